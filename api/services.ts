@@ -38,7 +38,7 @@ import { createWebhookEndpointService } from '../domain/webhooks/endpoint.servic
 import { releaseUsageLimited } from '../domain/webhooks/release-usage-limited.ts';
 import { bounceDomain, type Config, feedbackAddress } from '../platform/config.ts';
 import type { Database } from '../platform/database/database.ts';
-import { createEgress, readEgressOptions } from '../platform/egress/egress.ts';
+import { createEgress, createTargetCheck, readEgressOptions } from '../platform/egress/egress.ts';
 import { createEventSignals } from '../platform/event-signals.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { SesObjects } from '../platform/ses-objects.ts';
@@ -113,7 +113,7 @@ export function createServices({
       database,
       outbox,
       secretBox,
-      allowInsecureUrls: config.NODE_ENV !== 'production',
+      findTargetRefusal: createTargetCheck(readEgressOptions(config)),
     }),
     webhookDeliveries: createDeliveryControlService({ database, outbox }),
     webhookJobs: createBulkJobService({ database, outbox }),

@@ -29,3 +29,16 @@ export function parseDay(path: string, text: string): Date {
   if (new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)) return time;
   throw invalid(path, 'is not a valid day', 'Use a day such as 2026-11-21.');
 }
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Parses a time, or a day as its first or last moment (UTC).
+ *
+ * @throws AppError `validation_error` like {@link parseDay}.
+ */
+export function parseTimeOrDay(path: string, text: string, end: 'start' | 'end'): Date {
+  const time = parseDay(path, text);
+  const isDay = !/t/i.test(text);
+  return isDay && end === 'end' ? new Date(time.getTime() + DAY_MS) : time;
+}

@@ -18,6 +18,7 @@ import { stopLeftoverPostgres } from './stack/postgres.ts';
 export interface Secrets {
   encryptionKey: string;
   signingKey: string;
+  metricsToken: string;
   postgresPassword: string;
   apiPassword: string;
   workerPassword: string;
@@ -99,9 +100,9 @@ function describe(directory: string): DataFolder {
     logFile: (name) => join(directory, 'logs', `${name}.log`),
     pidFile: (name) => join(directory, 'run', `${name}.pid`),
     secrets() {
-      const kept = readJson<Secrets>('secrets.json');
-      if (kept) return kept;
-      const made = createSecrets();
+      const kept = readJson<Partial<Secrets>>('secrets.json');
+      // A folder of an earlier version lacks newer secrets.
+      const made = { ...createSecrets(), ...kept };
       writePrivate('secrets.json', JSON.stringify(made, null, 2));
       return made;
     },
@@ -123,6 +124,7 @@ function createSecrets(): Secrets {
   return {
     encryptionKey: randomBytes(32).toString('base64'),
     signingKey: randomBytes(32).toString('base64'),
+    metricsToken: password(),
     postgresPassword: password(),
     apiPassword: password(),
     workerPassword: password(),

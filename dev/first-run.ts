@@ -9,6 +9,8 @@ export interface FirstRun {
   /** Has an agent's permissions, bound to the production environment. */
   agent_key: string;
   owner: { email: string; password: string };
+  /** METRICS_TOKEN: for `GET /metrics` of the API and the workers. */
+  metrics_token: string;
   org_id: string;
   env_id: string;
   inbound_smtp: { host: string; port: number };
@@ -23,13 +25,18 @@ export interface FirstRun {
   database_url: string;
 }
 
-export function describeFirstRun({ ports }: DevSettings, parts: Dependencies): FirstRun {
+export function describeFirstRun(
+  { ports }: DevSettings,
+  parts: Dependencies,
+  metricsToken: string,
+): FirstRun {
   const { seed } = parts;
   return {
     base_url: `http://127.0.0.1:${ports.api}`,
     api_key: seed.apiKey,
     agent_key: seed.agentKey,
     owner: { email: seed.ownerEmail, password: seed.ownerPassword },
+    metrics_token: metricsToken,
     org_id: seed.organizationId,
     env_id: seed.productionEnvironmentId,
     inbound_smtp: { host: '127.0.0.1', port: ports.inboundSmtp },
@@ -53,6 +60,7 @@ export function closingTable(facts: FirstRun, files: { firstRun: string; logs: s
     ['Submission', `${facts.submission_smtp.host}:${facts.submission_smtp.port}`],
     ['Owner', `${facts.owner.email}  ${facts.owner.password}`],
     ['API key', facts.api_key],
+    ['Metrics', `${facts.base_url}/metrics  ${facts.metrics_token}`],
   ];
   const lines = rows.map(([name = '', value]) => `  ${name.padEnd(14)}${value}`);
   return [

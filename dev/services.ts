@@ -40,6 +40,7 @@ export function serviceEnvironments(
     PUBLIC_URL: `http://127.0.0.1:${ports.api}`,
     ENCRYPTION_KEY: secrets.encryptionKey,
     SIGNING_KEY: secrets.signingKey,
+    METRICS_TOKEN: settings.environment.METRICS_TOKEN || secrets.metricsToken,
     MAIL_DOMAIN: settings.mailDomain,
     BOUNCE_DOMAIN: settings.bounceDomain,
     DKIM_SHARED_SELECTOR: settings.environment.DKIM_SHARED_SELECTOR || 'dev',

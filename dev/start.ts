@@ -84,11 +84,16 @@ async function start({ settings, folder, stack, signal, partsOnly }: StartOption
       stack.addService(await superviseService(service, { folder, log, signal: linked }));
     }),
   );
-  announce(settings, folder, parts);
+  announce(settings, folder, parts, environments.api.METRICS_TOKEN ?? '');
 }
 
-function announce(settings: DevSettings, folder: DataFolder, parts: Dependencies): void {
-  const facts = describeFirstRun(settings, parts);
+function announce(
+  settings: DevSettings,
+  folder: DataFolder,
+  parts: Dependencies,
+  metricsToken: string,
+): void {
+  const facts = describeFirstRun(settings, parts, metricsToken);
   const firstRun = folder.writePrivate(FIRST_RUN_FILE, `${JSON.stringify(facts, null, 2)}\n`);
   const logs = join(settings.dataDir, 'logs');
   print(closingTable(facts, { firstRun: relative('.', firstRun), logs: relative('.', logs) }));

@@ -88,7 +88,7 @@ export const ConfigSchema = Type.Object({
     'Direct connection to PostgreSQL with the API login, if DATABASE_URL points to a pooler: LISTEN does not work through one.',
   ),
   METRICS_TOKEN: optionalText(
-    'Bearer token for /metrics of the API and of workers (at WORKER_HEALTH_PORT); without it the path returns 404.',
+    'Bearer token for /metrics of the API and of workers (at WORKER_HEALTH_PORT); without it every request gets 401.',
   ),
 
   ENCRYPTION_KEY: text('32 bytes, base64: encrypts secrets at rest (AES-256-GCM).'),

@@ -143,8 +143,12 @@ async function serveMetrics(
   { headers }: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  if (token === undefined) return void response.writeHead(404).end();
-  if (!isMetricsToken(token, headers.authorization)) return void response.writeHead(401).end();
+  if (token === undefined || !isMetricsToken(token, headers.authorization)) {
+    response.writeHead(401, { 'www-authenticate': 'Bearer', 'content-type': 'text/plain' });
+    return void response.end(
+      'Send the header "Authorization: Bearer <METRICS_TOKEN>", the value of that setting.\n',
+    );
+  }
   const [own, sdk] = await Promise.all([registry.metrics(), sdkAddress ? readSdkMetrics(sdkAddress) : '']);
   response.writeHead(200, { 'content-type': registry.contentType }).end(`${own}${sdk}`);
 }

@@ -107,7 +107,7 @@ export const draftRoutes =
           params: DraftParams,
           headers: IfMatchHeaders,
           body: ref(DraftFields),
-          response: { 200: ref(DraftRecord), ...changeProblems() },
+          response: { 200: ref(DraftRecord), ...changeProblems(422) },
         },
       },
       async (request, reply) => {

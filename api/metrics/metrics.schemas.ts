@@ -9,9 +9,15 @@ import {
 } from '../../domain/metrics/metric.service.ts';
 import type { MetricCounts } from '../../domain/metrics/metric-counts.ts';
 import { id, ref, strictObject, text, timestamp } from '../schemas.ts';
-import { parseTime } from '../time.ts';
+import { parseTimeOrDay } from '../time.ts';
 
-const time = (description: string) => Type.String({ format: 'date-time', maxLength: 40, description });
+const TIME_OR_DAY =
+  '^\\d{4}-\\d{2}-\\d{2}([Tt]\\d{2}:\\d{2}:\\d{2}([.]\\d{1,9})?([Zz]|[+-]\\d{2}:?\\d{2}))?$';
+const time = (description: string) =>
+  text(40, {
+    pattern: TIME_OR_DAY,
+    description: `${description} A time, or a date such as 2026-11-22 (UTC).`,
+  });
 
 const query = (days: number) =>
   strictObject({
@@ -20,7 +26,9 @@ const query = (days: number) =>
         `Start of the range, rounded down to the hour (UTC). Default: 24 hours before end. At most ${days} days before end.`,
       ),
     ),
-    end: Type.Optional(time('End of the range, rounded up to the hour. Default: now.')),
+    end: Type.Optional(
+      time('End of the range, rounded up to the hour; a date is included to its end. Default: now.'),
+    ),
     inbox_id: Type.Optional(id('Only messages of this inbox.')),
     domain: Type.Optional(
       text(255, { minLength: 1, description: 'Only messages of inboxes with an address on this domain.' }),
@@ -94,8 +102,8 @@ export const Metrics = strictObject(
 /** @throws AppError `validation_error` for a date that does not exist. */
 export function readFilter({ start, end, inbox_id, domain }: Static<typeof RangeQuery>): MetricFilter {
   return {
-    start: start === undefined ? undefined : parseTime('/query/start', start),
-    end: end === undefined ? undefined : parseTime('/query/end', end),
+    start: start === undefined ? undefined : parseTimeOrDay('/query/start', start, 'start'),
+    end: end === undefined ? undefined : parseTimeOrDay('/query/end', end, 'end'),
     inboxId: inbox_id,
     domain,
   };

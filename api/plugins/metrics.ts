@@ -1,7 +1,7 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Gauge, Histogram } from 'prom-client';
-import { unauthenticated } from '../../domain/identity/authentication.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { AppError } from '../../platform/errors.ts';
 import { addConnectionMetrics, createMetricsRegistry, isMetricsToken } from '../../platform/telemetry.ts';
 import type { OpenResponses } from './open-responses.ts';
 
@@ -11,12 +11,17 @@ export interface MetricsOptions {
   openResponses: Pick<OpenResponses, 'count'>;
 }
 
-/** Serves Prometheus metrics at `/metrics` to callers with the token. Without a configured token the path does not exist. */
+/** Serves Prometheus metrics at `/metrics` to callers with the token. Without a configured token, nobody gets them. */
 export function installMetrics(
   app: FastifyInstance,
   { token, database, openResponses }: MetricsOptions,
 ): void {
-  if (token === undefined) return;
+  if (token === undefined) {
+    serveMetrics(app, async () => {
+      throw metricsUnauthenticated(NOT_CONFIGURED_FIX);
+    });
+    return;
+  }
   const registry = createMetricsRegistry('api');
   addConnectionMetrics(registry, database);
   const duration = new Histogram({
@@ -43,12 +48,29 @@ export function installMetrics(
   });
   app.addHook('onClose', async () => registry.clear());
 
-  app.get(
-    '/metrics',
-    { config: { public: 'unlimited' }, schema: { hide: true, operationId: 'operators.metrics' } },
-    async (request, reply) => {
-      if (!isMetricsToken(token, request.headers.authorization)) throw unauthenticated();
-      return reply.type(registry.contentType).send(await registry.metrics());
-    },
-  );
+  serveMetrics(app, async (request, reply) => {
+    if (!isMetricsToken(token, request.headers.authorization)) throw metricsUnauthenticated(WRONG_TOKEN_FIX);
+    return reply.type(registry.contentType).send(await registry.metrics());
+  });
+}
+
+const WRONG_TOKEN_FIX =
+  'Send the header "Authorization: Bearer <METRICS_TOKEN>" with the value of the setting METRICS_TOKEN; `npm start` prints it.';
+const NOT_CONFIGURED_FIX =
+  'Set METRICS_TOKEN in the environment of the service, restart it, and send the header "Authorization: Bearer <METRICS_TOKEN>".';
+
+function serveMetrics(
+  app: FastifyInstance,
+  handler: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>,
+): void {
+  const schema = { hide: true, operationId: 'operators.metrics' };
+  app.get('/metrics', { config: { public: 'unlimited' }, schema }, handler);
+}
+
+function metricsUnauthenticated(fix: string): AppError {
+  return new AppError('unauthenticated', {
+    detail: 'Metrics are for the operators of the service and need their token, not an API key.',
+    fix,
+    headers: { 'www-authenticate': 'Bearer' },
+  });
 }

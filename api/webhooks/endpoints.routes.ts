@@ -86,7 +86,7 @@ export const endpointRoutes =
           ...operation('update', 'Update a webhook endpoint'),
           params: EndpointParams,
           body: ref(UpdateEndpoint),
-          response: { 200: ref(EndpointRecord), ...changeProblems() },
+          response: { 200: ref(EndpointRecord), ...changeProblems(422) },
         },
       },
       async (request) => {

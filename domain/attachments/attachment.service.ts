@@ -5,7 +5,7 @@ import { newId } from '../../platform/ids.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { StorageError } from '../../platform/storage-error.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
-import { findInbox } from '../inboxes/find-inbox.ts';
+import { findActiveInbox } from '../inboxes/find-inbox.ts';
 import { expediteDeletion, registerObjects } from '../stored-objects/unclaimed-objects.ts';
 import { requireStorageQuota } from '../usage/storage-quota.ts';
 import { attachFiles } from './attach-files.ts';
@@ -64,7 +64,7 @@ export function createAttachmentService({ database, storage }: AttachmentService
     async storeUpload(scope, inboxId, metadata, content) {
       const storageKey = newStorageKey();
       await database.transaction(scope, async ({ em }) => {
-        await findInbox(em, scope, inboxId);
+        await findActiveInbox(em, scope, inboxId);
         // The size is known only after storing. If the quota is already exhausted, the file is not read.
         await requireStorageQuota(em, scope.organizationId, 1);
       });
@@ -106,7 +106,7 @@ export function createAttachmentService({ database, storage }: AttachmentService
 
     createUpload: (scope, inboxId, file) =>
       database.transaction(scope, async ({ em }) => {
-        const inbox = await findInbox(em, scope, inboxId);
+        const inbox = await findActiveInbox(em, scope, inboxId);
         const [upload] = await attachFiles(em, { scope, inbox, files: [{ kind: 'stored', file }] });
         return upload as Attachment;
       }),

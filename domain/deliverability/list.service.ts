@@ -7,7 +7,7 @@ import { invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
-import { findInbox } from '../inboxes/find-inbox.ts';
+import { findActiveInbox } from '../inboxes/find-inbox.ts';
 import { toListEntryKey } from '../mime/address-key.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { type ListEntry, ListEntryEntity } from './list-entry.entity.ts';
@@ -125,7 +125,7 @@ async function resolveEntryScope(
       ? null
       : await em.findOne(EnvironmentEntity, { id, organizationId: scope.organizationId });
   if (!environment) throw notFound('environment', id);
-  if (inboxId !== undefined) await findInbox(em, { ...scope, environmentId: id }, inboxId);
+  if (inboxId !== undefined) await findActiveInbox(em, { ...scope, environmentId: id }, inboxId);
   return { environmentId: id, inboxId: inboxId ?? null };
 }
 

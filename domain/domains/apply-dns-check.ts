@@ -53,9 +53,10 @@ export async function applyDnsCheck(
   if (domain.verificationStatus === 'verified') return recheckVerified(context, domain, records, dnsCheck);
   updateRecordStatuses(domain, records, dnsCheck);
   const required = records.filter((record) => record.required);
-  if (required.every(({ key }) => dnsCheck.get(key)?.status === 'valid'))
+  if (required.every(({ key }) => dnsCheck.get(key)?.status === 'valid')) {
+    settleDmarc(domain, dnsCheck);
     await claimAndVerify(context, domain);
-  else domain.statusReason = describeMissing(domain, records, dnsCheck);
+  } else domain.statusReason = describeMissing(domain, records, dnsCheck);
 }
 
 function activatePublishedKey(keys: DkimKey[], dnsCheck: DnsCheck, now: Date): void {
@@ -83,6 +84,12 @@ function updateRecordStatuses(domain: Domain, records: DomainRecord[], dnsCheck:
     const observation = dnsCheck.get(record.key);
     if (field && observation) domain[field] = observation.status === 'valid' ? 'verified' : 'pending';
   }
+}
+
+/** DMARC is optional, so without a valid record it fails as soon as the other records are settled; the domain does not. */
+function settleDmarc(domain: Domain, dnsCheck: DnsCheck): void {
+  const dmarc = dnsCheck.get('dmarc');
+  if (dmarc && dmarc.status !== 'valid') domain.dmarcStatus = 'failed';
 }
 
 /** Another organization may have verified the name first; then this domain fails. */
@@ -149,8 +156,7 @@ function recheckVerified(
     const field = statusFieldOf(record);
     if (field && dnsCheck.get(record.key)?.status === 'valid') domain[field] = 'verified';
   }
-  const dmarc = dnsCheck.get('dmarc');
-  if (dmarc && dmarc.status !== 'valid' && domain.dmarcStatus === 'verified') domain.dmarcStatus = 'failed';
+  settleDmarc(domain, dnsCheck);
   if (failing.length === 0) {
     const answered = records.every(({ required, key }) => !required || dnsCheck.get(key));
     if (answered) domain.failedChecks = 0;

@@ -11,7 +11,8 @@ import { type Attachment, AttachmentEntity } from '../attachments/attachment.ent
 import type { FileToAttach } from '../attachments/stored-file.ts';
 import type { EventService } from '../events/event.service.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
-import { findInbox } from '../inboxes/find-inbox.ts';
+import { findActiveInbox, findInbox, requireActiveInbox } from '../inboxes/find-inbox.ts';
+import { rejectReceivedLabels } from '../messages/hidden-labels.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import type { OutboundContent } from '../outbound/outbound-content.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
@@ -75,7 +76,7 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
     create: (scope, inboxId, input) =>
       database.transaction(scope, async (transaction) => {
         if (input.sendAt) requirePermission(scope, 'messages:send');
-        const inbox = await findInbox(transaction.em, scope, inboxId);
+        const inbox = await findActiveInbox(transaction.em, scope, inboxId);
         const draft = transaction.em.create(DraftEntity, {
           id: newId('draft'),
           organizationId: inbox.organizationId,
@@ -101,6 +102,7 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
     update: (scope, draftId, patch, expectedVersion) =>
       database.transaction(scope, async (transaction) => {
         const draft = await lockDraft(transaction.em, scope, draftId);
+        await requireActiveInbox(transaction.em, draft.inboxId);
         // A scheduled draft is sent without another call, so scheduling or changing it needs the permission to send.
         if (patch.sendAt || draft.sendStatus === 'scheduled') requirePermission(scope, 'messages:send');
         if (expectedVersion !== undefined && draft.version !== expectedVersion) throw versionConflict(draft);
@@ -126,6 +128,7 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
     delete: (scope, draftId) =>
       database.transaction(scope, async (transaction) => {
         const draft = await lockDraft(transaction.em, scope, draftId);
+        await requireActiveInbox(transaction.em, draft.inboxId);
         unscheduleSend(transaction, outbox, draft);
         transaction.em.remove(draft);
       }),
@@ -163,6 +166,7 @@ function applyChanges(
   draft: Draft,
   { sendAt, files: _files, ...fields }: DraftInput,
 ): void {
+  if (fields.labels) rejectReceivedLabels(fields.labels);
   for (const [name, value] of Object.entries(fields)) {
     if (value !== undefined) Object.assign(draft, { [name]: value });
   }

@@ -37,7 +37,7 @@ export async function sendDraft(
   const { em } = transaction;
   const inbox = await findInbox(em, scope, draft.inboxId);
   const { thread, parent } = await findDraftTarget(em, draft);
-  const subject = draft.subject ?? (parent ? toReplySubject(parent.subject) : null);
+  const subject = parent ? toReplySubject(draft.subject ?? parent.subject) : draft.subject;
   const content = { ...draft, subject };
   const refusal = await checkSend(transaction, events, inbox, content, thread?.id);
   if (refusal) throw refusal;

@@ -24,7 +24,7 @@ export interface ExportDetails {
 
 export interface ExportService {
   /**
-   * Returns the organization's ready or running export, or starts a new one. Repeated and concurrent calls join the
+   * Returns the organization's running export or one completed within the last hour, or starts a new one. Repeated and concurrent calls join the
    * same export; at most one runs at a time.
    *
    * @param options.fresh ignores a ready archive, unless it is only a few minutes old: a client that polls with `fresh`
@@ -146,10 +146,13 @@ const UNSUCCESSFUL: Export['status'][] = ['failed', 'canceled'];
 
 /** Without it, polling with `fresh` would start one archive after another and never return a link. */
 const MAX_FRESH_AGE_MS = 10 * 60_000;
+/** An older archive is replaced; its link still works for the rest of its 24 hours. */
+const MAX_AGE_MS = 60 * 60_000;
 
 function isAvailable({ status, completedAt }: Export, fresh: boolean, now: Date): boolean {
   if (status !== 'ready') return false;
-  return !fresh || (completedAt !== null && now.getTime() - completedAt.getTime() < MAX_FRESH_AGE_MS);
+  const maxAgeMs = fresh ? MAX_FRESH_AGE_MS : MAX_AGE_MS;
+  return completedAt !== null && now.getTime() - completedAt.getTime() < maxAgeMs;
 }
 
 /** Shows an archive as expired before the sweep has updated its row. */

@@ -3,7 +3,7 @@ import { randomBase62, sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { requirePermission, type Scope } from '../identity/scope.ts';
-import { findInbox } from './find-inbox.ts';
+import { findActiveInbox, findInbox } from './find-inbox.ts';
 import { type Inbox, InboxEntity } from './inbox.entity.ts';
 import { type InboxCredential, InboxCredentialEntity } from './inbox-credential.entity.ts';
 
@@ -48,7 +48,7 @@ export function createCredentialService({ database }: { database: Database }): C
     rotate: (scope, inboxId) =>
       database.transaction(scope, async ({ em }) => {
         requirePermission(scope, 'messages:send');
-        const inbox = await findInbox(em, scope, inboxId);
+        const inbox = await findActiveInbox(em, scope, inboxId);
         const password = randomBase62(PASSWORD_LENGTH);
         const rotatedAt = new Date();
         await em.upsert(InboxCredentialEntity, {

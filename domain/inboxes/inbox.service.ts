@@ -8,11 +8,11 @@ import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
-import type { Scope } from '../identity/scope.ts';
+import { canAccessInbox, type Scope } from '../identity/scope.ts';
 import { toAddressKey } from '../mime/address-key.ts';
 import { requireQuota } from '../usage/resource-quotas.ts';
 import { AddressClaimEntity } from './address-claim.entity.ts';
-import { findInbox, findInboxIncludingDeleted } from './find-inbox.ts';
+import { findActiveInbox, findInbox, findInboxIncludingDeleted, requireActive } from './find-inbox.ts';
 import { type Inbox, InboxEntity } from './inbox.entity.ts';
 import {
   type AddressRequest,
@@ -31,9 +31,11 @@ export interface NewInbox extends AddressRequest {
 
 export interface InboxService {
   /**
-   * Creates an inbox, or returns the one created earlier with the same `clientId`, regardless of the other input.
+   * Creates an inbox, or returns the one of the organization created earlier with the same `clientId`, in whichever
+   * environment it is, regardless of the other input.
    *
-   * @throws AppError `already_exists` for an address that is taken, or a `clientId` of an inbox outside the scope;
+   * @throws AppError `already_exists` for an address that is taken, or a `clientId` of an inbox that the credential
+   * cannot access;
    * `plan_limit_reached`, `domain_not_verified`, `validation_error`; `permission_denied` for a credential bound to another
    * inbox.
    */
@@ -41,7 +43,7 @@ export interface InboxService {
   list(scope: Scope, page: PageRequest): Promise<Page<Inbox>>;
   /** @throws AppError `not_found`. */
   get(scope: Scope, inboxId: string): Promise<Inbox>;
-  /** @throws AppError `not_found`. */
+  /** @throws AppError `not_found`, `inbox_suspended`. */
   update(scope: Scope, inboxId: string, patch: { displayName?: string | null }): Promise<Inbox>;
   /**
    * Resumes paused sending. Messages sent earlier do not pause the inbox again. Does nothing if sending is not paused.
@@ -100,14 +102,14 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
 
     update: (scope, inboxId, { displayName }) =>
       database.transaction(scope, async ({ em }) => {
-        const inbox = await findInbox(em, scope, inboxId);
+        const inbox = await findActiveInbox(em, scope, inboxId);
         if (displayName !== undefined) inbox.displayName = displayName;
         return inbox;
       }),
 
     resume: (scope, inboxId) =>
       database.transaction(scope, async ({ em }) => {
-        const inbox = await findInbox(em, scope, inboxId);
+        const inbox = await findActiveInbox(em, scope, inboxId);
         if (!inbox.sendPaused) return inbox;
         inbox.sendPaused = false;
         inbox.sendPausedReason = null;
@@ -119,6 +121,7 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
         const inbox = await (purge ? findInboxIncludingDeleted : findInbox)(em, scope, inboxId);
+        requireActive(inbox);
         if (!inbox.deletedAt) {
           await markDeleted(transaction, inbox);
           await onDelete(transaction, inbox.id);
@@ -148,6 +151,14 @@ function inboxesInScope({ organizationId, environmentId, inboxId }: Scope): Filt
   };
 }
 
+/** Also in another environment than the request's: a credential that is not bound to one may select it. */
+function canReachInbox(scope: Scope, inbox: Inbox): boolean {
+  return (
+    canAccessInbox(scope, inbox.id) &&
+    (!scope.environmentBound || inbox.environmentId === scope.environmentId)
+  );
+}
+
 /** Serializes requests with the same client_id, so the second finds the inbox that the first created. */
 async function findByClientId(
   em: EntityManager,
@@ -161,11 +172,7 @@ async function findByClientId(
     clientId,
     deletedAt: null,
   });
-  const visible =
-    !inbox ||
-    (inbox.environmentId === scope.environmentId &&
-      (scope.inboxId === undefined || scope.inboxId === inbox.id));
-  if (visible) return inbox;
+  if (!inbox || canReachInbox(scope, inbox)) return inbox;
   throw new AppError('already_exists', {
     detail: 'The organization has an inbox with this client_id that this credential cannot access.',
     fix: 'Choose another client_id, or use a credential with access to that inbox.',

@@ -7,6 +7,7 @@ import {
   trackDeliveryWorkflowId,
 } from '../../workflows/outbound/track-delivery.contract.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
+import { requireActiveInbox } from '../inboxes/find-inbox.ts';
 import { type Message, MessageEntity, type MessageStatus } from './message.entity.ts';
 import { refreshThread } from './refresh-thread.ts';
 import { findThreadFamily, lockLivingThread, lockThreadOfMessage } from './resolve-thread.ts';
@@ -55,6 +56,7 @@ export function createDeletionService({
           thread &&
           (await em.findOne(MessageEntity, { id: messageId }, { lockMode: LockMode.PESSIMISTIC_WRITE }));
         if (!message) throw notFound('message', messageId);
+        await requireActiveInbox(em, message.inboxId);
         if (IN_FLIGHT_STATUSES.includes(message.status)) throw messageInFlight(message);
         stopTracking(transaction, outbox, [message]);
         await em.nativeDelete(MessageEntity, { id: messageId });
@@ -67,6 +69,7 @@ export function createDeletionService({
         const { em } = transaction;
         const thread = await lockLivingThread(em, threadId, withinScope(scope));
         if (!thread) throw notFound('thread', threadId);
+        await requireActiveInbox(em, thread.inboxId);
         const inThread = { threadId: { $in: await findThreadFamily(em, thread.id) } };
         const open = await em.findOne(
           MessageEntity,

@@ -3,8 +3,9 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { EventService } from '../events/event.service.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
+import { requireActiveInbox } from '../inboxes/find-inbox.ts';
 import { announceReceived } from './announce-received.ts';
-import { isHidden } from './hidden-labels.ts';
+import { isHidden, rejectServiceLabels } from './hidden-labels.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
 import { loadDetails, type MessageDetails } from './message-details.ts';
 import { refreshThread } from './refresh-thread.ts';
@@ -13,9 +14,10 @@ import type { Thread } from './thread.entity.ts';
 
 export interface LabelService {
   /**
-   * Adds labels to the existing ones. `spam` and `blocked` hide the message.
+   * Adds labels to the existing ones. `spam` hides the message.
    *
-   * @throws AppError `not_found`, `unprocessable` over {@link MAX_MESSAGE_LABELS}.
+   * @throws AppError `not_found`, `inbox_suspended`; `unprocessable` over {@link MAX_MESSAGE_LABELS} and for labels that
+   * only the service adds.
    */
   add(scope: Scope, messageId: string, labels: string[]): Promise<MessageDetails>;
   /**
@@ -40,12 +42,16 @@ export function createLabelService({
     database.transaction(scope, async (transaction) => {
       const locked = await lockMessage(transaction, scope, messageId);
       const { message } = locked;
+      await requireActiveInbox(transaction.em, message.inboxId);
       await setLabels(transaction, events, locked, change(message.labels));
       return loadDetails(transaction.em, message);
     });
   return {
     add: (scope, messageId, labels) =>
-      changeLabels(scope, messageId, (present) => requireLabelLimit([...new Set([...present, ...labels])])),
+      changeLabels(scope, messageId, (present) => {
+        rejectServiceLabels(labels);
+        return requireLabelLimit([...new Set([...present, ...labels])]);
+      }),
     remove: (scope, messageId, labels) =>
       changeLabels(scope, messageId, (present) => present.filter((label) => !labels.includes(label))),
   };

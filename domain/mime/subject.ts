@@ -129,12 +129,20 @@ export function isReplySubject(subject: string): boolean {
   return analyzeSubject(subject).prefix === 'reply';
 }
 
-/** Replaces all prefixes with a single `Re:`. */
+/** Replaces all prefixes with a single `Re:`, and truncates the result to {@link MAX_SUBJECT_CHARACTERS}. */
 export function toReplySubject(subject: string): string {
-  return `Re: ${getBaseSubject(subject)}`.trimEnd();
+  return truncateSubject(`Re: ${getBaseSubject(subject)}`.trimEnd());
 }
 
-/** Replaces all prefixes with a single `Fwd:`. */
+/** Replaces all prefixes with a single `Fwd:`, and truncates the result to {@link MAX_SUBJECT_CHARACTERS}. */
 export function toForwardSubject(subject: string): string {
-  return `Fwd: ${getBaseSubject(subject)}`.trimEnd();
+  return truncateSubject(`Fwd: ${getBaseSubject(subject)}`.trimEnd());
+}
+
+/** RFC 5322 section 2.1.1; the API limits subjects to the same length. */
+const MAX_SUBJECT_CHARACTERS = 998;
+
+function truncateSubject(subject: string): string {
+  // Truncation may split a surrogate pair.
+  return subject.slice(0, MAX_SUBJECT_CHARACTERS).replace(/[\ud800-\udbff]$/, '');
 }

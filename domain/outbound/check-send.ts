@@ -2,6 +2,7 @@ import type { Transaction } from '../../platform/database/database.ts';
 import type { AppError } from '../../platform/errors.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
+import { rejectReceivedLabels } from '../messages/hidden-labels.ts';
 import { countRefusedSend } from '../metrics/count-refused-send.ts';
 import { toAddressKey } from '../mime/address-key.ts';
 import { readGateInput } from './gate-input.ts';
@@ -13,6 +14,7 @@ import { findRefusal, type Refusal, toRefusalError } from './send-gate.ts';
  * it the `message.rejected` event and its metric.
  *
  * @param threadId null if the message starts a thread.
+ * @throws AppError `unprocessable` for a label that only the service sets.
  * @returns the error to throw; null if the message may be sent.
  */
 export async function checkSend(
@@ -22,6 +24,7 @@ export async function checkSend(
   content: OutboundContent,
   threadId: string | null = null,
 ): Promise<AppError | null> {
+  rejectReceivedLabels(content.labels);
   const recipients = toRecipientKeys(content);
   const refusal = findRefusal(await readGateInput(transaction.em, inbox.id, recipients, threadId));
   if (!refusal) return null;

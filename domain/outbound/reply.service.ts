@@ -120,7 +120,7 @@ async function sendReply(
       requested,
     ),
     ...bodies,
-    subject: truncateSubject(toReplySubject(original.subject)),
+    subject: toReplySubject(original.subject),
   };
   const thread = await lockLivingThread(em, original.threadId);
   // If the original was deleted in the meantime, the reply would start a new thread.
@@ -141,7 +141,7 @@ async function sendForward(
   const content: OutboundContent = {
     ...requested,
     ...bodies,
-    subject: truncateSubject(toForwardSubject(original.subject)),
+    subject: toForwardSubject(original.subject),
   };
   const attachments = async () => {
     const copies = includeAttachments ? await copyAttachments(em, original.id, inbox) : [];
@@ -165,12 +165,4 @@ async function send(
   const refusal = await checkSend(transaction, events, request.inbox, request.content, request.thread?.id);
   if (refusal) throw refusal;
   return createOutboundMessage(transaction, outbox, { ...request, attachments: await attachments() });
-}
-
-/** RFC 5322 section 2.1.1; the API limits subjects to the same length. */
-const MAX_SUBJECT_CHARACTERS = 998;
-
-function truncateSubject(subject: string): string {
-  // Truncation may split a surrogate pair.
-  return subject.slice(0, MAX_SUBJECT_CHARACTERS).replace(/[\ud800-\udbff]$/, '');
 }

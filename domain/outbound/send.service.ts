@@ -7,7 +7,7 @@ import { attachFiles } from '../attachments/attach-files.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
 import type { EventService } from '../events/event.service.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
-import { findInbox } from '../inboxes/find-inbox.ts';
+import { findInbox, requireActiveInbox } from '../inboxes/find-inbox.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import { loadDetails, type MessageDetails } from '../messages/message-details.ts';
 import { cancelUnsentMessage } from './cancel-unsent.ts';
@@ -31,7 +31,7 @@ export interface SendService {
   /**
    * Cancels a message that has not been transmitted to any recipient (`queued` or `deferred`).
    *
-   * @throws AppError `not_found`, `conflict`.
+   * @throws AppError `not_found`, `conflict`, `inbox_suspended`.
    */
   cancel(scope: Scope, messageId: string): Promise<MessageDetails>;
 }
@@ -84,6 +84,7 @@ async function cancel(
     { populate: ['textBody', 'htmlBody', 'extractedText', 'headers'], lockMode: LockMode.PESSIMISTIC_WRITE },
   );
   if (!message) throw notFound('message', messageId);
+  await requireActiveInbox(em, message.inboxId);
   if (
     message.direction === 'inbound' ||
     !(await cancelUnsentMessage(em, message, 'Canceled through the API.'))

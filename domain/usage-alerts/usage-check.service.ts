@@ -26,8 +26,8 @@ export interface UsageCheckProgress {
 
 export interface UsageCheckService {
   /**
-   * Checks every organization. A counter past its warning threshold emits `usage.warning`, one at its limit
-   * `usage.exceeded`, each once per counter, threshold and month, with an email to the owners. One hour into a month
+   * Checks every organization. A counter past its warning threshold or at a soft limit emits `usage.warning`,
+   * one at a hard limit `usage.exceeded`, each once per counter, threshold and month, with an email to the owners. One hour into a month
    * the previous month is closed in the ledger.
    *
    * @param from progress of an interrupted check, which then continues.
@@ -235,7 +235,8 @@ async function recordCrossing(
     environmentId: environment.id,
     inboxId: null,
     data,
-    type: threshold === 100 ? 'usage.exceeded' : 'usage.warning',
+    // At a soft limit nothing is refused, so it is never `exceeded`.
+    type: threshold === 100 && status.limit.kind === 'hard' ? 'usage.exceeded' : 'usage.warning',
   });
 }
 

@@ -3,7 +3,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
-import { type AppError, invalid } from '../../platform/errors.ts';
+import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
@@ -47,7 +47,8 @@ export interface CreatedEndpoint extends EndpointDetails {
 
 export interface WebhookEndpointService {
   /**
-   * @throws AppError `validation_error`; `not_found` for an inbox outside the scope.
+   * @throws AppError `validation_error`; `unprocessable` for a URL that the egress guard refuses; `not_found` for an inbox
+   * outside the scope.
    */
   create(scope: Scope, input: EndpointInput): Promise<CreatedEndpoint>;
   list(scope: Scope, page: PageRequest): Promise<Page<EndpointDetails>>;
@@ -57,7 +58,7 @@ export interface WebhookEndpointService {
    * Changes the given fields. Enabling a disabled endpoint releases its held deliveries; a new URL of a failing endpoint is
    * probed immediately.
    *
-   * @throws AppError `not_found`, `validation_error`.
+   * @throws AppError `not_found`, `validation_error`, `unprocessable`.
    */
   update(scope: Scope, endpointId: string, patch: EndpointPatch): Promise<EndpointDetails>;
   /**
@@ -75,15 +76,15 @@ export interface WebhookEndpointServiceOptions {
   database: Database;
   outbox: Outbox;
   secretBox: SecretBox;
-  /** Allows plain HTTP receivers, for development and tests. */
-  allowInsecureUrls: boolean;
+  /** Why the egress guard refuses every delivery to a URL, whatever its name resolves to; null if it does not. */
+  findTargetRefusal(url: string): string | null;
 }
 
 /** Bounds the cost of the count; the exact number above this does not matter. */
 export const MAX_COUNTED_DELIVERIES = 10_000;
 
 export function createWebhookEndpointService(options: WebhookEndpointServiceOptions): WebhookEndpointService {
-  const { database, outbox, secretBox, allowInsecureUrls } = options;
+  const { database, outbox, secretBox, findTargetRefusal } = options;
 
   return {
     create: (scope, input) =>
@@ -94,7 +95,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
           id,
           organizationId: scope.organizationId,
           environmentId: scope.environmentId,
-          url: parseReceiverUrl(input.url, allowInsecureUrls),
+          url: parseReceiverUrl(input.url, findTargetRefusal),
           events: [...new Set(input.events)],
           description: input.description ?? null,
           inboxIds: await findInboxIds(em, scope, input.inboxIds ?? null),
@@ -126,7 +127,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
         const { em } = transaction;
         const found = await findEndpoint(em, scope, endpointId);
         const { disabled: wasDisabled, url: oldUrl, holdingSince: wasHoldingSince } = found;
-        if (patch.url !== undefined) found.url = parseReceiverUrl(patch.url, allowInsecureUrls);
+        if (patch.url !== undefined) found.url = parseReceiverUrl(patch.url, findTargetRefusal);
         if (patch.events !== undefined) found.events = [...new Set(patch.events)];
         if (patch.description !== undefined) found.description = patch.description;
         if (patch.inboxIds !== undefined) found.inboxIds = await findInboxIds(em, scope, patch.inboxIds);
@@ -237,14 +238,13 @@ function setDisabled(endpoint: WebhookEndpoint, disabled: boolean): void {
 }
 
 /**
- * Normalizes the URL. Whether its host is a private address is checked at each delivery, because a name may resolve
- * differently by then.
+ * Normalizes the URL. A target that can never be delivered to is refused here. Whether a name resolves to a private
+ * address is checked at each delivery, because it may resolve differently by then.
  */
-function parseReceiverUrl(text: string, allowInsecure: boolean): string {
+function parseReceiverUrl(text: string, findTargetRefusal: (url: string) => string | null): string {
   const invalidUrl = (message: string, fix: string): AppError => invalid('/body/url', message, fix);
   const url = URL.parse(text);
-  if (url?.protocol !== 'https:' && !(allowInsecure && url?.protocol === 'http:'))
-    throw invalidUrl('must be an HTTPS URL', 'Use an address that starts with https://.');
+  if (!url) throw invalidUrl('must be an HTTPS URL', 'Use an address that starts with https://.');
   if (url.username !== '' || url.password !== '')
     throw invalidUrl(
       'must not contain credentials',
@@ -257,5 +257,15 @@ function parseReceiverUrl(text: string, allowInsecure: boolean): string {
     );
   if (url.href.length > 2048)
     throw invalidUrl('must not be longer than 2,048 characters', 'Use a shorter URL.');
+  const refusal = findTargetRefusal(url.href);
+  if (refusal !== null) throw targetRefused(refusal);
   return url.href;
+}
+
+function targetRefused(refusal: string): AppError {
+  return new AppError('unprocessable', {
+    detail: `The service would not deliver to this URL: ${refusal}.`,
+    fix: 'Use an https:// URL with a public host and the port 443, 80, 8080 or 8443. An operator can allow others with EGRESS_ALLOW and EGRESS_ALLOW_PORTS.',
+    errors: [{ path: '/body/url', message: refusal }],
+  });
 }

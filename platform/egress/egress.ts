@@ -69,6 +69,18 @@ function parseList(text: string | undefined): string[] {
   return (text ?? '').split(',').flatMap((entry) => entry.trim() || []);
 }
 
+/**
+ * Returns a check for a URL that a customer configures: why the guard would refuse it whatever its name resolves to (a
+ * literal address, the port, the scheme); null if it would not.
+ */
+export function createTargetCheck(options: EgressOptions): (url: string) => string | null {
+  const rules: TargetRules = { ...options, addresses: createAddressPolicy(options.allow) };
+  return (url) => {
+    const target = parseTarget(url, rules);
+    return 'refusal' in target ? target.refusal : null;
+  };
+}
+
 class BlockedTargetError extends Error {}
 
 export function createEgress(options: EgressOptions): Egress {

@@ -64,7 +64,7 @@ test('ready stays 200 but reports degraded while work of a queue waits for long'
 
 test('metrics require the token', async () => {
   await get('/api/v1/nowhere/secret-person@example.test');
-  expectProblem(await get('/metrics'), 'unauthenticated');
+  expect(expectProblem(await get('/metrics'), 'unauthenticated').fix).toContain('METRICS_TOKEN');
   expectProblem(await get('/metrics', { authorization: 'Bearer wrong' }), 'unauthenticated');
   const metrics = await get('/metrics', { authorization: `Bearer ${METRICS_TOKEN}` });
   expect(metrics.headers['content-type']).toContain('text/plain');
@@ -74,10 +74,13 @@ test('metrics require the token', async () => {
   expect(metrics.body).not.toContain('secret-person');
 });
 
-test('metrics do not exist without a configured token', async () => {
+test('without a configured token, metrics are refused with the setting to add', async () => {
   const withoutToken = await startTestApp();
   try {
-    expectProblem(await withoutToken.app.inject('/metrics'), 'not_found');
+    for (const headers of [{}, { authorization: 'Bearer undefined' }, { authorization: 'Bearer ' }]) {
+      const refused = await withoutToken.app.inject({ url: '/metrics', headers });
+      expect(expectProblem(refused, 'unauthenticated').fix).toContain('Set METRICS_TOKEN');
+    }
   } finally {
     await withoutToken.close();
   }

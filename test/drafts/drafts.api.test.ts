@@ -175,6 +175,25 @@ describe('sending a draft', () => {
     );
   });
 
+  test.each([
+    ['Offer', 'Re: Offer'],
+    ['Re: Offer', 'Re: Offer'],
+    ['AW: Offer', 'Re: Offer'],
+    ['Antw: SV: RE: Offer', 'Re: Offer'],
+    ['回复：Offer', 'Re: Offer'],
+    [null, 'Re: Question'],
+  ])('that replies with the subject %j gives it one prefix: %j', async (subject, expected) => {
+    const original = await send((await draft({ ...WHOLE, subject: 'Question' })).id);
+    const { id } = await draft({ ...WHOLE, subject, in_reply_to: original.json<Json>().id });
+    expect((await send(id)).json()).toMatchObject({ subject: expected });
+  });
+
+  test('keeps the subject of a draft that starts a thread', async () => {
+    expect((await send((await draft({ ...WHOLE, subject: 'AW: New' })).id)).json()).toMatchObject({
+      subject: 'AW: New',
+    });
+  });
+
   test('succeeds once for many concurrent requests', async () => {
     const { id } = await draft(WHOLE);
     const statuses = (await Promise.all(Array.from({ length: 8 }, () => send(id)))).map(

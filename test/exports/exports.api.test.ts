@@ -112,6 +112,31 @@ describe('GET /organizations/{id}/export', () => {
     expect(startsOf(organization)).toHaveLength(1);
   });
 
+  test('replaces an archive that was completed more than an hour ago, whose link still works', async () => {
+    const organization = await createOrganization(app.worker);
+    const { export_id: first } = (await requestExport(organization)).json();
+    await runExport(runner, first);
+    const setAge = (age: string) =>
+      asSchemaOwner((client) =>
+        client.query(`update exports set completed_at = now() - $2::interval where id = $1`, [first, age]),
+      );
+    await setAge('59 minutes');
+    expect((await requestExport(organization)).statusCode).toBe(200);
+    await setAge('61 minutes');
+    const second = await requestExport(organization);
+    expect(second.statusCode).toBe(202);
+    expect(second.json().export_id).not.toBe(first);
+    const old = (await callExport(organization, first)).json();
+    expect(old).toMatchObject({ status: 'ready', download_url: expect.any(String) });
+    expect((await fetch(old.download_url)).status).toBe(200);
+    await runExport(runner, second.json().export_id);
+    expect((await fetch(old.download_url)).status).toBe(200);
+    expect((await requestExport(organization)).json()).toMatchObject({
+      export_id: second.json().export_id,
+      status: 'ready',
+    });
+  });
+
   test('starts another export on request, and when the last one is a day old', async () => {
     const organization = await createOrganization(app.worker);
     const { export_id: first } = (await requestExport(organization)).json();
@@ -122,6 +147,7 @@ describe('GET /organizations/{id}/export', () => {
     await asSchemaOwner((client) =>
       client.query(`update exports set completed_at = now() - interval '11 minutes' where id = $1`, [first]),
     );
+    expect((await requestExport(organization)).json().export_id).toBe(first);
     const fresh = await requestExport(organization, '?fresh=true');
     expect(fresh.statusCode).toBe(202);
     const { export_id: second, previous } = fresh.json();

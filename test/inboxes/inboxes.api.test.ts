@@ -129,16 +129,30 @@ test('20 concurrent creations with one client_id create exactly one inbox', asyn
   expect(new Set(responses.map((response) => response.json<{ id: string }>().id)).size).toBe(1);
 });
 
-test('a client_id of an inbox outside the scope is a conflict', async () => {
-  await create({ client_id: 'hidden' });
-  const sandbox = { 'x-env-id': organization.sandboxEnvironmentId };
+test('the same client_id in another environment returns the existing inbox', async () => {
+  const first = await create({ client_id: 'elsewhere' });
   const response = await app.call('/inboxes', {
     method: 'POST',
     token: organization.token,
-    headers: sandbox,
-    body: { client_id: 'hidden' },
+    headers: { 'x-env-id': organization.sandboxEnvironmentId },
+    body: { client_id: 'elsewhere' },
   });
-  expectProblem(response, 'already_exists');
+  expect(response.statusCode).toBe(200);
+  expect(response.json()).toEqual(first.json());
+});
+
+test('a client_id of an inbox that the credential cannot reach is a conflict', async () => {
+  await create({ client_id: 'hidden' });
+  const other = await createInbox(app.worker, organization);
+  const { organizationId, productionEnvironmentId, sandboxEnvironmentId } = organization;
+  const bindings = [
+    { environmentId: sandboxEnvironmentId },
+    { environmentId: productionEnvironmentId, inboxId: other.id },
+  ];
+  for (const binding of bindings) {
+    const { token } = await createKey(app.worker, { organizationId, ...binding });
+    expectProblem(await create({ client_id: 'hidden' }, token), 'already_exists');
+  }
 });
 
 test('a key bound to an inbox sees only that inbox and cannot create another', async () => {

@@ -127,6 +127,26 @@ test.each([
   expect((await get(`/messages/${message.id}`)).labels).toEqual([]);
 });
 
+test('refuses labels that only the service sets', async () => {
+  const { id } = await send(['mine']);
+  for (const label of ['blocked', 'unauthenticated'])
+    expect(
+      expectProblem(await post(`/messages/${id}/labels`, { labels: ['x', label] }), 'unprocessable'),
+    ).toMatchObject({ label });
+  expect((await get(`/messages/${id}`)).labels).toEqual(['mine']);
+  for (const label of ['blocked', 'unauthenticated', 'spam']) {
+    const content = { to: [{ email: 'a@example.com' }], text_body: 'x', labels: [label] };
+    expectProblem(await post(`/inboxes/${inboxId}/messages`, content), 'unprocessable');
+    expectProblem(await post(`/messages/${id}/reply`, { text_body: 'x', labels: [label] }), 'unprocessable');
+    expectProblem(await post(`/inboxes/${inboxId}/drafts`, content), 'unprocessable');
+    const draft = (await post(`/inboxes/${inboxId}/drafts`, { ...content, labels: [] })).json<Json>();
+    expectProblem(
+      await call(`/drafts/${draft.id}`, { method: 'PATCH', body: { labels: [label] } }),
+      'unprocessable',
+    );
+  }
+});
+
 test('limits a message to 100 labels', async () => {
   const message = await send();
   const labels = (from: number) => Array.from({ length: 50 }, (_, index) => `label-${from + index}`);

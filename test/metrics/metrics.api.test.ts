@@ -241,6 +241,31 @@ describe('the range', () => {
     ]);
   });
 
+  test('takes dates, of which the last is included to its end', async () => {
+    const { token } = await arrange();
+    const day = await activity(token, 'start=2026-10-21&end=2026-10-21');
+    expect(day).toHaveLength(24);
+    expect([day[0]?.timestamp, day[23]?.timestamp]).toEqual([
+      '2026-10-21T00:00:00.000Z',
+      '2026-10-21T23:00:00.000Z',
+    ]);
+    expect(await activity(token, 'start=2026-10-01&end=2026-10-31')).toHaveLength(31 * 24);
+    expect(await activity(token, 'start=2026-10-21&end=2026-10-21T06:00:00Z')).toHaveLength(6);
+    for (const path of ['summary', 'deliverability'])
+      expect((await app.call(`/metrics/${path}?start=2026-10-21&end=2026-10-22`, { token })).statusCode).toBe(
+        200,
+      );
+    for (const start of [
+      '2026-02-30',
+      '2026-13-01',
+      '2026-11',
+      'yesterday',
+      '2026-02-30T00:00:00Z',
+      '2026-11-21T25:00:00Z',
+    ])
+      expectProblem(await app.call(`/metrics/summary?start=${start}`, { token }), 'validation_error');
+  });
+
   test('is at most 31 days for activity and 366 for sums', async () => {
     const { token } = await createOrganization(app.worker);
     const from = (days: number, path: string) => {

@@ -99,7 +99,8 @@ test('notifies each threshold once a month with an event, an email to the owners
   await use(300);
   await Promise.all([check(), check(), check()]);
   const exceeded = await rows();
-  expect(exceeded.events.map(({ type }) => type)).toEqual(['usage.warning', 'usage.exceeded']);
+  // A soft limit refuses nothing, so it is not exceeded.
+  expect(exceeded.events.map(({ type }) => type)).toEqual(['usage.warning', 'usage.warning']);
   expect(exceeded.events[1]?.data).toMatchObject({ current: 1_100, percentage: 110, threshold: 100 });
   expect(exceeded.emails.map(({ template }) => template)).toEqual(['usage-warning', 'usage-exceeded']);
   expect(commands.filter(({ start }) => start?.workflowType === 'sendNotification')).toHaveLength(2);
@@ -159,7 +160,7 @@ test('notifies usage from the last minutes of a month and includes it in the mon
   const period = { period_start: '2031-05-01T00:00:00.000Z', period_end: '2031-06-01T00:00:00.000Z' };
   expect((await rows()).events).toMatchObject([
     { type: 'usage.warning', data: { current: 1_100, ...period } },
-    { type: 'usage.exceeded', data: { current: 1_100, ...period } },
+    { type: 'usage.warning', data: { current: 1_100, threshold: 100, ...period } },
   ]);
   expect((await rows()).emails).toMatchObject([{ params: { resetsAt: '2031-06-01' } }]);
   const closed = async () => (await app.call('/org/usage/events?type=period_closed', { token })).json().data;

@@ -65,8 +65,6 @@ const patch = (id: string, body: unknown) =>
 
 test.each([
   'not a url',
-  'ftp://receiver.example.test/',
-  'javascript:alert(1)',
   'https://user:secret@receiver.example.test/',
   'https://receiver.example.test/#part',
   `https://receiver.example.test/${'a'.repeat(2048)}`,
@@ -75,13 +73,45 @@ test.each([
   expect(problem.errors).toEqual([expect.objectContaining({ path: '/body/url' })]);
 });
 
+test.each([
+  ['scheme', 'ftp://receiver.example.test/'],
+  ['scheme', 'javascript:alert(1)'],
+  ['port', 'https://receiver.example.test:25/'],
+  ['address', 'https://127.0.0.1/hook'],
+  ['address in another notation', 'https://2130706433/hook'],
+  ['IPv6 address', 'https://[::ffff:10.0.0.1]/hook'],
+  ['metadata address', 'http://169.254.169.254/latest'],
+])('refuses a target with a %s that no delivery may use, on create and PATCH: %s', async (_what, url) => {
+  const problem = expectProblem(await create({ ...VALID, url }), 'unprocessable');
+  expect(problem.errors).toEqual([expect.objectContaining({ path: '/body/url' })]);
+  const { id } = (await create(VALID)).json<{ id: string }>();
+  expectProblem(await patch(id, { url }), 'unprocessable');
+  expect((await patch(id, { description: 'kept' })).json()).toMatchObject({ url: VALID.url });
+});
+
+test('allows the targets that an operator opens for deliveries', async () => {
+  const open = await startTestApp({ config: { EGRESS_ALLOW: '127.0.0.0/8', EGRESS_ALLOW_PORTS: '9' } });
+  try {
+    const at = (url: string) =>
+      open.call('/webhooks/endpoints', {
+        method: 'POST',
+        token: organization.token,
+        body: { ...VALID, url },
+      });
+    expect((await at('http://127.0.0.1:9/hook')).statusCode).toBe(201);
+    expectProblem(await at('http://127.0.0.1:10/hook'), 'unprocessable');
+  } finally {
+    await open.close();
+  }
+});
+
 test('plain HTTP is allowed only in development', async () => {
-  const url = 'http://127.0.0.1:9/hook';
+  const url = 'http://receiver.example.test/hook';
   expect((await create({ ...VALID, url })).statusCode).toBe(201);
   const production = await startTestApp({ config: { NODE_ENV: 'production' } });
   try {
     const request = { method: 'POST' as const, token: organization.token, body: { ...VALID, url } };
-    expectProblem(await production.call('/webhooks/endpoints', request), 'validation_error');
+    expectProblem(await production.call('/webhooks/endpoints', request), 'unprocessable');
   } finally {
     await production.close();
   }
