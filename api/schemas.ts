@@ -19,6 +19,13 @@ export const nullableTimestamp = (description?: string) =>
     ...(description ? { description } : {}),
   });
 
+/**
+ * An optional field of a POST that also accepts null, which means "not given": validation drops it, so handlers see only
+ * values.
+ */
+export const orNull = <Schema extends TSchema>(schema: Schema) =>
+  Type.Unsafe<Static<Schema>>({ ...schema, type: [(schema as { type?: string }).type, 'null'].flat() });
+
 export const enumOf = <const Values extends readonly string[]>(
   values: Values,
   options: TSchemaOptions = {},
@@ -49,7 +56,9 @@ export const Problem = Type.Object(
     errors: Type.Optional(
       Type.Array(
         strictObject({
-          path: text(1024, { description: 'JSON Pointer, e.g. /body/to/0/email.' }),
+          path: text(1024, {
+            description: 'Where in the request, as a client writes it: to[0].email, limit.',
+          }),
           message: text(1024),
         }),
         {

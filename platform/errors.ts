@@ -39,7 +39,7 @@ export const ERROR_CODES = {
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 export interface FieldError {
-  /** JSON Pointer that starts with the part of the request: `/body/to/0/email`. */
+  /** JSON Pointer that starts with the part of the request: `/body/to/0/email`. The API returns `to[0].email`. */
   path: string;
   message: string;
 }

@@ -2,7 +2,16 @@ import { type Static, Type } from 'typebox';
 import type { ApiKey } from '../../domain/api-keys/api-key.entity.ts';
 import { KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { singleLineText } from '../messages/addresses.ts';
-import { enumOf, id, nullableText, nullableTimestamp, strictObject, text, timestamp } from '../schemas.ts';
+import {
+  enumOf,
+  id,
+  nullableText,
+  nullableTimestamp,
+  orNull,
+  strictObject,
+  text,
+  timestamp,
+} from '../schemas.ts';
 
 const permissions = Type.Array(enumOf(KEY_PERMISSIONS), {
   maxItems: KEY_PERMISSIONS.length,
@@ -34,15 +43,17 @@ export const CreateApiKey = strictObject(
     name: singleLineText(255, { minLength: 1 }),
     permissions: Type.Optional(permissions),
     env_id: Type.Optional(
-      text(128, { minLength: 1, description: 'Default: the binding of the creating key.' }),
+      orNull(text(128, { minLength: 1, description: 'Default: the binding of the creating key.' })),
     ),
-    inbox_id: Type.Optional(text(128, { minLength: 1 })),
+    inbox_id: Type.Optional(orNull(text(128, { minLength: 1 }))),
     expires_at: Type.Optional(
-      Type.String({
-        format: 'date-time',
-        maxLength: 40,
-        description: 'Not later than the expiry of the creating key, which is the default.',
-      }),
+      orNull(
+        Type.String({
+          format: 'date-time',
+          maxLength: 40,
+          description: 'Not later than the expiry of the creating key, which is the default.',
+        }),
+      ),
     ),
   },
   { $id: 'CreateApiKey', title: 'CreateApiKey' },

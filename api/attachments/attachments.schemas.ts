@@ -32,7 +32,7 @@ export const AttachmentInput = strictObject(
       id('Instead of content: an upload, or an attachment of any accessible message or draft (att_…).'),
     ),
     content_id: Type.Optional(
-      text(255, {
+      nullableText(255, {
         minLength: 1,
         pattern: '^[!-;=?-~]+$',
         description: 'Content-ID for <img src="cid:…"> in the HTML; without angle brackets.',

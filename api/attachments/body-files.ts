@@ -69,7 +69,8 @@ function readMetadata(entry: Entry, path: string): Partial<FileMetadata> {
   return {
     ...(filename === undefined ? {} : { filename: toFileName(filename) }),
     ...(contentType === undefined ? {} : { contentType }),
-    ...(contentId === undefined ? {} : { contentId, disposition: 'inline' }),
+    ...(contentId === undefined ? {} : { contentId }),
+    ...(contentId ? { disposition: 'inline' } : {}),
     ...(disposition === undefined ? {} : { disposition }),
   };
 }

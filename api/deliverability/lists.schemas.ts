@@ -2,7 +2,16 @@ import { type Static, Type } from 'typebox';
 import type { ListEntry } from '../../domain/deliverability/list-entry.entity.ts';
 import { LIST_DIRECTIONS, LIST_EFFECTS, LIST_SCOPES } from '../../domain/deliverability/list-match.ts';
 import { receiptOf } from '../receipts.ts';
-import { enumOf, id, MAX_ID_LENGTH, nullableText, strictObject, text, timestamp } from '../schemas.ts';
+import {
+  enumOf,
+  id,
+  MAX_ID_LENGTH,
+  nullableText,
+  orNull,
+  strictObject,
+  text,
+  timestamp,
+} from '../schemas.ts';
 
 export const ListEntryRecord = strictObject(
   {
@@ -40,7 +49,11 @@ export const entryScopeFields = {
 };
 
 export const CreateListEntry = strictObject(
-  { entry: text(320, { minLength: 1, description: 'name@domain, or a domain.' }), ...entryScopeFields },
+  {
+    entry: text(320, { minLength: 1, description: 'name@domain, or a domain.' }),
+    env_id: Type.Optional(orNull(entryScopeFields.env_id)),
+    inbox_id: Type.Optional(orNull(entryScopeFields.inbox_id)),
+  },
   { $id: 'CreateListEntry', title: 'CreateListEntry' },
 );
 

@@ -3,7 +3,16 @@ import type { DomainDetails } from '../../domain/domains/domain.service.ts';
 import { MAX_FOUND_LENGTH } from '../../domain/domains/record-checks.ts';
 import { singleLineText } from '../messages/addresses.ts';
 import { receiptOf } from '../receipts.ts';
-import { enumOf, id, nullableText, nullableTimestamp, strictObject, text, timestamp } from '../schemas.ts';
+import {
+  enumOf,
+  id,
+  nullableText,
+  nullableTimestamp,
+  orNull,
+  strictObject,
+  text,
+  timestamp,
+} from '../schemas.ts';
 
 const Status = (description: string) => enumOf(['pending', 'verified', 'failed'], { description });
 
@@ -59,10 +68,12 @@ export const CreateDomain = strictObject(
       description: 'A domain you own. Unicode names are converted to ASCII (IDNA).',
     }),
     client_id: Type.Optional(
-      singleLineText(255, {
-        minLength: 1,
-        description: 'Makes creation idempotent: repeating it returns 200 and the existing domain.',
-      }),
+      orNull(
+        singleLineText(255, {
+          minLength: 1,
+          description: 'Makes creation idempotent: repeating it returns 200 and the existing domain.',
+        }),
+      ),
     ),
   },
   { $id: 'CreateDomain', title: 'CreateDomain' },

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { DraftDetails } from '../../domain/drafts/draft.service.ts';
 import { AddressSeen } from '../messages/addresses.ts';
-import { draftContentFields, MAX_BODY_BYTES, MAX_SUBJECT_LENGTH } from '../messages/content.schemas.ts';
+import { contentFields, MAX_BODY_BYTES, MAX_SUBJECT_LENGTH } from '../messages/content.schemas.ts';
 import { receiptOf } from '../receipts.ts';
 import {
   enumOf,
@@ -76,7 +76,7 @@ export const DraftReceipt = receiptOf(DraftRecord, ['id', 'inbox_id', 'env_id', 
 export const DRAFT_RESPONSE = { readPermission: 'drafts:read', receipt: DraftReceipt } as const;
 
 const fields = {
-  ...draftContentFields,
+  ...contentFields,
   thread_id: Type.Optional(nullableText(255)),
   in_reply_to: Type.Optional(nullableText(255, { description: IN_REPLY_TO })),
   send_at: Type.Optional(

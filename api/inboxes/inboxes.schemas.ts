@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { NO_CONTROL_CHARACTERS, singleLineText } from '../messages/addresses.ts';
 import { receiptOf } from '../receipts.ts';
-import { enumOf, id, nullableText, strictObject, text, timestamp } from '../schemas.ts';
+import { enumOf, id, nullableText, orNull, strictObject, text, timestamp } from '../schemas.ts';
 
 export const InboxRecord = strictObject(
   {
@@ -31,14 +31,16 @@ export const CreateInbox = strictObject(
     domain: Type.Optional(
       text(253, { minLength: 1, description: 'A verified domain. Default: the shared domain.' }),
     ),
-    display_name: Type.Optional(singleLineText(255)),
+    display_name: Type.Optional(orNull(singleLineText(255))),
     email: Type.Optional(text(320, { minLength: 3, description: 'The whole address, instead of username.' })),
     name: Type.Optional(singleLineText(255, { description: 'The display name, if email is used.' })),
     client_id: Type.Optional(
-      singleLineText(255, {
-        minLength: 1,
-        description: 'Makes creation idempotent: repeating it returns 200 and the existing inbox.',
-      }),
+      orNull(
+        singleLineText(255, {
+          minLength: 1,
+          description: 'Makes creation idempotent: repeating it returns 200 and the existing inbox.',
+        }),
+      ),
     ),
   },
   {

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { MAX_BODY_BYTES } from '../../domain/outbound/outbound-content.ts';
 import { AttachmentInput } from '../attachments/attachments.schemas.ts';
 import { nullableText, ref, text } from '../schemas.ts';
-import { addressList, NO_CONTROL_CHARACTERS, singleLineText } from './addresses.ts';
+import { addressList, NO_CONTROL_CHARACTERS } from './addresses.ts';
 
 /** Limits of the design (api.md, "Attachment"). */
 export { MAX_BODY_BYTES };
@@ -31,27 +31,15 @@ const attachments = Type.Array(ref(AttachmentInput), {
 
 const nullable = <Value>(schema: object) => Type.Unsafe<Value | null>({ anyOf: [schema, { type: 'null' }] });
 
-/** Content fields of the request bodies that send a message. */
+/** Content fields of request bodies. In a PATCH `null` clears a field and an omitted one is kept; in a POST both mean none. */
 export const contentFields = {
-  to: Type.Optional(addressList('Recipients.')),
-  cc: Type.Optional(addressList('Copies.')),
-  bcc: Type.Optional(addressList('Blind copies.')),
-  reply_to: Type.Optional(addressList('Reply-To addresses; replies go to the inbox if empty.')),
-  subject: Type.Optional(singleLineText(MAX_SUBJECT_LENGTH)),
-  text_body: Type.Optional(text(MAX_BODY_BYTES)),
-  html_body: Type.Optional(text(MAX_BODY_BYTES)),
-  labels: Type.Optional(labels),
-  headers: Type.Optional(headers),
-  attachments: Type.Optional(attachments),
-};
-
-/** Content fields of a draft: an omitted field is kept, `null` clears it. */
-export const draftContentFields = {
   to: Type.Optional(nullable<Static<ReturnType<typeof addressList>>>(addressList('Recipients.'))),
   cc: Type.Optional(nullable<Static<ReturnType<typeof addressList>>>(addressList('Copies.'))),
   bcc: Type.Optional(nullable<Static<ReturnType<typeof addressList>>>(addressList('Blind copies.'))),
   reply_to: Type.Optional(
-    nullable<Static<ReturnType<typeof addressList>>>(addressList('Reply-To addresses.')),
+    nullable<Static<ReturnType<typeof addressList>>>(
+      addressList('Reply-To addresses; replies go to the inbox if empty.'),
+    ),
   ),
   subject: Type.Optional(nullableText(MAX_SUBJECT_LENGTH, { pattern: NO_CONTROL_CHARACTERS })),
   text_body: Type.Optional(nullableText(MAX_BODY_BYTES)),

@@ -2,16 +2,16 @@ import { findCustomHeaderProblem } from '../../domain/mime/custom-header.ts';
 import type { MailAddress } from '../../domain/mime/mail-address.ts';
 import { MAX_RECIPIENTS, type OutboundContent } from '../../domain/outbound/outbound-content.ts';
 import { invalid } from '../../platform/errors.ts';
-import { encodePointerSegment } from '../plugins/validation.ts';
-import { checkAddresses } from './addresses.ts';
+import { encodePointerSegment } from '../plugins/validation-errors.ts';
+import { type AddressInput, readAddressLists } from './addresses.ts';
 import { MAX_BODY_BYTES } from './content.schemas.ts';
 
 /** Content fields of a request body; omitted and `null` differ. */
 export interface ContentBody {
-  to?: MailAddress[] | null;
-  cc?: MailAddress[] | null;
-  bcc?: MailAddress[] | null;
-  reply_to?: MailAddress[] | null;
+  to?: AddressInput[] | null;
+  cc?: AddressInput[] | null;
+  bcc?: AddressInput[] | null;
+  reply_to?: AddressInput[] | null;
   subject?: string | null;
   text_body?: string | null;
   html_body?: string | null;
@@ -20,10 +20,10 @@ export interface ContentBody {
 }
 
 /** @throws AppError `validation_error` for rules that the schema cannot express. */
-function checkContent(body: ContentBody): void {
-  const { to, cc, bcc, reply_to } = body;
-  checkAddresses({ to, cc, bcc, reply_to });
-  const recipients = [to, cc, bcc].reduce((sum, list) => sum + (list?.length ?? 0), 0);
+function readChecked(body: ContentBody): Record<'to' | 'cc' | 'bcc' | 'reply_to', MailAddress[]> {
+  const addresses = readAddressLists({ to: body.to, cc: body.cc, bcc: body.bcc, reply_to: body.reply_to });
+  const { to, cc, bcc } = addresses;
+  const recipients = to.length + cc.length + bcc.length;
   if (recipients > MAX_RECIPIENTS) {
     throw invalid(
       '/body/to',
@@ -36,6 +36,7 @@ function checkContent(body: ContentBody): void {
       throw invalid(`/body/${field}`, 'is longer than 5 MiB', 'Shorten it, or attach a file.');
   }
   checkHeaders(body.headers ?? {});
+  return addresses;
 }
 
 /** Names are case-insensitive, and a field without a value is dropped in transit (RFC 5322 sections 1.2.2, 2.2). */
@@ -59,12 +60,12 @@ function checkHeaders(headers: Record<string, string>): void {
 
 /** Reads the content of a message to send. */
 export function readContent(body: ContentBody): OutboundContent {
-  checkContent(body);
+  const { to, cc, bcc, reply_to: replyTo } = readChecked(body);
   return {
-    to: body.to ?? [],
-    cc: body.cc ?? [],
-    bcc: body.bcc ?? [],
-    replyTo: body.reply_to ?? [],
+    to,
+    cc,
+    bcc,
+    replyTo,
     subject: body.subject ?? null,
     textBody: body.text_body ?? null,
     htmlBody: body.html_body ?? null,

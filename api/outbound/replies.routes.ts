@@ -1,11 +1,10 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { type Static, Type } from 'typebox';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
-import type { MailAddress } from '../../domain/mime/mail-address.ts';
 import type { ReplyService } from '../../domain/outbound/reply.service.ts';
 import { invalid } from '../../platform/errors.ts';
 import { storeBodyFiles } from '../attachments/body-files.ts';
-import { addressList } from '../messages/addresses.ts';
+import { type AddressInput, addressList } from '../messages/addresses.ts';
 import { CONTENT_BODY_LIMIT_BYTES, contentFields } from '../messages/content.schemas.ts';
 import { readContent } from '../messages/content.ts';
 import { MESSAGE_RESPONSE, MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
@@ -33,7 +32,7 @@ export const ReplyToMessage = strictObject(
 export const ForwardMessage = strictObject(
   {
     ...sharedFields,
-    to: Type.Unsafe<MailAddress[]>({ ...addressList('Recipients.'), minItems: 1 }),
+    to: Type.Unsafe<AddressInput[]>({ ...addressList('Recipients.'), minItems: 1 }),
     include_attachments: Type.Optional(
       Type.Boolean({ description: 'Include the files of the original. Default: true.' }),
     ),
@@ -114,7 +113,7 @@ export const replyRoutes =
     done();
   };
 
-function requireBody({ text_body: text = '', html_body: html = '' }: Static<typeof ReplyToMessage>): void {
-  if (text.trim() !== '' || html.trim() !== '') return;
+function requireBody({ text_body: text, html_body: html }: Static<typeof ReplyToMessage>): void {
+  if (text?.trim() || html?.trim()) return;
   throw invalid('/body/text_body', 'is required if html_body is empty', 'Set at least one of the two.');
 }

@@ -3,7 +3,7 @@ import { ERROR_CODES, type ErrorCode } from '../../platform/errors.ts';
 /** Explanations of the error codes. The page has an anchor for each code, which the `type` of a problem links to. */
 const EXPLANATIONS: Record<ErrorCode, string> = {
   validation_error:
-    'A field, parameter or header does not match the schema of the operation. Each entry of <code>errors</code> identifies one with a JSON Pointer. Unknown fields are rejected, not ignored.',
+    'A field, parameter or header does not match the schema of the operation. Each entry of <code>errors</code> names one, such as <code>to[0].email</code>, and says what is expected. Unknown fields are rejected, not ignored.',
   organization_required:
     'The person belongs to several organizations. Name one in the header <code>x-org-id</code>.',
   malformed_json: 'The body is not one JSON value in UTF-8.',

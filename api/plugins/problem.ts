@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AppError } from '../../platform/errors.ts';
+import { toClientPath } from './client-path.ts';
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
@@ -32,7 +33,9 @@ export function toProblemDocument(error: AppError, requestId: string, publicUrl:
     code: error.code,
     request_id: requestId,
     fix: error.fix,
-    ...(error.errors ? { errors: error.errors } : {}),
+    ...(error.errors
+      ? { errors: error.errors.map(({ path, message }) => ({ path: toClientPath(path), message })) }
+      : {}),
   };
 }
 

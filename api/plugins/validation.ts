@@ -3,10 +3,11 @@ import { Ajv, type ErrorObject, type Options } from 'ajv';
 import ajvFormats from 'ajv-formats';
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from 'fastify';
 import { AppError, type FieldError } from '../../platform/errors.ts';
-import { NO_CONTROL_CHARACTERS } from '../messages/addresses.ts';
-import { HEADER_NAME_PATTERN, LABEL_PATTERN } from '../messages/content.schemas.ts';
 import { strictObject } from '../schemas.ts';
+import { toClientPath } from './client-path.ts';
 import { pathNotFound } from './errors.ts';
+import type { ExampleSchema, ResolveSchema } from './schema-example.ts';
+import { describeErrors, encodePointerSegment, truncatePath } from './validation-errors.ts';
 
 const STRICT_OPTIONS: Options = {
   allErrors: true,
@@ -15,13 +16,14 @@ const STRICT_OPTIONS: Options = {
   removeAdditional: false,
   allowUnionTypes: true,
   strictRequired: false,
+  // Errors carry their schema, for an example and the names of the known fields.
+  verbose: true,
 };
 /** Query strings contain only text. */
 const QUERY_OPTIONS: Options = { ...STRICT_OPTIONS, coerceTypes: true };
 
 /** Maximum number of values in a request: far more than any valid request has, and few enough to validate cheaply. */
 const MAX_VALUES = 20_000;
-const MAX_REPORTED_ERRORS = 20;
 
 /**
  * Rejects requests that violate their schema or contain text that cannot be stored.
@@ -55,14 +57,18 @@ function requestValidators(shared: readonly object[]): FastifySchemaCompiler<obj
     ajvFormats.default(ajv, ['date-time']);
     for (const schema of shared) ajv.addSchema(schema);
   }
-  return ({ schema, httpPart }) => {
-    const validate = (httpPart === 'querystring' ? compilers.query : compilers.strict).compile(schema);
+  return ({ schema, httpPart, method }) => {
+    const ajv = httpPart === 'querystring' ? compilers.query : compilers.strict;
+    const resolve: ResolveSchema = (reference) =>
+      ajv.getSchema(reference)?.schema as ExampleSchema | undefined;
+    const validate = ajv.compile(schema);
     return (value: unknown) => {
-      if (validate(value)) return { value };
+      if (validate(value))
+        return { value: httpPart === 'body' && method === 'POST' ? withoutNulls(value) : value };
       const errors = validate.errors ?? [];
       if (httpPart === 'params' && (hasEmptySegment(value) || isTooLong(errors)))
         return { error: pathNotFound() };
-      return { error: validationError(httpPart ?? 'body', errors) };
+      return { error: validationFailure(describeErrors(httpPart ?? 'body', errors, resolve)) };
     };
   };
 }
@@ -122,75 +128,27 @@ function invalidAt(path: string, message: string): AppError {
   return validationFailure([{ path, message }]);
 }
 
-const PART_NAMES: Record<string, string> = { querystring: 'query' };
-
-function validationError(part: string, found: ErrorObject[]): AppError {
-  // A nullable field is an anyOf: only the errors of the non-null branch are reported.
-  const nullable = new Set(
-    found.filter(({ keyword }) => keyword === 'anyOf').map(({ instancePath }) => instancePath),
+/**
+ * In a POST, `null` means that a field is not given: a client may send back what it read. Runs after validation, so that
+ * only fields that may be null are dropped.
+ */
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (typeof value !== 'object' || value === null || value instanceof Readable) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, member]) => member !== null)
+      .map(([name, member]) => [name, withoutNulls(member)]),
   );
-  const reported = found.filter(
-    ({ keyword, params, instancePath }) =>
-      keyword !== 'anyOf' &&
-      // The reason why the name is invalid is a separate error.
-      keyword !== 'propertyNames' &&
-      !(keyword === 'type' && params.type === 'null' && nullable.has(instancePath)),
-  );
-  const errors = reported.slice(0, MAX_REPORTED_ERRORS).map((error) => {
-    const member = findMember(error);
-    const end = member === undefined ? '' : `/${encodePointerSegment(member)}`;
-    return {
-      path: truncatePath(`/${PART_NAMES[part] ?? part}${error.instancePath}${end}`),
-      message: describeError(error, nullable.has(error.instancePath)),
-    };
-  });
-  return validationFailure(errors);
-}
-
-/** Returns the member that an error concerns, if Ajv reports it on the enclosing object. */
-function findMember({ keyword, params, propertyName }: ErrorObject): string | undefined {
-  if (propertyName !== undefined) return propertyName;
-  if (keyword === 'required') return String(params.missingProperty);
-  if (keyword === 'additionalProperties') return String(params.additionalProperty);
-  return undefined;
-}
-
-/** Error messages for patterns. */
-const PATTERN_DESCRIPTIONS: Record<string, string> = {
-  [NO_CONTROL_CHARACTERS]: 'must not contain control characters, such as line breaks',
-  [LABEL_PATTERN]: 'must be a single line without leading or trailing spaces',
-  [HEADER_NAME_PATTERN]: 'is not a header name: printable ASCII without spaces and colons',
-};
-
-function describeError(
-  { keyword, params, message = 'is not valid' }: ErrorObject,
-  nullable: boolean,
-): string {
-  if (keyword === 'required') return 'is required';
-  if (keyword === 'additionalProperties') return 'is not a field of this operation';
-  if (keyword === 'enum') return `must be one of ${(params.allowedValues as unknown[]).join(', ')}`;
-  if (keyword === 'format' && params.format === 'date-time')
-    return 'must be a time with a zone, such as 2026-11-21T09:30:00.000Z';
-  const words = keyword === 'pattern' ? PATTERN_DESCRIPTIONS[params.pattern] : undefined;
-  if (words !== undefined) return words;
-  return keyword === 'type' && nullable ? `${message} or null` : message;
 }
 
 function validationFailure(errors: FieldError[]): AppError {
   const [first] = errors;
   return new AppError('validation_error', {
-    detail: first ? `${first.path} ${first.message}.` : 'The request does not match its schema.',
-    fix: 'Correct the fields listed in errors. /openapi.json has the schema of each operation.',
+    detail: first
+      ? `${toClientPath(first.path)} ${first.message}.`
+      : 'The request does not match its schema.',
+    fix: 'Correct what errors lists. /openapi.json has the schema of each operation.',
     errors,
   });
-}
-
-/** The caller controls names and depth, so the reported path is truncated. */
-function truncatePath(path: string): string {
-  return path.slice(0, 1024);
-}
-
-/** Encodes a name as one segment of a JSON Pointer (RFC 6901). */
-export function encodePointerSegment(name: string): string {
-  return name.slice(0, 128).replaceAll('~', '~0').replaceAll('/', '~1');
 }

@@ -6,7 +6,7 @@ import type { DeliveryAttempt } from '../../domain/webhooks/delivery-attempt.ent
 import type { DeliveryDetails } from '../../domain/webhooks/delivery-control.service.ts';
 import { pageQuery } from '../lists.ts';
 import { receiptOf } from '../receipts.ts';
-import { enumOf, id, nullableText, nullableTimestamp, strictObject, timestamp } from '../schemas.ts';
+import { enumOf, id, nullableText, nullableTimestamp, orNull, strictObject, timestamp } from '../schemas.ts';
 
 /** Longer errors are truncated. */
 const MAX_ERROR_LENGTH = 4_096;
@@ -105,12 +105,14 @@ export const ReplayEvents = strictObject(
     since: requiredTime('Events recorded at or after this time.'),
     until: Type.Optional(requiredTime('Events recorded before this time. Default: now.')),
     event_types: Type.Optional(
-      Type.Array(enumOf(EVENT_TYPES), {
-        minItems: 1,
-        maxItems: EVENT_TYPES.length,
-        uniqueItems: true,
-        description: 'Default: the types the endpoint subscribes to.',
-      }),
+      orNull(
+        Type.Array(enumOf(EVENT_TYPES), {
+          minItems: 1,
+          maxItems: EVENT_TYPES.length,
+          uniqueItems: true,
+          description: 'Default: the types the endpoint subscribes to.',
+        }),
+      ),
     ),
     only_failed: Type.Optional(
       Type.Boolean({

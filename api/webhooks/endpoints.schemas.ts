@@ -4,7 +4,16 @@ import { type EndpointDetails, MAX_COUNTED_DELIVERIES } from '../../domain/webho
 import { FAILING_AFTER_FAILURES, isFailing } from '../../domain/webhooks/endpoint-health.ts';
 import { NO_CONTROL_CHARACTERS, singleLineText } from '../messages/addresses.ts';
 import { receiptOf } from '../receipts.ts';
-import { enumOf, id, nullableText, nullableTimestamp, strictObject, text, timestamp } from '../schemas.ts';
+import {
+  enumOf,
+  id,
+  nullableText,
+  nullableTimestamp,
+  orNull,
+  strictObject,
+  text,
+  timestamp,
+} from '../schemas.ts';
 
 const events = Type.Array(enumOf(EVENT_TYPES), {
   minItems: 1,
@@ -62,7 +71,7 @@ export const CreateEndpoint = strictObject(
   {
     url,
     events,
-    description: Type.Optional(singleLineText(255)),
+    description: Type.Optional(orNull(singleLineText(255))),
     inbox_ids: Type.Optional(inboxIds),
   },
   { $id: 'CreateWebhookEndpoint', title: 'CreateWebhookEndpoint' },

@@ -53,9 +53,9 @@ describe('body parsing', () => {
   });
 
   test.each([
-    ['{"__proto__":{"x":1}}', '/body/__proto__'],
-    ['{"headers":{"\\u005f_proto__":"x"}}', '/body/headers/__proto__'],
-    ['{"headers":{"constructor":{"prototype":{}}}}', '/body/headers/constructor/prototype'],
+    ['{"__proto__":{"x":1}}', '__proto__'],
+    ['{"headers":{"\\u005f_proto__":"x"}}', 'headers.__proto__'],
+    ['{"headers":{"constructor":{"prototype":{}}}}', 'headers.constructor.prototype'],
   ])('rejects %s and reports the path', async (raw, path) => {
     const call = { raw, headers: JSON_TYPE };
     const problem = expectProblem(await post(`/inboxes/${inboxId}/drafts`, call), 'validation_error');
@@ -63,12 +63,24 @@ describe('body parsing', () => {
   });
 
   test.each([
-    [{ to: 'x' }, '/body/to', 'must be array or null'],
-    [{ to: [{ email: 7 }] }, '/body/to/0/email', 'must be string'],
-    [{ labels: [' a'] }, '/body/labels/0', 'must be a single line without leading or trailing spaces'],
-    [{ headers: { 'X ü': 'a' } }, '/body/headers/X ü', expect.stringContaining('not a header name')],
-    [{ subject: 'a\nb' }, '/body/subject', 'must not contain control characters, such as line breaks'],
-    [{ labels: ['a', 'a'] }, '/body/labels', expect.stringContaining('duplicate')],
+    [{ to: 'x' }, 'to', 'must be a list or null, such as [{"email":"ada@people.example","name":"Ada"}]'],
+    [{ to: [{ email: 7 }] }, 'to[0].email', 'must be a string, such as "ada@people.example"'],
+    [{ to: [7] }, 'to[0]', expect.stringMatching(/^must be an object or a string, such as {"email":"ada@/)],
+    [{ to: [{ name: 'Ada' }] }, 'to[0].email', 'is required, such as "ada@people.example"'],
+    [{ to: ['Ada <ada>'] }, 'to[0]', 'must have the form name@domain'],
+    [{ to: [`${'x'.repeat(256)} <ada@people.example>`] }, 'to[0]', expect.stringContaining('255 characters')],
+    [{ text: 'x' }, 'text', 'is not a field of this operation; did you mean text_body?'],
+    [{ replyTo: [] }, 'replyTo', 'is not a field of this operation; did you mean reply_to?'],
+    [{ zzz: 1 }, 'zzz', expect.stringMatching(/which has to, cc, bcc, .*text_body/)],
+    [
+      { attachments: [{ file_name: 'a' }] },
+      'attachments[0].file_name',
+      expect.stringContaining('did you mean filename?'),
+    ],
+    [{ labels: [' a'] }, 'labels[0]', 'must be a single line without leading or trailing spaces'],
+    [{ headers: { 'X ü': 'a' } }, 'headers["X ü"]', expect.stringContaining('not a header name')],
+    [{ subject: 'a\nb' }, 'subject', 'must not contain control characters, such as line breaks'],
+    [{ labels: ['a', 'a'] }, 'labels', expect.stringContaining('duplicate')],
   ])('reports only the invalid field of %j', async (body, path, message) => {
     const problem = expectProblem(await post(`/inboxes/${inboxId}/drafts`, { body }), 'validation_error');
     expect(problem.errors).toEqual([{ path, message }]);
@@ -76,7 +88,7 @@ describe('body parsing', () => {
 
   test.each(['null', '[]', '"text"', '1', 'true'])('rejects %s, which is not an object', async (raw) => {
     const problem = expectProblem(await post('/inboxes', { raw, headers: JSON_TYPE }), 'validation_error');
-    expect(problem.errors).toEqual([{ path: '/body', message: expect.any(String) }]);
+    expect(problem.errors).toEqual([{ path: 'body', message: expect.any(String) }]);
   });
 
   test('reports unknown fields and all other errors together', async () => {
@@ -85,9 +97,9 @@ describe('body parsing', () => {
       'validation_error',
     );
     expect((problem.errors as { path: string }[]).map(({ path }) => path).sort()).toEqual([
-      '/body/client_id',
-      '/body/username',
-      '/body/usrname',
+      'client_id',
+      'username',
+      'usrname',
     ]);
   });
 
@@ -152,4 +164,40 @@ describe('body parsing', () => {
     );
     expect(oversizedProblem.fix).toBe('Send at most 8 MiB.');
   });
+});
+
+test('null in a POST means that a field is not given', async () => {
+  const inbox = await post('/inboxes', { body: { display_name: null, client_id: null, domain: undefined } });
+  expect(inbox.statusCode).toBe(201);
+  expect(inbox.json()).toMatchObject({ display_name: null, client_id: null });
+  const body = {
+    to: [
+      'Ada <ada@people.example>',
+      '"Lovelace, \\"Ada\\"" <ada2@people.example>',
+      'bob@people.example',
+      { email: 'eve@people.example' },
+    ],
+    cc: null,
+    subject: null,
+    text_body: 'Hello',
+    html_body: null,
+    attachments: null,
+  };
+  const sent = await post(`/inboxes/${inboxId}/messages`, { body });
+  expect(sent.statusCode).toBe(201);
+  expect(sent.json()).toMatchObject({
+    to: [
+      { email: 'ada@people.example', name: 'Ada' },
+      { email: 'ada2@people.example', name: 'Lovelace, "Ada"' },
+      { email: 'bob@people.example' },
+      { email: 'eve@people.example' },
+    ],
+    cc: [],
+    subject: '',
+    html_body: null,
+  });
+  const reply = await post(`/messages/${sent.json().id}/reply`, {
+    body: { text_body: null, html_body: ' ' },
+  });
+  expectProblem(reply, 'validation_error');
 });

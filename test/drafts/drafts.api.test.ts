@@ -286,9 +286,9 @@ describe('content validation', () => {
   });
 
   test.each([
-    [{ to: [{ email: '"a b"@example.test' }] }, '/body/to/0/email', /must not be quoted/],
-    [{ headers: { 'X-A': '1', 'x-a': '2' } }, '/body/headers/x-a', /X-A/],
-    [{ headers: { 'X-a/b': '' } }, '/body/headers/X-a~1b', /omit the header/i],
+    [{ to: [{ email: '"a b"@example.test' }] }, 'to[0].email', /must not be quoted/],
+    [{ headers: { 'X-A': '1', 'x-a': '2' } }, 'headers["x-a"]', /X-A/],
+    [{ headers: { 'X-a/b': '' } }, 'headers["X-a/b"]', /omit the header/i],
   ])('rejects %j with a fix', async (body, path, words) => {
     const problem = expectProblem(await create(body), 'validation_error');
     expect(problem.errors).toEqual([{ path, message: expect.any(String) }]);

@@ -142,8 +142,12 @@ describe('waiting for the outcome of a message', () => {
     const pendingResult = fetchJson(`/messages/${id}/wait?timeout_seconds=60`, token);
     await untilOpen(1);
     expect(await dispatchOnce(sending, id)).toBe('settled');
+    for (const position of [0, 1]) {
+      const outcome = { position, kind: 'delivered', statusCode: '2.0.0', diagnosticCode: null } as const;
+      await app.worker.systemTransaction((transaction) => sending.outcomes.apply(transaction, id, [outcome]));
+    }
     const message = await pendingResult;
-    expect(message).toMatchObject({ id, status: 'sent' });
+    expect(message).toMatchObject({ id, status: 'delivered' });
     expect(message).toEqual((await app.call(`/messages/${id}`, { token })).json());
   });
 
@@ -156,11 +160,13 @@ describe('waiting for the outcome of a message', () => {
     expect(await fetchJson(`/messages/${message?.id}/wait`, token)).toMatchObject({ id: message?.id });
   });
 
-  test('keeps waiting for a delivery report that is expected, and times out', async () => {
+  test('keeps waiting for a delivery report that is expected, but not for one that is not', async () => {
     const { id, token, ...sending } = await arrangeMessage('ada@people.example');
     await dispatchOnce(sending, id);
-    await app.worker.systemTransaction(({ em }) => em.nativeUpdate(MessageEntity, { id }, { tracked: true }));
     expect(await fetchJson(`/messages/${id}/wait?timeout_seconds=1`, token)).toEqual({ timed_out: true });
+    const untracked = { tracked: false };
+    await app.worker.systemTransaction(({ em }) => em.nativeUpdate(MessageEntity, { id }, untracked));
+    expect(await fetchJson(`/messages/${id}/wait`, token)).toMatchObject({ id, status: 'sent' });
   });
 
   test('is not found for a message of another organization', async () => {
