@@ -35,7 +35,7 @@ export const MESSAGES: KeysetScan = {
 const MESSAGE_BODIES: KeysetScan = {
   ...MESSAGES,
   // `octet_length` does not read out-of-line text; `pg_column_size` of JSON is its compressed size.
-  weight: `1000 + ${byteLength('subject')} + ${byteLength('text_body')} + ${byteLength('html_body')} + ${byteLength('extracted_text')} + 4 * pg_column_size(headers)`,
+  weight: `1000 + ${byteLength('subject')} + ${byteLength('text_body')} + ${byteLength('html_body')} + ${byteLength('extracted_text')} + ${byteLength('hidden_text')} + 4 * pg_column_size(headers)`,
 };
 export const DRAFTS: KeysetScan = {
   ...fullTable('drafts', 'draft'),
@@ -280,6 +280,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'text_body',
       'html_body',
       'extracted_text',
+      'hidden_text',
       'labels',
       'has_attachments',
       'rfc_message_id',

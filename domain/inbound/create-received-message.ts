@@ -14,7 +14,6 @@ import type { Thread } from '../messages/thread.entity.ts';
 import { addToThread } from '../messages/thread-summary.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import type { ParsedInboundMail } from '../mime/parser/pool.ts';
-import { createPreview } from '../mime/preview.ts';
 import { isAutoSubmitted } from './auto-submitted.ts';
 import { deriveSignals } from './derive-signals.ts';
 import { findThreadByReturnPath } from './find-thread-by-return-path.ts';
@@ -73,10 +72,11 @@ export async function createReceivedMessage(
     bcc: [],
     replyTo: mail.replyTo,
     subject: mail.subject,
-    preview: createPreview(mail.extractedText || mail.text, mail.html),
+    preview: mail.preview,
     textBody: mail.text,
     htmlBody: mail.html,
     extractedText: mail.extractedText,
+    hiddenText: mail.hiddenText,
     headers: mail.headers,
     labels,
     hasAttachments: mail.attachments.length > 0,
@@ -92,6 +92,10 @@ export async function createReceivedMessage(
       replyTo: mail.replyTo,
       automated,
       authentication,
+      mailFrom: receipt.mailFrom,
+      inboxEmail: baseAddress(receipt.rcptTo),
+      hasHiddenText: mail.hiddenText !== null,
+      hasMismatchedLink: mail.hasMismatchedLink,
       isNewParticipant: !isNew && !(await isKnownParticipant(em, thread, from)),
     }),
     parseError: mail.parseError,

@@ -1,4 +1,5 @@
 import { SIGNALS, type Signal } from '../messages/signals.ts';
+import { isWithinDomain } from '../mime/domain-name.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import type { Authentication } from './mail-authentication.ts';
 
@@ -9,6 +10,12 @@ export interface SignalInput {
   authentication: Pick<Authentication, 'spf' | 'dkim' | 'dmarc'>;
   /** The thread existed before, and the sender's address did not occur in it. */
   isNewParticipant: boolean;
+  /** Empty string for `<>`. */
+  mailFrom: string;
+  /** The address of the inbox, without a tag. */
+  inboxEmail: string;
+  hasHiddenText: boolean;
+  hasMismatchedLink: boolean;
 }
 
 export function deriveSignals(input: SignalInput): Signal[] {
@@ -18,6 +25,9 @@ export function deriveSignals(input: SignalInput): Signal[] {
     authentication_failed: hasFailedAuthentication(authentication),
     automated,
     reply_to_differs: replyTo.some(({ email }) => email.toLowerCase() !== from.email.toLowerCase()),
+    hidden_text: input.hasHiddenText,
+    link_mismatch: input.hasMismatchedLink,
+    spoofed_self: isSpoofedSelf(input),
   };
   return SIGNALS.filter((signal) => present[signal]);
 }
@@ -25,4 +35,20 @@ export function deriveSignals(input: SignalInput): Signal[] {
 /** If the From domain has no DMARC record, a failed SPF check is a failure unless a DKIM signature passes. */
 function hasFailedAuthentication({ spf, dkim, dmarc }: SignalInput['authentication']): boolean {
   return dmarc === 'fail' || (dmarc === 'none' && spf === 'fail' && dkim !== 'pass');
+}
+
+/** A From in the inbox's domain without authentication, or a sender elsewhere whose name is the inbox's address. */
+function isSpoofedSelf({ from, mailFrom, inboxEmail, authentication }: SignalInput): boolean {
+  const own = domainOf(inboxEmail);
+  if (!isWithinDomain(domainOf(from.email), own))
+    return (from.name ?? '').toLowerCase().includes(inboxEmail.toLowerCase());
+  const { spf, dkim, dmarc } = authentication;
+  if (dmarc === 'pass') return false;
+  // Without a DMARC record. SPF only checks the envelope sender. A signature may be of any domain if DMARC fails.
+  const isSender = spf === 'pass' && isWithinDomain(domainOf(mailFrom), own);
+  return dmarc === 'fail' || !(isSender || dkim === 'pass');
+}
+
+function domainOf(email: string): string {
+  return email.slice(email.lastIndexOf('@') + 1).toLowerCase();
 }

@@ -10,8 +10,7 @@ import type { EventService } from '../events/event.service.ts';
 import { announceReceived } from '../messages/announce-received.ts';
 import { isHidden } from '../messages/hidden-labels.ts';
 import { MessageEntity, type SpamVerdict } from '../messages/message.entity.ts';
-import { emptyParsedMail } from '../mime/parse-mail.ts';
-import type { ParsedInboundMail, ParserPool } from '../mime/parser/pool.ts';
+import { emptyInboundMail, type ParsedInboundMail, type ParserPool } from '../mime/parser/pool.ts';
 import type { OutcomeService } from '../outbound/outcome.service.ts';
 import { insertUnclaimed } from '../stored-objects/unclaimed-objects.ts';
 import { recordUsage } from '../usage/count-usage.ts';
@@ -89,10 +88,7 @@ async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Prom
   } catch (error) {
     // Every retry would fail, and the message would never be stored.
     if (!isPermanentDataError(error)) throw error;
-    const mail = {
-      ...emptyParsedMail('The message contains a value that cannot be stored.'),
-      extractedText: '',
-    };
+    const mail = emptyInboundMail('The message contains a value that cannot be stored.');
     return store(options, receipt, { ...analyzed, mail, sha256 });
   }
 }

@@ -70,7 +70,7 @@ async function lockMessage({ em }: Transaction, scope: Scope, messageId: string)
         MessageEntity,
         { id: messageId },
         {
-          populate: ['textBody', 'htmlBody', 'extractedText', 'headers'],
+          populate: ['textBody', 'htmlBody', 'extractedText', 'hiddenText', 'headers'],
           lockMode: LockMode.PESSIMISTIC_WRITE,
         },
       )

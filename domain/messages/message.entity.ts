@@ -122,6 +122,8 @@ export const MessageEntity = defineEntity({
     textBody: p.text().strictNullable().lazy(),
     htmlBody: p.text().strictNullable().lazy(),
     extractedText: p.text().strictNullable().lazy(),
+    /** Text of an inbound message that people cannot see, which `extractedText` leaves out; null if there is none. */
+    hiddenText: p.text().strictNullable().lazy(),
     labels: p.array().$type<string[]>().default([]),
     hasAttachments: p.boolean().default(false),
     /** Without angle brackets (RFC 5322 section 3.6.4). Null for an inbound message without one. */

@@ -43,7 +43,7 @@ export function createMessageService({ database }: { database: Database }): Mess
         const message = await em.findOne(
           MessageEntity,
           { id: messageId, ...withinScope(scope) },
-          { populate: ['textBody', 'htmlBody', 'extractedText', 'headers'] },
+          { populate: ['textBody', 'htmlBody', 'extractedText', 'hiddenText', 'headers'] },
         );
         if (!message) throw notFound('message', messageId);
         return loadDetails(em, message);

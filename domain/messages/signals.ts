@@ -1,3 +1,17 @@
 /** Warnings that an agent should consider before it acts on a message. */
-export const SIGNALS = ['new_participant', 'authentication_failed', 'automated', 'reply_to_differs'] as const;
+export const SIGNALS = [
+  /** The sender's address did not occur in the thread before. */
+  'new_participant',
+  'authentication_failed',
+  /** A program sent it. */
+  'automated',
+  /** Replies go to another address than the sender's. */
+  'reply_to_differs',
+  /** It contains text that people cannot see, which `extracted_text` leaves out. */
+  'hidden_text',
+  /** The words of a link show another host than its target. */
+  'link_mismatch',
+  /** It claims to come from the inbox's own domain or address, without authentication. */
+  'spoofed_self',
+] as const;
 export type Signal = (typeof SIGNALS)[number];

@@ -2,6 +2,7 @@ import sanitize from 'sanitize-html';
 import { runWithTimeout } from '../../platform/run-with-timeout.ts';
 import { htmlToText, MAX_HTML_CHARACTERS } from './html-to-text.ts';
 import { limitNesting, MAX_NESTING } from './limit-nesting.ts';
+import { removeHidden } from './visible/separate-hidden.ts';
 
 /** Marks the place where a text was truncated. */
 export const TRUNCATION_MARK = '[…]';
@@ -49,7 +50,7 @@ export interface SanitizeOptions {
 
 /**
  * Sanitizes received HTML for use inside another message: allow-listed elements, attributes and styles, every element
- * closed, no style sheets, scripts, forms or comments. `sanitize-html` limits neither time nor output, so this function
+ * closed, no style sheets, scripts, forms or comments, and no text that people cannot see in the original. `sanitize-html` limits neither time nor output, so this function
  * does. HTML that takes too long is reduced to its text.
  *
  * @param timeoutMs limits the time for the HTML, and for its text if that is used instead.
@@ -59,11 +60,12 @@ export function sanitizeHtml(
   { maxBytes, keepInlineImages }: SanitizeOptions,
   timeoutMs: number = TIMEOUT_MS,
 ): string {
-  const source = html.slice(0, MAX_HTML_CHARACTERS);
+  const source = removeHidden(html, timeoutMs);
   const options = keepInlineImages ? WITH_INLINE_IMAGES : WITHOUT_INLINE_IMAGES;
   const fragment = runWithTimeout(timeoutMs, () => {
     const clean =
-      runSanitizer(limitNesting(source), options) + (source.length < html.length ? TRUNCATION_MARK : '');
+      runSanitizer(limitNesting(source), options) +
+      (html.length > MAX_HTML_CHARACTERS ? TRUNCATION_MARK : '');
     // The second pass closes elements that truncation left open. It also closes elements that a browser would close:
     // after the first pass has removed tags, elements may be nested that HTML does not nest (`<td><x><td>`).
     return runSanitizer(truncateMarkup(clean, maxBytes), options);

@@ -2,6 +2,8 @@ import type { Message } from '../messages/message.entity.ts';
 import type { HtmlConverter } from '../mime/converter/pool.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import { escapeHtml, TRUNCATION_MARK, textToHtml, truncateToBytes } from '../mime/sanitize-html.ts';
+import { isStub, mayBeStub } from '../mime/stub-text.ts';
+import { stripInvisible } from '../mime/visible/invisible-characters.ts';
 import { MAX_BODY_BYTES } from './outbound-content.ts';
 
 export type Original = Pick<
@@ -157,9 +159,14 @@ function insertBeforeBodyEnd(html: string, addition: string): string {
   return html.slice(0, end) + addition + html.slice(end);
 }
 
+/** The text that the sender of the original wanted to be read; see `isStub`. */
 async function getOriginalText({ textBody, htmlBody }: Original, converter: Converter): Promise<string> {
-  if (hasText(textBody)) return textBody.replace(/\r\n?/g, '\n').trimEnd();
-  return hasText(htmlBody) ? converter.toText(htmlBody) : '';
+  const text = stripInvisible(textBody ?? '')
+    .text.replace(/\r\n?/g, '\n')
+    .trimEnd();
+  if (!hasText(htmlBody) || (hasText(text) && !mayBeStub(text))) return text;
+  const htmlText = await converter.toText(htmlBody);
+  return !hasText(text) || isStub(text, htmlText) ? htmlText : text;
 }
 
 async function buildOriginalFragment(
@@ -168,7 +175,7 @@ async function buildOriginalFragment(
   converter: Converter,
 ): Promise<string> {
   if (hasText(htmlBody)) return converter.sanitize(htmlBody, options);
-  return hasText(textBody) ? textToHtml(textBody.trimEnd(), options) : '';
+  return hasText(textBody) ? textToHtml(stripInvisible(textBody).text.trimEnd(), options) : '';
 }
 
 function hasText(body: string | null): body is string {

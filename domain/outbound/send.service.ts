@@ -81,7 +81,10 @@ async function cancel(
   const message = await em.findOne(
     MessageEntity,
     { id: messageId, ...withinScope(scope) },
-    { populate: ['textBody', 'htmlBody', 'extractedText', 'headers'], lockMode: LockMode.PESSIMISTIC_WRITE },
+    {
+      populate: ['textBody', 'htmlBody', 'extractedText', 'hiddenText', 'headers'],
+      lockMode: LockMode.PESSIMISTIC_WRITE,
+    },
   );
   if (!message) throw notFound('message', messageId);
   await requireActiveInbox(em, message.inboxId);

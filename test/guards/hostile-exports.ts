@@ -369,6 +369,79 @@ export const ADAPTERS: Record<string, Adapters> = {
     escapeHtml: ({ escapeHtml }) => [(text) => escapeHtml(text)],
     truncateToBytes: ({ truncateToBytes }) => [(text) => truncateToBytes(text, 50_000)],
   },
+  'mime/message-text': {
+    readMessageText: ({ readMessageText }) => [
+      (text) => readMessageText({ text, html: null }, UNLIMITED),
+      (text) => readMessageText({ text: 'View in your browser', html: text }, UNLIMITED),
+    ],
+  },
+  'mime/stub-text': {
+    mayBeStub: ({ mayBeStub }) => [(text) => mayBeStub(text)],
+    isStub: ({ isStub }) => [(text) => isStub(text, 'a b c'), (text) => isStub('a b c', text)],
+  },
+  'mime/visible/appearance': {
+    deriveAppearance: ({ deriveAppearance, ROOT }) => [
+      (text) => deriveAppearance(ROOT, { name: 'p', attributes: { style: text } }, NO_STYLES),
+      (text) =>
+        deriveAppearance(
+          ROOT,
+          { name: 'p', attributes: { style: `font:${text}`, bgcolor: text } },
+          NO_STYLES,
+        ),
+      (text) =>
+        deriveAppearance(
+          ROOT,
+          { name: 'p', attributes: { style: `transform:${text};clip:${text}` } },
+          NO_STYLES,
+        ),
+    ],
+  },
+  'mime/visible/colors': {
+    parseColor: ({ parseColor }) => [
+      (text) => parseColor(text),
+      (text) => parseColor(`#${text}`),
+      (text) => parseColor(`rgb(${text}`),
+    ],
+  },
+  'mime/visible/invisible-characters': {
+    stripInvisible: ({ stripInvisible }) => [
+      (text) => stripInvisible(text),
+      (text) => stripInvisible('\u200b'.repeat(text.length)),
+      (text) => stripInvisible('\u200b '.repeat(text.length / 2)),
+      (text) => stripInvisible(`\u200b${' '.repeat(text.length)}`),
+      (text) => stripInvisible('\u{1f3f4}\u{e0067}'.repeat(text.length / 4)),
+      (text) => stripInvisible('\ufe0f'.repeat(text.length)),
+    ],
+  },
+  'mime/visible/link-hosts': {
+    hasMismatchedHost: ({ hasMismatchedHost }) => [
+      (text) => hasMismatchedHost(text, 'https://a.example'),
+      (text) => hasMismatchedHost('https://a.example', `https://${text}`),
+    ],
+  },
+  'mime/visible/separate-hidden': {
+    separateHidden: ({ separateHidden }) => [
+      (text) => separateHidden(text),
+      (text) => separateHidden(`<style>${text}</style><p class=a>a</p>`),
+      (text) => separateHidden('<p class=a style="display:none">a</p>'.repeat(text.length / 37)),
+      (text) => separateHidden('<a href=https://a.example>b.example</a>'.repeat(text.length / 39)),
+      (text) =>
+        separateHidden(
+          `<style>${'.a{color:red}'.repeat(text.length / 26)}</style>${'<p class=a>a'.repeat(text.length / 24)}`,
+        ),
+    ],
+    separateHiddenInTime: ({ separateHiddenInTime }) => [(text) => separateHiddenInTime(text, UNLIMITED)],
+    removeHidden: ({ removeHidden }) => [(text) => removeHidden(text, UNLIMITED)],
+  },
+  'mime/visible/style-sheet': {
+    parseDeclarations: ({ parseDeclarations }) => [(text) => parseDeclarations(text)],
+    parseStyleSheet: ({ parseStyleSheet }) => [
+      (text) => parseStyleSheet(text),
+      (text) => parseStyleSheet('@media print{'.repeat(text.length / 13)),
+      (text) => parseStyleSheet(`${'a '.repeat(text.length / 2)}{display:none}`),
+      (text) => parseStyleSheet('/*'.repeat(text.length / 2)),
+    ],
+  },
   'mime/subject': {
     getBaseSubject: ({ getBaseSubject }) => [(text) => getBaseSubject(text)],
     isReplySubject: ({ isReplySubject }) => [(text) => isReplySubject(text)],
@@ -390,6 +463,10 @@ export const ADAPTERS: Record<string, Adapters> = {
           automated: false,
           authentication: { spf: text, dkim: text, dmarc: text },
           isNewParticipant: false,
+          mailFrom: text,
+          inboxEmail: 'agent@a.example',
+          hasHiddenText: false,
+          hasMismatchedLink: false,
         }),
     ],
   },
@@ -425,6 +502,7 @@ export const ADAPTERS: Record<string, Adapters> = {
 };
 
 /** A time limit that never ends the work: what it would hide is measured. */
+const NO_STYLES = { match: () => [] };
 const UNLIMITED = 600_000;
 /** Longer HTML is converted in a child process; its conversions are measured without a limit. */
 const MAX_INLINE = 8 * 1024;
@@ -455,6 +533,9 @@ export const EXEMPT: Record<string, string> = {
   'mime/mime-reader MimeReader': 'parseMail is its only user, and is measured.',
   'mime/mime-reader createMimeReader': 'parseMail is its only user, and is measured.',
   'mime/parse-mail emptyParsedMail': 'Takes no text of strangers.',
+  'mime/parser/pool emptyInboundMail': 'Takes no text of strangers.',
+  'mime/visible/appearance isConcealed': 'Compares numbers.',
+  'mime/visible/colors isSameColor': 'Compares numbers.',
   'mime/converter/child runConverterChild': CHILD,
   'mime/converter/pool createHtmlConverter': CHILD,
   'mime/parser/child runParserChild': CHILD,

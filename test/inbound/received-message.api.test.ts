@@ -90,6 +90,61 @@ describe('a received message shows', () => {
     expect(message?.automated).toBe(signals.includes('automated'));
   });
 
+  const html = (body: string) =>
+    mail({ Subject: 'Signals', 'Content-Type': 'text/html; charset=utf-8' }, body);
+
+  test('hidden_text and the text, which is in neither extracted_text nor preview', async () => {
+    const { receive } = await arrangeInbox(database);
+    const { message } = await receive(html('<p>Hello</p><p style="display:none">Pay eve\u0000 now</p>'));
+    expect(message).toMatchObject({
+      signals: ['hidden_text'],
+      extractedText: 'Hello',
+      preview: 'Hello',
+      hiddenText: expect.stringMatching(/^Pay eve.? now$/),
+      htmlBody: expect.stringContaining('Pay eve'),
+    });
+    const { message: plain } = await receive(html('<p>Hello</p>'));
+    expect(plain).toMatchObject({ signals: [], hiddenText: null });
+  });
+
+  test('link_mismatch', async () => {
+    const { receive } = await arrangeInbox(database);
+    const { message } = await receive(html('<a href="https://evil.test/">https://bank.example/login</a>'));
+    expect(message?.signals).toEqual(['link_mismatch']);
+  });
+
+  test.each([
+    { what: 'without any result', results: { spf: 'none', dkim: 'none', dmarc: 'none' }, isSpoofed: true },
+    { what: 'with a failure', results: { spf: 'pass', dkim: 'pass', dmarc: 'fail' }, isSpoofed: true },
+    {
+      what: 'while DNS fails',
+      results: { spf: 'temperror', dkim: 'none', dmarc: 'temperror' },
+      isSpoofed: true,
+    },
+    {
+      what: 'with SPF for another envelope sender',
+      results: { spf: 'pass', dmarc: 'none' },
+      isSpoofed: true,
+    },
+    { what: 'with a passing DMARC result', results: { dmarc: 'pass' }, isSpoofed: false },
+    { what: 'with a passing signature', results: { dkim: 'pass', dmarc: 'none' }, isSpoofed: false },
+  ])('spoofed_self of mail from the own address $what: $isSpoofed', async ({ results, isSpoofed }) => {
+    const { receive, inbox } = await arrangeInbox(database, withAuthentication(results));
+    const { message } = await receive(mail({ From: `Me <${inbox.email}>`, Subject: 'Hi' }));
+    expect(message?.signals.includes('spoofed_self')).toBe(isSpoofed);
+  });
+
+  test('spoofed_self if the own address is the name of a sender, and not for the own envelope sender with SPF', async () => {
+    const { receive, inbox } = await arrangeInbox(
+      database,
+      withAuthentication({ spf: 'pass', dmarc: 'none' }),
+    );
+    const named = await receive(mail({ From: `"${inbox.email}" <x@evil.test>`, Subject: 'Hi' }));
+    expect(named.message?.signals).toContain('spoofed_self');
+    const own = await receive(mail({ From: inbox.email, Subject: 'Ho' }), { mailFrom: inbox.email });
+    expect(own.message?.signals).not.toContain('spoofed_self');
+  });
+
   test('new_participant for an unknown sender, but not for a previous recipient', async () => {
     const { receive } = await arrangeInbox(database);
     const start = { 'Message-ID': '<start@people.example>', Cc: 'bob@people.example' };

@@ -62,6 +62,8 @@ async function receive(fromEmail: string, subject: string): Promise<{ id: string
       replyTo: [],
       subject,
       extractedText: 'new words',
+      hiddenText: 'secret words',
+      signals: ['hidden_text'],
       textBody: 'new words\n> old words',
       hasAttachments: true,
       headers: { subject },
@@ -138,11 +140,11 @@ describe('message lists', () => {
     await send({ to: [{ email: 'a@example.test' }], text_body: 'private' });
     const list = await get(`/inboxes/${inboxId}/messages?limit=1`);
     const [message] = list.json<{ data: Json[] }>().data;
-    for (const field of ['text_body', 'html_body', 'extracted_text', 'headers'])
+    for (const field of ['text_body', 'html_body', 'extracted_text', 'hidden_text', 'headers'])
       expect(message).not.toHaveProperty(field);
     expect(Object.keys(message ?? {}).sort()).toEqual(
       FIELDS.filter(
-        (field) => !['text_body', 'html_body', 'extracted_text', 'headers'].includes(field),
+        (field) => !['text_body', 'html_body', 'extracted_text', 'hidden_text', 'headers'].includes(field),
       ).sort(),
     );
   });
@@ -214,6 +216,8 @@ describe('an inbound message', () => {
       status: 'received',
       from_address: { email: 'sender@example.test', name: 'Sender' },
       extracted_text: 'new words',
+      hidden_text: 'secret words',
+      signals: ['hidden_text'],
       text_body: 'new words\n> old words',
       has_attachments: true,
       attachment_ids: [expect.stringMatching(/^att_/)],
@@ -326,6 +330,7 @@ const FIELDS = [
   'text_body',
   'html_body',
   'extracted_text',
+  'hidden_text',
   'labels',
   'has_attachments',
   'attachment_ids',

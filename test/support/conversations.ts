@@ -4,7 +4,7 @@ import { createReceivedMessage } from '../../domain/inbound/create-received-mess
 import { toMessageId } from '../../domain/inbound/inbound-ids.ts';
 import type { Receipt } from '../../domain/inbound/receipt.entity.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
-import { emptyParsedMail } from '../../domain/mime/parse-mail.ts';
+import { emptyInboundMail } from '../../domain/mime/parser/pool.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import { createInbox, createOrganization } from './organizations.ts';
@@ -111,7 +111,7 @@ export async function arrangeConversations(database: Database, given?: Inbox) {
       receivedAt: at,
     } as Receipt;
     const mail = {
-      ...emptyParsedMail(null),
+      ...emptyInboundMail(null),
       extractedText: 'Hello',
       from: { email: from },
       to: to.map((email) => ({ email })),

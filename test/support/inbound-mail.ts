@@ -108,7 +108,11 @@ export function sharedParserPool(): ParserPool {
 
 function findMessage(database: Database, id: string) {
   return database.systemTransaction(({ em }) =>
-    em.findOne(MessageEntity, { id }, { populate: ['textBody', 'htmlBody', 'extractedText', 'headers'] }),
+    em.findOne(
+      MessageEntity,
+      { id },
+      { populate: ['textBody', 'htmlBody', 'extractedText', 'hiddenText', 'headers'] },
+    ),
   );
 }
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { readFrames, writeFrame } from '../../../platform/frames.ts';
+import { readMessageText } from '../message-text.ts';
 import { type ParsedFile, parseMail } from '../parse-mail.ts';
-import { extractReply } from '../quotes/extract-reply.ts';
 import { type DoneFrame, FRAME } from './protocol.ts';
 
 /** Bytes of a body per frame. */
@@ -56,8 +56,9 @@ async function parseAndSend(raw: Readable, output: Writable): Promise<void> {
   await sent;
   await sendText(output, FRAME.text, text);
   await sendText(output, FRAME.html, html);
-  await sendText(output, FRAME.extracted, extractReply({ text, html }));
-  const done: DoneFrame = { parseError, hasText: text !== null, hasHtml: html !== null };
+  const { extractedText, ...read } = readMessageText({ text, html });
+  await sendText(output, FRAME.extracted, extractedText);
+  const done: DoneFrame = { parseError, hasText: text !== null, hasHtml: html !== null, ...read };
   await send(FRAME.done, done);
 }
 

@@ -2,15 +2,26 @@ import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { type Child, type ChildPool, createChildPool, type PoolUsage } from '../../../platform/child-pool.ts';
-import { storableText } from '../../../platform/database/storable.ts';
+import { storableJson, storableText } from '../../../platform/database/storable.ts';
 import { type Frame, readFrames, writeFrame } from '../../../platform/frames.ts';
 import type { StoredObject } from '../../../platform/storage.ts';
+import type { MessageText } from '../message-text.ts';
 import { emptyParsedMail, type ParsedFile, type ParsedMail } from '../parse-mail.ts';
+import { createPreview } from '../preview.ts';
 import { type DoneFrame, type FileFrame, FRAME, type HeaderFrame } from './protocol.ts';
 
-/** A parsed message with the text of the reply, without quotes. */
-export interface ParsedInboundMail extends ParsedMail {
-  extractedText: string;
+/** A parsed message with what an agent reads of it. */
+export interface ParsedInboundMail extends ParsedMail, MessageText {}
+
+/** The result before anything is parsed, or if only the raw bytes can be stored. */
+export function emptyInboundMail(parseError: string | null): ParsedInboundMail {
+  return {
+    ...emptyParsedMail(parseError),
+    extractedText: '',
+    preview: '',
+    hiddenText: null,
+    hasMismatchedLink: false,
+  };
 }
 
 export interface ParseJobOptions {
@@ -172,7 +183,7 @@ async function receiveResult(
   { child, frames, limits }: ParseJob,
   options: ParseJobOptions,
 ): Promise<ParsedInboundMail> {
-  const parsed: ParsedInboundMail = { ...emptyParsedMail(null), extractedText: '' };
+  const parsed = emptyInboundMail(null);
   const texts = {
     [FRAME.text]: createTextCollector(),
     [FRAME.html]: createTextCollector(),
@@ -200,21 +211,19 @@ async function receiveResult(
     } else if (type === FRAME.text || type === FRAME.html || type === FRAME.extracted)
       texts[type].add(payload);
     else if (type === FRAME.done) {
-      const done = JSON.parse(payload.toString()) as DoneFrame;
+      const { hasText, hasHtml, ...done } = storableJson(JSON.parse(payload.toString()) as DoneFrame);
       return {
         ...parsed,
-        text: done.hasText ? texts[FRAME.text].toString() : null,
-        html: done.hasHtml ? texts[FRAME.html].toString() : null,
+        ...done,
+        text: hasText ? texts[FRAME.text].toString() : null,
+        html: hasHtml ? texts[FRAME.html].toString() : null,
         extractedText: storableText(texts[FRAME.extracted].toString()),
-        parseError: done.parseError,
       };
     }
   }
-  return {
-    ...parsed,
-    text: texts[FRAME.text].toString() || null,
-    html: texts[FRAME.html].toString() || null,
-  };
+  const text = texts[FRAME.text].toString() || null;
+  const html = texts[FRAME.html].toString() || null;
+  return { ...parsed, text, html, preview: storableText(createPreview(text, null)) };
 }
 
 function createTextCollector() {

@@ -1,3 +1,4 @@
+import type { MessageText } from '../message-text.ts';
 import type { ParsedFile, ParsedHeader } from '../parse-mail.ts';
 
 /**
@@ -20,7 +21,7 @@ export const FRAME = {
 
 export type HeaderFrame = ParsedHeader;
 export type FileFrame = ParsedFile;
-export interface DoneFrame {
+export interface DoneFrame extends Omit<MessageText, 'extractedText'> {
   parseError: string | null;
   hasText: boolean;
   hasHtml: boolean;

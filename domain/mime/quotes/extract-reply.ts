@@ -1,5 +1,6 @@
 import { runWithTimeout } from '../../../platform/run-with-timeout.ts';
 import { htmlToText } from '../html-to-text.ts';
+import { isStub, mayBeStub } from '../stub-text.ts';
 import { findAttribution } from './attributions.ts';
 import { markHtmlQuotes, toMarkedLines } from './html-quotes.ts';
 import { toLines } from './lines.ts';
@@ -16,7 +17,8 @@ const MAX_PASSES = 4;
  * `docs/mail.md` lists the rules. Returns an empty string for a reply without text, and the forwarded message for a
  * bare forward. Packages such as `email-reply-parser` find about half of the replies in the fixtures.
  *
- * If a message has both bodies, the text is used unless only the HTML marks what is quoted.
+ * If a message has both bodies, the text is used unless only the HTML marks what is quoted, or the text only points to the
+ * HTML ({@link isStub}).
  *
  * @param timeoutMs limits the time of each step. After that, a simpler rule applies.
  * @returns at most 524,288 characters (twice that if quoted lines of HTML are included).
@@ -27,9 +29,12 @@ export function extractReply(
 ): string {
   const hasText = text !== null && text.trim() !== '';
   const fromText = hasText ? extractFromText(text.slice(0, MAX_TEXT_CHARACTERS), timeoutMs) : null;
-  if (fromText !== null && (fromText.hasQuotes || html === null)) return fromText.text;
+  if (fromText !== null && (html === null || (fromText.hasQuotes && !mayBeStub(fromText.text))))
+    return fromText.text;
   const fromHtml = html === null ? null : extractFromHtml(html, timeoutMs);
   if (fromText === null) return fromHtml?.text ?? '';
+  if (fromHtml !== null && isStub(fromText.text, fromHtml.text)) return fromHtml.text;
+  if (fromText.hasQuotes) return fromText.text;
   return fromHtml?.hasQuotes && fromHtml.text !== '' ? fromHtml.text : fromText.text;
 }
 

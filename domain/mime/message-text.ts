@@ -1,0 +1,47 @@
+import { htmlToText } from './html-to-text.ts';
+import { createPreview } from './preview.ts';
+import { extractReply } from './quotes/extract-reply.ts';
+import { stripInvisible } from './visible/invisible-characters.ts';
+import { MAX_HIDDEN_CHARACTERS, separateHiddenInTime } from './visible/separate-hidden.ts';
+
+const MAX_PREVIEW_SOURCE = 20_000;
+
+/** What an agent reads of a received message. */
+export interface MessageText {
+  /** See {@link extractReply}; without text that people cannot see. */
+  extractedText: string;
+  preview: string;
+  /** The text that people cannot see; null if there is none. At most 10,000 characters. */
+  hiddenText: string | null;
+  /** The words of a link show another host than that of its target. */
+  hasMismatchedLink: boolean;
+}
+
+/** Reads both bodies of a message. Time and memory are proportional to their length. */
+export function readMessageText(
+  { text, html }: { text: string | null; html: string | null },
+  timeoutMs?: number,
+): MessageText {
+  const plain = text === null ? null : stripInvisible(text);
+  const visible = html === null ? null : separateHiddenInTime(html, timeoutMs);
+  const bodies = { text: plain?.text ?? null, html: visible?.html ?? null };
+  const extracted = stripInvisible(extractReply(bodies, timeoutMs));
+  const hidden = [visible?.hidden, plain?.hidden, plain?.hidden ? '' : extracted.hidden]
+    .filter(Boolean)
+    .join('\n');
+  return {
+    extractedText: extracted.text.trim(),
+    preview: createPreview(extracted.text.trim() || readAnyText(bodies, timeoutMs), null),
+    hiddenText: hidden === '' ? null : hidden.slice(0, MAX_HIDDEN_CHARACTERS),
+    hasMismatchedLink: visible?.hasMismatchedLink ?? false,
+  };
+}
+
+/** For a reply that only quotes. */
+function readAnyText(
+  { text, html }: { text: string | null; html: string | null },
+  timeoutMs?: number,
+): string {
+  if (text?.trim() || html === null) return text ?? '';
+  return stripInvisible(htmlToText(html.slice(0, MAX_PREVIEW_SOURCE), timeoutMs)).text;
+}
