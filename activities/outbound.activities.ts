@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { SendState } from '../domain/delivery-reports/delivery-outcome.ts';
 import type { DispatchService } from '../domain/outbound/dispatch.service.ts';
+import type { PreparedSend } from '../domain/outbound/prepare-send.ts';
 import type { StoppedSend } from '../domain/outbound/stop-send.ts';
 import type { TransmissionService } from '../domain/outbound/transmission.service.ts';
 import type { AmbiguityResolution } from '../workflows/outbound/send-message.contract.ts';
@@ -18,7 +19,7 @@ export type OutboundActivities = ReturnType<typeof createOutboundActivities>;
 export function createOutboundActivities({ dispatch, transmissions }: OutboundActivityOptions) {
   return {
     /** Checks whether the message may be sent and marks it `sending`; records a refusal. */
-    prepareSend: ({ messageId }: { messageId: string }): Promise<'proceed' | 'finished'> =>
+    prepareSend: ({ messageId }: { messageId: string }): Promise<PreparedSend> =>
       withApplicationFailures(() => dispatch.prepare(messageId)),
 
     /** Transmits the message to the relay, one SMTP transaction per recipient. The attempt rows hold the results. */

@@ -31,6 +31,7 @@ import { installOpenResponses } from './plugins/open-responses.ts';
 import { installOpenApi } from './plugins/openapi.ts';
 import { PROBLEM_TYPE, sendProblem, toProblemDocument } from './plugins/problem.ts';
 import { installReceipts } from './plugins/receipts.ts';
+import { createRefusedSends, installRefusedSends } from './plugins/refused-sends.ts';
 import { installRequestContext } from './plugins/request-context.ts';
 import { installSecurityHeaders } from './plugins/security-headers.ts';
 import { installSerialization } from './plugins/serialization.ts';
@@ -71,11 +72,13 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   installSerialization(app, sharedSchemas);
   app.decorateRequest('filesToAttach');
   const methods = installMethodNotAllowed(app);
+  const refusedSends = createRefusedSends();
   installAccess(app, {
     keys: createKeyAuthenticator({ database, logger }),
     sessions: createSessionAuthenticator({ database, logger }),
     limiter: createRateLimiter({ lease: leaseFromDatabase(database), logger }),
     addressLimiter: createRateLimiter({ lease: leaseFromMemory(), logger }),
+    refusedSends,
     limits: {
       credential: { perSecond: config.RATE_LIMIT_PER_SECOND, burst: config.RATE_LIMIT_BURST },
       organization: {
@@ -85,10 +88,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       address: ADDRESS_LIMIT,
     },
   });
-  installUsageMetering(app, { meter: services.apiCalls });
+  installUsageMetering(app, { meter: services.apiCalls, refusedSends });
   const secretBox = createSecretBox(config.ENCRYPTION_KEY);
   installIdempotency(app, { database, store: createIdempotencyStore({ secretBox }), publicUrl });
   installReceipts(app);
+  installRefusedSends(app);
   await installOpenApi(app, { publicUrl, version: '1', schemas: sharedSchemas });
   const openResponses = installOpenResponses(app, {
     perCredential: config.STREAMS_PER_CREDENTIAL,

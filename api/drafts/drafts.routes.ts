@@ -138,7 +138,7 @@ export const draftRoutes =
     app.post(
       '/drafts/:id/send',
       {
-        config: { permission: 'messages:send', ...MESSAGE_RESPONSE },
+        config: { permission: 'messages:send', announcesRefusals: true, ...MESSAGE_RESPONSE },
         schema: {
           operationId: 'drafts.send',
           summary: 'Send a draft',

@@ -42,7 +42,12 @@ export const messageRoutes =
       '/inboxes/:inboxId/messages',
       {
         bodyLimit: CONTENT_BODY_LIMIT_BYTES,
-        config: { permission: 'messages:send', ...MESSAGE_RESPONSE, prepare: storeBodyFiles(attachments) },
+        config: {
+          permission: 'messages:send',
+          announcesRefusals: true,
+          ...MESSAGE_RESPONSE,
+          prepare: storeBodyFiles(attachments),
+        },
         schema: {
           operationId: 'messages.send',
           summary: 'Send a message',

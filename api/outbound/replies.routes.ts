@@ -55,7 +55,7 @@ export const replyRoutes =
       '/messages/:id/reply',
       {
         bodyLimit: CONTENT_BODY_LIMIT_BYTES,
-        config: { permission: 'messages:send', ...MESSAGE_RESPONSE, prepare },
+        config: { permission: 'messages:send', announcesRefusals: true, ...MESSAGE_RESPONSE, prepare },
         schema: {
           operationId: 'messages.reply',
           summary: 'Reply to a message',
@@ -85,7 +85,7 @@ export const replyRoutes =
       '/messages/:id/forward',
       {
         bodyLimit: CONTENT_BODY_LIMIT_BYTES,
-        config: { permission: 'messages:send', ...MESSAGE_RESPONSE, prepare },
+        config: { permission: 'messages:send', announcesRefusals: true, ...MESSAGE_RESPONSE, prepare },
         schema: {
           operationId: 'messages.forward',
           summary: 'Forward a message',

@@ -11,6 +11,7 @@ import { isFreshLogin, type Person } from '../../domain/identity/person.ts';
 import { requirePermission, type Scope } from '../../domain/identity/scope.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { RateLimit, RateLimiter, RateVerdict } from '../../platform/rate-limit/rate-limiter.ts';
+import type { RefusedSends } from './refused-sends.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -49,12 +50,13 @@ export interface AccessOptions {
   limiter: RateLimiter;
   /** Local to this process; limits callers without a valid credential by address. */
   addressLimiter: RateLimiter;
+  refusedSends: RefusedSends;
   limits: { credential: RateLimit; organization: RateLimit; address: RateLimit };
 }
 
 /** Checks each request for credential, rate limit, suspension and permission, in this order. */
 export function installAccess(app: FastifyInstance, options: AccessOptions): void {
-  const { keys, sessions, limiter, addressLimiter, limits } = options;
+  const { keys, sessions, limiter, addressLimiter, refusedSends, limits } = options;
   app.decorateRequest('scope');
   app.decorateRequest('person');
 
@@ -124,8 +126,12 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     if (open || !permission) return limitAddress(request, reply);
     const { scope, suspension } = await limitAddressIfRejected(request, reply, () => authenticate(request));
     request.scope = scope;
-    await limitCredential(request, reply);
-    if (suspension && (heldOpen || (request.method !== 'GET' && request.method !== 'HEAD'))) throw suspension;
+    await limitCredential(request, reply).catch((error: unknown) =>
+      refusedSends.refuse(request, error, 'rate_limited'),
+    );
+    if (request.scope.sendRefusal) return;
+    if (suspension && (heldOpen || (request.method !== 'GET' && request.method !== 'HEAD')))
+      refusedSends.refuse(request, suspension, 'account_paused');
     requirePermission(scope, permission);
   });
 

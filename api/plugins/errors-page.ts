@@ -17,7 +17,7 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
   permission_denied: 'The key or role lacks the permission named in <code>permission</code>.',
   organization_suspended: 'The organization can read but not change anything until it is reinstated.',
   environment_suspended: 'The environment can be read but not changed until it is reinstated.',
-  inbox_suspended: 'The inbox cannot send until it is reinstated.',
+  inbox_suspended: 'The inbox can be read but not changed, and cannot send, until it is reinstated.',
   policy_violation:
     'The policy of the organization that <code>policy</code> names does not allow the request.',
   plan_limit_reached:

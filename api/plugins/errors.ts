@@ -15,7 +15,9 @@ const FASTIFY_ERRORS_BY_STATUS: Record<number, { code: ErrorCode; detail: string
 /** One handler for all errors: every error response is a problem document, and unknown errors reveal no internals. */
 export function installErrors(app: FastifyInstance, { publicUrl }: { publicUrl: string }): void {
   app.setErrorHandler((error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    const problem = payloadTooLarge(error, request) ?? toAppError(error);
+    // A refused send stays refused, whatever else is wrong with it.
+    const refusal = request.scope?.sendRefusal?.error;
+    const problem = refusal ?? payloadTooLarge(error, request) ?? toAppError(error);
     if (problem.status >= 500)
       request.log.error({ err: problem.cause ?? error, code: problem.code }, 'request failed');
     else request.log.debug({ code: problem.code, detail: problem.detail }, 'request rejected');

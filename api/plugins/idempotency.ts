@@ -41,6 +41,8 @@ export function installIdempotency(app: FastifyInstance, options: IdempotencyOpt
     if (route.config?.public || route.config?.person || (route.method !== 'POST' && !prepare)) return;
     const handle = route.handler;
     route.handler = async function (this: FastifyInstance, request, reply) {
+      // Nothing is sent, and the response is not kept.
+      if (request.scope.sendRefusal) return handle.call(this, request, reply);
       const key = route.method === 'POST' ? request.headers['idempotency-key'] : undefined;
       if (key === undefined) {
         await prepare?.(request);

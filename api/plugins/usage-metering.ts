@@ -1,15 +1,20 @@
 import type { FastifyInstance } from 'fastify';
 import type { ApiCallMeter } from '../../domain/usage/api-call-meter.ts';
+import type { RefusedSends } from './refused-sends.ts';
 
 /**
  * Counts every authenticated call after its response, except those rejected with 429. At a hard limit, rejects all calls
  * except those that show or change the limit.
  */
-export function installUsageMetering(app: FastifyInstance, { meter }: { meter: ApiCallMeter }): void {
-  app.addHook('onRequest', async ({ scope, routeOptions }) => {
-    if (!scope || routeOptions.config.exemptFromUsageLimit) return;
+export function installUsageMetering(
+  app: FastifyInstance,
+  { meter, refusedSends }: { meter: ApiCallMeter; refusedSends: RefusedSends },
+): void {
+  app.addHook('onRequest', async (request) => {
+    const { scope, routeOptions } = request;
+    if (!scope || scope.sendRefusal || routeOptions.config.exemptFromUsageLimit) return;
     const refusal = meter.findRefusal(scope.organizationId);
-    if (refusal) throw refusal;
+    if (refusal) refusedSends.refuse(request, refusal, 'rate_limited');
   });
   app.addHook('onResponse', async ({ scope }, reply) => {
     if (scope && reply.statusCode !== 429) meter.count(scope.organizationId);

@@ -1,5 +1,6 @@
 import type { Database } from '../../platform/database/database.ts';
 import { type OverdueRun, type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
+import { HELD_DETAIL } from '../outbound/held-sends.ts';
 import type { Draft } from './draft.entity.ts';
 import type { DraftService } from './draft.service.ts';
 import { buildRescheduleSignal, buildScheduledSendStart } from './draft-schedule.ts';
@@ -13,7 +14,9 @@ type OverdueDraft = Pick<
 
 const COLUMNS = `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
   schedule_version as "scheduleVersion", version, send_at as "sendAt"`;
-const OVERDUE = `send_status = 'scheduled' and send_at < now() - interval '1 minute'`;
+/** Held drafts have no run. */
+const OVERDUE = `send_status = 'scheduled' and send_at < now() - interval '1 minute'
+  and send_error is distinct from '${HELD_DETAIL}'`;
 /** Future schedules are checked hourly, in case an operator ended their run. */
 const WAITING = `send_status = 'scheduled' and send_at > now() and updated_at < now() - interval '2 minutes'`;
 

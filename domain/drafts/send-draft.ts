@@ -13,6 +13,9 @@ import type { MessageDetails } from '../messages/message-details.ts';
 import { toReplySubject } from '../mime/subject.ts';
 import { checkSend, recordRefusedSend } from '../outbound/check-send.ts';
 import { createOutboundMessage } from '../outbound/create-outbound-message.ts';
+import { readGateInput } from '../outbound/gate-input.ts';
+import { HELD_DETAIL } from '../outbound/held-sends.ts';
+import { isSuspended } from '../outbound/send-gate.ts';
 import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
 import { unscheduleSend } from './draft-schedule.ts';
@@ -39,7 +42,7 @@ export async function sendDraft(
   const { thread, parent } = await findDraftTarget(em, draft);
   const subject = parent ? toReplySubject(draft.subject ?? parent.subject) : draft.subject;
   const content = { ...draft, subject };
-  const refusal = await checkSend(transaction, events, inbox, content, thread?.id);
+  const refusal = await checkSend(transaction, events, { scope, inbox, content, threadId: thread?.id });
   if (refusal) throw refusal;
   const attachments = await findDraftAttachments(em, draft.id);
   const created = createOutboundMessage(transaction, outbox, {
@@ -55,8 +58,11 @@ export async function sendDraft(
   return created;
 }
 
-/** The result of a scheduled send. `waitUntil` is the new time, ISO 8601, if the draft was rescheduled. */
-export type DueDraftResult = { waitUntil: string } | 'sent' | 'refused' | 'gone';
+/**
+ * The result of a scheduled send. `held`: the draft waits for the end of a suspension. `waitUntil` is the new time, ISO 8601, if the
+ * draft was rescheduled.
+ */
+export type DueDraftResult = { waitUntil: string } | 'sent' | 'refused' | 'held' | 'gone';
 
 /**
  * Sends a scheduled draft when it is due. A refusal is recorded on the draft.
@@ -78,6 +84,10 @@ export async function sendDueDraft(
       );
       if (!draft?.sendAt) return 'gone';
       if (draft.sendAt.getTime() > Date.now()) return { waitUntil: draft.sendAt.toISOString() };
+      if (isSuspended(await readGateInput(transaction.em, draft.inboxId, [], null))) {
+        draft.sendError = HELD_DETAIL;
+        return 'held';
+      }
       await sendDraft(transaction, await scheduledSendScope(transaction.em, draft), draft, {
         ...options,
         priority: PRIORITY.scheduled,

@@ -28,6 +28,15 @@ export interface Scope extends TenantScope {
   /** The client's address; undefined in workflows. */
   ip?: string;
   requestId: string;
+  /** The request is refused, and the use-case that sends only records the refusal. */
+  sendRefusal?: SendRefusal;
+}
+
+/** Why a request to send is refused before its use-case runs. */
+export interface SendRefusal {
+  reason: 'rate_limited' | 'account_paused';
+  /** The response to the request. */
+  error: AppError;
 }
 
 export interface Member {

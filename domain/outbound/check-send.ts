@@ -1,6 +1,7 @@
 import type { Transaction } from '../../platform/database/database.ts';
-import type { AppError } from '../../platform/errors.ts';
+import { AppError } from '../../platform/errors.ts';
 import type { EventService } from '../events/event.service.ts';
+import type { Scope, SendRefusal } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { rejectReceivedLabels } from '../messages/hidden-labels.ts';
 import { countRefusedSend } from '../metrics/count-refused-send.ts';
@@ -9,27 +10,46 @@ import { readGateInput } from './gate-input.ts';
 import type { OutboundContent } from './outbound-content.ts';
 import { findRefusal, type Refusal, toRefusalError } from './send-gate.ts';
 
+export interface SendToCheck {
+  scope: Pick<Scope, 'sendRefusal'>;
+  inbox: Inbox;
+  content: OutboundContent;
+  /** Null if the message starts a thread. */
+  threadId?: string | null;
+}
+
 /**
  * Runs the send gate for a request. A refusal creates no message. The returned error commits the transaction, and with
  * it the `message.rejected` event and its metric.
  *
- * @param threadId null if the message starts a thread.
  * @throws AppError `unprocessable` for a label that only the service sets.
  * @returns the error to throw; null if the message may be sent.
  */
 export async function checkSend(
   transaction: Transaction,
   events: EventService,
-  inbox: Inbox,
-  content: OutboundContent,
-  threadId: string | null = null,
+  { scope, inbox, content, threadId = null }: SendToCheck,
 ): Promise<AppError | null> {
+  if (scope.sendRefusal) return recordRefusedRequest(transaction, events, inbox, content, scope.sendRefusal);
   rejectReceivedLabels(content.labels);
   const recipients = toRecipientKeys(content);
   const refusal = findRefusal(await readGateInput(transaction.em, inbox.id, recipients, threadId));
   if (!refusal) return null;
   await recordRefusedSend(transaction, events, { inbox, content, refusal });
   return toRefusalError(refusal);
+}
+
+/** Records a send that was refused before its use-case ran. The returned error commits the transaction. */
+async function recordRefusedRequest(
+  transaction: Transaction,
+  events: EventService,
+  inbox: Inbox,
+  content: OutboundContent,
+  { reason, error }: SendRefusal,
+): Promise<AppError> {
+  const { code, detail, fix, headers, extensions } = error;
+  await recordRefusedSend(transaction, events, { inbox, content, refusal: { reason, detail } });
+  return new AppError(code, { detail, fix, headers, extensions, commitsTransaction: true });
 }
 
 export interface RefusedSend {

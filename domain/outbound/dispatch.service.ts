@@ -6,7 +6,7 @@ import { MessageEntity } from '../messages/message.entity.ts';
 import { cancelRemainingRecipients, cancelUnsentMessage } from './cancel-unsent.ts';
 import { lockMessage } from './lock-message.ts';
 import type { OutcomeService } from './outcome.service.ts';
-import { prepareSend } from './prepare-send.ts';
+import { type PreparedSend, prepareSend } from './prepare-send.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
 import { type StoppedSend, stopSend } from './stop-send.ts';
 
@@ -15,9 +15,10 @@ export interface DispatchService {
   /**
    * Runs the send gate and marks the message `sending`. A refusal is recorded with its event in the same transaction.
    *
-   * @returns `finished` if there is nothing more to send.
+   * @returns `finished` if there is nothing more to send, `held` while the organization, environment or inbox is
+   * suspended.
    */
-  prepare(messageId: string): Promise<'proceed' | 'finished'>;
+  prepare(messageId: string): Promise<PreparedSend>;
   /** Applies the results of the attempts to recipients and message, and records the events. */
   record(messageId: string): Promise<SendState>;
   /** Applies an operator's decision about the ambiguous attempts. */

@@ -38,14 +38,24 @@ export function createEmptyChanges(): OutcomeChanges {
   return { sent: [], delivered: [], bounced: [], complained: [], rejected: [] };
 }
 
-/** Records one event per kind of change, with the recipients concerned. */
+/** A message after an update, with all of its recipients. */
+export interface UpdatedMessage {
+  message: EventMessage;
+  recipients: readonly Pick<Recipient, 'status'>[];
+}
+
+/**
+ * Records one event per kind of change, with the recipients concerned. `message.rejected` says that nothing of a message
+ * leaves, so recipients refused among others are reported as bounced.
+ */
 export async function recordOutcomeEvents(
   transaction: Transaction,
   events: EventService,
-  message: EventMessage,
-  changes: OutcomeChanges,
+  { message, recipients }: UpdatedMessage,
+  allChanges: OutcomeChanges,
   now: Date,
 ): Promise<void> {
+  const changes = leavesInPart(recipients) ? reportRejectedAsBounced(allChanges) : allChanges;
   const emit = <Type extends keyof EventDataByType>(type: Type, data: EventDataByType[Type]) =>
     events.record(transaction, {
       organizationId: message.organizationId,
@@ -80,6 +90,19 @@ export async function recordOutcomeEvents(
       complained_at: now.toISOString(),
     });
   }
+}
+
+/** Whether something of the message has been sent or may still be. */
+function leavesInPart(recipients: UpdatedMessage['recipients']): boolean {
+  return recipients.some(({ status }) => status !== 'rejected' && status !== 'suppressed');
+}
+
+function reportRejectedAsBounced(changes: OutcomeChanges): OutcomeChanges {
+  const bounced = changes.rejected.map((recipient) => ({
+    recipient,
+    bounceKind: { type: 'Transient', subType: 'General' } as const,
+  }));
+  return { ...changes, rejected: [], bounced: [...changes.bounced, ...bounced] };
 }
 
 function addresses(recipients: EventRecipient[]): string[] {

@@ -80,7 +80,7 @@ export function createOutcomeService({
       }
       notifyTracking(transaction, outbox, outcomeState, outcomes.length > 0);
       await saveOutcomeState(em, outcomeState);
-      await recordOutcomeEvents(transaction, events, message, changes, now);
+      await recordOutcomeEvents(transaction, events, { message, recipients }, changes, now);
       await applyReputation(em, message, changes, simulatorDomain);
       if (previousStatus === 'needs_attention' && !ambiguous) signalSend(transaction, outbox, message);
       return toSendState(recipients, ambiguous);

@@ -2,12 +2,13 @@ import type { Database } from '../../platform/database/database.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import { buildSendStart } from './create-outbound-message.ts';
 import type { DispatchService } from './dispatch.service.ts';
+import { HELD_DETAIL } from './held-sends.ts';
 
 /**
- * A deferred message may wait for hours, but its run must exist. Checking costs one `describe` call every ten minutes.
+ * Held messages have no run. A deferred message may wait for hours, but its run must exist. Checking costs one `describe` call every ten minutes.
  */
 const OVERDUE_MESSAGE = `status in ('queued', 'sending', 'deferred', 'needs_attention')
-  and updated_at < now() - interval '2 minutes'`;
+  and updated_at < now() - interval '2 minutes' and status_detail is distinct from '${HELD_DETAIL}'`;
 
 /**
  * Unsettled messages whose run may be gone. If an operator ended the run, the unsent part of the message is canceled;

@@ -4,23 +4,32 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import type { EventService } from '../events/event.service.ts';
 import type { Message } from '../messages/message.entity.ts';
 import { readGateInputOfMessage } from './gate-input.ts';
+import { HELD_DETAIL } from './held-sends.ts';
 import { lockMessage } from './lock-message.ts';
 import { deriveStatus, isSettled } from './message-status.ts';
 import { createEmptyChanges, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
 import { findUnsentRecipients, rejectUnsent } from './reject-unsent.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
-import { findRefusal, findSuppressedRecipients, type GateInput, type Refusal } from './send-gate.ts';
+import {
+  findRefusal,
+  findSuppressedRecipients,
+  type GateInput,
+  isSuspended,
+  type Refusal,
+} from './send-gate.ts';
+
+export type PreparedSend = 'proceed' | 'finished' | 'held';
 
 /**
  * Runs the send gate and marks the message `sending`. A refusal is recorded with its event in the same transaction.
  *
- * @returns `finished` if there is nothing more to send.
+ * @returns `finished` if there is nothing more to send, `held` while the organization, environment or inbox is suspended.
  */
 export async function prepareSend(
   database: Database,
   events: EventService,
   messageId: string,
-): Promise<'proceed' | 'finished'> {
+): Promise<PreparedSend> {
   if (await prepareWithoutLock(database, messageId)) return 'proceed';
   return database.systemTransaction((transaction) => prepareWithLock(transaction, events, messageId));
 }
@@ -34,7 +43,7 @@ async function prepareWithoutLock(database: Database, messageId: string): Promis
     const gateInput = await readGateInputOfMessage(em, messageId);
     if (!gateInput || findRefusal(gateInput) || findSuppressedRecipients(gateInput).length > 0) return false;
     const updated = await em.execute(
-      sql`update messages set status = 'sending', updated_at = now()
+      sql`update messages set status = 'sending', status_detail = null, updated_at = now()
        where id = ${messageId} and status in ('queued', 'deferred', 'sending') returning id`,
     );
     return updated.length === 1;
@@ -45,13 +54,14 @@ async function prepareWithLock(
   transaction: Transaction,
   events: EventService,
   messageId: string,
-): Promise<'proceed' | 'finished'> {
+): Promise<PreparedSend> {
   const { em } = transaction;
   const message = await lockMessage(transaction, messageId);
   if (!message) return 'finished';
   if (message.status === 'needs_attention' && (await hasUnknownOutcome(em, message.id))) return 'proceed';
   if (!['queued', 'sending', 'deferred', 'needs_attention'].includes(message.status)) return 'finished';
   const gateInput = await readGateInputOfMessage(em, message.id);
+  if (gateInput && isSuspended(gateInput)) return hold(em, message);
   const refusal = gateInput && findRefusal(gateInput);
   if (refusal && (await reject(transaction, events, message, refusal)) === 'settled') return 'finished';
   if (
@@ -63,6 +73,17 @@ async function prepareWithLock(
   message.status = 'sending';
   message.statusDetail = null;
   return 'proceed';
+}
+
+/** Keeps an accepted message until the suspension ends; then {@link releaseHeldSends} starts a new run. */
+async function hold(em: EntityManager, message: Message): Promise<'held'> {
+  const { recipients, unsent } = await findUnsentRecipients(em, message.id);
+  const hasOpenAttempt = recipients.filter(({ status }) => !isSettled(status)).length > unsent.length;
+  const isUntouched = recipients.every(({ status }) => status === 'pending');
+  if (hasOpenAttempt) message.status = 'sending';
+  else message.status = isUntouched ? 'queued' : 'deferred';
+  message.statusDetail = HELD_DETAIL;
+  return 'held';
 }
 
 /** Whether the relay may have accepted the message. If not, `needs_attention` means that sending was stopped. */
@@ -120,6 +141,7 @@ async function bounceSuppressed(
       false,
     );
   }
-  await recordOutcomeEvents(transaction, events, message, { ...createEmptyChanges(), bounced }, now);
+  const changes = { ...createEmptyChanges(), bounced };
+  await recordOutcomeEvents(transaction, events, { message, recipients }, changes, now);
   return settled ? 'settled' : 'open';
 }

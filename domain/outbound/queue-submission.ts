@@ -49,7 +49,12 @@ export async function queueSubmission(
   // A refusal commits the transaction, so nothing is recorded before the gate.
   const threadId = await findLinkedThreadId(em, inbox.id, mail);
   const envelopeContent = { ...content, ...groupByField(envelope) };
-  const refusal = await checkSend(transaction, events, inbox, envelopeContent, threadId);
+  const refusal = await checkSend(transaction, events, {
+    scope,
+    inbox,
+    content: envelopeContent,
+    threadId,
+  });
   if (refusal) throw refusal;
   await claimObjects(em, [submittedKey]);
   const { thread } = await placeMessage(transaction, outbox, {

@@ -15,7 +15,7 @@ interface UnsentRecipients {
 }
 
 /**
- * Rejects the recipients of a message that have not been transmitted to, and announces it. The caller holds the message's
+ * Rejects the recipients of a message that have not been transmitted to, and announces it with an event. The caller holds the message's
  * lock.
  *
  * @returns `open` if a worker crashed during an attempt or before it recorded the result. The next transmission then
@@ -39,7 +39,7 @@ export async function rejectUnsent(
   );
   message.statusDetail = rejection.detail;
   const changes = { ...createEmptyChanges(), rejected: unsent, rejection };
-  await recordOutcomeEvents(transaction, events, message, changes, now);
+  await recordOutcomeEvents(transaction, events, { message, recipients }, changes, now);
   return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'open';
 }
 

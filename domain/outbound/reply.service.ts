@@ -127,7 +127,7 @@ async function sendReply(
   if (!thread || (await em.count(MessageEntity, { id: original.id })) === 0)
     throw notFound('message', original.id);
   const attachments = () => attachFiles(em, { scope, inbox, files });
-  return send(transaction, services, { inbox, content, thread, parent: original }, attachments);
+  return send(transaction, { ...services, scope }, { inbox, content, thread, parent: original }, attachments);
 }
 
 async function sendForward(
@@ -152,17 +152,27 @@ async function sendForward(
     checkAttachmentLimits(all, 'Send fewer files, or set include_attachments to false.');
     return all;
   };
-  return send(transaction, services, { inbox, content, thread: null, parent: null }, attachments);
+  return send(
+    transaction,
+    { ...services, scope },
+    { inbox, content, thread: null, parent: null },
+    attachments,
+  );
 }
 
 /** Runs the send gate, then creates the message with its attachments. */
 async function send(
   transaction: Transaction,
-  { outbox, events }: ReplyServiceOptions,
+  { outbox, events, scope }: ReplyServiceOptions & { scope: Scope },
   request: Omit<OutboundMessageRequest, 'attachments'>,
   attachments: () => Promise<Attachment[]>,
 ): Promise<MessageDetails> {
-  const refusal = await checkSend(transaction, events, request.inbox, request.content, request.thread?.id);
+  const refusal = await checkSend(transaction, events, {
+    scope,
+    inbox: request.inbox,
+    content: request.content,
+    threadId: request.thread?.id,
+  });
   if (refusal) throw refusal;
   return createOutboundMessage(transaction, outbox, { ...request, attachments: await attachments() });
 }

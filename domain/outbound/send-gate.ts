@@ -142,6 +142,20 @@ const CHECKS: readonly GateCheck[] = [
   },
 ];
 
+/**
+ * Whether a suspension holds what was accepted before it. A message of a deleted inbox is refused even then, because
+ * reinstatement would not restore it.
+ */
+export function isSuspended({
+  organization,
+  environment,
+  inbox,
+}: Pick<GateInput, 'organization' | 'environment'> & {
+  inbox: Pick<GateInput['inbox'], 'status' | 'deleted'>;
+}): boolean {
+  return !inbox.deleted && [organization, environment, inbox].some(({ status }) => status === 'suspended');
+}
+
 type SuppressedRecipient = RecipientRestrictions & {
   suppression: NonNullable<RecipientRestrictions['suppression']>;
 };

@@ -53,7 +53,7 @@ export function createSendService({
     send: (scope, inboxId, content, files = []) =>
       database.transaction(scope, async (transaction) => {
         const inbox = await findInbox(transaction.em, scope, inboxId);
-        const refusal = await checkSend(transaction, events, inbox, content);
+        const refusal = await checkSend(transaction, events, { scope, inbox, content });
         if (refusal) throw refusal;
         const attachments = await attachFiles(transaction.em, { scope, inbox, files });
         return createOutboundMessage(transaction, outbox, {

@@ -12,6 +12,7 @@ import type { CredentialService } from '../inboxes/credential.service.ts';
 import { baseAddress } from '../inboxes/inbox-address.ts';
 import type { ParsedInboundMail, ParserPool } from '../mime/parser/pool.ts';
 import { registerObjects } from '../stored-objects/unclaimed-objects.ts';
+import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
 import { queueSubmission } from './queue-submission.ts';
 import { checkSubmission } from './rewrite-submission.ts';
 import type { Submitter } from './submitter.ts';
@@ -80,15 +81,19 @@ export function createSubmissionService(options: SubmissionServiceOptions): Subm
       await storeChecked(storage, submittedKey, { raw, inboxEmail: submitter.email });
       const { mail, files } = await parseSubmission(options, submitter, submittedKey);
       validateSubmission(mail, submitter);
-      return database.transaction(scope, (transaction) =>
-        queueSubmission(transaction, options, {
-          submitter,
-          mail,
-          files,
-          submittedKey,
-          recipients: uniqueAddresses(recipients),
-        }),
-      );
+      const submission = { mail, files, submittedKey, recipients: uniqueAddresses(recipients) };
+      const queue = (as: Submitter) =>
+        database.transaction(as.scope, (transaction) =>
+          queueSubmission(transaction, options, { submitter: as, ...submission }),
+        );
+      try {
+        return await queue(submitter);
+      } catch (error) {
+        // The limit has rolled back the transaction, so the event is recorded in one of its own.
+        if (isUsageLimitExceeded(error))
+          await queue({ ...submitter, scope: { ...scope, sendRefusal: { reason: 'rate_limited', error } } });
+        throw error;
+      }
     },
   };
 }

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import Fastify from 'fastify';
 import { pino } from 'pino';
 import { installAccess } from '../../api/plugins/access.ts';
+import { createRefusedSends } from '../../api/plugins/refused-sends.ts';
 import type { Authenticator, SessionAuthenticator } from '../../domain/identity/authentication.ts';
 import { createRateLimiter, leaseFromMemory } from '../../platform/rate-limit/rate-limiter.ts';
 import type { Operation } from '../support/contract.ts';
@@ -110,6 +111,7 @@ describe('access', () => {
       sessions,
       limiter,
       addressLimiter: limiter,
+      refusedSends: createRefusedSends(),
       limits: { credential: limit, organization: limit, address: limit },
     });
     server.get('/forgotten', async () => 'open');

@@ -72,7 +72,8 @@ export async function readMessageState(database: Database, messageId: string) {
 
 /** One round of the workflow `sendMessage`. */
 export async function dispatchOnce({ dispatch }: Pick<Sending, 'dispatch'>, messageId: string) {
-  if ((await dispatch.prepare(messageId)) === 'finished') return 'finished';
+  const prepared = await dispatch.prepare(messageId);
+  if (prepared !== 'proceed') return prepared;
   await dispatch.transmit(messageId, () => false);
   return dispatch.record(messageId);
 }

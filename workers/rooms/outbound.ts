@@ -1,5 +1,6 @@
 import { createOutboundActivities } from '../../activities/outbound.activities.ts';
 import { createDispatchService } from '../../domain/outbound/dispatch.service.ts';
+import { releaseAllHeldSends } from '../../domain/outbound/held-sends.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createTransmissionService } from '../../domain/outbound/transmission.service.ts';
 import { OUTBOUND_QUEUE } from '../../workflows/task-queues.contract.ts';
@@ -26,5 +27,6 @@ export const outboundRoom: Room = {
   },
   maintenance: (dependencies) => ({
     overdue: [overdueMessages(dependencies.database, dispatchService(dependencies))],
+    sweeps: { releasedSends: () => releaseAllHeldSends(dependencies.database, dependencies.outbox) },
   }),
 };

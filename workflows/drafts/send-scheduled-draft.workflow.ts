@@ -1,4 +1,5 @@
 import {
+  ApplicationFailure,
   CancellationScope,
   condition,
   defineSignal,
@@ -9,6 +10,7 @@ import {
 } from '@temporalio/workflow';
 import type { DraftActivities } from '../../activities/drafts.activities.ts';
 import { DATABASE_STEP } from '../database-step.ts';
+import { HELD_FAILURE } from '../outbound/send-message.contract.ts';
 import {
   RESCHEDULE_DRAFT,
   type SendScheduledDraftInput,
@@ -62,6 +64,7 @@ export async function sendScheduledDraft({
         return 'unscheduled';
       }
       const result = await sendDueDraft({ draftId, scheduleVersion });
+      if (result === 'held') throw heldBySuspension();
       if (typeof result === 'string') return result;
       dueAt = result.waitUntil;
     }
@@ -70,6 +73,14 @@ export async function sendScheduledDraft({
       await CancellationScope.nonCancellable(() => unscheduleDraft({ draftId, scheduleVersion }));
     throw error;
   }
+}
+
+/** Fails the run, because only a failed run can be started again under the schedule's id when the suspension ends. */
+function heldBySuspension(): ApplicationFailure {
+  return ApplicationFailure.nonRetryable(
+    'The organization, environment or inbox is suspended. The draft is held; reinstatement starts another run.',
+    HELD_FAILURE,
+  );
 }
 
 async function waitForSendTime(

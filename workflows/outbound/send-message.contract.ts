@@ -26,4 +26,7 @@ export const SEND_RETRY_DELAYS_MS = [
 /** Type of the failure of a message that can never be sent (`UnsendableMessageError`). */
 export const UNSENDABLE_FAILURE = 'UnsendableMessageError';
 
+/** Type of the failure of a run whose message waits for the end of a suspension. Also used by `sendScheduledDraft`. */
+export const HELD_FAILURE = 'HeldBySuspension';
+
 export type SendStage = 'sending' | 'deferred' | 'needs_attention' | 'finished';

@@ -17,6 +17,7 @@ import { createStageReporter, type StageReporter } from '../stage.ts';
 import {
   type AmbiguityResolution,
   CANCEL_SEND,
+  HELD_FAILURE,
   OUTCOME_RECORDED,
   RESOLVE_AMBIGUOUS,
   RETRY_SEND_NOW,
@@ -82,7 +83,9 @@ async function sendUntilSettled(messageId: string, run: SendRun): Promise<void> 
 
 async function attemptSend(messageId: string, run: SendRun): Promise<SendState> {
   try {
-    if ((await prepareSend({ messageId })) === 'finished') return 'settled';
+    const prepared = await prepareSend({ messageId });
+    if (prepared === 'finished') return 'settled';
+    if (prepared === 'held') throw heldBySuspension();
     await transmit(messageId, run);
     return await recordSend({ messageId });
   } catch (error) {
@@ -151,6 +154,14 @@ async function waitForResolution(messageId: string, run: SendRun): Promise<'sett
     run.stage.report('sending', '');
     return state;
   }
+}
+
+/** Fails the run, because only a failed run can be started again under the message's id when the suspension ends. */
+function heldBySuspension(): ApplicationFailure {
+  return ApplicationFailure.nonRetryable(
+    'The organization, environment or inbox is suspended. The message is held; reinstatement starts another run.',
+    HELD_FAILURE,
+  );
 }
 
 async function waitForRetry(messageId: string, tries: number, run: SendRun): Promise<'retry' | 'canceled'> {

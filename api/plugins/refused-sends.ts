@@ -1,0 +1,94 @@
+import type { FastifyInstance, FastifyRequest, RouteHandlerMethod } from 'fastify';
+import { LRUCache } from 'lru-cache';
+import type { SendRefusal } from '../../domain/identity/scope.ts';
+import { isUsageLimitExceeded } from '../../domain/usage/limit-errors.ts';
+import { toAppError } from './errors.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The operation sends a message: a refusal emits `message.rejected`. Its use-case calls `checkSend`. */
+    announcesRefusals?: true;
+  }
+}
+
+/** How often a refused request is read at all: each costs a body and a transaction, which the limits are to save. */
+const WINDOW_MS = 1_000;
+/** Of one credential, whichever resources its paths name. */
+const MAX_PER_CREDENTIAL = 10;
+const MAX_TRACKED = 10_000;
+
+export interface RefusedSends {
+  /**
+   * Refuses a request. If it is a send, it may instead continue as refused: then its handler only records
+   * `message.rejected`, and the response is still the refusal. A rate limit admits one request a second for each inbox
+   * (or message or draft in the path) and process.
+   *
+   * @throws the refusal, unless the request continues.
+   */
+  refuse(request: FastifyRequest, error: unknown, reason: SendRefusal['reason']): void;
+}
+
+export function createRefusedSends(): RefusedSends {
+  const admitted = new LRUCache<string, number>({ max: MAX_TRACKED, ttl: WINDOW_MS });
+
+  function takeTurn(key: string, limit: number): boolean {
+    const count = admitted.get(key) ?? 0;
+    if (count >= limit) return false;
+    // The window starts with its first request.
+    admitted.set(key, count + 1, { ttl: count === 0 ? WINDOW_MS : admitted.getRemainingTTL(key) });
+    return true;
+  }
+
+  const admit = ({ scope, params }: FastifyRequest) =>
+    takeTurn(`${scope.organizationId} ${JSON.stringify(params)}`, 1) &&
+    takeTurn(scope.actor.id, MAX_PER_CREDENTIAL);
+
+  return {
+    refuse(request, error, reason) {
+      const refusal = toAppError(error);
+      if (refusal.status >= 500 || !mayAnnounce(request)) throw error;
+      if (reason === 'rate_limited' && !admit(request)) throw error;
+      request.scope = { ...request.scope, sendRefusal: { reason, error: refusal } };
+    },
+  };
+}
+
+function mayAnnounce({ routeOptions: { config }, scope }: FastifyRequest): boolean {
+  return config.announcesRefusals === true && scope.permissions.has('messages:send');
+}
+
+/**
+ * Makes the operations that send record their refusals. Install after idempotency and receipts: a refusal is never
+ * stored, and a limit that shows only at the end has rolled everything back.
+ */
+export function installRefusedSends(app: FastifyInstance): void {
+  app.addHook('onRoute', (route) => {
+    if (!route.config?.announcesRefusals) return;
+    const handle = route.handler;
+    route.handler = async function (this: FastifyInstance, request, reply) {
+      const { scope } = request;
+      if (!scope.sendRefusal) {
+        try {
+          return await handle.call(this, request, reply);
+        } catch (error) {
+          if (!isUsageLimitExceeded(error)) throw error;
+          // Without the transaction of the Idempotency-Key, which was rolled back.
+          request.scope = { ...scope, sendRefusal: { reason: 'rate_limited', error } };
+        }
+      }
+      return record(request, async () => handle.call(this, request, reply));
+    } as RouteHandlerMethod;
+  });
+}
+
+/** Runs the handler, whose use-case records the refusal, and throws the refusal. */
+async function record(request: FastifyRequest, handle: () => Promise<unknown>): Promise<never> {
+  try {
+    await handle();
+  } catch (error) {
+    // A resource that does not exist or that the credential cannot reach has no event.
+    const { status } = toAppError(error);
+    if (status >= 500) request.log.warn({ err: error }, 'could not record a refused send');
+  }
+  throw request.scope.sendRefusal?.error;
+}

@@ -1,0 +1,163 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { EventEntity } from '../../domain/events/event.entity.ts';
+import type { EventDataByType } from '../../domain/events/event-types.ts';
+import type { Permission } from '../../domain/identity/permissions.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
+import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
+import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { useTestApp } from '../support/resources.ts';
+import { startTestApp, type TestApp } from '../support/test-app.ts';
+
+const app = useTestApp();
+type Rejected = EventDataByType['message.rejected'];
+const CONTENT = { to: [{ email: 'ada@people.example' }], subject: 'Hello', text_body: 'x' };
+
+async function arrange() {
+  const organization = await createOrganization(app.worker);
+  const inbox = await createInbox(app.worker, organization);
+  const as =
+    (api: TestApp, token = organization.token) =>
+    (path: string, body?: unknown, headers?: Record<string, string>) =>
+      api.call(path, { method: 'POST', token, body, headers });
+  const original = await as(app)(`/inboxes/${inbox.id}/messages`, { ...CONTENT, subject: 'AW: Question' });
+  const draft = await as(app)(`/inboxes/${inbox.id}/drafts`, { ...CONTENT, subject: 'Draft' });
+  const { organizationId } = organization;
+  const rejected = () =>
+    app.worker.autocommit((em) =>
+      em.find(EventEntity, { organizationId, type: 'message.rejected' }, { orderBy: { id: 'asc' } }),
+    );
+  const messages = () => app.worker.autocommit((em) => em.count(MessageEntity, { organizationId }));
+  const sends: [string, unknown?][] = [
+    [`/inboxes/${inbox.id}/messages`, CONTENT],
+    [`/messages/${original.json().id}/reply`, { text_body: 'x' }],
+    [`/messages/${original.json().id}/forward`, { to: [{ email: 'eve@people.example' }] }],
+    [`/drafts/${draft.json().id}/send`],
+  ];
+  return { organization, inbox, as, rejected, messages, sends };
+}
+
+const SUBJECTS = ['Hello', 'Re: Question', 'Fwd: Question', 'Draft'];
+
+describe('a suspended account', () => {
+  test.each(['organization', 'environment'] as const)(
+    '(%s) announces every kind of send',
+    async (suspended) => {
+      const { organization, inbox, as, rejected, messages, sends } = await arrange();
+      await app.worker.systemTransaction(({ em }) =>
+        suspended === 'organization'
+          ? em.nativeUpdate(OrganizationEntity, { id: organization.organizationId }, { status: 'suspended' })
+          : em.nativeUpdate(
+              EnvironmentEntity,
+              { id: organization.productionEnvironmentId },
+              { status: 'suspended' },
+            ),
+      );
+      for (const [path, body] of sends)
+        expectProblem(await as(app)(path, body, { 'idempotency-key': path }), `${suspended}_suspended`);
+      const events = await rejected();
+      expect(events.map(({ data }) => (data as Rejected).subject)).toEqual(SUBJECTS);
+      expect(events[0]).toMatchObject({
+        inboxId: inbox.id,
+        data: {
+          inbox_id: inbox.id,
+          from_address: inbox.email,
+          to_addresses: ['ada@people.example'],
+          rejection_reason: 'account_paused',
+          rejection_detail: expect.stringContaining('suspended'),
+        },
+      });
+      expect(await messages()).toBe(1);
+      // Nothing else that is refused is a send.
+      expectProblem(await as(app)(`/inboxes/${inbox.id}/drafts`, CONTENT), `${suspended}_suspended`);
+      expect(await rejected()).toHaveLength(4);
+    },
+  );
+
+  test('announces nothing to a credential that cannot send from the inbox', async () => {
+    const { organization, inbox, as, rejected } = await arrange();
+    const { organizationId, productionEnvironmentId: environmentId } = organization;
+    const permissions: Permission[] = ['messages:read', 'drafts:write'];
+    const other = await createInbox(app.worker, organization);
+    const mute = await createKey(app.worker, { organizationId, permissions });
+    const elsewhere = await createKey(app.worker, { organizationId, environmentId, inboxId: other.id });
+    const stranger = await createOrganization(app.worker);
+    await app.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(
+        OrganizationEntity,
+        { id: { $in: [organizationId, stranger.organizationId] } },
+        { status: 'suspended' },
+      ),
+    );
+    for (const { token } of [mute, elsewhere, stranger])
+      expectProblem(await as(app, token)(`/inboxes/${inbox.id}/messages`, CONTENT), 'organization_suspended');
+    expectProblem(await as(app)(`/inboxes/${inbox.id}/messages`, { text_body: 5 }), 'organization_suspended');
+    expect(await rejected()).toEqual([]);
+  });
+});
+
+test('a hard limit announces each send that it refuses, with and without an Idempotency-Key', async () => {
+  const { organization, inbox, as, rejected, messages, sends } = await arrange();
+  const limit = { messages_sent: { own_limit: 1 } };
+  const set = await app.call('/org/limits', {
+    method: 'PUT',
+    token: organization.token,
+    body: { counters: limit },
+  });
+  expect([set.statusCode, set.body]).toEqual([200, expect.any(String)]);
+  for (const [path, body] of sends) expectProblem(await as(app)(path, body), 'usage_limit_exceeded');
+  const events = await rejected();
+  expect(events.map(({ data }) => [(data as Rejected).subject, (data as Rejected).rejection_reason])).toEqual(
+    SUBJECTS.map((subject) => [subject, 'rate_limited']),
+  );
+  const keyed = await as(app)(sends[0]?.[0] ?? '', CONTENT, { 'idempotency-key': 'once' });
+  expectProblem(keyed, 'usage_limit_exceeded');
+  expect(await rejected()).toHaveLength(5);
+  expect(await messages()).toBe(1);
+  expect(
+    (await app.call(`/inboxes/${inbox.id}/drafts`, { token: organization.token })).json().data,
+  ).toHaveLength(1);
+  const summary = await app.call('/metrics/summary', { token: organization.token });
+  expect(summary.json()).toMatchObject({ sent: 0, rejected: 5 });
+});
+
+describe('a rate limit', () => {
+  let limited: TestApp;
+  beforeAll(async () => {
+    limited = await startTestApp({ config: { RATE_LIMIT_PER_SECOND: '1', RATE_LIMIT_BURST: '3' } });
+  });
+  afterAll(() => limited.close());
+
+  test('answers 429 to all, and announces one send a second for an inbox', async () => {
+    const { organization, inbox, as, rejected, messages } = await arrange();
+    const path = `/inboxes/${inbox.id}/messages`;
+    const responses = await Promise.all(Array.from({ length: 40 }, () => as(limited)(path, CONTENT)));
+    const refused = responses.filter(({ statusCode }) => statusCode === 429);
+    expect(refused.length).toBeGreaterThan(30);
+    for (const response of refused) {
+      expectProblem(response, 'rate_limited');
+      expect(response.headers).toMatchObject({ 'retry-after': '1' });
+    }
+    const events = await rejected();
+    // The requests may extend over a window.
+    expect(events.length).toBeGreaterThanOrEqual(1);
+    expect(events.length).toBeLessThanOrEqual(3);
+    expect(events[0]?.data).toMatchObject({ subject: 'Hello', rejection_reason: 'rate_limited' });
+    expect(await messages()).toBe(1 + responses.length - refused.length);
+    const summary = await app.call('/metrics/summary', { token: organization.token });
+    expect(summary.json()).toMatchObject({ rejected: events.length });
+  });
+
+  test('stays the response to a send whose body is wrong, which has no event', async () => {
+    const { organization, inbox, as, rejected } = await arrange();
+    await Promise.all(Array.from({ length: 8 }, () => limited.call('/org', { token: organization.token })));
+    for (const [path, body] of [
+      [`/inboxes/${inbox.id}/messages`, { to: 'nobody', text_body: 5 }],
+      ['/inboxes/inb_unknown/messages', CONTENT],
+      [`/inboxes/${inbox.id}/drafts`, CONTENT],
+    ] as const)
+      expectProblem(await as(limited)(path, body), 'rate_limited');
+    expect(await rejected()).toEqual([]);
+  });
+});
