@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { createApiKeyService } from '../domain/api-keys/api-key.service.ts';
 import { createListService } from '../domain/deliverability/list.service.ts';
 import { createSuppressionService } from '../domain/deliverability/suppression.service.ts';
+import { createUnsubscribeService } from '../domain/deliverability/unsubscribe.service.ts';
 import { createDomainService } from '../domain/domains/domain.service.ts';
 import { lockVerifiedDomain } from '../domain/domains/lock-verified-domain.ts';
 import { unscheduleDraftsOfInbox } from '../domain/drafts/unschedule-drafts-of-inbox.ts';
@@ -70,7 +71,7 @@ export function createServices({
   logger,
 }: ServiceOptions) {
   const shared = createSharedServices({ config, database, workerDatabase, outbox, storage });
-  const { events, secretBox, receipts, outcomes, dns, dnsSettings } = shared;
+  const { events, secretBox, unsubscribeLinks, receipts, outcomes, dns, dnsSettings } = shared;
   const intake = createMailIntake({ storage, receipts, maxSizeBytes: config.INBOUND_MAX_SIZE_BYTES });
   const messages = createMessageService({ database });
   const signals = createEventSignals({ url: config.SIGNALS_DATABASE_URL ?? config.DATABASE_URL, logger });
@@ -90,13 +91,14 @@ export function createServices({
     credentials: shared.credentials,
     drafts: shared.drafts,
     messages,
-    sends: createSendService({ database, outbox, events }),
+    sends: createSendService({ database, outbox, events, unsubscribeLinks }),
     messageWaits: createMessageWaitService({ database, messages, eventStreams }),
     outcomeWaits: createOutcomeWaitService({ messages, eventStreams }),
     deletions: createDeletionService({ database, outbox }),
     labels: createLabelService({ database, events }),
     attachments: shared.attachments,
-    replies: createReplyService({ database, outbox, events, converter }),
+    replies: createReplyService({ database, outbox, events, unsubscribeLinks, converter }),
+    unsubscriptions: createUnsubscribeService({ database, links: unsubscribeLinks }),
     rawMessages: createRawMessageService({ database, storage }),
     threads: createThreadService({ database }),
     apiKeys: createApiKeyService({ database }),

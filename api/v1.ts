@@ -27,6 +27,7 @@ import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
 import { retentionPolicyRoutes } from './retention/retention-policy.routes.ts';
 import type { Services } from './services.ts';
+import { unsubscribeRoutes } from './unsubscribe/unsubscribe.routes.ts';
 import { usageRoutes } from './usage/usage.routes.ts';
 import { sessionRoutes } from './users/sessions.routes.ts';
 import { deliveryRoutes } from './webhooks/deliveries.routes.ts';
@@ -80,6 +81,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
     },
     { prefix: '/api/v1' },
   );
+  await app.register(unsubscribeRoutes(dependencies));
   // The specification defines these routes without the prefix.
   await app.register(retentionPolicyRoutes({ ...dependencies, unversioned: true }));
   await app.register(exportRoutes({ ...dependencies, unversioned: true }));

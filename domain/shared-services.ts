@@ -14,6 +14,7 @@ import type { Outbox } from '../platform/outbox/outbox.ts';
 import { createReturnPaths } from '../platform/return-path.ts';
 import type { Storage } from '../platform/storage.ts';
 import { createAttachmentService } from './attachments/attachment.service.ts';
+import { createUnsubscribeLinks } from './deliverability/unsubscribe-links.ts';
 import { createDraftService } from './drafts/draft.service.ts';
 import { createReceiptService } from './inbound/receipt.service.ts';
 import { createCredentialService } from './inboxes/credential.service.ts';
@@ -46,7 +47,11 @@ export function createSharedServices({
 }: SharedServicesOptions) {
   const events = createWebhookEvents({ outbox });
   const returnPaths = createReturnPaths({ signingKey: config.SIGNING_KEY, domain: bounceDomain(config) });
-  const drafts = once(() => createDraftService({ database, outbox, events }));
+  const unsubscribeLinks = createUnsubscribeLinks({
+    signingKey: config.SIGNING_KEY,
+    publicUrl: config.PUBLIC_URL,
+  });
+  const drafts = once(() => createDraftService({ database, outbox, events, unsubscribeLinks }));
   const attachments = once(() => createAttachmentService({ database, storage }));
   const credentials = once(() => createCredentialService({ database }));
   const receipts = once(() =>
@@ -70,6 +75,7 @@ export function createSharedServices({
   return {
     events,
     returnPaths,
+    unsubscribeLinks,
     secretBox,
     notifications: createNotificationService({ outbox }),
     personNotifications: createPersonNotificationService({ outbox, secretBox }),

@@ -55,6 +55,9 @@ export const DraftRecord = strictObject(
       maxProperties: 50,
       additionalProperties: text(998),
     }),
+    unsubscribe: Type.Boolean({
+      description: 'Whether it is sent with a link for one-click unsubscription.',
+    }),
     attachments_meta: Type.Array(AttachmentMeta, { maxItems: 100 }),
     send_at: nullableTimestamp('When the draft is sent automatically; null if it is not scheduled.'),
     send_status: enumOf(['draft', 'scheduled', 'failed']),
@@ -115,6 +118,7 @@ export function presentDraft({ draft, attachments }: DraftDetails): Static<typeo
     html_body: draft.htmlBody ?? null,
     labels: draft.labels,
     headers: draft.headers,
+    unsubscribe: draft.unsubscribe,
     attachments_meta: attachments.map((attachment) => ({
       attachment_id: attachment.id,
       filename: attachment.filename,

@@ -24,6 +24,11 @@ const headers = Type.Unsafe<Record<string, string>>({
   additionalProperties: { type: 'string', maxLength: 998, pattern: NO_CONTROL_CHARACTERS },
 });
 
+const unsubscribe = Type.Boolean({
+  description:
+    'Add List-Unsubscribe and List-Unsubscribe-Post (RFC 8058), so that the recipient can unsubscribe with one click. Needs a single recipient. Default: false.',
+});
+
 const attachments = Type.Array(ref(AttachmentInput), {
   maxItems: 100,
   description: 'Files, at most 25 MiB in total.',
@@ -46,5 +51,6 @@ export const contentFields = {
   html_body: Type.Optional(nullableText(MAX_BODY_BYTES)),
   labels: Type.Optional(nullable<string[]>(labels)),
   headers: Type.Optional(nullable<Record<string, string>>(headers)),
+  unsubscribe: Type.Optional(nullable<boolean>(unsubscribe)),
   attachments: Type.Optional(nullable<Static<typeof attachments>>(attachments)),
 };

@@ -17,6 +17,7 @@ export interface ContentBody {
   html_body?: string | null;
   labels?: string[] | null;
   headers?: Record<string, string> | null;
+  unsubscribe?: boolean | null;
 }
 
 /** @throws AppError `validation_error` for rules that the schema cannot express. */
@@ -71,6 +72,7 @@ export function readContent(body: ContentBody): OutboundContent {
     htmlBody: body.html_body ?? null,
     labels: body.labels ?? [],
     headers: body.headers ?? {},
+    unsubscribe: body.unsubscribe ?? false,
   };
 }
 
@@ -87,6 +89,7 @@ export function readDraftContent(body: ContentBody): Partial<OutboundContent> {
     ['htmlBody', 'html_body'],
     ['labels', 'labels'],
     ['headers', 'headers'],
+    ['unsubscribe', 'unsubscribe'],
   ];
   return Object.fromEntries(
     named.filter(([, field]) => body[field] !== undefined).map(([name]) => [name, content[name]]),

@@ -3,7 +3,7 @@ import { createdAt, idColumn, primaryId } from '../../platform/database/columns.
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
-export const SUPPRESSION_ORIGINS = ['bounce', 'complaint', 'manual'] as const;
+export const SUPPRESSION_ORIGINS = ['bounce', 'complaint', 'manual', 'unsubscribe'] as const;
 export type SuppressionOrigin = (typeof SUPPRESSION_ORIGINS)[number];
 
 /** Where a suppression applies. */
@@ -31,7 +31,10 @@ export const SuppressionEntity = defineEntity({
     /** The environment of the message, or of the credential that added it; null for an organization-wide credential. */
     environmentId: idColumn().fieldName('env_id').strictNullable(),
     inboxId: idColumn().strictNullable(),
-    /** The message that bounced or was complained about; null for `manual`. */
+    /**
+     * The message that bounced or was complained about; null for `manual` and
+     * `unsubscribe`.
+     */
     messageId: idColumn().strictNullable(),
     /** Enhanced status code (RFC 3463) of the bounce; null if there is none. */
     status: p.text().strictNullable(),

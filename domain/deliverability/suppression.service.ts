@@ -83,7 +83,7 @@ export function createSuppressionService({ database }: { database: Database }): 
 function suppressedForOrganization(): AppError {
   return new AppError('permission_denied', {
     detail:
-      'The address bounced or complained, which suppresses it for the whole organization, but this credential is bound to an environment or inbox.',
+      'The address bounced, complained or unsubscribed, which suppresses it for the whole organization, but this credential is bound to an environment or inbox.',
     fix: 'Use an API key that is bound to no environment and no inbox.',
     extensions: { permission: 'suppressions:manage' },
   });

@@ -37,6 +37,8 @@ export const DraftEntity = defineEntity({
     htmlBody: p.text().strictNullable(),
     labels: p.array().$type<string[]>().default([]),
     headers: p.json().$type<Record<string, string>>(),
+    /** Add a link for one-click unsubscription when it is sent. */
+    unsubscribe: p.boolean().default(false),
     sendAt: timestamp().strictNullable(),
     sendStatus: p.text().$type<DraftSendStatus>().default('draft'),
     /** Why a scheduled send failed or was canceled; null otherwise. */

@@ -9,6 +9,7 @@ import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { attachFiles, findDraftAttachments } from '../attachments/attach-files.ts';
 import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
+import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
 import { findActiveInbox, findInbox, requireActiveInbox } from '../inboxes/find-inbox.ts';
@@ -69,9 +70,15 @@ export interface DraftServiceOptions {
   database: Database;
   outbox: Outbox;
   events: EventService;
+  unsubscribeLinks: UnsubscribeLinks;
 }
 
-export function createDraftService({ database, outbox, events }: DraftServiceOptions): DraftService {
+export function createDraftService({
+  database,
+  outbox,
+  events,
+  unsubscribeLinks,
+}: DraftServiceOptions): DraftService {
   return {
     create: (scope, inboxId, input) =>
       database.transaction(scope, async (transaction) => {
@@ -136,13 +143,15 @@ export function createDraftService({ database, outbox, events }: DraftServiceOpt
     send: (scope, draftId) =>
       database.transaction(scope, async (transaction) => {
         const draft = await lockDraft(transaction.em, scope, draftId);
-        return sendDraft(transaction, scope, draft, { outbox, events }).catch((error: unknown) => {
-          throw scope.permissions.has('drafts:read') ? error : withoutDraftContent(error);
-        });
+        return sendDraft(transaction, scope, draft, { outbox, events, unsubscribeLinks }).catch(
+          (error: unknown) => {
+            throw scope.permissions.has('drafts:read') ? error : withoutDraftContent(error);
+          },
+        );
       }),
 
     sendDue: (draftId, scheduleVersion) =>
-      sendDueDraft({ database, outbox, events }, draftId, scheduleVersion),
+      sendDueDraft({ database, outbox, events, unsubscribeLinks }, draftId, scheduleVersion),
 
     cancelSchedule: (draftId, scheduleVersion) =>
       database.systemTransaction(async ({ em }) => {

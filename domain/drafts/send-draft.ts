@@ -5,6 +5,7 @@ import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { PRIORITY, type Priority } from '../../workflows/task-queues.contract.ts';
 import { findDraftAttachments } from '../attachments/attach-files.ts';
+import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
@@ -16,6 +17,7 @@ import { createOutboundMessage } from '../outbound/create-outbound-message.ts';
 import { readGateInput } from '../outbound/gate-input.ts';
 import { HELD_DETAIL } from '../outbound/held-sends.ts';
 import { isSuspended } from '../outbound/send-gate.ts';
+import { addUnsubscribeHeaders } from '../outbound/unsubscribe-headers.ts';
 import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
 import { unscheduleSend } from './draft-schedule.ts';
@@ -24,6 +26,7 @@ import { findDraftTarget } from './draft-target.ts';
 export interface SendDraftOptions {
   outbox: Outbox;
   events: EventService;
+  unsubscribeLinks: UnsubscribeLinks;
 }
 
 /**
@@ -35,7 +38,7 @@ export async function sendDraft(
   transaction: Transaction,
   scope: Scope,
   draft: Draft,
-  { outbox, events, priority }: SendDraftOptions & { priority?: Priority },
+  { outbox, events, unsubscribeLinks, priority }: SendDraftOptions & { priority?: Priority },
 ): Promise<MessageDetails> {
   const { em } = transaction;
   const inbox = await findInbox(em, scope, draft.inboxId);
@@ -47,7 +50,7 @@ export async function sendDraft(
   const attachments = await findDraftAttachments(em, draft.id);
   const created = createOutboundMessage(transaction, outbox, {
     inbox,
-    content,
+    content: addUnsubscribeHeaders(content, inbox, unsubscribeLinks),
     thread,
     parent,
     attachments,

@@ -372,6 +372,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'html_body',
       'labels',
       'headers',
+      'unsubscribe',
       'send_at',
       'send_status',
       'send_error',

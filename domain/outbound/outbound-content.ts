@@ -13,6 +13,8 @@ export interface OutboundContent {
   labels: string[];
   /** Custom header fields: `X-*` and `List-Unsubscribe*`. */
   headers: Record<string, string>;
+  /** Add a link for one-click unsubscription; needs a single recipient. */
+  unsubscribe?: boolean;
 }
 
 export interface EnvelopeRecipient {

@@ -6,6 +6,7 @@ import { attachFiles, copyAttachments } from '../attachments/attach-files.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import { checkAttachmentLimits } from '../attachments/attachment-limits.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
+import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
@@ -19,6 +20,7 @@ import { createOutboundMessage, type OutboundMessageRequest } from './create-out
 import type { OutboundContent } from './outbound-content.ts';
 import { type Bodies, buildForwardBodies, buildReplyBodies } from './quoted-original.ts';
 import { addRequestedRecipients, findReplyRecipients } from './reply-recipients.ts';
+import { addUnsubscribeHeaders } from './unsubscribe-headers.ts';
 
 /** The content given by the caller. The service derives the subject, and the recipients of a reply. */
 type ReplyContent = Omit<OutboundContent, 'subject'>;
@@ -56,6 +58,7 @@ export interface ReplyServiceOptions {
   database: Database;
   outbox: Outbox;
   events: EventService;
+  unsubscribeLinks: UnsubscribeLinks;
   converter: Pick<HtmlConverter, 'sanitize' | 'toText'>;
 }
 
@@ -163,7 +166,7 @@ async function sendForward(
 /** Runs the send gate, then creates the message with its attachments. */
 async function send(
   transaction: Transaction,
-  { outbox, events, scope }: ReplyServiceOptions & { scope: Scope },
+  { outbox, events, unsubscribeLinks, scope }: ReplyServiceOptions & { scope: Scope },
   request: Omit<OutboundMessageRequest, 'attachments'>,
   attachments: () => Promise<Attachment[]>,
 ): Promise<MessageDetails> {
@@ -174,5 +177,9 @@ async function send(
     threadId: request.thread?.id,
   });
   if (refusal) throw refusal;
-  return createOutboundMessage(transaction, outbox, { ...request, attachments: await attachments() });
+  return createOutboundMessage(transaction, outbox, {
+    ...request,
+    content: addUnsubscribeHeaders(request.content, request.inbox, unsubscribeLinks),
+    attachments: await attachments(),
+  });
 }

@@ -5,6 +5,7 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { CANCEL_SEND, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import { attachFiles } from '../attachments/attach-files.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
+import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox, requireActiveInbox } from '../inboxes/find-inbox.ts';
@@ -14,6 +15,7 @@ import { cancelUnsentMessage } from './cancel-unsent.ts';
 import { checkSend } from './check-send.ts';
 import { createOutboundMessage } from './create-outbound-message.ts';
 import type { OutboundContent } from './outbound-content.ts';
+import { addUnsubscribeHeaders } from './unsubscribe-headers.ts';
 
 export interface SendService {
   /**
@@ -40,6 +42,7 @@ export interface SendServiceOptions {
   database: Database;
   outbox: Outbox;
   events: EventService;
+  unsubscribeLinks: UnsubscribeLinks;
   now?: () => Date;
 }
 
@@ -47,6 +50,7 @@ export function createSendService({
   database,
   outbox,
   events,
+  unsubscribeLinks,
   now = () => new Date(),
 }: SendServiceOptions): SendService {
   return {
@@ -58,7 +62,7 @@ export function createSendService({
         const attachments = await attachFiles(transaction.em, { scope, inbox, files });
         return createOutboundMessage(transaction, outbox, {
           inbox,
-          content,
+          content: addUnsubscribeHeaders(content, inbox, unsubscribeLinks),
           thread: null,
           parent: null,
           attachments,

@@ -8,7 +8,7 @@ import { createSubmissionService } from '../../domain/outbound/submission.servic
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { AppError } from '../../platform/errors.ts';
 import { mail, sharedParserPool } from '../support/inbound-mail.ts';
-import { createMemoryStorage } from '../support/mail-services.ts';
+import { createMemoryStorage, testUnsubscribeLinks } from '../support/mail-services.ts';
 import {
   createInbox,
   createKey,
@@ -110,7 +110,12 @@ const WAYS: Record<string, (world: World, inbox: Inbox) => Promise<() => Promise
       (await post(world, inbox, `/messages/${id}/forward`, { to: [{ email: ADA }] })).json().code;
   },
   'scheduled draft': async ({ organization }, inbox) => {
-    const drafts = createDraftService({ database: app.worker, outbox, events });
+    const drafts = createDraftService({
+      unsubscribeLinks: testUnsubscribeLinks,
+      database: app.worker,
+      outbox,
+      events,
+    });
     const { draft } = await drafts.create(testScope(organization, inbox), inbox.id, {
       to: [{ email: ADA }],
       sendAt: new Date(Date.now() - 1_000),

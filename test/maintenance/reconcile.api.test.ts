@@ -16,7 +16,13 @@ import { OutboxEntity } from '../../platform/outbox/outbox.entity.ts';
 import { createOutbox } from '../../platform/outbox/outbox.ts';
 import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import type { RunStatus, WorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
-import { accepted, createMailServices, deferred, ScriptedTransport } from '../support/mail-services.ts';
+import {
+  accepted,
+  createMailServices,
+  deferred,
+  ScriptedTransport,
+  testUnsubscribeLinks,
+} from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { testScope } from '../support/test-scope.ts';
@@ -58,8 +64,8 @@ async function arrange() {
   const transport = new ScriptedTransport(async () => accepted);
   const { dispatch } = createMailServices(database, transport, { outbox });
   const events = createWebhookEvents({ outbox });
-  const drafts = createDraftService({ database, outbox, events });
-  const sends = createSendService({ database, outbox, events });
+  const drafts = createDraftService({ unsubscribeLinks: testUnsubscribeLinks, database, outbox, events });
+  const sends = createSendService({ unsubscribeLinks: testUnsubscribeLinks, database, outbox, events });
   const { reconcileOverdue } = createMaintenanceActivities({
     outbox,
     workflows: temporal,

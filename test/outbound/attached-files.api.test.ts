@@ -10,7 +10,7 @@ import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ensureMimeStored } from '../../domain/outbound/stored-mime.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Storage } from '../../platform/storage.ts';
-import { unsigned } from '../support/mail-services.ts';
+import { testUnsubscribeLinks, unsigned } from '../support/mail-services.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
 import { useObjectStorage, useStorage, useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -136,7 +136,12 @@ describe('the MIME of a message with attachments', () => {
 test('a scheduled draft is sent with its attachments', async () => {
   const world = await arrangeSending(database);
   const { outbox } = recordingOutbox();
-  const drafts = createDraftService({ database, outbox, events: createWebhookEvents({ outbox }) });
+  const drafts = createDraftService({
+    unsubscribeLinks: testUnsubscribeLinks,
+    database,
+    outbox,
+    events: createWebhookEvents({ outbox }),
+  });
   const attachments = createAttachmentService({ database, storage });
   const facts = {
     filename: 'a.txt',

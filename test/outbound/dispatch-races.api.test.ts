@@ -113,9 +113,12 @@ describe('a partially transmitted message', () => {
     expect(state).toMatchObject({
       status: 'sent',
       recipients: ['sent', 'rejected'],
-      types: ['message.sent', 'message.rejected'],
+      types: ['message.sent', 'message.bounced'],
     });
-    expect(state.events[1]?.data).toMatchObject({ to_addresses: [TO[1]] });
+    expect(state.events[1]?.data).toMatchObject({
+      bounce_type: 'Transient',
+      bounced_recipients: [{ email_address: TO[1] }],
+    });
   });
 
   test('is final when an operator ends its run, without sending to the remaining recipients', async () => {

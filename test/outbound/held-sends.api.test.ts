@@ -11,7 +11,7 @@ import { releaseAllHeldSends } from '../../domain/outbound/held-sends.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
-import { accepted, deferred, refused } from '../support/mail-services.ts';
+import { accepted, deferred, refused, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -88,7 +88,12 @@ describe('an accepted message', () => {
 test('a scheduled draft stays scheduled while its organization is suspended, and is sent once it is reinstated', async () => {
   const setup = await arrangeSending(database);
   const { outbox, commands } = recordingOutbox();
-  const drafts = createDraftService({ database, outbox, events: createWebhookEvents({ outbox }) });
+  const drafts = createDraftService({
+    unsubscribeLinks: testUnsubscribeLinks,
+    database,
+    outbox,
+    events: createWebhookEvents({ outbox }),
+  });
   const { draft } = await drafts.create(setup.scope, setup.inbox.id, {
     to: [{ email: 'ada@people.example' }],
     textBody: 'x',

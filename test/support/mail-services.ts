@@ -1,5 +1,6 @@
 import { validateHeaderValue } from 'node:http';
 import { Readable } from 'node:stream';
+import { createUnsubscribeLinks } from '../../domain/deliverability/unsubscribe-links.ts';
 import type { DkimKeys } from '../../domain/domains/dkim-keys.ts';
 import { createReceiptService, type ReceiptServiceOptions } from '../../domain/inbound/receipt.service.ts';
 import { createDispatchService, type DispatchService } from '../../domain/outbound/dispatch.service.ts';
@@ -24,6 +25,10 @@ import type { Storage } from '../../platform/storage.ts';
 const TEST_KEY = Buffer.alloc(32, 7).toString('base64');
 
 /** The return paths of the services below. */
+export const testUnsubscribeLinks = createUnsubscribeLinks({
+  signingKey: TEST_KEY,
+  publicUrl: 'https://mail.test',
+});
 export const testReturnPaths = createReturnPaths({ signingKey: TEST_KEY, domain: 'bounces.mail.test' });
 
 /** A fake relay: `answer` returns its result, `transmissions` records the calls. */

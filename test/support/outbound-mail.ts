@@ -5,7 +5,7 @@ import { createSendService } from '../../domain/outbound/send.service.ts';
 import { SendAttemptEntity } from '../../domain/outbound/send-attempt.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { accepted, createMailServices, ScriptedTransport } from './mail-services.ts';
+import { accepted, createMailServices, ScriptedTransport, testUnsubscribeLinks } from './mail-services.ts';
 import { createInbox, createOrganization } from './organizations.ts';
 import { recordingOutbox } from './test-app.ts';
 import { testScope } from './test-scope.ts';
@@ -25,7 +25,12 @@ export async function arrangeSending(
   const { outbox, commands } = recordingOutbox();
   const transport = new ScriptedTransport(async () => accepted);
   const services = createMailServices(database, transport, { outbox });
-  const sends = createSendService({ database, outbox, events: createWebhookEvents({ outbox }) });
+  const sends = createSendService({
+    unsubscribeLinks: testUnsubscribeLinks,
+    database,
+    outbox,
+    events: createWebhookEvents({ outbox }),
+  });
   const scope = testScope(organization, inbox);
   const send = async (...to: string[]) => {
     const { message } = await sends.send(scope, inbox.id, {

@@ -9,6 +9,7 @@ import { createLimitService, type LimitService } from '../../domain/usage/limit.
 import { createUsageService } from '../../domain/usage/usage.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { setLimit } from '../support/limits.ts';
+import { testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -138,6 +139,7 @@ test('keeps a scheduled draft over the limit with its error and emits message.re
   ).json();
   const { outbox } = recordingOutbox();
   const drafts = createDraftService({
+    unsubscribeLinks: testUnsubscribeLinks,
     database: app.worker,
     outbox,
     events: createWebhookEvents({ outbox }),
@@ -180,7 +182,13 @@ test('resets the counter with the new month', async () => {
   const { organizationId } = scope;
   let now = new Date('2031-01-31T23:59:59.990Z');
   const { outbox } = recordingOutbox();
-  const options = { database: app.worker, outbox, events: createWebhookEvents({ outbox }), now: () => now };
+  const options = {
+    database: app.worker,
+    outbox,
+    events: createWebhookEvents({ outbox }),
+    unsubscribeLinks: testUnsubscribeLinks,
+    now: () => now,
+  };
   const sends = createSendService(options);
   const usage = createUsageService(options);
   const sendOne = () =>
