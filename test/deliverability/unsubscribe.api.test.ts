@@ -149,7 +149,7 @@ describe('a link', () => {
       publicUrl: 'https://agents.example',
     }).create({ organizationId: organization.organizationId, inboxId, email });
     const changed = `${url.slice(0, -2)}${url.endsWith('AA') ? 'BB' : 'AA'}`;
-    for (const bad of [changed, url.slice(0, -8), '/u/x', '/u/%00', new URL(foreign).pathname]) {
+    for (const bad of [changed, url.slice(0, -8), '/u/x', new URL(foreign).pathname]) {
       expectProblem(await oneClick(bad), 'not_found');
       expectProblem(await app.app.inject({ url: bad }), 'not_found');
     }

@@ -62,6 +62,7 @@ describe('drafts', () => {
       html_body: null,
       labels: [],
       headers: {},
+      unsubscribe: false,
       attachments_meta: [],
       send_at: null,
       send_status: 'draft',
