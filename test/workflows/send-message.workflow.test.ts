@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { WorkflowFailedError, WorkflowUpdateFailedError } from '@temporalio/client';
+import { WorkflowFailedError, WorkflowIdReusePolicy, WorkflowUpdateFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import type { OutboundActivities } from '../../activities/outbound.activities.ts';
 import type { SendState } from '../../domain/delivery-reports/delivery-outcome.ts';
 import {
   CANCEL_SEND,
+  HELD_FAILURE,
   OUTCOME_RECORDED,
   RESOLVE_AMBIGUOUS,
   RETRY_SEND_NOW,
@@ -87,6 +88,30 @@ describe('sendMessage', () => {
     const { activities, calls } = relay(['settled'], { prepareSend: async () => 'finished' });
     await environment.withWorker(queue, activities, async () => (await start(queue)).result());
     expect(calls).toEqual([]);
+  });
+
+  test('fails while the account is suspended, so that the same id can be started after reinstatement', async () => {
+    const queue = randomUUID();
+    const prepared = ['held', 'proceed'] as const;
+    let starts = 0;
+    const { activities, calls } = relay(['settled'], {
+      prepareSend: async () => prepared[starts++] ?? 'finished',
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const options = {
+        taskQueue: queue,
+        workflowId: `send/${randomUUID()}`,
+        args: [{ messageId: 'msg_1' }],
+        workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+      };
+      const { workflow } = environment.temporal.client;
+      await expect(workflow.execute(SEND_MESSAGE, options)).rejects.toMatchObject({
+        cause: { type: HELD_FAILURE },
+      });
+      expect(calls).toEqual([]);
+      await workflow.execute(SEND_MESSAGE, options);
+    });
+    expect(calls).toEqual(['transmit', 'record']);
   });
 
   test('retries a deferred message with growing delays', async () => {

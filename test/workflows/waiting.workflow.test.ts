@@ -7,6 +7,7 @@ import {
   SEND_SCHEDULED_DRAFT,
   UNSCHEDULE_DRAFT,
 } from '../../workflows/drafts/send-scheduled-draft.contract.ts';
+import { HELD_FAILURE } from '../../workflows/outbound/send-message.contract.ts';
 import {
   DELIVERY_OUTCOME_RECORDED,
   TRACK_DELIVERY,
@@ -76,6 +77,16 @@ describe('sendScheduledDraft', () => {
     };
     return { activities, sentAt, unscheduleCalls: () => unscheduleCalls };
   }
+
+  test('fails while the account is suspended, so that the same schedule can be started again', async () => {
+    const queue = randomUUID();
+    const { activities, unscheduleCalls } = draft(['held']);
+    await environment.withWorker(queue, activities, async () => {
+      const { handle } = await schedule(queue, 1_000);
+      await expect(handle.result()).rejects.toMatchObject({ cause: { type: HELD_FAILURE } });
+    });
+    expect(unscheduleCalls()).toBe(0);
+  });
 
   const schedule = async (taskQueue: string, inMs: number) => {
     const due = (await environment.temporal.currentTimeMs()) + inMs;
