@@ -23,6 +23,11 @@ import { cancelUnsentOfInbox } from '../domain/outbound/cancel-unsent-of-inbox.t
 import { createOutcomeWaitService } from '../domain/outbound/outcome-wait.service.ts';
 import { createReplyService } from '../domain/outbound/reply.service.ts';
 import { createSendService } from '../domain/outbound/send.service.ts';
+import { createAccountService } from '../domain/people/account.service.ts';
+import { createPasswordService } from '../domain/people/password.service.ts';
+import { createSignInService } from '../domain/people/sign-in.service.ts';
+import { createSignInThrottle } from '../domain/people/sign-in-throttle.ts';
+import { createSignUpService } from '../domain/people/sign-up.service.ts';
 import { createMailIntake } from '../domain/providers/mail-intake.service.ts';
 import { createRawMailService } from '../domain/providers/raw-mail.service.ts';
 import { createSesMailService } from '../domain/providers/ses-mail.service.ts';
@@ -76,6 +81,14 @@ export function createServices({
   const messages = createMessageService({ database });
   const signals = createEventSignals({ url: config.SIGNALS_DATABASE_URL ?? config.DATABASE_URL, logger });
   const eventStreams = createEventStreams({ database, signals, logger });
+  const people = {
+    database,
+    notifications: shared.personNotifications,
+    throttle: createSignInThrottle({ database }),
+    publicUrl: config.PUBLIC_URL.replace(/\/+$/, ''),
+    // Every tenant can receive mail in these domains.
+    ownDomains: [config.MAIL_DOMAIN, bounceDomain(config)].map((domain) => domain.toLowerCase()),
+  };
   return {
     inboxes: createInboxService({
       database,
@@ -124,6 +137,10 @@ export function createServices({
     metrics: createMetricService({ database }),
     organizations: createOrganizationService({ database }),
     sessions: createSessionService({ database }),
+    signUps: createSignUpService({ ...people, tier: config.DEFAULT_TIER }),
+    signIns: createSignInService(people),
+    passwords: createPasswordService(people),
+    accounts: createAccountService(people),
     retentionPolicies: createRetentionPolicyService({ database, outbox }),
     suppressions: createSuppressionService({ database }),
     apiCalls: createApiCallMeter({ database, logger }),

@@ -25,6 +25,25 @@ import {
 } from './metrics/metrics.schemas.ts';
 import { EnvironmentRecord, OrganizationRecord } from './organizations/organization.schemas.ts';
 import { ForwardMessage, ReplyToMessage } from './outbound/replies.routes.ts';
+import {
+  Accepted,
+  ChangeEmail,
+  ChangePassword,
+  ForgotPassword,
+  MailedToken,
+  MembershipRecord,
+  MfaRequired,
+  ResetPassword,
+  SessionCreated,
+  SignIn,
+  SignUp,
+  SignUpAccepted,
+  UpdateUser,
+  UserRecord,
+  VerifiedSignUp,
+  VerifyEmail,
+} from './people/auth.schemas.ts';
+import { RevokeAllSessions, SessionRecord } from './people/sessions.schemas.ts';
 import { RawMailResult } from './providers/raw-mail.routes.ts';
 import {
   PostponeRetention,
@@ -41,7 +60,6 @@ import {
   UsageHistory,
   UsageRecord,
 } from './usage/usage.schemas.ts';
-import { RevokeAllSessions, SessionRecord } from './users/sessions.schemas.ts';
 import {
   BulkJobReceipt,
   BulkJobRecord,
@@ -136,4 +154,20 @@ export const sharedSchemas = [
   ExportRecord,
   SessionRecord,
   RevokeAllSessions,
+  MembershipRecord,
+  UserRecord,
+  SignUp,
+  SignUpAccepted,
+  Accepted,
+  VerifyEmail,
+  SignIn,
+  SessionCreated,
+  MfaRequired,
+  VerifiedSignUp,
+  ForgotPassword,
+  ResetPassword,
+  ChangePassword,
+  ChangeEmail,
+  MailedToken,
+  UpdateUser,
 ];

@@ -22,6 +22,9 @@ import { waitRoutes } from './messages/wait.routes.ts';
 import { metricRoutes } from './metrics/metrics.routes.ts';
 import { organizationRoutes } from './organizations/organization.routes.ts';
 import { replyRoutes } from './outbound/replies.routes.ts';
+import { authRoutes } from './people/auth.routes.ts';
+import { sessionRoutes } from './people/sessions.routes.ts';
+import { userRoutes } from './people/user.routes.ts';
 import type { OpenResponses } from './plugins/open-responses.ts';
 import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
@@ -29,7 +32,6 @@ import { retentionPolicyRoutes } from './retention/retention-policy.routes.ts';
 import type { Services } from './services.ts';
 import { unsubscribeRoutes } from './unsubscribe/unsubscribe.routes.ts';
 import { usageRoutes } from './usage/usage.routes.ts';
-import { sessionRoutes } from './users/sessions.routes.ts';
 import { deliveryRoutes } from './webhooks/deliveries.routes.ts';
 import { endpointOperationRoutes } from './webhooks/endpoint-operations.routes.ts';
 import { endpointRoutes } from './webhooks/endpoints.routes.ts';
@@ -49,6 +51,8 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
   await app.register(
     async (v1) => {
       await v1.register(organizationRoutes(dependencies));
+      await v1.register(authRoutes(dependencies));
+      await v1.register(userRoutes(dependencies));
       await v1.register(sessionRoutes(dependencies));
       await v1.register(usageRoutes(dependencies));
       await v1.register(retentionPolicyRoutes(dependencies));

@@ -31,8 +31,11 @@ import { EnvironmentEntity } from './organizations/environment.entity.ts';
 import { MemberEntity } from './organizations/member.entity.ts';
 import { OrganizationEntity } from './organizations/organization.entity.ts';
 import { SendAttemptEntity } from './outbound/send-attempt.entity.ts';
+import { AccountTokenEntity } from './people/account-token.entity.ts';
 import { MfaChallengeEntity } from './people/mfa-challenge.entity.ts';
 import { MfaEnrollmentEntity } from './people/mfa-enrollment.entity.ts';
+import { SignInAttemptsEntity } from './people/sign-in-attempts.entity.ts';
+import { SignUpEntity } from './people/sign-up.entity.ts';
 import { OrganizationPoliciesEntity } from './policies/organization-policies.entity.ts';
 import { RetentionPolicyEntity } from './retention/retention-policy.entity.ts';
 import { SessionEntity } from './sessions/session.entity.ts';
@@ -58,6 +61,9 @@ export const entities = [
   MemberEntity,
   SessionEntity,
   MfaEnrollmentEntity,
+  SignUpEntity,
+  AccountTokenEntity,
+  SignInAttemptsEntity,
   MfaChallengeEntity,
   OrganizationPoliciesEntity,
   AuditEntryEntity,

@@ -541,6 +541,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
 
 /** Tables that are not exported, each with its reason. A guard test requires every table in one of the two lists. */
 export const NOT_EXPORTED: Record<string, string> = {
+  account_tokens: 'belong to people, not to the organization',
   address_claims: 'service-wide registry of addresses; inboxes contain the organization’s addresses',
   unclaimed_objects: 'objects about to be deleted',
   export_segments: 'internal state of a running export',
@@ -558,6 +559,8 @@ export const NOT_EXPORTED: Record<string, string> = {
   rate_buckets: 'rate limit tokens',
   reputation_outcomes: 'derived from messages and their recipients',
   sessions: 'belong to people, not to the organization',
+  sign_in_attempts: 'throttles sign-ins; contains no organization',
+  sign_ups: 'belong to people who are not users yet',
   thread_message_ids: 'hashes of Message-IDs, derived from messages',
   unattributed_reports: 'cannot be attributed to an organization',
   usage_alerts: 'recorded in usage_events and notifications',
