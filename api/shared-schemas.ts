@@ -23,7 +23,9 @@ import {
   MetricsDeliverability,
   MetricsSummary,
 } from './metrics/metrics.schemas.ts';
+import { AuditEntryRecord } from './organizations/audit-log.routes.ts';
 import { EnvironmentRecord, OrganizationRecord } from './organizations/organization.schemas.ts';
+import { PoliciesRecord, UpdatePolicies } from './organizations/policies.routes.ts';
 import { ForwardMessage, ReplyToMessage } from './outbound/replies.routes.ts';
 import {
   Accepted,
@@ -43,6 +45,16 @@ import {
   VerifiedSignUp,
   VerifyEmail,
 } from './people/auth.schemas.ts';
+import {
+  CompleteMfa,
+  MfaEnrollmentRecord,
+  MfaStatus,
+  RecoveryCodes,
+  SetUpTotp,
+  TotpSetup,
+  TotpVerified,
+  VerifyTotp,
+} from './people/mfa.schemas.ts';
 import { RevokeAllSessions, SessionRecord } from './people/sessions.schemas.ts';
 import { RawMailResult } from './providers/raw-mail.routes.ts';
 import {
@@ -170,4 +182,15 @@ export const sharedSchemas = [
   ChangeEmail,
   MailedToken,
   UpdateUser,
+  MfaEnrollmentRecord,
+  MfaStatus,
+  SetUpTotp,
+  TotpSetup,
+  VerifyTotp,
+  TotpVerified,
+  RecoveryCodes,
+  CompleteMfa,
+  PoliciesRecord,
+  UpdatePolicies,
+  AuditEntryRecord,
 ];

@@ -20,9 +20,12 @@ import { rawRoutes } from './messages/raw.routes.ts';
 import { threadRoutes } from './messages/threads.routes.ts';
 import { waitRoutes } from './messages/wait.routes.ts';
 import { metricRoutes } from './metrics/metrics.routes.ts';
+import { auditLogRoutes } from './organizations/audit-log.routes.ts';
 import { organizationRoutes } from './organizations/organization.routes.ts';
+import { policyRoutes } from './organizations/policies.routes.ts';
 import { replyRoutes } from './outbound/replies.routes.ts';
 import { authRoutes } from './people/auth.routes.ts';
+import { mfaRoutes } from './people/mfa.routes.ts';
 import { sessionRoutes } from './people/sessions.routes.ts';
 import { userRoutes } from './people/user.routes.ts';
 import type { OpenResponses } from './plugins/open-responses.ts';
@@ -51,7 +54,10 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
   await app.register(
     async (v1) => {
       await v1.register(organizationRoutes(dependencies));
+      await v1.register(policyRoutes(dependencies));
+      await v1.register(auditLogRoutes(dependencies));
       await v1.register(authRoutes(dependencies));
+      await v1.register(mfaRoutes(dependencies));
       await v1.register(userRoutes(dependencies));
       await v1.register(sessionRoutes(dependencies));
       await v1.register(usageRoutes(dependencies));

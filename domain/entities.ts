@@ -13,7 +13,6 @@ import { DraftEntity } from './drafts/draft.entity.ts';
 import { EventEntity } from './events/event.entity.ts';
 import { ExportEntity } from './exports/export.entity.ts';
 import { ExportSegmentEntity } from './exports/export-segment.entity.ts';
-import { UserEntity } from './identity/user.entity.ts';
 import { ReceiptEntity } from './inbound/receipt.entity.ts';
 import { UnattributedReportEntity } from './inbound/unattributed-report.entity.ts';
 import { AddressClaimEntity } from './inboxes/address-claim.entity.ts';
@@ -34,8 +33,10 @@ import { SendAttemptEntity } from './outbound/send-attempt.entity.ts';
 import { AccountTokenEntity } from './people/account-token.entity.ts';
 import { MfaChallengeEntity } from './people/mfa-challenge.entity.ts';
 import { MfaEnrollmentEntity } from './people/mfa-enrollment.entity.ts';
+import { RecoveryCodeEntity } from './people/recovery-code.entity.ts';
 import { SignInAttemptsEntity } from './people/sign-in-attempts.entity.ts';
 import { SignUpEntity } from './people/sign-up.entity.ts';
+import { UserEntity } from './people/user.entity.ts';
 import { OrganizationPoliciesEntity } from './policies/organization-policies.entity.ts';
 import { RetentionPolicyEntity } from './retention/retention-policy.entity.ts';
 import { SessionEntity } from './sessions/session.entity.ts';
@@ -65,6 +66,7 @@ export const entities = [
   AccountTokenEntity,
   SignInAttemptsEntity,
   MfaChallengeEntity,
+  RecoveryCodeEntity,
   OrganizationPoliciesEntity,
   AuditEntryEntity,
   DomainEntity,

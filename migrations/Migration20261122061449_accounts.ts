@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Sign-ups, mailed tokens, and the throttle of sign-ins. Only people's use-cases and workers read them. */
+/** Sign-ups, mailed tokens, recovery codes, and the throttle of sign-ins. Only people's use-cases and workers read them. */
 export class Migration20261122061449_accounts extends Migration {
   override name = 'Migration20261122061449_accounts';
 
@@ -33,7 +33,15 @@ export class Migration20261122061449_accounts extends Migration {
     this.addSql(
       `alter table "account_tokens" add constraint "account_tokens_purpose" check (purpose = ANY (ARRAY['reset_password'::text, 'change_email'::text, 'recover'::text]));`,
     );
-    this.addSql(`grant select, insert, update, delete on sign_ups, account_tokens, sign_in_attempts
+    this.addSql(
+      `create table "mfa_recovery_codes" ("user_id" text collate "C" not null, "code_hash" bytea not null, "used_at" timestamptz(3) null, "created_at" timestamptz(3) not null, primary key ("user_id", "code_hash"));`,
+    );
+
+    this.addSql(
+      `alter table "mfa_recovery_codes" add constraint "mfa_recovery_codes_user_id_foreign" foreign key ("user_id") references "users" ("id") on delete cascade;`,
+    );
+    this.addSql(`grant select, insert, update, delete on sign_ups, account_tokens, sign_in_attempts,
+       mfa_recovery_codes
        to agent_email_people, agent_email_worker;`);
   }
 }

@@ -1,5 +1,4 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import { Type } from 'typebox';
 import type { AccountService } from '../../domain/people/account.service.ts';
 import type { PasswordService } from '../../domain/people/password.service.ts';
 import type { SignInService } from '../../domain/people/sign-in.service.ts';
@@ -9,12 +8,11 @@ import {
   Accepted,
   ForgotPassword,
   MailedToken,
-  MfaRequired,
   presentSignIn,
   presentUser,
   ResetPassword,
-  SessionCreated,
   SignIn,
+  SignInResponse,
   SignUp,
   SignUpAccepted,
   VerifiedSignUp,
@@ -114,7 +112,7 @@ export const authRoutes =
             'Returns a session, or mfa_required with a token for POST /auth/mfa/challenge. Repeated failures delay the next attempt (429).',
           tags: ['Sign-in'],
           body: ref(SignIn),
-          response: { 200: Type.Union([ref(SessionCreated), ref(MfaRequired)]), ...postProblems() },
+          response: { 200: SignInResponse, ...postProblems() },
         },
       },
       async (request) => {

@@ -99,6 +99,10 @@ export const MfaRequired = strictObject(
   },
   { $id: 'MfaRequired', title: 'MfaRequired' },
 );
+export const SignInResponse = Type.Unsafe<Static<typeof SessionCreated> | Static<typeof MfaRequired>>({
+  anyOf: [ref(SessionCreated), ref(MfaRequired)],
+  description: 'A session, or the request for the second factor.',
+});
 export const VerifiedSignUp = strictObject(
   {
     ...SESSION_FIELDS,

@@ -4,6 +4,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
+import { recordAudit } from '../audit/record-audit.ts';
 import { AGENT_PERMISSIONS, type Permission } from '../identity/permissions.ts';
 import { requirePermission, type Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
@@ -51,7 +52,7 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
         if (input.expiresAt && input.expiresAt.getTime() <= Date.now())
           throw invalid('/body/expires_at', 'must be in the future', 'Use a time in the future, or omit it.');
         const { environment, inboxId } = await resolveBinding(em, scope, input);
-        return createApiKey(
+        const created = createApiKey(
           em,
           {
             organizationId: scope.organizationId,
@@ -64,6 +65,13 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
           },
           environment?.kind === 'sandbox' ? 'test' : 'live',
         );
+        await recordAudit(em, scope, {
+          action: 'api_key.created',
+          resourceType: 'api_key',
+          resourceId: created.key.id,
+          details: { name: input.name, permissions, env_id: environment?.id ?? null, inbox_id: inboxId },
+        });
+        return created;
       }),
 
     list: (scope, page) =>
@@ -77,6 +85,12 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
       database.transaction(scope, async ({ em }) => {
         const key = await findKey(em, scope, keyId);
         key.revokedAt = new Date();
+        await recordAudit(em, scope, {
+          action: 'api_key.revoked',
+          resourceType: 'api_key',
+          resourceId: keyId,
+          details: { revoke_children: children },
+        });
         if (!children) return;
         // Waits for transactions in which this key creates another one; see `resolveExpiry`.
         await em.flush();

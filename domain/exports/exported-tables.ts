@@ -554,6 +554,7 @@ export const NOT_EXPORTED: Record<string, string> = {
   metric_deltas: 'included in metric_hours',
   mfa_challenges: 'sign-ins of people that are not complete yet',
   mfa_enrollments: 'belong to people, not to the organization',
+  mfa_recovery_codes: 'belong to people, not to the organization',
   mikro_orm_migrations: 'schema history',
   outbox: 'commands not yet delivered to Temporal',
   rate_buckets: 'rate limit tokens',

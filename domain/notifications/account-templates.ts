@@ -1,4 +1,4 @@
-import type { EmailContent } from './templates.ts';
+import type { EmailContent } from './email-content.ts';
 
 /** Parameters of the emails about a person's own account. Links are secrets: they carry a token. */
 export interface AccountTemplateParams {
@@ -10,6 +10,10 @@ export interface AccountTemplateParams {
   'email-changed': SecurityEventParams & { newEmail: string };
   'account-deleted': SecurityEventParams & { link: string; recoverableUntil: string };
   'account-recovered': SecurityEventParams;
+  'mfa-added': SecurityEventParams & { name: string };
+  'mfa-removed': SecurityEventParams & { name: string };
+  'recovery-codes-replaced': SecurityEventParams & { name: string };
+  'recovery-code-used': SecurityEventParams;
 }
 
 interface SecurityEventParams {
@@ -86,6 +90,29 @@ export const ACCOUNT_TEMPLATES: {
   'account-recovered': (params) => ({
     subject: 'Your account was recovered',
     body: ['Your account is active again.', ...eventTable(params)],
+    footer: ACCOUNT_FOOTER,
+  }),
+  'mfa-added': ({ name, ...params }) => ({
+    subject: 'A second factor was added to your account',
+    body: [`The second factor “${name}” was added to your account.`, ...eventTable(params)],
+    footer: ACCOUNT_FOOTER,
+  }),
+  'mfa-removed': ({ name, ...params }) => ({
+    subject: 'A second factor was removed from your account',
+    body: [`The second factor “${name}” was removed from your account.`, ...eventTable(params)],
+    footer: ACCOUNT_FOOTER,
+  }),
+  'recovery-codes-replaced': (params) => ({
+    subject: 'Your recovery codes were replaced',
+    body: ['New recovery codes were created. The old ones no longer work.', ...eventTable(params)],
+    footer: ACCOUNT_FOOTER,
+  }),
+  'recovery-code-used': (params) => ({
+    subject: 'A recovery code was used to sign in',
+    body: [
+      'Someone signed in to your account with a recovery code instead of the second factor. The code no longer works.',
+      ...eventTable(params),
+    ],
     footer: ACCOUNT_FOOTER,
   }),
 };

@@ -1,4 +1,4 @@
-import type { EmailContent } from './templates.ts';
+import type { EmailContent } from './email-content.ts';
 
 export interface RenderedEmail {
   /** A single line. */

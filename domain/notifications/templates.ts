@@ -1,6 +1,7 @@
 import type { UsageCounter } from '../usage/counters.ts';
 import type { LimitKind } from '../usage/tiers.ts';
 import { ACCOUNT_TEMPLATES, type AccountTemplateParams } from './account-templates.ts';
+import type { EmailContent } from './email-content.ts';
 
 /** Parameters of each template. All plain text: rendering escapes it. */
 export interface TemplateParams extends AccountTemplateParams {
@@ -52,15 +53,6 @@ interface RetentionWarningParams {
 }
 
 export type TemplateName = keyof TemplateParams;
-
-/** Content of an email, rendered as text and HTML. */
-export interface EmailContent {
-  subject: string;
-  /** A string is a paragraph, a list of pairs a table. */
-  body: (string | [name: string, value: string][])[];
-  /** Why the recipient gets it. Default: as an owner of the organization. */
-  footer?: string;
-}
 
 /**
  * Emails about the security of an account, which go out before all others. An export is one: its email reveals that a

@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, oneOf, timestamp } from '../../platform/database/columns.ts';
-import { UserEntity } from '../identity/user.entity.ts';
+import { UserEntity } from './user.entity.ts';
 
 export const ACCOUNT_TOKEN_PURPOSES = ['reset_password', 'change_email', 'recover'] as const;
 export type AccountTokenPurpose = (typeof ACCOUNT_TOKEN_PURPOSES)[number];

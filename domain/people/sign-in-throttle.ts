@@ -53,13 +53,14 @@ async function count(database: Database, keys: AttemptKey[]): Promise<number> {
     let waitSeconds = 0;
     const failures = new Map<AttemptKey, number>();
     for (const key of keys) {
-      // Locks the row, and returns it as it was. Times are stored in milliseconds, so `now()` may be rounded up.
+      // Locks the row, and returns it as it was. The clock, because `now()` is older than the lock; minus a millisecond,
+      // because stored times are rounded.
       const [row] = await em.execute<{ failures: number; isOld: boolean; waitSeconds: number }[]>(sql`
         insert into sign_in_attempts as a (key_hash, failures, last_attempt_at, blocked_until)
         values (${key.hash}, 0, now(), now() - interval '1 second')
         on conflict (key_hash) do update set failures = a.failures
         returning failures, last_attempt_at < now() - ${WINDOW_MINUTES} * interval '1 minute' as "isOld",
-          greatest(0, ceil(extract(epoch from blocked_until - now())))::int as "waitSeconds"`);
+          greatest(0, ceil(extract(epoch from blocked_until - clock_timestamp())))::int as "waitSeconds"`);
       failures.set(key, row && !row.isOld ? row.failures + 1 : 1);
       waitSeconds = Math.max(waitSeconds, row?.waitSeconds ?? 0);
     }
@@ -67,7 +68,8 @@ async function count(database: Database, keys: AttemptKey[]): Promise<number> {
     for (const [{ hash, free }, attempts] of failures)
       await em.execute(sql`
         update sign_in_attempts set failures = ${attempts}, last_attempt_at = now(),
-          blocked_until = now() + ${delaySeconds(attempts - free)} * interval '1 second' - interval '1 millisecond'
+          blocked_until = clock_timestamp() + ${delaySeconds(attempts - free)} * interval '1 second'
+            - interval '1 millisecond'
         where key_hash = ${hash}`);
     return 0;
   });

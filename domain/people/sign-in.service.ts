@@ -2,6 +2,7 @@ import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { verifyPassword } from '../identity/password.ts';
 import type { Person } from '../identity/person.ts';
+import { endSession } from '../sessions/session.service.ts';
 import type { Client } from './client.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
 import { invalidCredentials, type SignInResult, startSession } from './start-session.ts';
@@ -44,12 +45,7 @@ export function createSignInService({
       return { userId, signIn };
     },
 
-    signOut: ({ sessionId }) =>
-      database.peopleTransaction(async ({ em }) => {
-        await em.execute(
-          sql`update sessions set revoked_at = now() where id = ${sessionId} and revoked_at is null`,
-        );
-      }),
+    signOut: ({ sessionId }) => database.peopleTransaction(({ em }) => endSession(em, sessionId)),
   };
 }
 

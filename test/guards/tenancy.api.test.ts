@@ -8,6 +8,7 @@ import { addInternalRows, createRichOrganization } from '../support/rich-organiz
 const WITHOUT_TENANT = new Map([
   ['users', 'a user may belong to several organizations'],
   ['mfa_enrollments', 'they belong to users; only the people role may read them'],
+  ['mfa_recovery_codes', 'they belong to users; only the people role may read them'],
   ['mfa_challenges', 'they belong to users; only the people role may read them'],
   ['account_tokens', 'they belong to users; only the people role may read them'],
   ['sign_ups', 'their organization does not exist yet; only the people role may read them'],

@@ -1,20 +1,18 @@
-import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { readAccountMail } from '../support/account-mail.ts';
+import {
+  createAccount as createTestAccount,
+  newAddress,
+  newNetwork,
+  PASSWORD,
+  signIn as signInByPassword,
+} from '../support/accounts.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
-const PASSWORD = 'quiet-otter-marble-77';
-
-const newAddress = () => `p${randomBytes(8).toString('hex')}@people.example`;
-/** Requests of one test come from a network of their own, because throttles count by network. */
-const newNetwork = () => ({
-  'x-forwarded-for': `2001:db8:${randomBytes(2).toString('hex')}:${randomBytes(2).toString('hex')}::1`,
-});
-
 async function post(
   path: string,
   body: unknown,
@@ -38,16 +36,9 @@ async function latestToken(email: string): Promise<string> {
   return (await readAccountMail(app, email)).at(-1)?.token ?? '';
 }
 
-/** Signs up and verifies. */
-async function createAccount() {
-  const { email } = await signUp();
-  const verified = await post('/auth/verify-email', { token: await latestToken(email), password: PASSWORD });
-  expect(verified.statusCode).toBe(200);
-  return { email, ...verified.json<{ token: string; api_key: string; user: { id: string } }>() };
-}
-
-const signIn = (email: string, password = PASSWORD, headers = newNetwork()) =>
-  post('/auth/login', { email, password }, { headers });
+const createAccount = () => createTestAccount(app);
+const signIn = (email: string, password?: string, headers?: Record<string, string>) =>
+  signInByPassword(app, email, password, headers as ReturnType<typeof newNetwork>);
 
 describe('a sign-up', () => {
   test('creates user, organization and key once the address and the person are proved', async () => {
@@ -209,10 +200,10 @@ describe('signing in', () => {
   });
 
   test('asks for the second factor of a person who has one', async () => {
-    const { email, user } = await createAccount();
+    const { email, userId } = await createAccount();
     await app.worker.query(sql`
       insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
-      values (${`mfa_${user.id}`}, ${user.id}, 'totp', 'Phone', now(), now())`);
+      values (${`mfa_${userId}`}, ${userId}, 'totp', 'Phone', now(), now())`);
     const response = (await signIn(email)).json();
     expect(response).toMatchObject({ mfa_required: true, methods: ['totp', 'recovery_code'] });
     expect(response.token).toBeUndefined();
@@ -220,10 +211,10 @@ describe('signing in', () => {
   });
 
   test('gives a session that can only enroll a factor if an organization requires one', async () => {
-    const { email, user } = await createAccount();
+    const { email, userId } = await createAccount();
     await app.worker.query(sql`
       insert into organization_policies (org_id, require_mfa, updated_at)
-      select org_id, true, now() from members where user_id = ${user.id}`);
+      select org_id, true, now() from members where user_id = ${userId}`);
     const { token, enrollment_only } = (await signIn(email)).json();
     expect(enrollment_only).toBe(true);
     expectProblem(await app.call('/org', { token }), 'policy_violation');
@@ -289,15 +280,15 @@ describe('a password', () => {
   });
 
   test('change voids a sign-in that waits for its second factor', async () => {
-    const { email, token, user } = await createAccount();
+    const { email, token, userId } = await createAccount();
     await app.worker.query(sql`
       insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
-      values (${`mfa_${user.id}`}, ${user.id}, 'totp', 'Phone', now(), now())`);
+      values (${`mfa_${userId}`}, ${userId}, 'totp', 'Phone', now(), now())`);
     await signIn(email);
     const body = { current_password: PASSWORD, new_password: 'another-marble-otter-9' };
     await post('/user/me/change-password', body, { token });
     const open = await app.worker.query(
-      sql`select from mfa_challenges where user_id = ${user.id} and used_at is null`,
+      sql`select from mfa_challenges where user_id = ${userId} and used_at is null`,
     );
     expect(open).toEqual([]);
   });

@@ -54,6 +54,8 @@ const RESOURCE_BY_NAME: Record<string, Resource> = {
   thread_id: 'thread',
   in_reply_to: 'message',
   attachment_id: 'attachment',
+  actor_id: 'apiKey',
+  resource_id: 'message',
   starting_after: 'event',
   'events.stream after': 'event',
   'messages.wait since': 'message',
@@ -78,7 +80,7 @@ const PLAIN_QUERY = [
     'event_type',
   ],
   ...['direction', 'label', 'from', 'to', 'subject', 'has_attachments', 'q', 'timeout_seconds', 'domain'],
-  ...['email', 'origin', 'fresh', 'purge', 'revoke_children'],
+  ...['email', 'origin', 'fresh', 'purge', 'revoke_children', 'action'],
 ];
 
 /** A place in a request that takes an id. */
@@ -184,6 +186,7 @@ export function withId(
 
 /** A valid body of every operation that has one. */
 export const BODIES: Record<string, unknown> = {
+  'policies.update': { session_max_age_hours: 720 },
   'apiKeys.create': { name: 'x' },
   'domains.create': { domain_name: 'new.example.com' },
   'drafts.create': { subject: 'x' },
