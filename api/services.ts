@@ -19,6 +19,7 @@ import { createRawMessageService } from '../domain/messages/raw-message.service.
 import { createThreadService } from '../domain/messages/thread.service.ts';
 import { createMetricService } from '../domain/metrics/metric.service.ts';
 import type { HtmlConverter } from '../domain/mime/converter/pool.ts';
+import { createMemberService } from '../domain/organizations/member.service.ts';
 import { createOrganizationService } from '../domain/organizations/organization.service.ts';
 import { cancelUnsentOfInbox } from '../domain/outbound/cancel-unsent-of-inbox.ts';
 import { createOutcomeWaitService } from '../domain/outbound/outcome-wait.service.ts';
@@ -143,6 +144,7 @@ export function createServices({
     eventStreams,
     metrics: createMetricService({ database }),
     organizations: createOrganizationService({ database }),
+    members: createMemberService({ database }),
     policies: createPolicyService({ database }),
     auditLog: createAuditLogService({ database }),
     sessions: createSessionService({ database }),

@@ -24,6 +24,7 @@ import {
   MetricsSummary,
 } from './metrics/metrics.schemas.ts';
 import { AuditEntryRecord } from './organizations/audit-log.routes.ts';
+import { ChangeRole, MemberReceipt, MemberRecord } from './organizations/members.routes.ts';
 import { EnvironmentRecord, OrganizationRecord } from './organizations/organization.schemas.ts';
 import { PoliciesRecord, UpdatePolicies } from './organizations/policies.routes.ts';
 import { ForwardMessage, ReplyToMessage } from './outbound/replies.routes.ts';
@@ -193,4 +194,7 @@ export const sharedSchemas = [
   PoliciesRecord,
   UpdatePolicies,
   AuditEntryRecord,
+  MemberRecord,
+  MemberReceipt,
+  ChangeRole,
 ];

@@ -21,6 +21,7 @@ import { threadRoutes } from './messages/threads.routes.ts';
 import { waitRoutes } from './messages/wait.routes.ts';
 import { metricRoutes } from './metrics/metrics.routes.ts';
 import { auditLogRoutes } from './organizations/audit-log.routes.ts';
+import { memberRoutes } from './organizations/members.routes.ts';
 import { organizationRoutes } from './organizations/organization.routes.ts';
 import { policyRoutes } from './organizations/policies.routes.ts';
 import { replyRoutes } from './outbound/replies.routes.ts';
@@ -54,6 +55,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
   await app.register(
     async (v1) => {
       await v1.register(organizationRoutes(dependencies));
+      await v1.register(memberRoutes(dependencies));
       await v1.register(policyRoutes(dependencies));
       await v1.register(auditLogRoutes(dependencies));
       await v1.register(authRoutes(dependencies));

@@ -52,6 +52,7 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
         if (input.expiresAt && input.expiresAt.getTime() <= Date.now())
           throw invalid('/body/expires_at', 'must be in the future', 'Use a time in the future, or omit it.');
         const { environment, inboxId } = await resolveBinding(em, scope, input);
+        const creator = await findCreator(em, scope);
         const created = createApiKey(
           em,
           {
@@ -60,8 +61,11 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
             inboxId,
             name: input.name,
             permissions,
-            expiresAt: await resolveExpiry(em, scope, input.expiresAt),
-            createdByKeyId: scope.actor.kind === 'api_key' ? scope.actor.id : null,
+            expiresAt: resolveExpiry(creator, input.expiresAt),
+            createdByKeyId: creator?.id ?? null,
+            // The person behind a key is also behind the keys that it creates.
+            createdByUserId:
+              scope.actor.kind === 'user' ? scope.actor.id : (creator?.createdByUserId ?? null),
           },
           environment?.kind === 'sandbox' ? 'test' : 'live',
         );
@@ -111,15 +115,11 @@ async function revokeDescendants(em: EntityManager, { organizationId }: Scope, k
 }
 
 /**
- * A key must not outlive the key that created it. The creating key's row stays locked until the new key is committed, so
+ * Returns the key that creates another one; null for a person. Its row stays locked until the new key is committed, so
  * that revoking it with its children misses none.
  */
-async function resolveExpiry(
-  em: EntityManager,
-  { actor, organizationId }: Scope,
-  requested: Date | undefined,
-): Promise<Date | null> {
-  if (actor.kind !== 'api_key') return requested ?? null;
+async function findCreator(em: EntityManager, { actor, organizationId }: Scope): Promise<ApiKey | null> {
+  if (actor.kind !== 'api_key') return null;
   const creator = await em.findOne(
     ApiKeyEntity,
     { id: actor.id, organizationId, revokedAt: null },
@@ -127,7 +127,12 @@ async function resolveExpiry(
   );
   if (!creator)
     throw new AppError('unauthenticated', { detail: 'The key was revoked.', fix: 'Use another key.' });
-  const latest = creator.expiresAt;
+  return creator;
+}
+
+/** A key must not outlive the key that created it. */
+function resolveExpiry(creator: ApiKey | null, requested: Date | undefined): Date | null {
+  const latest = creator?.expiresAt ?? null;
   if (latest === null) return requested ?? null;
   if (requested === undefined) return latest;
   if (requested > latest)
@@ -144,13 +149,17 @@ async function findKey(em: EntityManager, scope: Scope, keyId: string): Promise<
   return key;
 }
 
-/** An organization-wide key sees all keys, a bound key those with the same or a narrower binding. */
+/**
+ * An organization-wide key sees all keys, a bound key those with the same or a narrower binding, and a developer those that
+ * they created.
+ */
 function keysInScope(scope: Scope): FilterQuery<ApiKey> {
   return {
     organizationId: scope.organizationId,
     revokedAt: null,
     ...(scope.environmentBound ? { environmentId: scope.environmentId } : {}),
     ...(scope.inboxId === undefined ? {} : { inboxId: scope.inboxId }),
+    ...(scope.member?.role === 'developer' ? { createdByUserId: scope.member.person.userId } : {}),
   };
 }
 

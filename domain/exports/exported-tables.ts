@@ -209,6 +209,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'permissions',
       'allowed_cidrs',
       'created_by_key_id',
+      'created_by_user_id',
       'expires_at',
       'revoked_at',
       'last_used_at',

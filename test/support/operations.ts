@@ -20,6 +20,7 @@ export const RESOURCES = [
   'export',
   'suppression',
   'listEntry',
+  'member',
 ] as const;
 export type Resource = (typeof RESOURCES)[number];
 export type ResourceIds = Partial<Record<Resource, string>>;
@@ -41,6 +42,7 @@ const RESOURCE_BY_SEGMENT: Record<string, Resource> = {
   'api-keys': 'apiKey',
   exports: 'export',
   suppressions: 'suppression',
+  members: 'member',
   '{effect}': 'listEntry',
 };
 /** Path parameters that are no ids. */
@@ -186,6 +188,7 @@ export function withId(
 
 /** A valid body of every operation that has one. */
 export const BODIES: Record<string, unknown> = {
+  'members.update': { role: 'viewer' },
   'policies.update': { session_max_age_hours: 720 },
   'apiKeys.create': { name: 'x' },
   'domains.create': { domain_name: 'new.example.com' },

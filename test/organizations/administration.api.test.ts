@@ -123,3 +123,92 @@ describe('the audit log', () => {
     expectProblem(await app.call('/org/audit-log', { token }), 'permission_denied');
   });
 });
+
+describe('members', () => {
+  const join = async (role: 'owner' | 'admin' | 'developer' | 'viewer') => {
+    const userId = await createTestUser(app.worker, { ...organization, role });
+    return { userId, token: (await createTestSession(app.worker, userId)).token };
+  };
+  const change = (userId: string, role: string, token = owner) =>
+    app.call(`/org/members/${userId}`, { method: 'PATCH', token, body: { role } });
+  const remove = (userId: string, token = owner) =>
+    app.call(`/org/members/${userId}`, { method: 'DELETE', token });
+
+  test('are listed with their roles', async () => {
+    const { userId, token } = await join('admin');
+    const { data } = (await app.call('/org/members?order=asc', { token })).json();
+    expect(data).toMatchObject([
+      { user_id: organization.ownerId, role: 'owner' },
+      { user_id: userId, role: 'admin' },
+    ]);
+    expectProblem(
+      await app.call('/org/members', { token: (await join('developer')).token }),
+      'permission_denied',
+    );
+  });
+
+  test('get another role, which holds with their next request', async () => {
+    const { userId, token } = await join('viewer');
+    expectProblem(await app.call('/inboxes', { method: 'POST', token, body: {} }), 'permission_denied');
+    expect((await change(userId, 'developer')).json()).toMatchObject({ user_id: userId, role: 'developer' });
+    expect((await app.call('/inboxes', { method: 'POST', token, body: {} })).statusCode).toBe(201);
+  });
+
+  test('lose access when they are removed', async () => {
+    const { userId, token } = await join('admin');
+    expect((await remove(userId)).statusCode).toBe(204);
+    expectProblem(await app.call('/org', { token }), 'permission_denied');
+    expectProblem(await remove(userId), 'not_found');
+  });
+
+  test('cannot raise themselves or others above their own role', async () => {
+    const admin = await join('admin');
+    const viewer = await join('viewer');
+    expectProblem(await change(admin.userId, 'owner', admin.token), 'permission_denied');
+    expectProblem(await change(viewer.userId, 'owner', admin.token), 'permission_denied');
+    expectProblem(await change(organization.ownerId, 'viewer', admin.token), 'permission_denied');
+    expectProblem(await remove(organization.ownerId, admin.token), 'permission_denied');
+    expectProblem(await change(viewer.userId, 'admin', (await join('developer')).token), 'permission_denied');
+    expectProblem(await change(viewer.userId, 'owner', organization.token), 'permission_denied');
+    for (const role of ['root', '', null, ['owner']])
+      expectProblem(await change(viewer.userId, role as string), 'validation_error');
+  });
+
+  test('always include an owner, also after two concurrent removals', async () => {
+    expectProblem(await change(organization.ownerId, 'admin'), 'conflict');
+    expectProblem(await remove(organization.ownerId), 'conflict');
+    const second = await join('owner');
+    const statuses = await Promise.all([
+      remove(organization.ownerId, second.token),
+      remove(second.userId, owner),
+    ]);
+    expect(statuses.map(({ statusCode }) => statusCode).filter((status) => status === 204)).toHaveLength(1);
+  });
+
+  test('of another organization are not found', async () => {
+    const foreign = await createOrganization(app.worker);
+    expectProblem(await change(foreign.ownerId, 'viewer'), 'not_found');
+    expectProblem(await remove(foreign.ownerId), 'not_found');
+  });
+
+  test('who are developers see and revoke only the keys that they created', async () => {
+    const developer = await join('developer');
+    const body = { name: 'Mine', permissions: ['messages:read', 'keys:manage'] };
+    const own = (await app.call('/api-keys', { method: 'POST', token: developer.token, body })).json();
+    expect(own.created_by_user_id).toBe(developer.userId);
+    const child = (
+      await app.call('/api-keys', { method: 'POST', token: own.token, body: { name: 'Child' } })
+    ).json();
+    expect(child.created_by_user_id).toBe(developer.userId);
+    const { data } = (await app.call('/api-keys', { token: developer.token })).json();
+    expect(data.map(({ id }: { id: string }) => id).sort()).toEqual([own.id, child.id].sort());
+    const foreign = `/api-keys/${organization.keyId}`;
+    expectProblem(await app.call(foreign, { token: developer.token }), 'not_found');
+    expectProblem(await app.call(foreign, { method: 'DELETE', token: developer.token }), 'not_found');
+    const tooMuch = { name: 'Root', permissions: ['policies:manage'] };
+    expectProblem(
+      await app.call('/api-keys', { method: 'POST', token: developer.token, body: tooMuch }),
+      'permission_denied',
+    );
+  });
+});
