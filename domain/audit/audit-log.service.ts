@@ -3,7 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { joinSql, type Sql } from '../../platform/database/sql.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
-import type { Scope } from '../identity/scope.ts';
+import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import type { AuditActorKind } from './audit-entry.entity.ts';
 
 export interface AuditLogEntry {
@@ -41,6 +41,7 @@ export function createAuditLogService({ database }: { database: Database }): Aud
   return {
     list: (scope, filter, page) =>
       database.transaction(scope, async ({ em }) => {
+        requireOrganizationWide(scope);
         const rows = await em.execute<SerializedRow<AuditLogEntry>[]>(sql`
           select a.id, a.action, a.actor_kind as "actorKind", a.actor_id as "actorId",
             coalesce(

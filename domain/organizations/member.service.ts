@@ -6,7 +6,7 @@ import { AppError, notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { isRoleWithin, type MemberRole } from '../identity/roles.ts';
-import type { Scope } from '../identity/scope.ts';
+import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 
 export interface MemberDetails {
   userId: string;
@@ -34,6 +34,7 @@ export function createMemberService({ database }: { database: Database }): Membe
   return {
     list: (scope, page) =>
       database.transaction(scope, async ({ em }) => {
+        requireOrganizationWide(scope);
         const { after: [after] = [], order, limit } = page;
         const position =
           after === undefined
@@ -93,6 +94,7 @@ const roleOf = ({ member }: Scope): MemberRole => member?.role ?? 'admin';
 
 /** Locks the organization first, so that two owners cannot remove each other at the same time. */
 async function lockMember(em: EntityManager, scope: Scope, userId: string): Promise<MemberDetails> {
+  requireOrganizationWide(scope);
   await em.execute(sql`select from organizations where id = ${scope.organizationId} for update`);
   const [row] = await em.execute<SerializedRow<MemberDetails>[]>(
     sql`${selectMembers(scope)} and m.user_id = ${userId}`,

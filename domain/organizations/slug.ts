@@ -8,6 +8,7 @@ const MAX_SLUG_CHARACTERS = 40;
 export function toSlug(name: string): string {
   const slug = name
     .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .slice(0, MAX_SLUG_CHARACTERS)

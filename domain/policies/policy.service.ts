@@ -3,7 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { isAddressAllowed, isCidr } from '../identity/allowed-addresses.ts';
-import type { Scope } from '../identity/scope.ts';
+import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import { findPolicies, type Policies } from './find-policies.ts';
 
 /** The policies that can be changed through the API so far. */
@@ -21,10 +21,15 @@ export interface PolicyService {
 
 export function createPolicyService({ database }: { database: Database }): PolicyService {
   return {
-    get: (scope) => database.transaction(scope, ({ em }) => findPolicies(em, scope.organizationId)),
+    get: (scope) =>
+      database.transaction(scope, ({ em }) => {
+        requireOrganizationWide(scope);
+        return findPolicies(em, scope.organizationId);
+      }),
 
     update: (scope, change) =>
       database.transaction(scope, async ({ em }) => {
+        requireOrganizationWide(scope);
         requireValidRanges(change.allowedCidrs);
         const { organizationId } = scope;
         // The row is locked, so that concurrent changes of different policies both hold.
