@@ -69,6 +69,10 @@ function toColumns(table: string, row: Row, organizationId: string, key: string 
       return { ...own, id: organizationId };
     case 'members':
       return { org_id: organizationId, user_id: row.user_id, role: row.role, created_at: row.created_at };
+    case 'threads': {
+      const { merged_thread_ids: _merged, ...rest } = own;
+      return rest;
+    }
     case 'messages': {
       const { from_address, references, ...rest } = own;
       const from = from_address as { email: string; name?: string };
