@@ -1,4 +1,3 @@
-import cookie from '@fastify/cookie';
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -67,7 +66,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   installErrors(app, { publicUrl });
   installRequestContext(app);
-  await app.register(cookie);
   installSecurityHeaders(app, { publicUrl });
   installJsonBodies(app);
   installValidation(app, sharedSchemas);

@@ -1,3 +1,4 @@
+import { benchApi } from './api.ts';
 import { benchExport } from './export.ts';
 import { benchFlood } from './flood.ts';
 import { benchInbound } from './inbound.ts';
@@ -13,6 +14,7 @@ import { benchWebhooks } from './webhooks.ts';
 /** `npm run bench` runs all benches, `npm run bench -- send` one. BENCH_MESSAGES sets the size (1,000; flood: 6,000). */
 const BENCHES: Record<string, () => Promise<void>> = {
   send: benchSend,
+  api: benchApi,
   inbound: benchInbound,
   flood: benchFlood,
   parsing: async () => benchParsing(),

@@ -39,11 +39,11 @@ export interface SuppressionService {
 export function createSuppressionService({ database }: { database: Database }): SuppressionService {
   return {
     list: (scope, filter, page) =>
-      database.transaction(scope, ({ em }) => {
+      database.read(scope, (reader) => {
         const where: FilterQuery<Suppression>[] = [visibleTo(scope)];
         if (filter.email !== undefined) where.push({ email: toAddressKey(filter.email) ?? '' });
         if (filter.origin) where.push({ origin: filter.origin });
-        return findPage(em, SuppressionEntity, { where, page });
+        return findPage(reader, SuppressionEntity, { where, page });
       }),
 
     add: (scope, address) =>

@@ -2,6 +2,7 @@ import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
+import { findRow, findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -12,7 +13,7 @@ import type { FileToAttach } from '../attachments/stored-file.ts';
 import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
-import { findActiveInbox, findInbox, requireActiveInbox } from '../inboxes/find-inbox.ts';
+import { readInbox, requireActive, requireActiveInbox } from '../inboxes/find-inbox.ts';
 import { rejectReceivedLabels } from '../messages/hidden-labels.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import type { OutboundContent } from '../outbound/outbound-content.ts';
@@ -33,8 +34,8 @@ export interface DraftInput extends Partial<OutboundContent> {
 
 /** A draft with its files, in order. */
 export interface DraftDetails {
-  draft: Draft;
-  attachments: Attachment[];
+  draft: Row<Draft>;
+  attachments: Row<Attachment>[];
 }
 
 export interface DraftService {
@@ -83,7 +84,7 @@ export function createDraftService({
     create: (scope, inboxId, input) =>
       database.transaction(scope, async (transaction) => {
         if (input.sendAt) requirePermission(scope, 'messages:send');
-        const inbox = await findActiveInbox(transaction.em, scope, inboxId);
+        const inbox = requireActive(await readInbox(transaction.em, scope, inboxId));
         const draft = transaction.em.create(DraftEntity, {
           id: newId('draft'),
           organizationId: inbox.organizationId,
@@ -118,18 +119,19 @@ export function createDraftService({
       }),
 
     get: (scope, draftId) =>
-      database.transaction(scope, async ({ em }) => {
-        const draft = await em.findOne(DraftEntity, { id: draftId, ...withinScope(scope) });
+      database.read(scope, async (reader) => {
+        const draft = await findRow(reader, DraftEntity, { where: { id: draftId, ...withinScope(scope) } });
         if (!draft) throw notFound('draft', draftId);
-        return { draft, attachments: await findDraftAttachments(em, draftId) };
+        const [details] = await loadDetailsForAll(reader, [draft]);
+        return details as DraftDetails;
       }),
 
     list: (scope, inboxId, page) =>
-      database.transaction(scope, async ({ em }) => {
-        await findInbox(em, scope, inboxId);
+      database.read(scope, async (reader) => {
+        await readInbox(reader, scope, inboxId);
         const where = { ...withinScope(scope), inboxId };
-        const { items, next } = await findPage(em, DraftEntity, { where, page });
-        return { items: await loadDetailsForAll(em, items), next };
+        const { items, next } = await findPage(reader, DraftEntity, { where, page });
+        return { items: await loadDetailsForAll(reader, items), next };
       }),
 
     delete: (scope, draftId) =>
@@ -206,21 +208,20 @@ async function replaceFiles(
 ): Promise<Attachment[]> {
   const current = await findDraftAttachments(em, draft.id);
   if (files === undefined) return current;
-  const inbox = await findInbox(em, scope, draft.inboxId);
+  const inbox = await readInbox(em, scope, draft.inboxId);
   const attachments = await attachFiles(em, { scope, inbox, files, draftId: draft.id });
   em.remove(current.filter((row) => !attachments.includes(row)));
   return attachments;
 }
 
 /** Loads the attachments of all drafts in one statement. */
-async function loadDetailsForAll(em: EntityManager, drafts: Draft[]): Promise<DraftDetails[]> {
+async function loadDetailsForAll(reader: RowReader, drafts: Row<Draft>[]): Promise<DraftDetails[]> {
   if (drafts.length === 0) return [];
   const ids = drafts.map(({ id }) => id);
-  const attachments = await em.find(
-    AttachmentEntity,
-    { draftId: { $in: ids } },
-    { orderBy: { position: 'asc' } },
-  );
+  const attachments = await findRows(reader, AttachmentEntity, {
+    where: { draftId: { $in: ids } },
+    orderBy: { position: 'asc' },
+  });
   const attachmentsByDraftId = Map.groupBy(attachments, ({ draftId }) => draftId);
   return drafts.map((draft) => ({ draft, attachments: attachmentsByDraftId.get(draft.id) ?? [] }));
 }

@@ -1,4 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { findRow, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { canAccessInbox, type Scope } from '../identity/scope.ts';
 import { type Inbox, InboxEntity } from './inbox.entity.ts';
@@ -24,12 +25,14 @@ export async function findActiveInbox(em: EntityManager, scope: Scope, inboxId: 
  *
  * @throws AppError `inbox_suspended`.
  */
-export async function requireActiveInbox(em: EntityManager, inboxId: string): Promise<void> {
-  requireActive(await em.findOneOrFail(InboxEntity, { id: inboxId }));
+export async function requireActiveInbox(reader: RowReader, inboxId: string): Promise<void> {
+  const inbox = await findRow(reader, InboxEntity, { where: { id: inboxId } });
+  if (!inbox) throw notFound('inbox', inboxId);
+  requireActive(inbox);
 }
 
 /** @throws AppError `inbox_suspended`. */
-export function requireActive(inbox: Inbox): Inbox {
+export function requireActive<Found extends Pick<Inbox, 'status'>>(inbox: Found): Found {
   if (inbox.status === 'active') return inbox;
   throw new AppError('inbox_suspended', {
     detail: 'The inbox is suspended: it can be read but not changed.',
@@ -37,16 +40,39 @@ export function requireActive(inbox: Inbox): Inbox {
   });
 }
 
-/** For reads: the messages of a deleted inbox stay readable. @throws AppError `not_found`. */
+/** @throws AppError `not_found`. */
 export async function findInboxIncludingDeleted(
   em: EntityManager,
   scope: Scope,
   inboxId: string,
 ): Promise<Inbox> {
-  const { organizationId, environmentId } = scope;
   const inbox = canAccessInbox(scope, inboxId)
-    ? await em.findOne(InboxEntity, { id: inboxId, organizationId, environmentId })
+    ? await em.findOne(InboxEntity, inEnvironment(scope, inboxId))
     : null;
   if (!inbox) throw notFound('inbox', inboxId);
   return inbox;
+}
+
+/** As {@link findInbox}, for use-cases that do not change the inbox. */
+export async function readInbox(reader: RowReader, scope: Scope, inboxId: string): Promise<Row<Inbox>> {
+  const inbox = await readInboxIncludingDeleted(reader, scope, inboxId);
+  if (inbox.deletedAt) throw notFound('inbox', inboxId);
+  return inbox;
+}
+
+/** The messages of a deleted inbox stay readable. @throws AppError `not_found`. */
+export async function readInboxIncludingDeleted(
+  reader: RowReader,
+  scope: Scope,
+  inboxId: string,
+): Promise<Row<Inbox>> {
+  const inbox = canAccessInbox(scope, inboxId)
+    ? await findRow(reader, InboxEntity, { where: inEnvironment(scope, inboxId) })
+    : undefined;
+  if (!inbox) throw notFound('inbox', inboxId);
+  return inbox;
+}
+
+function inEnvironment({ organizationId, environmentId }: Scope, inboxId: string) {
+  return { id: inboxId, organizationId, environmentId };
 }

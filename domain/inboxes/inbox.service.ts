@@ -4,6 +4,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
+import type { Row } from '../../platform/database/find-rows.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -12,7 +13,13 @@ import { canAccessInbox, type Scope } from '../identity/scope.ts';
 import { toAddressKey } from '../mime/address-key.ts';
 import { requireQuota } from '../usage/resource-quotas.ts';
 import { AddressClaimEntity } from './address-claim.entity.ts';
-import { findActiveInbox, findInbox, findInboxIncludingDeleted, requireActive } from './find-inbox.ts';
+import {
+  findActiveInbox,
+  findInbox,
+  findInboxIncludingDeleted,
+  readInbox,
+  requireActive,
+} from './find-inbox.ts';
 import { type Inbox, InboxEntity } from './inbox.entity.ts';
 import {
   type AddressRequest,
@@ -40,9 +47,9 @@ export interface InboxService {
    * inbox.
    */
   create(scope: Scope, input: NewInbox): Promise<{ inbox: Inbox; created: boolean }>;
-  list(scope: Scope, page: PageRequest): Promise<Page<Inbox>>;
+  list(scope: Scope, page: PageRequest): Promise<Page<Row<Inbox>>>;
   /** @throws AppError `not_found`. */
-  get(scope: Scope, inboxId: string): Promise<Inbox>;
+  get(scope: Scope, inboxId: string): Promise<Row<Inbox>>;
   /** @throws AppError `not_found`, `inbox_suspended`. */
   update(scope: Scope, inboxId: string, patch: { displayName?: string | null }): Promise<Inbox>;
   /**
@@ -94,11 +101,9 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
       }),
 
     list: (scope, page) =>
-      database.transaction(scope, ({ em }) =>
-        findPage(em, InboxEntity, { where: inboxesInScope(scope), page }),
-      ),
+      database.read(scope, (reader) => findPage(reader, InboxEntity, { where: inboxesInScope(scope), page })),
 
-    get: (scope, inboxId) => database.transaction(scope, ({ em }) => findInbox(em, scope, inboxId)),
+    get: (scope, inboxId) => database.read(scope, (reader) => readInbox(reader, scope, inboxId)),
 
     update: (scope, inboxId, { displayName }) =>
       database.transaction(scope, async ({ em }) => {

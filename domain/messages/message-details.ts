@@ -1,27 +1,32 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
 import type { Message } from './message.entity.ts';
 import { type Recipient, RecipientEntity } from './recipient.entity.ts';
 
 /** A message with its recipients and attachments. In lists the message has no bodies and headers. */
 export interface MessageDetails {
-  message: Message;
-  recipients: Recipient[];
-  attachments: Attachment[];
+  message: Row<Message>;
+  recipients: Row<Recipient>[];
+  attachments: Row<Attachment>[];
 }
 
 /** Loads the recipients and attachments of all messages in two statements. */
-export async function loadDetailsForAll(em: EntityManager, messages: Message[]): Promise<MessageDetails[]> {
+export async function loadDetailsForAll(
+  reader: RowReader,
+  messages: Row<Message>[],
+): Promise<MessageDetails[]> {
   const ids = messages.map(({ id }) => id);
   if (ids.length === 0) return [];
-  const recipients = await em.find(
-    RecipientEntity,
-    { messageId: { $in: ids } },
-    { orderBy: { position: 'asc' } },
-  );
+  const recipients = await findRows(reader, RecipientEntity, {
+    where: { messageId: { $in: ids } },
+    orderBy: { position: 'asc' },
+  });
   const withFiles = messages.filter(({ hasAttachments }) => hasAttachments).map(({ id }) => id);
   const attachments = withFiles.length
-    ? await em.find(AttachmentEntity, { messageId: { $in: withFiles } }, { orderBy: { position: 'asc' } })
+    ? await findRows(reader, AttachmentEntity, {
+        where: { messageId: { $in: withFiles } },
+        orderBy: { position: 'asc' },
+      })
     : [];
   const recipientsByMessageId = Map.groupBy(recipients, ({ messageId }) => messageId);
   const attachmentsByMessageId = Map.groupBy(attachments, ({ messageId }) => messageId);
@@ -32,7 +37,7 @@ export async function loadDetailsForAll(em: EntityManager, messages: Message[]):
   }));
 }
 
-export async function loadDetails(em: EntityManager, message: Message): Promise<MessageDetails> {
-  const [details] = await loadDetailsForAll(em, [message]);
+export async function loadDetails(reader: RowReader, message: Row<Message>): Promise<MessageDetails> {
+  const [details] = await loadDetailsForAll(reader, [message]);
   return details ?? { message, recipients: [], attachments: [] };
 }

@@ -1,5 +1,5 @@
 import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { RowReader } from '../../platform/database/find-rows.ts';
 import { invalid } from '../../platform/errors.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
@@ -36,13 +36,13 @@ interface Match {
  * @throws AppError `validation_error` for a malformed `q`, or for words in `q` with `order=asc`.
  */
 export async function searchMessages(
-  em: EntityManager,
+  reader: RowReader,
   scope: Scope,
   filter: MessageFilter,
   page: PageRequest,
 ): Promise<Page<string>> {
   const query: SearchQuery = filter.q === undefined ? { words: '', facets: [] } : parseSearchQuery(filter.q);
-  const find = (bounds: Bounds) => findMatches(em, scope, { filter, query, bounds });
+  const find = (bounds: Bounds) => findMatches(reader, scope, { filter, query, bounds });
   if (query.words === '') return pageByTime(find, page);
   if (page.order === 'asc')
     throw invalid(
@@ -99,7 +99,7 @@ function byRank(a: Match, b: Match): number {
 }
 
 async function findMatches(
-  em: EntityManager,
+  reader: RowReader,
   scope: Scope,
   { filter, query, bounds }: { filter: MessageFilter; query: SearchQuery; bounds: Bounds },
 ): Promise<Match[]> {
@@ -108,7 +108,7 @@ async function findMatches(
   const before = earlier(filter.before, query.before) ?? null;
   const from = later(filter.after, query.after) ?? null;
   const { below = null, above = null, ascending, limit } = bounds;
-  return em.execute<Match[]>(
+  return reader.execute<Match[]>(
     sql`select id, rank from search_messages(
       ${scope.organizationId}, ${scope.environmentId}, ${inboxId},
       ${buildFacets(scope, filter, query)}, ${query.words}, ${filter.status ?? null},

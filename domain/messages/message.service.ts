@@ -1,10 +1,16 @@
-import { type FilterQuery, type QueryOrderMap, raw } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { type FilterQuery, sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
+import {
+  findRow,
+  findRows,
+  type Row,
+  type RowQuery,
+  type RowReader,
+} from '../../platform/database/find-rows.ts';
 import { notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
-import { findInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
+import { readInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
 import { HIDDEN_LABELS } from './hidden-labels.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
 import { loadDetails, loadDetailsForAll, type MessageDetails } from './message-details.ts';
@@ -22,48 +28,47 @@ export interface MessageService {
 export function createMessageService({ database }: { database: Database }): MessageService {
   return {
     list: (scope, requested, page) =>
-      database.transaction(scope, async ({ em }) => {
+      database.read(scope, async (reader) => {
         const { inboxId, threadId } = requested;
-        if (inboxId !== undefined) await findInboxIncludingDeleted(em, scope, inboxId);
+        if (inboxId !== undefined) await readInboxIncludingDeleted(reader, scope, inboxId);
         const filter =
           threadId === undefined
             ? requested
-            : { ...requested, threadId: await resolveThreadId(em, threadId) };
+            : { ...requested, threadId: await resolveThreadId(reader, threadId) };
         const { items, next } = await (needsSearch(filter) ? listBySearch : listByIndex)(
-          em,
+          reader,
           scope,
           filter,
           page,
         );
-        return { items: await loadDetailsForAll(em, items), next };
+        return { items: await loadDetailsForAll(reader, items), next };
       }),
 
     get: (scope, messageId) =>
-      database.transaction(scope, async ({ em }) => {
-        const message = await em.findOne(
-          MessageEntity,
-          { id: messageId, ...withinScope(scope) },
-          { populate: ['textBody', 'htmlBody', 'extractedText', 'hiddenText', 'headers'] },
-        );
+      database.read(scope, async (reader) => {
+        const message = await findRow(reader, MessageEntity, {
+          where: { id: messageId, ...withinScope(scope) },
+          populate: ['textBody', 'htmlBody', 'extractedText', 'hiddenText', 'headers'],
+        });
         if (!message) throw notFound('message', messageId);
-        return loadDetails(em, message);
+        return loadDetails(reader, message);
       }),
   };
 }
 
 /** Lists messages by time, along the index of the inbox or environment. */
 async function listByIndex(
-  em: EntityManager,
+  reader: RowReader,
   scope: Scope,
   filter: MessageFilter,
   page: PageRequest,
-): Promise<Page<Message>> {
+): Promise<Page<Row<Message>>> {
   const { where, orderBy } = buildIndexRange(scope, filter, page);
-  const messages = await em.find(
-    MessageEntity,
-    { $and: [where, ...buildListConditions(filter)] },
-    { orderBy, limit: page.limit + 1 },
-  );
+  const messages = await findRows(reader, MessageEntity, {
+    where: [where, ...buildListConditions(filter)].flat(),
+    orderBy,
+    limit: page.limit + 1,
+  });
   return toPage(messages, page.limit, ({ id }) => [id]);
 }
 
@@ -79,7 +84,7 @@ function buildIndexRange(
   { organizationId, environmentId, inboxId: boundTo }: Scope,
   { inboxId = boundTo, threadId }: MessageFilter,
   { order, after: [after] = [] }: PageRequest,
-): { where: FilterQuery<Message>; orderBy: QueryOrderMap<Message> } {
+): Required<Pick<RowQuery<Message>, 'where' | 'orderBy'>> {
   const tenant: FilterQuery<Message> = { organizationId, environmentId };
   const [lowest, highest] =
     order === 'asc' ? [after ?? LOWEST_ID, HIGHEST_ID] : [LOWEST_ID, after ?? HIGHEST_ID];
@@ -95,24 +100,24 @@ function buildIndexRange(
       orderBy: { id: order },
     };
   const [column, value] = inboxId === undefined ? ['env_id', environmentId] : ['inbox_id', inboxId];
-  const between = raw(
-    (alias) => `(${alias}.${column}, ${alias}.id) > (?, ?) and (${alias}.${column}, ${alias}.id) < (?, ?)`,
-    [value, lowest, value, highest],
-  );
+  const key = sql`(${sql.ref(column)}, id)`;
+  const between = sql`${key} > (${value}, ${lowest}) and ${key} < (${value}, ${highest})`;
   return {
-    where: { ...(inboxId === undefined ? { organizationId } : tenant), [between]: [] },
+    where: [inboxId === undefined ? { organizationId } : tenant, between],
     orderBy: inboxId === undefined ? { environmentId: order, id: order } : { inboxId: order, id: order },
   };
 }
 
 async function listBySearch(
-  em: EntityManager,
+  reader: RowReader,
   scope: Scope,
   filter: MessageFilter,
   page: PageRequest,
-): Promise<Page<Message>> {
-  const { items: ids, next } = await searchMessages(em, scope, filter, page);
-  const messages = await em.find(MessageEntity, { id: { $in: ids }, ...withinScope(scope) });
+): Promise<Page<Row<Message>>> {
+  const { items: ids, next } = await searchMessages(reader, scope, filter, page);
+  const messages = await findRows(reader, MessageEntity, {
+    where: { id: { $in: ids }, ...withinScope(scope) },
+  });
   const byId = new Map(messages.map((message) => [message.id, message]));
   return { items: ids.map((id) => byId.get(id)).filter((message) => message !== undefined), next };
 }

@@ -1,5 +1,6 @@
 import { type FilterQuery, LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { findRow, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
 import { type Thread, ThreadEntity } from './thread.entity.ts';
@@ -8,9 +9,9 @@ import { type Thread, ThreadEntity } from './thread.entity.ts';
  * Returns the living thread of a thread id, which may be an alias. Returns the id itself if no such thread exists, so that
  * a filter by it finds nothing.
  */
-export async function resolveThreadId(em: EntityManager, threadId: string): Promise<string> {
+export async function resolveThreadId(reader: RowReader, threadId: string): Promise<string> {
   // A merge usually makes every alias name the living thread, but skips aliases that are locked.
-  const [living] = await em.execute<{ id: string }[]>(
+  const [living] = await reader.execute<{ id: string }[]>(
     sql`with recursive chain as (
        select id, merged_into_id from threads where id = ${threadId}
        union all
@@ -22,14 +23,13 @@ export async function resolveThreadId(em: EntityManager, threadId: string): Prom
 
 /** Finds the living thread of a thread id, which may be an alias. */
 export async function findLivingThread(
-  em: EntityManager,
+  reader: RowReader,
   scope: Scope,
   threadId: string,
-): Promise<Thread | null> {
-  const thread = await em.findOne(ThreadEntity, { id: threadId, ...withinScope(scope) });
-  if (!thread?.mergedIntoId) return thread;
-  const livingId = await resolveThreadId(em, threadId);
-  return em.findOne(ThreadEntity, { id: livingId, ...withinScope(scope) });
+): Promise<Row<Thread> | undefined> {
+  const find = (id: string) => findRow(reader, ThreadEntity, { where: { id, ...withinScope(scope) } });
+  const thread = await find(threadId);
+  return thread?.mergedIntoId ? find(await resolveThreadId(reader, threadId)) : thread;
 }
 
 /**

@@ -1,9 +1,10 @@
 import type { FilterQuery } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
+import { findRows, type Row } from '../../platform/database/find-rows.ts';
 import { notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
-import { findInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
+import { readInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
 import { MessageEntity } from './message.entity.ts';
 import { visibleOnly } from './message.service.ts';
 import { loadDetailsForAll, type MessageDetails } from './message-details.ts';
@@ -11,7 +12,7 @@ import { findLivingThread } from './resolve-thread.ts';
 import { type Thread, ThreadEntity } from './thread.entity.ts';
 
 export interface ThreadDetails {
-  thread: Thread;
+  thread: Row<Thread>;
   /** The newest {@link MAX_THREAD_MESSAGES}, oldest first; without bodies and headers. */
   messages: MessageDetails[];
 }
@@ -22,7 +23,7 @@ export interface ThreadService {
    *
    * @throws AppError `not_found` if the credential cannot access the inbox.
    */
-  list(scope: Scope, filter: { inboxId?: string }, page: PageRequest): Promise<Page<Thread>>;
+  list(scope: Scope, filter: { inboxId?: string }, page: PageRequest): Promise<Page<Row<Thread>>>;
   /**
    * Returns the living thread of an alias.
    *
@@ -36,9 +37,10 @@ export const MAX_THREAD_MESSAGES = 100;
 export function createThreadService({ database }: { database: Database }): ThreadService {
   return {
     list: (scope, { inboxId }, page) =>
-      database.transaction(scope, async ({ em }) => {
-        if (inboxId !== undefined) await findInboxIncludingDeleted(em, scope, inboxId);
-        const threads = await em.find(ThreadEntity, buildListFilter(scope, inboxId, page), {
+      database.read(scope, async (reader) => {
+        if (inboxId !== undefined) await readInboxIncludingDeleted(reader, scope, inboxId);
+        const threads = await findRows(reader, ThreadEntity, {
+          where: buildListFilter(scope, inboxId, page),
           orderBy: { lastMessageAt: page.order, id: page.order },
           limit: page.limit + 1,
         });
@@ -46,20 +48,24 @@ export function createThreadService({ database }: { database: Database }): Threa
       }),
 
     get: (scope, threadId) =>
-      database.transaction(scope, async ({ em }) => {
-        const thread = await findLivingThread(em, scope, threadId);
+      database.read(scope, async (reader) => {
+        const thread = await findLivingThread(reader, scope, threadId);
         if (!thread) throw notFound('thread', threadId);
-        const newest = await em.find(
-          MessageEntity,
-          { $and: [{ threadId: thread.id }, visibleOnly()] },
-          { orderBy: { id: 'desc' }, limit: MAX_THREAD_MESSAGES },
-        );
-        return { thread, messages: await loadDetailsForAll(em, newest.reverse()) };
+        const newest = await findRows(reader, MessageEntity, {
+          where: [{ threadId: thread.id }, visibleOnly()],
+          orderBy: { id: 'desc' },
+          limit: MAX_THREAD_MESSAGES,
+        });
+        return { thread, messages: await loadDetailsForAll(reader, newest.reverse()) };
       }),
   };
 }
 
-function buildListFilter(scope: Scope, inboxId: string | undefined, page: PageRequest): FilterQuery<Thread> {
+function buildListFilter(
+  scope: Scope,
+  inboxId: string | undefined,
+  page: PageRequest,
+): FilterQuery<Thread>[] {
   // Excludes threads whose messages are all hidden or deleted.
   const where: FilterQuery<Thread>[] = [withinScope(scope), { messageCount: { $gt: 0 }, mergedIntoId: null }];
   if (inboxId !== undefined) where.push({ inboxId });
@@ -73,5 +79,5 @@ function buildListFilter(scope: Scope, inboxId: string | undefined, page: PageRe
         : { lastMessageAt: { $lte: at }, $or: [{ lastMessageAt: { $lt: at } }, { id: { $lt: id } }] },
     );
   }
-  return { $and: where };
+  return where;
 }

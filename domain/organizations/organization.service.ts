@@ -21,10 +21,10 @@ export function createOrganizationService({ database }: { database: Database }):
       ),
 
     listEnvironments: (scope, page) =>
-      database.transaction(scope, ({ em }) => {
+      database.read(scope, (reader) => {
         const where: FilterQuery<Environment>[] = [{ organizationId: scope.organizationId }];
         if (scope.environmentBound) where.push({ id: scope.environmentId });
-        return findPage(em, EnvironmentEntity, { where, page });
+        return findPage(reader, EnvironmentEntity, { where, page });
       }),
   };
 }

@@ -1,8 +1,9 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
 import { quoteText } from './quote-text.ts';
 import { redactDatabaseError } from './redact-database-error.ts';
+import type { Sql } from './sql.ts';
 
-interface BoundStatement {
+export interface BoundStatement {
   /** With placeholders: `$1`, `$2`, … */
   statement: string;
   values: string[];
@@ -12,8 +13,10 @@ interface BoundStatement {
  * Makes the ORM send text and bytes as bound parameters. By itself it inlines every value into the statement, and
  * PostgreSQL logs the statements that fail: its log would contain subjects, bodies and addresses. Numbers, booleans and
  * times stay inline, so that they keep their types. Also removes values from the errors of statements.
+ *
+ * @returns the same conversion, for statements that do not pass through the ORM.
  */
-export function bindParameters(orm: MikroORM): void {
+export function bindParameters(orm: MikroORM): (query: Sql) => BoundStatement {
   const bind = createBinder(orm);
   const connection = orm.em.getConnection();
   const execute = connection.execute.bind(connection);
@@ -34,6 +37,7 @@ export function bindParameters(orm: MikroORM): void {
     throw new Error('Streamed queries are not supported: their values would be part of the statement');
   };
   Object.assign(connection, { execute: executeBound, stream });
+  return bind;
 }
 
 type CompiledQuery = Parameters<
@@ -44,7 +48,7 @@ type Execute = ReturnType<MikroORM['em']['getConnection']>['execute'];
 /** Formats statements with the ORM's own code, which is synchronous, and collects the values instead of quoting them. */
 function createBinder(
   orm: MikroORM,
-): (query: Parameters<Execute>[0], params: Parameters<Execute>[1]) => BoundStatement {
+): (query: Parameters<Execute>[0], params?: Parameters<Execute>[1]) => BoundStatement {
   const platform = orm.em.getPlatform();
   const quote = platform.escape.bind(platform);
   let collected: string[] | undefined;

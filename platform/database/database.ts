@@ -4,7 +4,9 @@ import { type EntityManager, MikroORM, type Options } from '@mikro-orm/postgresq
 import type { Pool } from 'pg';
 import { AppError } from '../errors.ts';
 import { bindParameters } from './bind-parameters.ts';
+import type { RowReader } from './find-rows.ts';
 import { EXPORT_ROLE, ORGANIZATION_VARIABLE, PEOPLE_ROLE } from './policies.ts';
+import { createReads } from './read-transaction.ts';
 import type { Sql } from './sql.ts';
 
 /** One PostgreSQL transaction, in which a use-case does all its work. */
@@ -36,6 +38,11 @@ export interface Database {
    * other network calls inside.
    */
   transaction<T>(scope: TenantScope, work: (transaction: Transaction) => Promise<T>): Promise<T>;
+  /**
+   * Runs `work` in a read-only transaction that sees only the rows of `scope`'s organization, or in `scope.transaction` if
+   * there is one: for use-cases that only show something. It has no entity manager, which costs more than the statements.
+   */
+  read<T>(scope: TenantScope, work: (reader: RowReader) => Promise<T>): Promise<T>;
   /**
    * Runs `work` in a transaction without an organization: for workers, whose role sees every tenant, and for tables
    * without tenants. Errors as in {@link transaction}.
@@ -129,7 +136,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       },
     },
   });
-  bindParameters(orm);
+  const reads = createReads(orm, bindParameters(orm));
   const inProgress = new Set<Promise<unknown>>();
 
   /** The driver hangs if it is closed while a connection is being acquired: `close` waits for tracked work first. */
@@ -174,6 +181,10 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       const variables = { [ORGANIZATION_VARIABLE]: scope.organizationId };
       return track(run(orm.em.fork({ session: { variables } }), work, scope.requestId));
     },
+    read(scope, work) {
+      if (scope.transaction) return join(scope.transaction, ({ em }) => work(em));
+      return track(reads.transaction(scope.organizationId, work));
+    },
     peopleTransaction: (work, requestId) =>
       track(run(orm.em.fork({ session: { role: PEOPLE_ROLE } }), work, requestId)),
     readAsTenant(organizationId, work) {
@@ -181,7 +192,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       return track(orm.em.fork({ session }).transactional((em) => work(em), { readOnly: true }));
     },
     systemTransaction: (work) => track(run(orm.em.fork(), work)),
-    query: <Row>(query: Sql) => track(orm.em.fork().execute<Row[]>(query)),
+    query: (query) => track(reads.query(query)),
     autocommit: (work) => track(work(orm.em.fork())),
     poolUsage() {
       const { totalCount = 0, idleCount = 0, waitingCount = 0 } = pool ?? {};

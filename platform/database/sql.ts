@@ -8,6 +8,9 @@ import { RawQueryFragment } from '@mikro-orm/core';
 export type Sql = RawQueryFragment;
 
 /** Joins fragments. The ORM's template cannot, because it expands a list as values. */
-export function joinSql(pieces: readonly Sql[], separator: ' and ' | ' union all ' | ', '): Sql {
+export function joinSql(
+  pieces: readonly Sql[],
+  separator: ' and ' | ' or ' | ' union all ' | ', ' | ' ',
+): Sql {
   return new RawQueryFragment(pieces.map(() => '?').join(separator), [...pieces]);
 }

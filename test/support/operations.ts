@@ -20,7 +20,6 @@ export const RESOURCES = [
   'export',
   'suppression',
   'listEntry',
-  'member',
 ] as const;
 export type Resource = (typeof RESOURCES)[number];
 export type ResourceIds = Partial<Record<Resource, string>>;
@@ -42,7 +41,6 @@ const RESOURCE_BY_SEGMENT: Record<string, Resource> = {
   'api-keys': 'apiKey',
   exports: 'export',
   suppressions: 'suppression',
-  members: 'member',
   '{effect}': 'listEntry',
 };
 /** Path parameters that are no ids. */
@@ -56,8 +54,6 @@ const RESOURCE_BY_NAME: Record<string, Resource> = {
   thread_id: 'thread',
   in_reply_to: 'message',
   attachment_id: 'attachment',
-  actor_id: 'apiKey',
-  resource_id: 'message',
   starting_after: 'event',
   'events.stream after': 'event',
   'messages.wait since': 'message',
@@ -82,7 +78,7 @@ const PLAIN_QUERY = [
     'event_type',
   ],
   ...['direction', 'label', 'from', 'to', 'subject', 'has_attachments', 'q', 'timeout_seconds', 'domain'],
-  ...['email', 'origin', 'fresh', 'purge', 'revoke_children', 'action'],
+  ...['email', 'origin', 'fresh', 'purge', 'revoke_children'],
 ];
 
 /** A place in a request that takes an id. */
@@ -188,8 +184,6 @@ export function withId(
 
 /** A valid body of every operation that has one. */
 export const BODIES: Record<string, unknown> = {
-  'members.update': { role: 'viewer' },
-  'policies.update': { session_max_age_hours: 720 },
   'apiKeys.create': { name: 'x' },
   'domains.create': { domain_name: 'new.example.com' },
   'drafts.create': { subject: 'x' },

@@ -1,0 +1,227 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { join } from 'node:path';
+import type pg from 'pg';
+import { findFreePort } from '../dev/stack/ports.ts';
+import { createApiKeyToken, hashApiKeyToken } from '../domain/api-keys/api-key-token.ts';
+import { eventually } from '../test/support/eventually.ts';
+import { testEnvironment } from '../test/support/test-app.ts';
+import { type BenchDatabase, withBenchDatabase } from './bench-database.ts';
+import { fillInbox, idsOf } from './fill-messages.ts';
+import { percentile, runConcurrently } from './measure.ts';
+
+const INBOX = { name: 'api', count: 2_000 };
+const REQUESTS = Number(process.env.BENCH_MESSAGES ?? 1_000);
+const ROUNDS = 5;
+/** Of each call, until V8 has compiled what they share. */
+const WARM_UP = 300;
+const LANES = 4;
+const READ_TARGET = 0.5;
+const WRITE_TARGET = 0.4;
+
+interface Server {
+  port: number;
+  child: ChildProcess;
+}
+
+interface Call {
+  name: string;
+  method: 'GET' | 'POST' | 'PATCH';
+  path: string;
+  body?: object;
+  aim: number;
+}
+
+interface Reading {
+  cpuMs: number;
+  durations: number[];
+}
+
+/**
+ * `npm run bench -- api`: processor time of the API process per request, which does not depend on how busy the machine is,
+ * next to bare Fastify and pg with the same statements on the same database (`bare-api.ts`). The two take turns.
+ */
+export function benchApi(): Promise<void> {
+  return withBenchDatabase(async (database) => {
+    await fillInbox(database.owner, INBOX);
+    const token = await prepare(database.owner);
+    const calls = await describeCalls(database.owner);
+    const ours = await startServer('../api/server.ts', database);
+    const floor = await startServer('bare-api.ts', database);
+    const agent = new Agent({ keepAlive: true, maxSockets: LANES });
+    try {
+      for (const server of [ours, floor])
+        for (const call of calls) await measure(server, call, { agent, token, count: WARM_UP });
+      const table: Record<string, object> = {};
+      for (const call of calls) table[call.name] = await compare(call, { ours, floor }, { agent, token });
+      console.table(table);
+    } finally {
+      agent.destroy();
+      await Promise.all([stop(ours), stop(floor)]);
+    }
+  });
+}
+
+async function prepare(owner: pg.Client): Promise<string> {
+  const { org } = idsOf(INBOX);
+  const token = createApiKeyToken('live');
+  const permissions = ['messages:read', 'threads:read', 'drafts:read', 'drafts:write'];
+  await owner.query(
+    `insert into api_keys (id, org_id, name, token_hash, last_four, permissions, created_at)
+     values ('key_bench', $1, 'bench', $2, '0000', $3, now())`,
+    [org, hashApiKeyToken(token), permissions],
+  );
+  await owner.query(
+    `insert into message_recipients (message_id, position, org_id, field, email, status, updated_at)
+     select id, 0, org_id, 'to', 'person@example.com', 'sent', now() from messages where direction = 'outbound'`,
+  );
+  await owner.query(
+    `insert into drafts (id, org_id, env_id, inbox_id, "to", cc, bcc, reply_to, headers, created_at, updated_at)
+     select 'drf_bench', org_id, env_id, id, '[]', '[]', '[]', '[]', '{}', now(), now() from inboxes`,
+  );
+  await owner.query('analyze');
+  return token;
+}
+
+async function describeCalls(owner: pg.Client): Promise<Call[]> {
+  const { inbox } = idsOf(INBOX);
+  const { rows } = await owner.query<{ id: string; threadId: string }>(
+    `select id, thread_id as "threadId" from messages where direction = 'outbound' order by id desc limit 1`,
+  );
+  const { id, threadId } = rows[0] as { id: string; threadId: string };
+  const body = {
+    to: [{ email: 'person@example.com' }],
+    subject: 'A draft',
+    text_body: 'Hello from the bench. '.repeat(10),
+  };
+  const reads = {
+    'one message': `/messages/${id}`,
+    '25 messages': `/inboxes/${inbox}/messages?limit=25`,
+    '25 threads': `/inboxes/${inbox}/threads?limit=25`,
+    'one thread of 10': `/threads/${threadId}`,
+  };
+  return [
+    ...Object.entries(reads).map(([name, path]) => ({
+      name,
+      method: 'GET' as const,
+      path,
+      aim: READ_TARGET,
+    })),
+    { name: 'create a draft', method: 'POST', path: `/inboxes/${inbox}/drafts`, body, aim: WRITE_TARGET },
+    {
+      name: 'change a draft',
+      method: 'PATCH',
+      path: '/drafts/drf_bench',
+      body: { subject: 'Changed' },
+      aim: WRITE_TARGET,
+    },
+  ];
+}
+
+async function compare(
+  call: Call,
+  { ours, floor }: { ours: Server; floor: Server },
+  client: { agent: Agent; token: string },
+): Promise<object> {
+  const readings = { ours: [] as Reading[], floor: [] as Reading[] };
+  const count = Math.ceil(REQUESTS / ROUNDS);
+  for (let round = 0; round < ROUNDS; round += 1) {
+    readings.ours.push(await measure(ours, call, { ...client, count }));
+    readings.floor.push(await measure(floor, call, { ...client, count }));
+  }
+  const cpu = (of: Reading[]) =>
+    percentile(
+      of.map(({ cpuMs }) => cpuMs),
+      0.5,
+    );
+  const latency = (of: Reading[], share: number) =>
+    percentile(
+      of.flatMap(({ durations }) => durations),
+      share,
+    );
+  const two = (value: number) => Number(value.toFixed(2));
+  return {
+    'CPU ms': two(cpu(readings.ours)),
+    'floor ms': two(cpu(readings.floor)),
+    ratio: two(cpu(readings.floor) / cpu(readings.ours)),
+    aim: call.aim,
+    'p50 ms': two(latency(readings.ours, 0.5)),
+    'floor p50': two(latency(readings.floor, 0.5)),
+    'p99 ms': two(latency(readings.ours, 0.99)),
+    'floor p99': two(latency(readings.floor, 0.99)),
+  };
+}
+
+async function measure(
+  { port, child }: Server,
+  call: Call,
+  { agent, token, count }: { agent: Agent; token: string; count: number },
+): Promise<Reading> {
+  const before = cpuMsOf(child.pid as number);
+  const durations = await runConcurrently(count, LANES, () => send(call, { agent, token, port }));
+  return { cpuMs: (cpuMsOf(child.pid as number) - before) / count, durations };
+}
+
+/** Processor time that all threads of a process have used, to the nanosecond. Linux only. */
+function cpuMsOf(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  const nanoseconds = threads.map((thread) =>
+    Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]),
+  );
+  return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e6;
+}
+
+async function send(
+  { method, path, body }: Call,
+  { agent, token, port }: { agent: Agent; token: string; port: number },
+): Promise<void> {
+  const payload = body && JSON.stringify(body);
+  const headers = {
+    authorization: `Bearer ${token}`,
+    ...(payload ? { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) } : {}),
+  };
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  request({ agent, host: '127.0.0.1', port, method, path: `/api/v1${path}`, headers }, (response) => {
+    const { statusCode = 0 } = response;
+    response.resume().once('end', () => {
+      if (statusCode < 300) resolve();
+      else reject(new Error(`${method} ${path} returned ${statusCode}`));
+    });
+  })
+    .once('error', reject)
+    .end(payload);
+  return promise;
+}
+
+async function startServer(script: string, { apiUrl, workerUrl }: BenchDatabase): Promise<Server> {
+  const port = await findFreePort();
+  const child = spawn(process.execPath, [...SERVER_OPTIONS, join(import.meta.dirname, script)], {
+    env: {
+      PATH: process.env.PATH,
+      ...testEnvironment(apiUrl, {
+        WORKER_DATABASE_URL: workerUrl,
+        API_PORT: String(port),
+        LOG_LEVEL: 'info',
+        MAIL_DOMAIN: 'bench.test',
+      }),
+    },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const server = { port, child };
+  await eventually(async () => {
+    if (child.exitCode !== null) throw new Error(`${script} exited`);
+    await fetch(`http://127.0.0.1:${port}/`);
+  }, 60_000);
+  return server;
+}
+
+/** For profiles: BENCH_NODE_OPTIONS="--cpu-prof --cpu-prof-dir=/tmp/profiles". */
+const SERVER_OPTIONS = process.env.BENCH_NODE_OPTIONS?.split(' ') ?? [];
+
+async function stop({ child }: Server): Promise<void> {
+  if (child.exitCode !== null) return;
+  child.kill('SIGTERM');
+  await once(child, 'exit');
+}
