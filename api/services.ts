@@ -71,7 +71,8 @@ export function createServices({
   logger,
 }: ServiceOptions) {
   const shared = createSharedServices({ config, database, workerDatabase, outbox, storage });
-  const { events, secretBox, unsubscribeLinks, receipts, outcomes, dns, dnsSettings } = shared;
+  const { events, secretBox, unsubscribeLinks, sharedDomainLimit, receipts, outcomes, dns, dnsSettings } =
+    shared;
   const intake = createMailIntake({ storage, receipts, maxSizeBytes: config.INBOUND_MAX_SIZE_BYTES });
   const messages = createMessageService({ database });
   const signals = createEventSignals({ url: config.SIGNALS_DATABASE_URL ?? config.DATABASE_URL, logger });
@@ -91,13 +92,13 @@ export function createServices({
     credentials: shared.credentials,
     drafts: shared.drafts,
     messages,
-    sends: createSendService({ database, outbox, events, unsubscribeLinks }),
+    sends: createSendService({ database, outbox, events, unsubscribeLinks, sharedDomainLimit }),
     messageWaits: createMessageWaitService({ database, messages, eventStreams }),
     outcomeWaits: createOutcomeWaitService({ messages, eventStreams }),
     deletions: createDeletionService({ database, outbox }),
     labels: createLabelService({ database, events }),
     attachments: shared.attachments,
-    replies: createReplyService({ database, outbox, events, unsubscribeLinks, converter }),
+    replies: createReplyService({ database, outbox, events, unsubscribeLinks, sharedDomainLimit, converter }),
     unsubscriptions: createUnsubscribeService({ database, links: unsubscribeLinks }),
     rawMessages: createRawMessageService({ database, storage }),
     threads: createThreadService({ database }),

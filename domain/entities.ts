@@ -6,6 +6,7 @@ import { AttachmentEntity } from './attachments/attachment.entity.ts';
 import { AuditEntryEntity } from './audit/audit-entry.entity.ts';
 import { ListEntryEntity } from './deliverability/list-entry.entity.ts';
 import { ReputationOutcomeEntity } from './deliverability/reputation-outcome.entity.ts';
+import { SharedDomainCapEntity } from './deliverability/shared-domain-cap.entity.ts';
 import { SuppressionEntity } from './deliverability/suppression.entity.ts';
 import { DkimKeyEntity } from './domains/dkim-key.entity.ts';
 import { DomainEntity } from './domains/domain.entity.ts';
@@ -73,6 +74,7 @@ export const entities = [
   MessageSearchEntity,
   RecipientEntity,
   SendAttemptEntity,
+  SharedDomainCapEntity,
   ReceiptEntity,
   AttachmentEntity,
   UnclaimedObjectEntity,

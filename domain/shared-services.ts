@@ -47,11 +47,17 @@ export function createSharedServices({
 }: SharedServicesOptions) {
   const events = createWebhookEvents({ outbox });
   const returnPaths = createReturnPaths({ signingKey: config.SIGNING_KEY, domain: bounceDomain(config) });
+  // A self-hosted service vouches for its own organizations.
+  const sharedDomainLimit = config.BILLING_ENABLED
+    ? { startingCap: config.SHARED_DOMAIN_DAILY_CAP }
+    : undefined;
   const unsubscribeLinks = createUnsubscribeLinks({
     signingKey: config.SIGNING_KEY,
     publicUrl: config.PUBLIC_URL,
   });
-  const drafts = once(() => createDraftService({ database, outbox, events, unsubscribeLinks }));
+  const drafts = once(() =>
+    createDraftService({ database, outbox, events, unsubscribeLinks, sharedDomainLimit }),
+  );
   const attachments = once(() => createAttachmentService({ database, storage }));
   const credentials = once(() => createCredentialService({ database }));
   const receipts = once(() =>
@@ -76,6 +82,7 @@ export function createSharedServices({
     events,
     returnPaths,
     unsubscribeLinks,
+    sharedDomainLimit,
     secretBox,
     notifications: createNotificationService({ outbox }),
     personNotifications: createPersonNotificationService({ outbox, secretBox }),

@@ -236,6 +236,17 @@ export const ConfigSchema = Type.Object({
     default: 'enterprise',
   }),
 
+  BILLING_ENABLED: flag(
+    'Whether organizations pay for the service. If so, new ones have a daily cap on the shared domain.',
+    false,
+  ),
+  SHARED_DOMAIN_DAILY_CAP: integer(
+    'Recipients to whom a new organization may send in a day (UTC) from the shared domain; doubles after each day of sending below the reputation limits. Only with BILLING_ENABLED.',
+    100,
+    1,
+    1_000_000,
+  ),
+
   WEBHOOK_TIMEOUT_MS: integer('Timeout of a webhook request.', 15_000, 100, 60_000),
   EVENT_RETENTION_DAYS: integer(
     'Days for which events and their deliveries are stored and can be replayed; a delivery is attempted for up to two days.',

@@ -152,6 +152,7 @@ export async function compose(
         storage,
         outbox,
         events: services.events,
+        sharedDomainLimit: services.sharedDomainLimit,
         credentials: services.credentials,
         attachments: services.attachments,
         parserPool: dependencies.parserPool(),

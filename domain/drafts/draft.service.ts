@@ -10,6 +10,7 @@ import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { attachFiles, findDraftAttachments } from '../attachments/attach-files.ts';
 import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
+import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
 import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
@@ -72,6 +73,7 @@ export interface DraftServiceOptions {
   outbox: Outbox;
   events: EventService;
   unsubscribeLinks: UnsubscribeLinks;
+  sharedDomainLimit?: SharedDomainLimit | undefined;
 }
 
 export function createDraftService({
@@ -79,6 +81,7 @@ export function createDraftService({
   outbox,
   events,
   unsubscribeLinks,
+  sharedDomainLimit,
 }: DraftServiceOptions): DraftService {
   return {
     create: (scope, inboxId, input) =>
@@ -145,15 +148,22 @@ export function createDraftService({
     send: (scope, draftId) =>
       database.transaction(scope, async (transaction) => {
         const draft = await lockDraft(transaction.em, scope, draftId);
-        return sendDraft(transaction, scope, draft, { outbox, events, unsubscribeLinks }).catch(
-          (error: unknown) => {
-            throw scope.permissions.has('drafts:read') ? error : withoutDraftContent(error);
-          },
-        );
+        return sendDraft(transaction, scope, draft, {
+          outbox,
+          events,
+          unsubscribeLinks,
+          sharedDomainLimit,
+        }).catch((error: unknown) => {
+          throw scope.permissions.has('drafts:read') ? error : withoutDraftContent(error);
+        });
       }),
 
     sendDue: (draftId, scheduleVersion) =>
-      sendDueDraft({ database, outbox, events, unsubscribeLinks }, draftId, scheduleVersion),
+      sendDueDraft(
+        { database, outbox, events, unsubscribeLinks, sharedDomainLimit },
+        draftId,
+        scheduleVersion,
+      ),
 
     cancelSchedule: (draftId, scheduleVersion) =>
       database.systemTransaction(async ({ em }) => {

@@ -5,6 +5,7 @@ import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { PRIORITY, type Priority } from '../../workflows/task-queues.contract.ts';
 import { findDraftAttachments } from '../attachments/attach-files.ts';
+import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
 import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
@@ -27,6 +28,7 @@ export interface SendDraftOptions {
   outbox: Outbox;
   events: EventService;
   unsubscribeLinks: UnsubscribeLinks;
+  sharedDomainLimit?: SharedDomainLimit | undefined;
 }
 
 /**
@@ -38,14 +40,26 @@ export async function sendDraft(
   transaction: Transaction,
   scope: Scope,
   draft: Draft,
-  { outbox, events, unsubscribeLinks, priority }: SendDraftOptions & { priority?: Priority },
+  {
+    outbox,
+    events,
+    unsubscribeLinks,
+    sharedDomainLimit,
+    priority,
+  }: SendDraftOptions & { priority?: Priority },
 ): Promise<MessageDetails> {
   const { em } = transaction;
   const inbox = await findInbox(em, scope, draft.inboxId);
   const { thread, parent } = await findDraftTarget(em, draft);
   const subject = parent ? toReplySubject(draft.subject ?? parent.subject) : draft.subject;
   const content = { ...draft, subject };
-  const refusal = await checkSend(transaction, events, { scope, inbox, content, threadId: thread?.id });
+  const refusal = await checkSend(transaction, events, {
+    scope,
+    inbox,
+    content,
+    threadId: thread?.id,
+    sharedDomainLimit,
+  });
   if (refusal) throw refusal;
   const attachments = await findDraftAttachments(em, draft.id);
   const created = createOutboundMessage(transaction, outbox, {

@@ -1,5 +1,10 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
+import {
+  type SharedDomainLimit,
+  takeSharedDomainAllowance,
+} from '../deliverability/shared-domain-cap-rows.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope, SendRefusal } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
@@ -16,6 +21,8 @@ export interface SendToCheck {
   content: OutboundContent;
   /** Null if the message starts a thread. */
   threadId?: string | null;
+  /** Unset: the shared domain has no daily cap. */
+  sharedDomainLimit?: SharedDomainLimit | undefined;
 }
 
 /**
@@ -28,12 +35,15 @@ export interface SendToCheck {
 export async function checkSend(
   transaction: Transaction,
   events: EventService,
-  { scope, inbox, content, threadId = null }: SendToCheck,
+  { scope, inbox, content, threadId = null, sharedDomainLimit }: SendToCheck,
 ): Promise<AppError | null> {
   if (scope.sendRefusal) return recordRefusedRequest(transaction, events, inbox, content, scope.sendRefusal);
   rejectReceivedLabels(content.labels);
   const recipients = toRecipientKeys(content);
-  const refusal = findRefusal(await readGateInput(transaction.em, inbox.id, recipients, threadId));
+  const { em } = transaction;
+  const refusal =
+    findRefusal(await readGateInput(em, inbox.id, recipients, threadId)) ??
+    (await findCapRefusal(em, inbox, recipients.length, sharedDomainLimit));
   if (!refusal) return null;
   await recordRefusedSend(transaction, events, { inbox, content, refusal });
   return toRefusalError(refusal);
@@ -85,4 +95,22 @@ export async function recordRefusedSend(
 
 function toRecipientKeys({ to, cc, bcc }: OutboundContent): string[] {
   return [...new Set([...to, ...cc, ...bcc].map(({ email }) => toAddressKey(email) ?? email.toLowerCase()))];
+}
+
+const CAP_REFUSAL: Refusal = {
+  check: 'shared_domain_cap',
+  reason: 'rate_limited',
+  detail: 'The organization has sent to as many recipients today as a new one may on the shared domain.',
+  code: 'message_rejected',
+  fix: 'Continue tomorrow (UTC): the number doubles after each day of sending with few bounces and complaints. Or send from a domain of your own, which has no such cap.',
+};
+
+async function findCapRefusal(
+  em: EntityManager,
+  inbox: Inbox,
+  recipients: number,
+  limit: SharedDomainLimit | undefined,
+): Promise<Refusal | null> {
+  if (!limit) return null;
+  return (await takeSharedDomainAllowance(em, inbox, recipients, limit)) === 'exceeded' ? CAP_REFUSAL : null;
 }

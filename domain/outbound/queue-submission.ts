@@ -4,6 +4,7 @@ import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { attachFiles } from '../attachments/attach-files.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
+import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
 import type { EventService } from '../events/event.service.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { InboxCredentialEntity } from '../inboxes/inbox-credential.entity.ts';
@@ -36,7 +37,11 @@ interface Submission {
  */
 export async function queueSubmission(
   transaction: Transaction,
-  { outbox, events }: { outbox: Outbox; events: EventService },
+  {
+    outbox,
+    events,
+    sharedDomainLimit,
+  }: { outbox: Outbox; events: EventService; sharedDomainLimit?: SharedDomainLimit | undefined },
   { submitter, mail, files, submittedKey, recipients }: Submission,
 ): Promise<string> {
   const { em } = transaction;
@@ -54,6 +59,7 @@ export async function queueSubmission(
     inbox,
     content: envelopeContent,
     threadId,
+    sharedDomainLimit,
   });
   if (refusal) throw refusal;
   await claimObjects(em, [submittedKey]);

@@ -6,6 +6,7 @@ import { attachFiles, copyAttachments } from '../attachments/attach-files.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import { checkAttachmentLimits } from '../attachments/attachment-limits.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
+import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
 import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
@@ -59,6 +60,7 @@ export interface ReplyServiceOptions {
   outbox: Outbox;
   events: EventService;
   unsubscribeLinks: UnsubscribeLinks;
+  sharedDomainLimit?: SharedDomainLimit | undefined;
   converter: Pick<HtmlConverter, 'sanitize' | 'toText'>;
 }
 
@@ -166,7 +168,7 @@ async function sendForward(
 /** Runs the send gate, then creates the message with its attachments. */
 async function send(
   transaction: Transaction,
-  { outbox, events, unsubscribeLinks, scope }: ReplyServiceOptions & { scope: Scope },
+  { outbox, events, unsubscribeLinks, sharedDomainLimit, scope }: ReplyServiceOptions & { scope: Scope },
   request: Omit<OutboundMessageRequest, 'attachments'>,
   attachments: () => Promise<Attachment[]>,
 ): Promise<MessageDetails> {
@@ -175,6 +177,7 @@ async function send(
     inbox: request.inbox,
     content: request.content,
     threadId: request.thread?.id,
+    sharedDomainLimit,
   });
   if (refusal) throw refusal;
   return createOutboundMessage(transaction, outbox, {

@@ -5,6 +5,7 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { CANCEL_SEND, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import { attachFiles } from '../attachments/attach-files.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
+import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
 import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
@@ -43,6 +44,7 @@ export interface SendServiceOptions {
   outbox: Outbox;
   events: EventService;
   unsubscribeLinks: UnsubscribeLinks;
+  sharedDomainLimit?: SharedDomainLimit | undefined;
   now?: () => Date;
 }
 
@@ -51,13 +53,14 @@ export function createSendService({
   outbox,
   events,
   unsubscribeLinks,
+  sharedDomainLimit,
   now = () => new Date(),
 }: SendServiceOptions): SendService {
   return {
     send: (scope, inboxId, content, files = []) =>
       database.transaction(scope, async (transaction) => {
         const inbox = await findInbox(transaction.em, scope, inboxId);
-        const refusal = await checkSend(transaction, events, { scope, inbox, content });
+        const refusal = await checkSend(transaction, events, { scope, inbox, content, sharedDomainLimit });
         if (refusal) throw refusal;
         const attachments = await attachFiles(transaction.em, { scope, inbox, files });
         return createOutboundMessage(transaction, outbox, {

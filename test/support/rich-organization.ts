@@ -382,6 +382,8 @@ export async function addInternalRows(organizationId: string): Promise<void> {
        from_email, '192.0.2.1', 'processed', now(), now() from messages where org_id = $1`,
     `insert into thread_message_ids (inbox_id, id_hash, org_id, thread_id, source)
      select inbox_id, md5(rfc_message_id), org_id, thread_id, 'held' from messages where org_id = $1`,
+    `insert into shared_domain_caps (org_id, day, recipients, cap)
+     select id, now()::date, 1, 100 from organizations where id = $1`,
     `insert into reputation_outcomes (inbox_id, kind, message_id, position, org_id, created_at)
      select inbox_id, 'sent', id, 0, org_id, now() from messages where org_id = $1`,
     `insert into webhook_slots (endpoint_id, slot, org_id, leased_until)
