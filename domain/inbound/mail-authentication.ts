@@ -32,6 +32,9 @@ export interface AuthenticatorOptions {
   timeoutMs: number;
 }
 
+/** Far more than mail contains. Relaxed canonicalization (RFC 6376 section 3.4.2) reduces each run to one space anyway. */
+const MAX_HEADER_SPACES = 256;
+
 const NONE: Authentication = { spf: 'none', dkim: 'none', dmarc: 'none', arc: 'none', policy: null };
 const UNKNOWN: Authentication = {
   spf: 'temperror',
@@ -59,10 +62,11 @@ export function createAuthenticator({ resolve, timeoutMs }: AuthenticatorOptions
     try {
       // Loaded on demand: it uses as much memory as everything else that an inbound worker loads.
       const { authenticate } = await import('mailauth');
-      // The library takes quadratic time in the lines of a header. The parser reports a header beyond the limits.
+      // The library takes quadratic time in the lines of a header, and in white space. The parser reports a header beyond
+      // the limits.
       const bounded = pipeline(
         raw,
-        limitHeader(() => {}),
+        limitHeader(() => {}, { maxSpaces: MAX_HEADER_SPACES }),
         () => {},
       );
       const checked = authenticate(bounded, {

@@ -11,8 +11,12 @@ export const HEADER_LIMITS = { maxBytes: 2 * 1024 * 1024, maxLines: 4_000, maxFi
  * unchanged.
  *
  * @param onLimit called at most once, with the limit that the header exceeds.
+ * @param options.maxSpaces longer runs of white space in the header are shortened to this length.
  */
-export function limitHeader(onLimit: (problem: string) => void): Transform {
+export function limitHeader(
+  onLimit: (problem: string) => void,
+  { maxSpaces = Number.POSITIVE_INFINITY }: { maxSpaces?: number } = {},
+): Transform {
   let pending: Buffer[] = [];
   let sizeBytes = 0;
   let state: 'header' | 'skipping' | 'body' = 'header';
@@ -21,7 +25,7 @@ export function limitHeader(onLimit: (problem: string) => void): Transform {
   const flushHeader = (header: Buffer) => {
     const { keptBytes, problem } = measureHeader(header);
     if (problem) onLimit(problem);
-    return header.subarray(0, keptBytes);
+    return shortenSpaces(header.subarray(0, keptBytes), maxSpaces);
   };
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
@@ -86,6 +90,29 @@ function measureHeader(header: Buffer): { keptBytes: number; problem: string | n
     at = next;
   }
   return { keptBytes: header.length, problem: null };
+}
+
+/** Shortens runs of white space, folded lines and bare CRs included, in one pass. */
+function shortenSpaces(header: Buffer, maxSpaces: number): Buffer {
+  if (maxSpaces === Number.POSITIVE_INFINITY) return header;
+  const kept = Buffer.allocUnsafe(header.length);
+  let size = 0;
+  let run = 0;
+  for (let at = 0; at < header.length; at += 1) {
+    run = isSpaceWithinField(header, at) ? run + 1 : 0;
+    if (run <= maxSpaces) {
+      kept[size] = header[at] ?? SPACE;
+      size += 1;
+    }
+  }
+  return kept.subarray(0, size);
+}
+
+function isSpaceWithinField(header: Buffer, at: number): boolean {
+  const byte = header[at];
+  const isFold = (next: number | undefined) => next === SPACE || next === TAB;
+  if (byte === CR) return header[at + 1] !== LF || isFold(header[at + 2]);
+  return byte === LF ? isFold(header[at + 1]) : isFold(byte);
 }
 
 function describe(limit: string): string {

@@ -167,7 +167,7 @@ export function findExpressions(source: string): string[] {
   const literals = [...code.matchAll(REGEX_LITERAL)].map(([, body = '']) => body);
   if (!code.includes('new RegExp(')) return literals;
   const texts = [...code.matchAll(TEXT_LITERAL)].map(([, template, text]) => template ?? text ?? '');
-  return [...literals, ...texts.filter((text) => !/^[./@]|^\w$/.test(text))];
+  return [...literals, ...texts.filter((text) => !/^[./@]|^.$/s.test(text))];
 }
 
 /** What separates or fills tokens: the members of the classes that expressions use. */

@@ -78,3 +78,23 @@ describe('the header limit', () => {
     });
   });
 });
+
+describe('white space in a header', () => {
+  const shorten = async (header: string) => {
+    const limited = Readable.from([Buffer.from(`${header}\r\n\r\nbody`)]).pipe(
+      limitHeader(() => {}, { maxSpaces: 4 }),
+    );
+    return (await buffer(limited)).toString();
+  };
+
+  test.each([
+    ['A: b', 'A: b'],
+    [`A: b${' '.repeat(9)}c`, 'A: b    c'],
+    [`A: b\t \t \t \tc`, 'A: b\t \t c'],
+    [`A: b${'\r\n '.repeat(5)}c\r\nB: d`, 'A: b\r\n \rc\r\nB: d'],
+    [`A: b${'\r'.repeat(9)}c`, 'A: b\r\r\r\rc'],
+    ['A: b\r\n c\r\nB: d', 'A: b\r\n c\r\nB: d'],
+  ])('of %j is at most as long as allowed', async (header, expected) => {
+    expect(await shorten(header)).toBe(`${expected}\r\n\r\nbody`);
+  });
+});
