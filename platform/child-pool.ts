@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
+import { yieldCpu } from './cpu-priority.ts';
 import { createSemaphore } from './semaphore.ts';
 
 /**
@@ -21,6 +22,8 @@ export interface ChildPoolOptions {
   maxJobsPerProcess: number;
   /** A child above this is killed. Unlike a heap limit, it includes buffers. */
   maxResidentBytes: number;
+  /** Its work may wait while other processes need the CPU. */
+  isBackground?: boolean;
 }
 
 /** A child process that runs one job. */
@@ -120,12 +123,13 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
   };
 }
 
-function startWorker({ entry, nodeOptions }: ChildPoolOptions): Worker {
+function startWorker({ entry, nodeOptions, isBackground = false }: ChildPoolOptions): Worker {
   const child = spawn(process.execPath, [...nodeOptions, entry], {
     stdio: ['pipe', 'pipe', 'inherit'],
     // The child reads untrusted input, so its environment holds no secrets. One malloc arena keeps its memory small.
     env: { NODE_ENV: 'production', MALLOC_ARENA_MAX: '1' },
   });
+  if (isBackground && child.pid !== undefined) yieldCpu(child.pid);
   let killReason: string | undefined;
   // These errors need no handling: the job sees the end of `output`.
   child.stdin.on('error', () => {});
