@@ -5,6 +5,7 @@ import { createSuppressionService } from '../domain/deliverability/suppression.s
 import { createUnsubscribeService } from '../domain/deliverability/unsubscribe.service.ts';
 import { createDomainService } from '../domain/domains/domain.service.ts';
 import { lockVerifiedDomain } from '../domain/domains/lock-verified-domain.ts';
+import { createDraft } from '../domain/drafts/create-draft.ts';
 import { unscheduleDraftsOfInbox } from '../domain/drafts/unschedule-drafts-of-inbox.ts';
 import { createEventReaderService } from '../domain/events/event-reader.service.ts';
 import { createEventStreams } from '../domain/events/event-stream.ts';
@@ -98,7 +99,15 @@ export function createServices({
     deletions: createDeletionService({ database, outbox }),
     labels: createLabelService({ database, events }),
     attachments: shared.attachments,
-    replies: createReplyService({ database, outbox, events, unsubscribeLinks, sharedDomainLimit, converter }),
+    replies: createReplyService({
+      database,
+      outbox,
+      events,
+      unsubscribeLinks,
+      sharedDomainLimit,
+      converter,
+      scheduleDraft: (transaction, scheduled) => createDraft(transaction, outbox, scheduled),
+    }),
     unsubscriptions: createUnsubscribeService({ database, links: unsubscribeLinks }),
     rawMessages: createRawMessageService({ database, storage }),
     threads: createThreadService({ database }),

@@ -78,6 +78,9 @@ export const DraftReceipt = receiptOf(DraftRecord, ['id', 'inbox_id', 'env_id', 
 /** Spread into the config of changes that return a draft. */
 export const DRAFT_RESPONSE = { readPermission: 'drafts:read', receipt: DraftReceipt } as const;
 
+/** Spread into the config of operations that send, or return a scheduled draft. */
+export const SCHEDULED_RESPONSE = { accepted: DRAFT_RESPONSE } as const;
+
 const fields = {
   ...contentFields,
   thread_id: Type.Optional(nullableText(255)),

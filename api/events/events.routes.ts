@@ -23,10 +23,11 @@ export const eventRoutes =
         },
       },
       async (request) => {
-        const { type, inbox_id, before, after, starting_after } = request.query;
+        const { type, inbox_id, message_id, before, after, starting_after } = request.query;
         const filter = {
           type,
           inboxId: inbox_id,
+          messageId: message_id,
           before: before === undefined ? undefined : parseTime('/query/before', before),
           after: after === undefined ? undefined : parseTime('/query/after', after),
           startingAfter: starting_after,

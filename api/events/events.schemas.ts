@@ -153,6 +153,7 @@ export const EventQuery = strictObject({
   ...pageQuery,
   type: Type.Optional(enumOf(EVENT_TYPES)),
   inbox_id: Type.Optional(id('Only events of this inbox.')),
+  message_id: Type.Optional(id('Only events about this message (msg_…).')),
   before: Type.Optional(
     Type.String({
       format: 'date-time',

@@ -1,10 +1,25 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
-import { type Lists, listOf, PageQuery } from '../lists.ts';
-import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
+import { type Lists, listOf, pageQuery } from '../lists.ts';
+import {
+  changeProblems,
+  id,
+  NoContent,
+  postProblems,
+  problems,
+  ref,
+  strictObject,
+  text,
+} from '../schemas.ts';
 import { CreateInbox, INBOX_RESPONSE, InboxRecord, presentInbox, UpdateInbox } from './inboxes.schemas.ts';
 
+const InboxQuery = strictObject({
+  ...pageQuery,
+  email: Type.Optional(
+    text(320, { minLength: 3, description: 'Only the inbox with this address, case-insensitive.' }),
+  ),
+});
 const InboxParams = strictObject({ id: id('Inbox id (inb_…).') });
 
 export const inboxRoutes =
@@ -43,12 +58,13 @@ export const inboxRoutes =
           operationId: 'inboxes.list',
           summary: 'List inboxes',
           tags: ['Inboxes'],
-          querystring: PageQuery,
+          querystring: InboxQuery,
           response: { 200: listOf(ref(InboxRecord)), ...problems() },
         },
       },
       async (request) => {
-        const page = await inboxes.list(request.scope, lists.read(request));
+        const { email } = request.query;
+        const page = await inboxes.list(request.scope, { email }, lists.read(request));
         return lists.present(request, page, presentInbox);
       },
     );

@@ -36,6 +36,16 @@ const attachments = Type.Array(ref(AttachmentInput), {
 
 const nullable = <Value>(schema: object) => Type.Unsafe<Value | null>({ anyOf: [schema, { type: 'null' }] });
 
+export const sendAt = Type.Optional(
+  Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    format: 'date-time',
+    maxLength: 40,
+    description:
+      'Sends automatically at this time, or immediately if it is in the past: the response is 202 with the scheduled draft.',
+  }),
+);
+
 /** Content fields of request bodies. In a PATCH `null` clears a field and an omitted one is kept; in a POST both mean none. */
 export const contentFields = {
   to: Type.Optional(nullable<Static<ReturnType<typeof addressList>>>(addressList('Recipients.'))),

@@ -3,6 +3,7 @@ import type { MailAddress } from '../../domain/mime/mail-address.ts';
 import { MAX_RECIPIENTS, type OutboundContent } from '../../domain/outbound/outbound-content.ts';
 import { invalid } from '../../platform/errors.ts';
 import { encodePointerSegment } from '../plugins/validation-errors.ts';
+import { parseTime } from '../time.ts';
 import { type AddressInput, readAddressLists } from './addresses.ts';
 import { MAX_BODY_BYTES } from './content.schemas.ts';
 
@@ -94,4 +95,9 @@ export function readDraftContent(body: ContentBody): Partial<OutboundContent> {
   return Object.fromEntries(
     named.filter(([, field]) => body[field] !== undefined).map(([name]) => [name, content[name]]),
   );
+}
+
+/** @throws AppError `validation_error`. */
+export function readSendAt({ send_at: time }: { send_at?: string | null }): Date | undefined {
+  return time === undefined || time === null ? undefined : parseTime('/body/send_at', time);
 }

@@ -1,17 +1,19 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { Static } from 'typebox';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
+import type { DraftService } from '../../domain/drafts/draft.service.ts';
 import type { MessageService } from '../../domain/messages/message.service.ts';
 import type { MessageFilter } from '../../domain/messages/message-filter.ts';
 import type { SendService } from '../../domain/outbound/send.service.ts';
 import { storeBodyFiles } from '../attachments/body-files.ts';
+import { DraftRecord, presentDraft, SCHEDULED_RESPONSE } from '../drafts/drafts.schemas.ts';
 import type { Lists } from '../lists.ts';
 import { listOf } from '../lists.ts';
 import { id, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import { parseTime } from '../time.ts';
 import { readAddressFilter } from './address-filter.ts';
 import { CONTENT_BODY_LIMIT_BYTES } from './content.schemas.ts';
-import { readContent } from './content.ts';
+import { readContent, readSendAt } from './content.ts';
 import {
   MESSAGE_RESPONSE,
   MessageQuery,
@@ -29,11 +31,13 @@ export const messageRoutes =
   ({
     messages,
     sends,
+    drafts,
     attachments,
     lists,
   }: {
     messages: MessageService;
     sends: SendService;
+    drafts: DraftService;
     attachments: AttachmentService;
     lists: Lists;
   }): FastifyPluginCallbackTypebox =>
@@ -46,6 +50,7 @@ export const messageRoutes =
           permission: 'messages:send',
           announcesRefusals: true,
           ...MESSAGE_RESPONSE,
+          ...SCHEDULED_RESPONSE,
           prepare: storeBodyFiles(attachments),
         },
         schema: {
@@ -54,12 +59,19 @@ export const messageRoutes =
           tags: ['Messages'],
           params: InboxParams,
           body: ref(SendMessage),
-          response: { 201: ref(MessageRecord), ...postProblems() },
+          response: { 201: ref(MessageRecord), 202: ref(DraftRecord), ...postProblems() },
         },
       },
       async (request, reply) => {
         const { scope, params, body, filesToAttach } = request;
-        const sent = await sends.send(scope, params.inboxId, readContent(body), filesToAttach);
+        const content = readContent(body);
+        const sendAt = readSendAt(body);
+        if (sendAt) {
+          const scheduled = { ...content, sendAt, files: filesToAttach };
+          reply.code(202);
+          return presentDraft(await drafts.schedule(scope, params.inboxId, scheduled));
+        }
+        const sent = await sends.send(scope, params.inboxId, content, filesToAttach);
         reply.code(201);
         return presentMessage(sent);
       },

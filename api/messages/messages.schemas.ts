@@ -18,7 +18,7 @@ import {
 } from '../schemas.ts';
 import { addressFilter } from './address-filter.ts';
 import { AddressSeen, singleLineText } from './addresses.ts';
-import { contentFields } from './content.schemas.ts';
+import { contentFields, sendAt } from './content.schemas.ts';
 
 /** Size of the largest message that the service accepts; no field is longer. */
 const MAX_MESSAGE_CHARACTERS = 37_748_736;
@@ -84,6 +84,7 @@ const summaryFields = {
   provider_message_id: nullableText(1024, {
     description: 'Null until the relay or provider has accepted it.',
   }),
+  draft_id: nullableText(128, { description: 'The draft that became this message; null if there was none.' }),
   size_bytes: Type.Integer({ minimum: 0 }),
   authentication: Type.Unsafe<{ spf: string; dkim: string; dmarc: string } | null>({
     type: ['object', 'null'],
@@ -152,7 +153,10 @@ export const MessageReceipt = receiptOf(MessageRecord, ['id', 'inbox_id', 'threa
 /** Spread into the config of changes that return a message. */
 export const MESSAGE_RESPONSE = { readPermission: 'messages:read', receipt: MessageReceipt } as const;
 
-export const SendMessage = strictObject(contentFields, { $id: 'SendMessage', title: 'SendMessage' });
+export const SendMessage = strictObject(
+  { ...contentFields, send_at: sendAt },
+  { $id: 'SendMessage', title: 'SendMessage' },
+);
 
 const filters = {
   direction: Type.Optional(enumOf(['inbound', 'outbound'])),
@@ -212,6 +216,7 @@ export function presentSummary(details: MessageDetails): Static<typeof MessageSu
     in_reply_to: message.inReplyTo ?? null,
     references: message.references,
     provider_message_id: message.providerMessageId ?? null,
+    draft_id: message.draftId ?? null,
     size_bytes: message.sizeBytes,
     authentication: presentAuthentication(message.authentication),
     spam: message.spam ?? null,

@@ -1,19 +1,24 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyReply } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
+import type { DraftDetails } from '../../domain/drafts/draft.service.ts';
+import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import type { ReplyService } from '../../domain/outbound/reply.service.ts';
 import { invalid } from '../../platform/errors.ts';
 import { storeBodyFiles } from '../attachments/body-files.ts';
+import { DraftRecord, presentDraft, SCHEDULED_RESPONSE } from '../drafts/drafts.schemas.ts';
 import { type AddressInput, addressList } from '../messages/addresses.ts';
-import { CONTENT_BODY_LIMIT_BYTES, contentFields } from '../messages/content.schemas.ts';
-import { readContent } from '../messages/content.ts';
+import { CONTENT_BODY_LIMIT_BYTES, contentFields, sendAt } from '../messages/content.schemas.ts';
+import { readContent, readSendAt } from '../messages/content.ts';
 import { MESSAGE_RESPONSE, MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
 import { id, postProblems, ref, strictObject } from '../schemas.ts';
 
 const MessageParams = strictObject({ id: id('Message id (msg_…).') });
 
 /** The service derives the subject, and the recipients of a reply. */
-const { to: _to, subject: _subject, ...sharedFields } = contentFields;
+const { to: _to, subject: _subject, ...ownFields } = contentFields;
+const sharedFields = { ...ownFields, send_at: sendAt };
 
 export const ReplyToMessage = strictObject(
   {
@@ -45,7 +50,7 @@ export const replyRoutes =
     replies,
     attachments,
   }: {
-    replies: ReplyService;
+    replies: ReplyService<DraftDetails>;
     attachments: AttachmentService;
   }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
@@ -55,7 +60,13 @@ export const replyRoutes =
       '/messages/:id/reply',
       {
         bodyLimit: CONTENT_BODY_LIMIT_BYTES,
-        config: { permission: 'messages:send', announcesRefusals: true, ...MESSAGE_RESPONSE, prepare },
+        config: {
+          permission: 'messages:send',
+          announcesRefusals: true,
+          ...MESSAGE_RESPONSE,
+          ...SCHEDULED_RESPONSE,
+          prepare,
+        },
         schema: {
           operationId: 'messages.reply',
           summary: 'Reply to a message',
@@ -64,7 +75,7 @@ export const replyRoutes =
           tags: ['Messages'],
           params: MessageParams,
           body: ref(ReplyToMessage),
-          response: { 201: ref(MessageRecord), ...postProblems() },
+          response: { 201: ref(MessageRecord), 202: ref(DraftRecord), ...postProblems() },
         },
       },
       async (request, reply) => {
@@ -75,9 +86,9 @@ export const replyRoutes =
           content: readContent(content),
           replyAll,
           files,
+          sendAt: readSendAt(body),
         });
-        reply.code(201);
-        return presentMessage(sent);
+        return presentSent(reply, sent);
       },
     );
 
@@ -85,7 +96,13 @@ export const replyRoutes =
       '/messages/:id/forward',
       {
         bodyLimit: CONTENT_BODY_LIMIT_BYTES,
-        config: { permission: 'messages:send', announcesRefusals: true, ...MESSAGE_RESPONSE, prepare },
+        config: {
+          permission: 'messages:send',
+          announcesRefusals: true,
+          ...MESSAGE_RESPONSE,
+          ...SCHEDULED_RESPONSE,
+          prepare,
+        },
         schema: {
           operationId: 'messages.forward',
           summary: 'Forward a message',
@@ -94,7 +111,7 @@ export const replyRoutes =
           tags: ['Messages'],
           params: MessageParams,
           body: ref(ForwardMessage),
-          response: { 201: ref(MessageRecord), ...postProblems() },
+          response: { 201: ref(MessageRecord), 202: ref(DraftRecord), ...postProblems() },
         },
       },
       async (request, reply) => {
@@ -105,13 +122,18 @@ export const replyRoutes =
           content: parsedContent,
           includeAttachments,
           files,
+          sendAt: readSendAt(body),
         });
-        reply.code(201);
-        return presentMessage(sent);
+        return presentSent(reply, sent);
       },
     );
     done();
   };
+
+function presentSent(reply: FastifyReply, sent: MessageDetails | DraftDetails) {
+  reply.code('draft' in sent ? 202 : 201);
+  return 'draft' in sent ? presentDraft(sent) : presentMessage(sent);
+}
 
 function requireBody({ text_body: text, html_body: html }: Static<typeof ReplyToMessage>): void {
   if (text?.trim() || html?.trim()) return;

@@ -148,7 +148,7 @@ function withResponseDescriptions(schema: FastifySchema): FastifySchema {
 /** Documents the permission of an operation, and its response for a credential that may not read the resource. */
 function withReceipt(schema: FastifySchema, config: FastifyContextConfig | undefined): FastifySchema {
   if (!schema || !config?.permission) return schema;
-  const { permission, readPermission, receipt } = config;
+  const { permission, readPermission, receipt, accepted } = config;
   const documented = {
     ...schema,
     'x-permission': permission,
@@ -162,7 +162,10 @@ function withReceipt(schema: FastifySchema, config: FastifyContextConfig | undef
       status.startsWith('2')
         ? {
             description: full.description,
-            anyOf: [{ $ref: full.$ref }, { $ref: `${receipt.$id}#` }],
+            anyOf: [
+              { $ref: full.$ref },
+              { $ref: `${(status === '202' && accepted ? accepted.receipt : receipt).$id}#` },
+            ],
           }
         : full,
     ]),

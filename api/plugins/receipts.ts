@@ -11,6 +11,8 @@ declare module 'fastify' {
     readPermission?: Permission;
     /** The schema of the response for a credential without `readPermission`. */
     receipt?: Receipt;
+    /** The same for 202, with which the operation returns another resource. */
+    accepted?: { readPermission: Permission; receipt: Receipt };
   }
 }
 
@@ -29,7 +31,7 @@ export function installReceipts(app: FastifyInstance): void {
       );
   });
   app.addHook('onRoute', (route) => {
-    const { permission, readPermission, receipt } = route.config ?? {};
+    const { permission, readPermission, receipt, accepted } = route.config ?? {};
     if (
       permission &&
       returnsResource(route) &&
@@ -37,17 +39,18 @@ export function installReceipts(app: FastifyInstance): void {
     )
       incomplete.push(`${route.method} ${route.url}`);
     if (!readPermission || !receipt) return;
-    const fields = Object.keys(receipt.properties);
     const handle = route.handler;
     route.handler = async function (this: FastifyInstance, request, reply) {
       const response: unknown = await handle.call(this, request, reply);
-      if (reply.statusCode >= 300 || mayRead(request, readPermission)) return response;
+      const shown = reply.statusCode === 202 && accepted ? accepted : { readPermission, receipt };
+      if (reply.statusCode >= 300 || mayRead(request, shown.readPermission)) return response;
       reply.type(JSON_TYPE);
       // A response of the idempotency store is already serialized.
       const resource = (typeof response === 'string' ? JSON.parse(response) : response) as Record<
         string,
         unknown
       >;
+      const fields = Object.keys(shown.receipt.properties);
       return JSON.stringify(Object.fromEntries(fields.map((name) => [name, resource[name]])));
     } as RouteHandlerMethod;
   });

@@ -4,7 +4,6 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import { findPage } from '../../platform/database/find-page.ts';
 import { findRow, findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
-import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { attachFiles, findDraftAttachments } from '../attachments/attach-files.ts';
@@ -15,29 +14,21 @@ import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
 import { readInbox, requireActive, requireActiveInbox } from '../inboxes/find-inbox.ts';
-import { rejectReceivedLabels } from '../messages/hidden-labels.ts';
+import type { Inbox } from '../inboxes/inbox.entity.ts';
+import { MessageEntity } from '../messages/message.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
-import type { OutboundContent } from '../outbound/outbound-content.ts';
+import { buildEnvelope, type OutboundContent } from '../outbound/outbound-content.ts';
+import { changeDraft, createDraft, type DraftDetails, type DraftFields } from './create-draft.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
-import { scheduleSend, unscheduleSend } from './draft-schedule.ts';
+import { unscheduleSend } from './draft-schedule.ts';
 import { type DueDraftResult, sendDraft, sendDueDraft } from './send-draft.ts';
 
-/** An undefined field is unchanged; null or an empty array clears it. */
-export interface DraftInput extends Partial<OutboundContent> {
-  /** Looked up only when the draft is sent. */
-  threadId?: string | null;
-  inReplyTo?: string | null;
-  /** When to send automatically; a time in the past means immediately. */
-  sendAt?: Date | null;
+export interface DraftInput extends DraftFields {
   /** All files of the draft; files that are not listed are removed. */
   files?: readonly FileToAttach[];
 }
 
-/** A draft with its files, in order. */
-export interface DraftDetails {
-  draft: Row<Draft>;
-  attachments: Row<Attachment>[];
-}
+export type { DraftDetails };
 
 export interface DraftService {
   /**
@@ -45,6 +36,16 @@ export interface DraftService {
    * without `messages:send`.
    */
   create(scope: Scope, inboxId: string, input: DraftInput): Promise<DraftDetails>;
+  /**
+   * Creates a draft that is sent at a time, for calls that would otherwise send immediately.
+   *
+   * @throws AppError `not_found`, `no_recipients`, `payload_too_large`.
+   */
+  schedule(
+    scope: Scope,
+    inboxId: string,
+    content: OutboundContent & { sendAt: Date; files?: readonly FileToAttach[] | undefined },
+  ): Promise<DraftDetails>;
   /**
    * @param expectedVersion the version the change is based on (`If-Match`).
    * @throws AppError `not_found`, `conflict` if the draft has another version, `payload_too_large`, `permission_denied` if
@@ -88,26 +89,18 @@ export function createDraftService({
       database.transaction(scope, async (transaction) => {
         if (input.sendAt) requirePermission(scope, 'messages:send');
         const inbox = requireActive(await readInbox(transaction.em, scope, inboxId));
-        const draft = transaction.em.create(DraftEntity, {
-          id: newId('draft'),
-          organizationId: inbox.organizationId,
-          environmentId: inbox.environmentId,
-          inboxId: inbox.id,
-          to: [],
-          cc: [],
-          bcc: [],
-          replyTo: [],
-          headers: {},
-          scheduleVersion: 0,
-          version: 0,
+        return createWithFiles(transaction, outbox, { scope, inbox, input });
+      }),
+
+    schedule: (scope, inboxId, { sendAt, files, ...content }) =>
+      database.transaction(scope, async (transaction) => {
+        const inbox = requireActive(await readInbox(transaction.em, scope, inboxId));
+        buildEnvelope(content);
+        return createWithFiles(transaction, outbox, {
+          scope,
+          inbox,
+          input: { ...content, sendAt, files: files ?? [] },
         });
-        transaction.em.persist(draft);
-        applyChanges(transaction, outbox, draft, input);
-        const files = input.files ?? [];
-        return {
-          draft,
-          attachments: await attachFiles(transaction.em, { scope, inbox, files, draftId: draft.id }),
-        };
       }),
 
     update: (scope, draftId, patch, expectedVersion) =>
@@ -117,14 +110,15 @@ export function createDraftService({
         // A scheduled draft is sent without another call, so scheduling or changing it needs the permission to send.
         if (patch.sendAt || draft.sendStatus === 'scheduled') requirePermission(scope, 'messages:send');
         if (expectedVersion !== undefined && draft.version !== expectedVersion) throw versionConflict(draft);
-        applyChanges(transaction, outbox, draft, patch);
-        return { draft, attachments: await replaceFiles(transaction.em, scope, draft, patch.files) };
+        const { files, ...fields } = patch;
+        changeDraft(transaction, outbox, draft, fields);
+        return { draft, attachments: await replaceFiles(transaction.em, scope, draft, files) };
       }),
 
     get: (scope, draftId) =>
       database.read(scope, async (reader) => {
         const draft = await findRow(reader, DraftEntity, { where: { id: draftId, ...withinScope(scope) } });
-        if (!draft) throw notFound('draft', draftId);
+        if (!draft) throw await draftNotFound(reader, scope, draftId);
         const [details] = await loadDetailsForAll(reader, [draft]);
         return details as DraftDetails;
       }),
@@ -181,19 +175,13 @@ export function createDraftService({
   };
 }
 
-function applyChanges(
+function createWithFiles(
   transaction: Transaction,
   outbox: Outbox,
-  draft: Draft,
-  { sendAt, files: _files, ...fields }: DraftInput,
-): void {
-  if (fields.labels) rejectReceivedLabels(fields.labels);
-  for (const [name, value] of Object.entries(fields)) {
-    if (value !== undefined) Object.assign(draft, { [name]: value });
-  }
-  draft.version += 1;
-  if (sendAt === null) unscheduleSend(transaction, outbox, draft);
-  else if (sendAt !== undefined) scheduleSend(transaction, outbox, draft, sendAt);
+  { scope, inbox, input: { files = [], ...fields } }: { scope: Scope; inbox: Row<Inbox>; input: DraftInput },
+): Promise<DraftDetails> {
+  const attach = (draftId: string) => attachFiles(transaction.em, { scope, inbox, files, draftId });
+  return createDraft(transaction, outbox, { inbox, fields, attach });
 }
 
 /** A refusal names recipients and targets, which a credential that may send but not read drafts must not learn. */
@@ -242,8 +230,19 @@ async function lockDraft(em: EntityManager, scope: Scope, draftId: string): Prom
     { id: draftId, ...withinScope(scope) },
     { lockMode: LockMode.PESSIMISTIC_WRITE },
   );
-  if (!draft) throw notFound('draft', draftId);
+  if (!draft) throw await draftNotFound(em, scope, draftId);
   return draft;
+}
+
+/** Names the message that the draft became, if it was sent. */
+async function draftNotFound(reader: RowReader, scope: Scope, draftId: string): Promise<AppError> {
+  const message = await findRow(reader, MessageEntity, { where: { draftId, ...withinScope(scope) } });
+  if (!message) return notFound('draft', draftId);
+  return new AppError('not_found', {
+    detail: `The draft ${draftId.slice(0, 64)} was sent and is now the message ${message.id}.`,
+    fix: `Use the message: GET /api/v1/messages/${message.id}.`,
+    extensions: { message_id: message.id },
+  });
 }
 
 function versionConflict(draft: Draft): AppError {

@@ -68,6 +68,7 @@ export async function sendDraft(
     thread,
     parent,
     attachments,
+    draftId: draft.id,
     priority,
   });
   unscheduleSend(transaction, outbox, draft);

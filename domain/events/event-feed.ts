@@ -22,6 +22,8 @@ export interface FeedQuery {
   types?: readonly EventType[] | undefined;
   /** Only events of these inboxes; excludes organization-wide events. */
   inboxIds?: readonly string[] | undefined;
+  /** Only events whose data names this message. */
+  messageId?: string | undefined;
   /** Recorded at or after this time. */
   since?: Date | undefined;
   /** Recorded before this time. */
@@ -119,7 +121,10 @@ export function lowestEventIdSince(since: Date): string {
   return lowestIdAt('event', new Date(Math.max(0, since.getTime() - MAX_ID_LEAD_MS)));
 }
 
-function buildConditions({ after, types, since, until }: FeedQuery, direction: 'asc' | 'desc'): Sql[] {
+function buildConditions(
+  { after, types, messageId, since, until }: FeedQuery,
+  direction: 'asc' | 'desc',
+): Sql[] {
   const conditions: Sql[] = [sql`not test`, sql`transaction_id < pg_snapshot_xmin(pg_current_snapshot())`];
   if (after !== undefined) {
     const [transactionId = '', id] = after.split('.');
@@ -127,6 +132,7 @@ function buildConditions({ after, types, since, until }: FeedQuery, direction: '
     conditions.push(sql`(transaction_id, id) ${comparison} (${String(BigInt(transactionId))}::xid8, ${id})`);
   }
   if (types) conditions.push(inList(sql`type`, types));
+  if (messageId !== undefined) conditions.push(sql`message_id = ${messageId}`);
   if (since) {
     const lowestId = lowestEventIdSince(since);
     conditions.push(sql`created_at >= ${since} and id >= ${lowestId}`);

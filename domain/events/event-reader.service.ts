@@ -11,6 +11,8 @@ import { type EventType, MAX_EVENT_BYTES } from './event-types.ts';
 export interface EventFilter {
   type?: EventType | undefined;
   inboxId?: string | undefined;
+  /** Only events about this message. */
+  messageId?: string | undefined;
   /** Recorded before this time. */
   before?: Date | undefined;
   /** Recorded at or after this time. */
@@ -31,7 +33,7 @@ const PAGE_BYTES = 16 * MAX_EVENT_BYTES;
 
 export function createEventReaderService({ database }: { database: Database }): EventReaderService {
   return {
-    list: (scope, { type, inboxId, before, after, startingAfter }, page) =>
+    list: (scope, { type, inboxId, messageId, before, after, startingAfter }, page) =>
       database.transaction(scope, async ({ em }) => {
         if (inboxId !== undefined) await findInboxIncludingDeleted(em, scope, inboxId);
         const [last] = page.after ?? [];
@@ -44,6 +46,7 @@ export function createEventReaderService({ database }: { database: Database }): 
           order: page.order,
           types: type && [type],
           inboxIds: inboxId === undefined ? undefined : [inboxId],
+          messageId,
           since: after,
           until: before,
           limit: page.limit + 1,

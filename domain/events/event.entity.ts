@@ -22,6 +22,10 @@ export const EventEntity = defineEntity({
       expression: `create index "events_inbox_index" on "events" ("inbox_id", "transaction_id", "id") where "inbox_id" is not null`,
     },
     {
+      name: 'events_message_index',
+      expression: `create index "events_message_index" on "events" ("message_id", "transaction_id", "id") where "message_id" is not null`,
+    },
+    {
       name: 'events_organization_index',
       expression: `create index "events_organization_index" on "events" ("org_id", "transaction_id", "id") where "inbox_id" is null`,
     },
@@ -37,6 +41,8 @@ export const EventEntity = defineEntity({
     inboxId: idColumn().strictNullable(),
     type: p.text().$type<EventType>(),
     data: p.json().$type<EventData>(),
+    /** The message that the event is about. A column, because row-level security keeps an index on `data` from being used. */
+    messageId: idColumn().strictNullable().generated(`(data ->> 'message_id'::text) stored`),
     /** A test event for one endpoint; the feed excludes it. */
     test: p.boolean().default(false),
     createdAt: createdAt(),

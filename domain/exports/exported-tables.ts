@@ -284,6 +284,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'labels',
       'has_attachments',
       'rfc_message_id',
+      'draft_id',
       'in_reply_to',
       'provider_message_id',
       'size_bytes',
@@ -457,7 +458,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
   {
     table: 'events',
     columns: ['id', 'env_id', 'inbox_id', 'type', 'data', 'test', 'created_at'],
-    omitted: { transaction_id: 'local to this database' },
+    omitted: { transaction_id: 'local to this database', message_id: 'in `data`' },
     sources: [ownRows(EVENTS)],
   },
   {

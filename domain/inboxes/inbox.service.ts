@@ -47,7 +47,8 @@ export interface InboxService {
    * inbox.
    */
   create(scope: Scope, input: NewInbox): Promise<{ inbox: Inbox; created: boolean }>;
-  list(scope: Scope, page: PageRequest): Promise<Page<Row<Inbox>>>;
+  /** @param filter.email the address of an inbox, case-insensitive. */
+  list(scope: Scope, filter: { email?: string | undefined }, page: PageRequest): Promise<Page<Row<Inbox>>>;
   /** @throws AppError `not_found`. */
   get(scope: Scope, inboxId: string): Promise<Row<Inbox>>;
   /** @throws AppError `not_found`, `inbox_suspended`. */
@@ -100,8 +101,13 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
         return { inbox: await createInbox(transaction, scope, input, options), created: true };
       }),
 
-    list: (scope, page) =>
-      database.read(scope, (reader) => findPage(reader, InboxEntity, { where: inboxesInScope(scope), page })),
+    list: (scope, { email }, page) =>
+      database.read(scope, (reader) =>
+        findPage(reader, InboxEntity, {
+          where: inboxesInScope(scope, email),
+          page,
+        }),
+      ),
 
     get: (scope, inboxId) => database.read(scope, (reader) => readInbox(reader, scope, inboxId)),
 
@@ -147,12 +153,16 @@ async function markDeleted({ em }: Transaction, inbox: Inbox): Promise<void> {
   );
 }
 
-function inboxesInScope({ organizationId, environmentId, inboxId }: Scope): FilterQuery<Inbox> {
+function inboxesInScope(
+  { organizationId, environmentId, inboxId }: Scope,
+  email: string | undefined,
+): FilterQuery<Inbox> {
   return {
     organizationId,
     environmentId,
     deletedAt: null,
     ...(inboxId === undefined ? {} : { id: inboxId }),
+    ...(email === undefined ? {} : { email: email.toLowerCase() }),
   };
 }
 

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
+import { createdAt, idColumn, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { functionTrigger } from '../../platform/database/triggers.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
@@ -53,6 +53,10 @@ export const MessageEntity = defineEntity({
       // Counts the recent sends of an inbox without reading its received messages.
       name: 'messages_outbound_index',
       expression: `create index "messages_outbound_index" on "messages" ("inbox_id", "id") where "direction" = 'outbound'`,
+    },
+    {
+      name: 'messages_draft_index',
+      expression: `create index "messages_draft_index" on "messages" ("draft_id") where "draft_id" is not null`,
     },
     {
       name: 'messages_unsettled_index',
@@ -130,6 +134,8 @@ export const MessageEntity = defineEntity({
     rfcMessageId: p.text().strictNullable(),
     inReplyTo: p.text().strictNullable(),
     references: p.array().$type<string[]>().fieldName('reference_ids').default([]),
+    /** The draft that became this message; null for a message that was sent directly or received. */
+    draftId: idColumn().strictNullable(),
     /** The id assigned by the relay or provider; null until it accepts the message. */
     providerMessageId: p.text().strictNullable(),
     sizeBytes: p.integer().default(0),

@@ -30,6 +30,8 @@ export interface OutboundMessageRequest {
   rfcMessageId?: string | null;
   /** Rows of the same transaction, in order; they are assigned to the message. */
   attachments?: Attachment[];
+  /** The draft that becomes the message. */
+  draftId?: string | null;
   /** Default: `urgent`. */
   priority?: Priority;
   /** The envelope, if it differs from `to`, `cc` and `bcc`. */
@@ -53,6 +55,7 @@ export function createOutboundMessage(
     thread,
     parent,
     rfcMessageId = null,
+    draftId = null,
     attachments = [],
     envelope = buildEnvelope(content),
     priority,
@@ -67,6 +70,7 @@ export function createOutboundMessage(
     threadId: messageThread.id,
     parent,
     rfcMessageId,
+    draftId,
     hasAttachments: attachments.length > 0,
     now,
   });
@@ -89,6 +93,7 @@ export function createOutboundMessage(
 
 type MessageFields = Pick<OutboundMessageRequest, 'inbox' | 'content' | 'parent'> & {
   rfcMessageId: string | null;
+  draftId: string | null;
   threadId: string;
   hasAttachments: boolean;
   now: Date;
@@ -96,7 +101,7 @@ type MessageFields = Pick<OutboundMessageRequest, 'inbox' | 'content' | 'parent'
 
 function createMessage(
   em: EntityManager,
-  { inbox, content, threadId, parent, rfcMessageId, hasAttachments, now }: MessageFields,
+  { inbox, content, threadId, parent, rfcMessageId, draftId, hasAttachments, now }: MessageFields,
 ): Message {
   const id = newId('message');
   const message = em.create(MessageEntity, {
@@ -120,6 +125,7 @@ function createMessage(
     labels: content.labels,
     headers: content.headers,
     hasAttachments,
+    draftId,
     rfcMessageId: rfcMessageId ?? `${id}@${inbox.domain}`,
     inReplyTo: parent?.rfcMessageId ?? null,
     references: parent ? buildReferences(parent) : [],

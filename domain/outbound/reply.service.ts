@@ -11,6 +11,7 @@ import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
+import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { lockLivingThread } from '../messages/resolve-thread.ts';
@@ -18,7 +19,7 @@ import type { HtmlConverter } from '../mime/converter/pool.ts';
 import { toForwardSubject, toReplySubject } from '../mime/subject.ts';
 import { checkSend } from './check-send.ts';
 import { createOutboundMessage, type OutboundMessageRequest } from './create-outbound-message.ts';
-import type { OutboundContent } from './outbound-content.ts';
+import { buildEnvelope, type OutboundContent } from './outbound-content.ts';
 import { type Bodies, buildForwardBodies, buildReplyBodies } from './quoted-original.ts';
 import { addRequestedRecipients, findReplyRecipients } from './reply-recipients.ts';
 import { addUnsubscribeHeaders } from './unsubscribe-headers.ts';
@@ -27,35 +28,49 @@ import { addUnsubscribeHeaders } from './unsubscribe-headers.ts';
 type ReplyContent = Omit<OutboundContent, 'subject'>;
 
 export interface ReplyRequest {
+  /** Undefined: send immediately. */
+  sendAt?: Date | undefined;
   content: Omit<ReplyContent, 'to'>;
   replyAll: boolean;
   files?: readonly FileToAttach[];
 }
 
 export interface ForwardRequest {
+  /** Undefined: send immediately. */
+  sendAt?: Date | undefined;
   content: ReplyContent;
   includeAttachments: boolean;
   files?: readonly FileToAttach[];
 }
 
-export interface ReplyService {
+/** @typeParam Scheduled what `scheduleDraft` returns. */
+export interface ReplyService<Scheduled> {
   /**
    * Queues a reply in the thread of the message, with the original quoted below.
    *
    * @throws AppError `not_found`, `permission_denied`, `no_recipients`, `message_rejected`, `*_suspended`,
    * `payload_too_large`, `validation_error` over 50 recipients, `usage_limit_exceeded`.
    */
-  reply(scope: Scope, messageId: string, request: ReplyRequest): Promise<MessageDetails>;
+  reply(scope: Scope, messageId: string, request: ReplyRequest): Promise<MessageDetails | Scheduled>;
   /**
    * Queues a message in a new thread with the header, body and files of the original. The new attachment rows share the
    * stored bytes.
    *
    * @throws the same errors as `reply`.
    */
-  forward(scope: Scope, messageId: string, request: ForwardRequest): Promise<MessageDetails>;
+  forward(scope: Scope, messageId: string, request: ForwardRequest): Promise<MessageDetails | Scheduled>;
 }
 
-export interface ReplyServiceOptions {
+/** A reply or forward that is sent later, as a draft. */
+export interface ScheduledSend {
+  inbox: Inbox;
+  fields: OutboundContent & { threadId: string | null; inReplyTo: string | null; sendAt: Date };
+  attach(draftId: string): Promise<Attachment[]>;
+}
+
+export interface ReplyServiceOptions<Scheduled> {
+  /** Creates the draft. Injected, because `outbound` must not import `drafts`. */
+  scheduleDraft(transaction: Transaction, scheduled: ScheduledSend): Promise<Scheduled>;
   database: Database;
   outbox: Outbox;
   events: EventService;
@@ -64,7 +79,9 @@ export interface ReplyServiceOptions {
   converter: Pick<HtmlConverter, 'sanitize' | 'toText'>;
 }
 
-export function createReplyService(options: ReplyServiceOptions): ReplyService {
+export function createReplyService<Scheduled>(
+  options: ReplyServiceOptions<Scheduled>,
+): ReplyService<Scheduled> {
   const { database, converter } = options;
   // The conversion of HTML may take a second, so no transaction waits for it. The original's content never changes.
   const readOriginal = (scope: Scope, messageId: string) =>
@@ -110,11 +127,11 @@ interface ReplyContext<Request> {
   bodies: Bodies;
 }
 
-async function sendReply(
+async function sendReply<Scheduled>(
   transaction: Transaction,
-  services: ReplyServiceOptions,
+  services: ReplyServiceOptions<Scheduled>,
   { scope, original, request, bodies }: ReplyContext<ReplyRequest>,
-): Promise<MessageDetails> {
+): Promise<MessageDetails | Scheduled> {
   const { em } = transaction;
   const inbox = await findInbox(em, scope, original.inboxId);
   const { content: requested, replyAll, files = [] } = request;
@@ -131,15 +148,16 @@ async function sendReply(
   // If the original was deleted in the meantime, the reply would start a new thread.
   if (!thread || (await em.count(MessageEntity, { id: original.id })) === 0)
     throw notFound('message', original.id);
-  const attachments = () => attachFiles(em, { scope, inbox, files });
-  return send(transaction, { ...services, scope }, { inbox, content, thread, parent: original }, attachments);
+  const attach = (draftId: string | null) => attachFiles(em, { scope, inbox, files, draftId });
+  const message = { inbox, content, thread, parent: original };
+  return sendOrSchedule(transaction, services, { scope, message, attach, sendAt: request.sendAt });
 }
 
-async function sendForward(
+async function sendForward<Scheduled>(
   transaction: Transaction,
-  services: ReplyServiceOptions,
+  services: ReplyServiceOptions<Scheduled>,
   { scope, original, request, bodies }: ReplyContext<ForwardRequest>,
-): Promise<MessageDetails> {
+): Promise<MessageDetails | Scheduled> {
   const { em } = transaction;
   const inbox = await findInbox(em, scope, original.inboxId);
   const { content: requested, includeAttachments, files = [] } = request;
@@ -148,41 +166,50 @@ async function sendForward(
     ...bodies,
     subject: toForwardSubject(original.subject),
   };
-  const attachments = async () => {
+  const attach = async (draftId: string | null) => {
     const copies = includeAttachments ? await copyAttachments(em, original.id, inbox) : [];
     // If the original was deleted while this transaction waited for the lock on its files, the message would lack them.
     if (original.hasAttachments && (await em.count(MessageEntity, { id: original.id })) === 0)
       throw notFound('message', original.id);
-    const all = [...copies, ...(await attachFiles(em, { scope, inbox, files, copies }))];
+    const added = await attachFiles(em, { scope, inbox, files, draftId, copies });
+    const all = [...copies, ...added].map((row, position) => Object.assign(row, { draftId, position }));
     checkAttachmentLimits(all, 'Send fewer files, or set include_attachments to false.');
     return all;
   };
-  return send(
-    transaction,
-    { ...services, scope },
-    { inbox, content, thread: null, parent: null },
-    attachments,
-  );
+  const message = { inbox, content, thread: null, parent: null };
+  return sendOrSchedule(transaction, services, { scope, message, attach, sendAt: request.sendAt });
 }
 
-/** Runs the send gate, then creates the message with its attachments. */
-async function send(
+interface SendOrSchedule {
+  scope: Scope;
+  message: OutboundMessageRequest & { parent: Message | null };
+  attach(draftId: string | null): Promise<Attachment[]>;
+  sendAt: Date | undefined;
+}
+
+/** Runs the send gate, then creates the message with its attachments; or creates a draft that is sent later. */
+async function sendOrSchedule<Scheduled>(
   transaction: Transaction,
-  { outbox, events, unsubscribeLinks, sharedDomainLimit, scope }: ReplyServiceOptions & { scope: Scope },
-  request: Omit<OutboundMessageRequest, 'attachments'>,
-  attachments: () => Promise<Attachment[]>,
-): Promise<MessageDetails> {
+  { outbox, events, unsubscribeLinks, sharedDomainLimit, scheduleDraft }: ReplyServiceOptions<Scheduled>,
+  { scope, message, attach, sendAt }: SendOrSchedule,
+): Promise<MessageDetails | Scheduled> {
+  const { inbox, content, thread, parent } = message;
+  if (sendAt) {
+    buildEnvelope(content);
+    const target = { threadId: thread?.id ?? null, inReplyTo: parent?.id ?? null };
+    return scheduleDraft(transaction, { inbox, fields: { ...content, ...target, sendAt }, attach });
+  }
   const refusal = await checkSend(transaction, events, {
     scope,
-    inbox: request.inbox,
-    content: request.content,
-    threadId: request.thread?.id,
+    inbox,
+    content,
+    threadId: thread?.id,
     sharedDomainLimit,
   });
   if (refusal) throw refusal;
   return createOutboundMessage(transaction, outbox, {
-    ...request,
-    content: addUnsubscribeHeaders(request.content, request.inbox, unsubscribeLinks),
-    attachments: await attachments(),
+    ...message,
+    content: addUnsubscribeHeaders(content, inbox, unsubscribeLinks),
+    attachments: await attach(null),
   });
 }

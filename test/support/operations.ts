@@ -52,6 +52,7 @@ const RESOURCE_BY_NAME: Record<string, Resource> = {
   inbox_id: 'inbox',
   inbox_ids: 'inbox',
   thread_id: 'thread',
+  message_id: 'message',
   in_reply_to: 'message',
   attachment_id: 'attachment',
   starting_after: 'event',
