@@ -14,7 +14,13 @@ import { CredentialsRecord, RotatedCredentials } from './inboxes/credentials.rou
 import { CreateInbox, InboxReceipt, InboxRecord, UpdateInbox } from './inboxes/inboxes.schemas.ts';
 import { Address, AddressSeen } from './messages/addresses.ts';
 import { Labels } from './messages/labels.routes.ts';
-import { MessageReceipt, MessageRecord, MessageSummary, SendMessage } from './messages/messages.schemas.ts';
+import {
+  MessageListItem,
+  MessageReceipt,
+  MessageRecord,
+  MessageSummary,
+  SendMessage,
+} from './messages/messages.schemas.ts';
 import { RawMessage } from './messages/raw.routes.ts';
 import { ThreadRecord, ThreadSummary } from './messages/threads.schemas.ts';
 import {
@@ -88,6 +94,7 @@ export const sharedSchemas = [
   DraftFields,
   MessageSummary,
   MessageRecord,
+  MessageListItem,
   MessageReceipt,
   SendMessage,
   Labels,

@@ -16,11 +16,11 @@ import { CONTENT_BODY_LIMIT_BYTES } from './content.schemas.ts';
 import { readContent, readSendAt } from './content.ts';
 import {
   MESSAGE_RESPONSE,
+  MessageListItem,
   MessageQuery,
   MessageRecord,
-  MessageSummary,
+  presenterOf,
   presentMessage,
-  presentSummary,
   SendMessage,
 } from './messages.schemas.ts';
 
@@ -87,13 +87,14 @@ export const messageRoutes =
           tags: ['Messages'],
           params: InboxParams,
           querystring: MessageQuery,
-          response: { 200: listOf(ref(MessageSummary)), ...problems() },
+          response: { 200: listOf(ref(MessageListItem)), ...problems() },
         },
       },
       async (request) => {
         const filter = { ...readFilter(request.query), inboxId: request.params.inboxId };
-        const page = await messages.list(request.scope, filter, lists.read(request));
-        return lists.present(request, page, presentSummary);
+        const { view } = request.query;
+        const page = await messages.list(request.scope, filter, lists.read(request), view);
+        return lists.present(request, page, presenterOf(view));
       },
     );
 
@@ -106,12 +107,13 @@ export const messageRoutes =
           summary: 'List the messages of the environment',
           tags: ['Messages'],
           querystring: MessageQuery,
-          response: { 200: listOf(ref(MessageSummary)), ...problems() },
+          response: { 200: listOf(ref(MessageListItem)), ...problems() },
         },
       },
       async (request) => {
-        const page = await messages.list(request.scope, readFilter(request.query), lists.read(request));
-        return lists.present(request, page, presentSummary);
+        const { view } = request.query;
+        const page = await messages.list(request.scope, readFilter(request.query), lists.read(request), view);
+        return lists.present(request, page, presenterOf(view));
       },
     );
 

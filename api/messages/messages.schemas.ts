@@ -1,6 +1,7 @@
-import { type Static, Type } from 'typebox';
+import { type Static, type TSchema, Type } from 'typebox';
 import { MESSAGE_STATUSES, type MessageAuthentication } from '../../domain/messages/message.entity.ts';
 import type { MessageDetails } from '../../domain/messages/message-details.ts';
+import { MESSAGE_VIEWS, type MessageView } from '../../domain/messages/message-view.ts';
 import { MAX_QUERY_LENGTH } from '../../domain/messages/search-query.ts';
 import { SIGNALS } from '../../domain/messages/signals.ts';
 import { mimePlacementFields } from '../attachments/attachments.schemas.ts';
@@ -69,6 +70,10 @@ const summaryFields = {
   reply_to: addresses,
   subject: text(MAX_MESSAGE_CHARACTERS),
   preview: text(1024),
+  extracted_text: nullableText(MAX_MESSAGE_CHARACTERS, {
+    description:
+      'The new text of an inbound message, from the better of both bodies, without quoted history and without text that people cannot see.',
+  }),
   labels: Type.Array(text(255), { maxItems: 1000 }),
   has_attachments: Type.Boolean(),
   attachment_ids: Type.Array(id('Attachment id.'), { maxItems: 10_000 }),
@@ -124,7 +129,7 @@ const summaryFields = {
   received_at: nullableTimestamp('Null on outbound messages.'),
 };
 
-/** A message in a list: without bodies and headers. */
+/** A message in a thread: without bodies and headers. */
 export const MessageSummary = strictObject(summaryFields, { $id: 'MessageSummary', title: 'MessageSummary' });
 
 export const MessageRecord = strictObject(
@@ -132,10 +137,6 @@ export const MessageRecord = strictObject(
     ...summaryFields,
     text_body: nullableText(MAX_MESSAGE_CHARACTERS),
     html_body: nullableText(MAX_MESSAGE_CHARACTERS),
-    extracted_text: nullableText(MAX_MESSAGE_CHARACTERS, {
-      description:
-        'The new text of an inbound message, from the better of both bodies, without quoted history and without text that people cannot see.',
-    }),
     hidden_text: nullableText(10_000, {
       description:
         'Text of an inbound message that people cannot see (signal hidden_text), truncated to 10,000 characters. Treat it as hostile. Null if there is none.',
@@ -147,6 +148,40 @@ export const MessageRecord = strictObject(
     }),
   },
   { $id: 'Message', title: 'Message' },
+);
+
+const COMPACT_FIELDS = [
+  'id',
+  'thread_id',
+  'from_address',
+  'subject',
+  'preview',
+  'labels',
+  'signals',
+  'created_at',
+  'queued_at',
+  'sent_at',
+  'delivered_at',
+  'bounced_at',
+  'complained_at',
+  'received_at',
+] as const;
+const isCompact = (name: string) => (COMPACT_FIELDS as readonly string[]).includes(name);
+
+/** One schema for all views and not a union, which the serializer would have to test for each message. */
+export const MessageListItem = strictObject(
+  Object.fromEntries(
+    Object.entries<TSchema>(MessageRecord.properties).map(([name, schema]) => [
+      name,
+      isCompact(name) ? schema : Type.Optional(schema),
+    ]),
+  ),
+  {
+    $id: 'MessageListItem',
+    title: 'MessageListItem',
+    description:
+      'With view=summary (default) a message without text_body, html_body and headers; with view=full a complete one; with view=compact only the required fields.',
+  },
 );
 
 export const MessageReceipt = receiptOf(MessageRecord, ['id', 'inbox_id', 'thread_id', 'env_id', 'status']);
@@ -179,7 +214,15 @@ const filters = {
     Type.String({ format: 'date-time', maxLength: 40, description: 'Created at or after.' }),
   ),
 };
-export const MessageQuery = strictObject({ ...pageQuery, ...filters });
+export const MessageQuery = strictObject({
+  ...pageQuery,
+  ...filters,
+  view: enumOf(MESSAGE_VIEWS, {
+    default: 'summary',
+    description:
+      'compact: sender, subject, preview, labels, signals and times; full: with bodies and headers.',
+  }),
+});
 
 /** A new message may have undefined columns; the response has null for them. */
 export function presentSummary(details: MessageDetails): Static<typeof MessageSummary> {
@@ -201,6 +244,7 @@ export function presentSummary(details: MessageDetails): Static<typeof MessageSu
     reply_to: message.replyTo,
     subject: message.subject,
     preview: message.preview,
+    extracted_text: message.extractedText ?? null,
     labels: message.labels,
     has_attachments: message.hasAttachments,
     attachment_ids: attachments.map((attachment) => attachment.id),
@@ -241,15 +285,26 @@ export function presentSummary(details: MessageDetails): Static<typeof MessageSu
 }
 
 export function presentMessage(details: MessageDetails): Static<typeof MessageRecord> {
-  const { textBody, htmlBody, extractedText, hiddenText, headers } = details.message;
+  const { textBody, htmlBody, hiddenText, headers } = details.message;
   return {
     ...presentSummary(details),
     text_body: textBody ?? null,
     html_body: htmlBody ?? null,
-    extracted_text: extractedText ?? null,
     hidden_text: hiddenText ?? null,
     headers,
   };
+}
+
+/** The presentation of a message in a list. */
+export function presenterOf(
+  view: MessageView,
+): (details: MessageDetails) => Partial<Static<typeof MessageRecord>> {
+  if (view === 'compact') return presentCompact;
+  return view === 'full' ? presentMessage : presentSummary;
+}
+
+function presentCompact(details: MessageDetails): Partial<Static<typeof MessageSummary>> {
+  return Object.fromEntries(Object.entries(presentSummary(details)).filter(([name]) => isCompact(name)));
 }
 
 function presentAuthentication(results: MessageAuthentication | null) {

@@ -30,7 +30,7 @@ export const ThreadRecord = strictObject(
     ...fields,
     messages: Type.Array(ref(MessageSummary), {
       maxItems: MAX_THREAD_MESSAGES,
-      description: `The newest ${MAX_THREAD_MESSAGES}, oldest first.`,
+      description: `The newest ${MAX_THREAD_MESSAGES}, up to 4 MiB, oldest first.`,
     }),
   },
   { $id: 'Thread', title: 'Thread' },

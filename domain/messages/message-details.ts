@@ -3,7 +3,7 @@ import { type Attachment, AttachmentEntity } from '../attachments/attachment.ent
 import type { Message } from './message.entity.ts';
 import { type Recipient, RecipientEntity } from './recipient.entity.ts';
 
-/** A message with its recipients and attachments. In lists the message has no bodies and headers. */
+/** A message with its recipients and attachments. In lists the message has what its view shows. */
 export interface MessageDetails {
   message: Row<Message>;
   recipients: Row<Recipient>[];

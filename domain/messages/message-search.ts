@@ -1,7 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { RowReader } from '../../platform/database/find-rows.ts';
 import { invalid } from '../../platform/errors.ts';
-import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
+import { type CursorKey, type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
 import { HIDDEN_LABELS } from './hidden-labels.ts';
 import type { MessageFilter } from './message-filter.ts';
@@ -40,7 +40,7 @@ export async function searchMessages(
   scope: Scope,
   filter: MessageFilter,
   page: PageRequest,
-): Promise<Page<string>> {
+): Promise<IdPage> {
   const query: SearchQuery = filter.q === undefined ? { words: '', facets: [] } : parseSearchQuery(filter.q);
   const find = (bounds: Bounds) => findMatches(reader, scope, { filter, query, bounds });
   if (query.words === '') return pageByTime(find, page);
@@ -53,6 +53,11 @@ export async function searchMessages(
   return pageByRank(find, page);
 }
 
+/** A page that may end after any of its ids. */
+export interface IdPage extends Page<string> {
+  keyOf(id: string): CursorKey;
+}
+
 interface Bounds {
   below?: string | undefined;
   above?: string | undefined;
@@ -61,7 +66,7 @@ interface Bounds {
 }
 type Find = (bounds: Bounds) => Promise<Match[]>;
 
-async function pageByTime(find: Find, { order, limit, after }: PageRequest): Promise<Page<string>> {
+async function pageByTime(find: Find, { order, limit, after }: PageRequest): Promise<IdPage> {
   const ascending = order === 'asc';
   const [last] = after ?? [];
   const matches = await find({
@@ -70,11 +75,11 @@ async function pageByTime(find: Find, { order, limit, after }: PageRequest): Pro
     limit: limit + 1,
   });
   const { items, next } = toPage(matches, limit, ({ id }) => [id]);
-  return { items: items.map(({ id }) => id), next };
+  return { items: items.map(({ id }) => id), next, keyOf: (id) => [id] };
 }
 
 /** The cursor of a page contains its window, by the id above its newest match, and the position of its last match. */
-async function pageByRank(find: Find, { limit, after }: PageRequest): Promise<Page<string>> {
+async function pageByRank(find: Find, { limit, after }: PageRequest): Promise<IdPage> {
   const [start, rank, id] = after ?? [];
   let below = start;
   let last = rank === undefined || id === undefined ? undefined : { rank: Number(rank), id };
@@ -90,8 +95,10 @@ async function pageByRank(find: Find, { limit, after }: PageRequest): Promise<Pa
     below = window.at(-1)?.id;
     last = undefined;
   }
-  const { items, next } = toPage(found, limit, (match) => [match.window, String(match.rank), match.id]);
-  return { items: items.map((match) => match.id), next };
+  const keyOfMatch = (match: (typeof found)[number]) => [match.window, String(match.rank), match.id];
+  const { items, next } = toPage(found, limit, keyOfMatch);
+  const keys = new Map(items.map((match) => [match.id, keyOfMatch(match)]));
+  return { items: items.map((match) => match.id), next, keyOf: (id) => keys.get(id) ?? [] };
 }
 
 function byRank(a: Match, b: Match): number {

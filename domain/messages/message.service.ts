@@ -8,7 +8,7 @@ import {
   type RowReader,
 } from '../../platform/database/find-rows.ts';
 import { notFound } from '../../platform/errors.ts';
-import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
+import { type CursorKey, type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { readInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
 import { HIDDEN_LABELS } from './hidden-labels.ts';
@@ -16,18 +16,24 @@ import { type Message, MessageEntity } from './message.entity.ts';
 import { loadDetails, loadDetailsForAll, type MessageDetails } from './message-details.ts';
 import type { MessageFilter } from './message-filter.ts';
 import { escapeLike, needsSearch, searchMessages } from './message-search.ts';
+import { loadView, type MessageView } from './message-view.ts';
 import { resolveThreadId } from './resolve-thread.ts';
 
 export interface MessageService {
   /** @throws AppError `not_found` if the credential cannot access `filter.inboxId`. */
-  list(scope: Scope, filter: MessageFilter, page: PageRequest): Promise<Page<MessageDetails>>;
+  list(
+    scope: Scope,
+    filter: MessageFilter,
+    page: PageRequest,
+    view?: MessageView,
+  ): Promise<Page<MessageDetails>>;
   /** @throws AppError `not_found`. */
   get(scope: Scope, messageId: string): Promise<MessageDetails>;
 }
 
 export function createMessageService({ database }: { database: Database }): MessageService {
   return {
-    list: (scope, requested, page) =>
+    list: (scope, requested, page, view = 'summary') =>
       database.read(scope, async (reader) => {
         const { inboxId, threadId } = requested;
         if (inboxId !== undefined) await readInboxIncludingDeleted(reader, scope, inboxId);
@@ -35,13 +41,21 @@ export function createMessageService({ database }: { database: Database }): Mess
           threadId === undefined
             ? requested
             : { ...requested, threadId: await resolveThreadId(reader, threadId) };
-        const { items, next } = await (needsSearch(filter) ? listBySearch : listByIndex)(
+        const { items, next, keyOf } = await (needsSearch(filter) ? listBySearch : listByIndex)(
           reader,
           scope,
           filter,
           page,
         );
-        return { items: await loadDetailsForAll(reader, items), next };
+        const shown = await loadView(reader, items, view);
+        const end = shown.at(-1);
+        return {
+          items:
+            view === 'compact'
+              ? shown.map((message) => ({ message, recipients: [], attachments: [] }))
+              : await loadDetailsForAll(reader, shown),
+          next: end && shown.length < items.length ? keyOf(end) : next,
+        };
       }),
 
     get: (scope, messageId) =>
@@ -56,20 +70,26 @@ export function createMessageService({ database }: { database: Database }): Mess
   };
 }
 
+/** A page that may end after any of its items. */
+interface MessagePage extends Page<Row<Message>> {
+  keyOf(message: Row<Message>): CursorKey;
+}
+
 /** Lists messages by time, along the index of the inbox or environment. */
 async function listByIndex(
   reader: RowReader,
   scope: Scope,
   filter: MessageFilter,
   page: PageRequest,
-): Promise<Page<Row<Message>>> {
+): Promise<MessagePage> {
   const { where, orderBy } = buildIndexRange(scope, filter, page);
   const messages = await findRows(reader, MessageEntity, {
     where: [where, ...buildListConditions(filter)].flat(),
     orderBy,
     limit: page.limit + 1,
   });
-  return toPage(messages, page.limit, ({ id }) => [id]);
+  const keyOf = ({ id }: Row<Message>) => [id];
+  return { ...toPage(messages, page.limit, keyOf), keyOf };
 }
 
 /** Values that sort before and after every id. */
@@ -113,13 +133,17 @@ async function listBySearch(
   scope: Scope,
   filter: MessageFilter,
   page: PageRequest,
-): Promise<Page<Row<Message>>> {
-  const { items: ids, next } = await searchMessages(reader, scope, filter, page);
+): Promise<MessagePage> {
+  const { items: ids, next, keyOf } = await searchMessages(reader, scope, filter, page);
   const messages = await findRows(reader, MessageEntity, {
     where: { id: { $in: ids }, ...withinScope(scope) },
   });
   const byId = new Map(messages.map((message) => [message.id, message]));
-  return { items: ids.map((id) => byId.get(id)).filter((message) => message !== undefined), next };
+  return {
+    items: ids.map((id) => byId.get(id)).filter((message) => message !== undefined),
+    next,
+    keyOf: ({ id }) => keyOf(id),
+  };
 }
 
 function buildListConditions(filter: MessageFilter): FilterQuery<Message>[] {

@@ -8,12 +8,13 @@ import { readInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
 import { MessageEntity } from './message.entity.ts';
 import { visibleOnly } from './message.service.ts';
 import { loadDetailsForAll, type MessageDetails } from './message-details.ts';
+import { loadView } from './message-view.ts';
 import { findLivingThread } from './resolve-thread.ts';
 import { type Thread, ThreadEntity } from './thread.entity.ts';
 
 export interface ThreadDetails {
   thread: Row<Thread>;
-  /** The newest {@link MAX_THREAD_MESSAGES}, oldest first; without bodies and headers. */
+  /** The newest {@link MAX_THREAD_MESSAGES}, up to 4 MiB, oldest first; without bodies and headers. */
   messages: MessageDetails[];
 }
 
@@ -56,7 +57,8 @@ export function createThreadService({ database }: { database: Database }): Threa
           orderBy: { id: 'desc' },
           limit: MAX_THREAD_MESSAGES,
         });
-        return { thread, messages: await loadDetailsForAll(reader, newest.reverse()) };
+        const shown = await loadView(reader, newest, 'summary');
+        return { thread, messages: await loadDetailsForAll(reader, shown.reverse()) };
       }),
   };
 }

@@ -76,6 +76,10 @@ describe('GET /events', () => {
     await listed(token, '?order=asc', ['message.sent', 'message.delivered', 'domain.verified']);
     await listed(token, '?type=message.delivered', ['message.delivered']);
     await listed(token, `?inbox_id=${inbox.id}`, ['message.sent']);
+    const messageId = newest.data[2]?.data.message_id as string;
+    expect(messageId).toMatch(/^msg_/);
+    await listed(token, `?message_id=${newId('message')}`, []);
+    expect((await list(token, `?message_id=${messageId}`)).data).toContainEqual(newest.data[2]);
     const time = newest.data[1]?.timestamp ?? '';
     expect((await list(token, `?after=${time}`)).data.map(({ type }) => type)).toContain('message.delivered');
     expect((await list(token, `?before=${time}`)).data.map(({ type }) => type)).not.toContain(

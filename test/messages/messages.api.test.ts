@@ -140,12 +140,10 @@ describe('message lists', () => {
     await send({ to: [{ email: 'a@example.test' }], text_body: 'private' });
     const list = await get(`/inboxes/${inboxId}/messages?limit=1`);
     const [message] = list.json<{ data: Json[] }>().data;
-    for (const field of ['text_body', 'html_body', 'extracted_text', 'hidden_text', 'headers'])
+    for (const field of ['text_body', 'html_body', 'hidden_text', 'headers'])
       expect(message).not.toHaveProperty(field);
     expect(Object.keys(message ?? {}).sort()).toEqual(
-      FIELDS.filter(
-        (field) => !['text_body', 'html_body', 'extracted_text', 'hidden_text', 'headers'].includes(field),
-      ).sort(),
+      FIELDS.filter((field) => !['text_body', 'html_body', 'hidden_text', 'headers'].includes(field)).sort(),
     );
   });
 
@@ -336,6 +334,7 @@ const FIELDS = [
   'attachment_ids',
   'attachments',
   'rfc_message_id',
+  'draft_id',
   'in_reply_to',
   'references',
   'provider_message_id',
