@@ -58,6 +58,7 @@ function compare(column: Sql, operator: string, operand: unknown): Sql {
   if (operand === null && operator === '$ne') return sql`${column} is not null`;
   if (Array.isArray(operand)) {
     if (operator === '$overlap') return sql`${column} && array[${operand}]::text[]`;
+    if (operator === '$contained') return sql`${column} <@ array[${operand}]::text[]`;
     if (operator === '$in' || operator === '$eq')
       return operand.length === 0 ? sql`false` : sql`${column} in (${operand})`;
   }

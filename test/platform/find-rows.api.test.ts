@@ -58,6 +58,7 @@ describe('a filter', () => {
     ['null', () => ({ deliveredAt: null })],
     ['alternatives', ({ id, inboxId }) => ({ inboxId, $or: [{ id }, { direction: 'outbound' }] })],
     ['a negation', () => ({ $not: { labels: { $overlap: ['spam', `it's "quoted"`] } } })],
+    ['a subset of a list', () => ({ labels: { $contained: ['spam', 'unauthenticated', 'seen'] } })],
     ['part of a text', () => ({ $and: [{ subject: { $ilike: '%e%' } }, { subject: { $ilike: '%\\?%' } }] })],
   ])('of %s finds what the ORM finds', async (_name, build) => {
     const sample = await api.read({ organizationId }, (reader) =>
