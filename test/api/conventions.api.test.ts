@@ -186,7 +186,8 @@ describe('paths and methods', () => {
 
   test('an unknown path does not list methods', async () => {
     expect(await sendRaw('PROPFIND', '/api/v1/nowhere')).toMatchObject({ status: 404, code: 'not_found' });
-    expect(await sendRaw('POST', '/metrics')).toMatchObject({ status: 404, code: 'not_found' });
+    expect(await sendRaw('POST', '/nowhere')).toMatchObject({ status: 404, code: 'not_found' });
+    expect(await sendRaw('POST', '/metrics')).toMatchObject({ status: 405, code: 'method_not_allowed' });
   });
 
   /** Uses a socket, because the injector supports only common methods. */

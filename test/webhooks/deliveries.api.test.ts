@@ -286,7 +286,10 @@ test('an operation with only optional fields accepts a missing body', async () =
   const { post, endpointId } = await arrange();
   expect((await post(`/webhooks/endpoints/${endpointId}/test`)).statusCode).toBe(202);
   expect((await post(`/webhooks/endpoints/${endpointId}/rotate-secret`)).statusCode).toBe(200);
-  const optional = app.contract.operations.filter(({ requestBody }) => requestBody?.required === false);
+  const optional = app.contract.operations.filter(
+    ({ operationId, requestBody }) =>
+      requestBody?.required === false && operationId.startsWith('webhookEndpoints'),
+  );
   expect(optional.map(({ operationId }) => operationId.replace('Alias', ''))).toEqual(
     ['test', 'rotateSecret', 'test', 'rotateSecret'].map((name) => `webhookEndpoints.${name}`),
   );
