@@ -1,3 +1,4 @@
+import { isNativeError } from 'node:util/types';
 import {
   ConnectionException,
   ForeignKeyConstraintViolationException,
@@ -16,13 +17,16 @@ const UNREACHABLE_CODES =
 const UNREACHABLE_MESSAGE =
   /Connection terminated|timeout exceeded when trying to connect|Cannot use a pool after/;
 
+/** Also for errors of another realm, such as those of sockets within Jest. */
+const isError = (value: unknown): value is Error => value instanceof Error || isNativeError(value);
+
 /**
  * Translates a PostgreSQL error for API clients. No other code translates constraint violations.
  *
  * @returns undefined for other errors, and for those that only a bug causes.
  */
 export function toDatabaseError(error: unknown): AppError | undefined {
-  if (!(error instanceof Error)) return undefined;
+  if (!isError(error)) return undefined;
   const code = codeOf(error);
   if (
     error instanceof ConnectionException ||
