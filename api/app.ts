@@ -1,3 +1,4 @@
+import cookie from '@fastify/cookie';
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -66,6 +67,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   installErrors(app, { publicUrl });
   installRequestContext(app);
+  await app.register(cookie);
   installSecurityHeaders(app, { publicUrl });
   installJsonBodies(app);
   installValidation(app, sharedSchemas);

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { createApiKeyService } from '../domain/api-keys/api-key.service.ts';
+import { createAuditLogService } from '../domain/audit/audit-log.service.ts';
 import { createListService } from '../domain/deliverability/list.service.ts';
 import { createSuppressionService } from '../domain/deliverability/suppression.service.ts';
 import { createUnsubscribeService } from '../domain/deliverability/unsubscribe.service.ts';
@@ -19,11 +20,20 @@ import { createRawMessageService } from '../domain/messages/raw-message.service.
 import { createThreadService } from '../domain/messages/thread.service.ts';
 import { createMetricService } from '../domain/metrics/metric.service.ts';
 import type { HtmlConverter } from '../domain/mime/converter/pool.ts';
+import { createMemberService } from '../domain/organizations/member.service.ts';
 import { createOrganizationService } from '../domain/organizations/organization.service.ts';
 import { cancelUnsentOfInbox } from '../domain/outbound/cancel-unsent-of-inbox.ts';
 import { createOutcomeWaitService } from '../domain/outbound/outcome-wait.service.ts';
 import { createReplyService } from '../domain/outbound/reply.service.ts';
 import { createSendService } from '../domain/outbound/send.service.ts';
+import { createAccountService } from '../domain/people/account.service.ts';
+import { createMfaService } from '../domain/people/mfa.service.ts';
+import { createMfaChallengeService } from '../domain/people/mfa-challenge.service.ts';
+import { createPasswordService } from '../domain/people/password.service.ts';
+import { createSignInService } from '../domain/people/sign-in.service.ts';
+import { createSignInThrottle } from '../domain/people/sign-in-throttle.ts';
+import { createSignUpService } from '../domain/people/sign-up.service.ts';
+import { createPolicyService } from '../domain/policies/policy.service.ts';
 import { createMailIntake } from '../domain/providers/mail-intake.service.ts';
 import { createRawMailService } from '../domain/providers/raw-mail.service.ts';
 import { createSesMailService } from '../domain/providers/ses-mail.service.ts';
@@ -39,6 +49,7 @@ import { createDeliveryControlService } from '../domain/webhooks/delivery-contro
 import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
 import { releaseUsageLimited } from '../domain/webhooks/release-usage-limited.ts';
 import { bounceDomain, type Config, feedbackAddress } from '../platform/config.ts';
+import { createSigner } from '../platform/crypto.ts';
 import type { Database } from '../platform/database/database.ts';
 import { createEgress, createTargetCheck, readEgressOptions } from '../platform/egress/egress.ts';
 import { createEventSignals } from '../platform/event-signals.ts';
@@ -78,6 +89,16 @@ export function createServices({
   const messages = createMessageService({ database });
   const signals = createEventSignals({ url: config.SIGNALS_DATABASE_URL ?? config.DATABASE_URL, logger });
   const eventStreams = createEventStreams({ database, signals, logger });
+  const people = {
+    database,
+    notifications: shared.personNotifications,
+    throttle: createSignInThrottle({ database }),
+    secretBox,
+    recoverySigner: createSigner(config.SIGNING_KEY, 'recovery-code'),
+    publicUrl: config.PUBLIC_URL.replace(/\/+$/, ''),
+    // Every tenant can receive mail in these domains.
+    ownDomains: [config.MAIL_DOMAIN, bounceDomain(config)].map((domain) => domain.toLowerCase()),
+  };
   return {
     inboxes: createInboxService({
       database,
@@ -133,7 +154,16 @@ export function createServices({
     eventStreams,
     metrics: createMetricService({ database }),
     organizations: createOrganizationService({ database }),
+    members: createMemberService({ database }),
+    policies: createPolicyService({ database }),
+    auditLog: createAuditLogService({ database }),
     sessions: createSessionService({ database }),
+    signUps: createSignUpService({ ...people, tier: config.DEFAULT_TIER }),
+    signIns: createSignInService(people),
+    passwords: createPasswordService(people),
+    accounts: createAccountService(people),
+    mfa: createMfaService({ ...people, issuer: new URL(config.PUBLIC_URL).hostname }),
+    mfaChallenges: createMfaChallengeService(people),
     retentionPolicies: createRetentionPolicyService({ database, outbox }),
     suppressions: createSuppressionService({ database }),
     apiCalls: createApiCallMeter({ database, logger }),

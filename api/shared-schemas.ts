@@ -29,8 +29,40 @@ import {
   MetricsDeliverability,
   MetricsSummary,
 } from './metrics/metrics.schemas.ts';
+import { AuditEntryRecord } from './organizations/audit-log.routes.ts';
+import { ChangeRole, MemberReceipt, MemberRecord } from './organizations/members.routes.ts';
 import { EnvironmentRecord, OrganizationRecord } from './organizations/organization.schemas.ts';
+import { PoliciesRecord, UpdatePolicies } from './organizations/policies.routes.ts';
 import { ForwardMessage, ReplyToMessage } from './outbound/replies.routes.ts';
+import {
+  Accepted,
+  ChangeEmail,
+  ChangePassword,
+  ForgotPassword,
+  MailedToken,
+  MembershipRecord,
+  MfaRequired,
+  ResetPassword,
+  SessionCreated,
+  SignIn,
+  SignUp,
+  SignUpAccepted,
+  UpdateUser,
+  UserRecord,
+  VerifiedSignUp,
+  VerifyEmail,
+} from './people/auth.schemas.ts';
+import {
+  CompleteMfa,
+  MfaEnrollmentRecord,
+  MfaStatus,
+  RecoveryCodes,
+  SetUpTotp,
+  TotpSetup,
+  TotpVerified,
+  VerifyTotp,
+} from './people/mfa.schemas.ts';
+import { RevokeAllSessions, SessionRecord } from './people/sessions.schemas.ts';
 import { RawMailResult } from './providers/raw-mail.routes.ts';
 import {
   PostponeRetention,
@@ -47,7 +79,6 @@ import {
   UsageHistory,
   UsageRecord,
 } from './usage/usage.schemas.ts';
-import { RevokeAllSessions, SessionRecord } from './users/sessions.schemas.ts';
 import {
   BulkJobReceipt,
   BulkJobRecord,
@@ -143,4 +174,34 @@ export const sharedSchemas = [
   ExportRecord,
   SessionRecord,
   RevokeAllSessions,
+  MembershipRecord,
+  UserRecord,
+  SignUp,
+  SignUpAccepted,
+  Accepted,
+  VerifyEmail,
+  SignIn,
+  SessionCreated,
+  MfaRequired,
+  VerifiedSignUp,
+  ForgotPassword,
+  ResetPassword,
+  ChangePassword,
+  ChangeEmail,
+  MailedToken,
+  UpdateUser,
+  MfaEnrollmentRecord,
+  MfaStatus,
+  SetUpTotp,
+  TotpSetup,
+  VerifyTotp,
+  TotpVerified,
+  RecoveryCodes,
+  CompleteMfa,
+  PoliciesRecord,
+  UpdatePolicies,
+  AuditEntryRecord,
+  MemberRecord,
+  MemberReceipt,
+  ChangeRole,
 ];

@@ -20,8 +20,15 @@ import { rawRoutes } from './messages/raw.routes.ts';
 import { threadRoutes } from './messages/threads.routes.ts';
 import { waitRoutes } from './messages/wait.routes.ts';
 import { metricRoutes } from './metrics/metrics.routes.ts';
+import { auditLogRoutes } from './organizations/audit-log.routes.ts';
+import { memberRoutes } from './organizations/members.routes.ts';
 import { organizationRoutes } from './organizations/organization.routes.ts';
+import { policyRoutes } from './organizations/policies.routes.ts';
 import { replyRoutes } from './outbound/replies.routes.ts';
+import { authRoutes } from './people/auth.routes.ts';
+import { mfaRoutes } from './people/mfa.routes.ts';
+import { sessionRoutes } from './people/sessions.routes.ts';
+import { userRoutes } from './people/user.routes.ts';
 import type { OpenResponses } from './plugins/open-responses.ts';
 import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
@@ -29,7 +36,6 @@ import { retentionPolicyRoutes } from './retention/retention-policy.routes.ts';
 import type { Services } from './services.ts';
 import { unsubscribeRoutes } from './unsubscribe/unsubscribe.routes.ts';
 import { usageRoutes } from './usage/usage.routes.ts';
-import { sessionRoutes } from './users/sessions.routes.ts';
 import { deliveryRoutes } from './webhooks/deliveries.routes.ts';
 import { endpointOperationRoutes } from './webhooks/endpoint-operations.routes.ts';
 import { endpointRoutes } from './webhooks/endpoints.routes.ts';
@@ -49,6 +55,12 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
   await app.register(
     async (v1) => {
       await v1.register(organizationRoutes(dependencies));
+      await v1.register(memberRoutes(dependencies));
+      await v1.register(policyRoutes(dependencies));
+      await v1.register(auditLogRoutes(dependencies));
+      await v1.register(authRoutes(dependencies));
+      await v1.register(mfaRoutes(dependencies));
+      await v1.register(userRoutes(dependencies));
       await v1.register(sessionRoutes(dependencies));
       await v1.register(usageRoutes(dependencies));
       await v1.register(retentionPolicyRoutes(dependencies));

@@ -81,7 +81,7 @@ async function startDatabase(
     if (!(error instanceof UnknownMigrationsError)) throw error;
     throw new Error(`${error.message} "npm start -- --reset" deletes its data and starts over.`);
   });
-  const migrated = applied.length === 0 ? 'schema up to date' : `${applied.length} migration(s) applied`;
+  const migrated = applied.length === 0 ? 'schema up to date' : 'schema migrated';
   log(`PostgreSQL is ready (${migrated})`);
   return { databaseUrls, seed: await seed(context, databaseUrls.worker) };
 }

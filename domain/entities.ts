@@ -14,7 +14,6 @@ import { DraftEntity } from './drafts/draft.entity.ts';
 import { EventEntity } from './events/event.entity.ts';
 import { ExportEntity } from './exports/export.entity.ts';
 import { ExportSegmentEntity } from './exports/export-segment.entity.ts';
-import { UserEntity } from './identity/user.entity.ts';
 import { ReceiptEntity } from './inbound/receipt.entity.ts';
 import { UnattributedReportEntity } from './inbound/unattributed-report.entity.ts';
 import { AddressClaimEntity } from './inboxes/address-claim.entity.ts';
@@ -32,8 +31,13 @@ import { EnvironmentEntity } from './organizations/environment.entity.ts';
 import { MemberEntity } from './organizations/member.entity.ts';
 import { OrganizationEntity } from './organizations/organization.entity.ts';
 import { SendAttemptEntity } from './outbound/send-attempt.entity.ts';
+import { AccountTokenEntity } from './people/account-token.entity.ts';
 import { MfaChallengeEntity } from './people/mfa-challenge.entity.ts';
 import { MfaEnrollmentEntity } from './people/mfa-enrollment.entity.ts';
+import { RecoveryCodeEntity } from './people/recovery-code.entity.ts';
+import { SignInAttemptsEntity } from './people/sign-in-attempts.entity.ts';
+import { SignUpEntity } from './people/sign-up.entity.ts';
+import { UserEntity } from './people/user.entity.ts';
 import { OrganizationPoliciesEntity } from './policies/organization-policies.entity.ts';
 import { RetentionPolicyEntity } from './retention/retention-policy.entity.ts';
 import { SessionEntity } from './sessions/session.entity.ts';
@@ -59,7 +63,11 @@ export const entities = [
   MemberEntity,
   SessionEntity,
   MfaEnrollmentEntity,
+  SignUpEntity,
+  AccountTokenEntity,
+  SignInAttemptsEntity,
   MfaChallengeEntity,
+  RecoveryCodeEntity,
   OrganizationPoliciesEntity,
   AuditEntryEntity,
   DomainEntity,

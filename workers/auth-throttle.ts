@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { networkOf } from './inbound-limits.ts';
+import { networkOf } from '../platform/network.ts';
 
 /** Window in which the failed logins of a network are counted. */
 const WINDOW_MS = 15 * 60_000;

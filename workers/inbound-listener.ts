@@ -17,11 +17,12 @@ import type { Config } from '../platform/config.ts';
 import { toDatabaseError } from '../platform/database/database-errors.ts';
 import { newId } from '../platform/ids.ts';
 import { acquireAll, createKeyedSemaphore, type KeyedSemaphore } from '../platform/keyed-semaphore.ts';
+import { networkOf } from '../platform/network.ts';
 import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import type { Storage, StoredObject } from '../platform/storage.ts';
 import type { Composition } from './composition.ts';
 import type { DataRate } from './data-rate.ts';
-import { exceedsConnectionLimit, networkOf } from './inbound-limits.ts';
+import { exceedsConnectionLimit } from './inbound-limits.ts';
 import { limitReceipts } from './limited-receipts.ts';
 import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
 

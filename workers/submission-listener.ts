@@ -17,11 +17,12 @@ import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
 import type { Config } from '../platform/config.ts';
 import { AppError } from '../platform/errors.ts';
 import { acquireAll, createKeyedSemaphore, type KeyedSemaphore } from '../platform/keyed-semaphore.ts';
+import { networkOf } from '../platform/network.ts';
 import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import { type AuthThrottle, createAuthThrottle } from './auth-throttle.ts';
 import type { Composition } from './composition.ts';
 import type { DataRate } from './data-rate.ts';
-import { exceedsConnectionLimit, networkOf } from './inbound-limits.ts';
+import { exceedsConnectionLimit } from './inbound-limits.ts';
 import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
 
 export type SubmissionListenerConfig = Pick<

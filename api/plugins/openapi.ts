@@ -47,7 +47,7 @@ export async function installOpenApi(
       const described = acceptsCommonHeaders(url, route.config)
         ? withCommonHeaders(schema, route.method === 'POST')
         : schema;
-      const security = route.config?.person ? { security: [{ session: [] }] } : {};
+      const security = securityOf(route.config);
       return {
         url,
         schema: { ...withReceipt(withResponseDescriptions(described), route.config), ...security },
@@ -143,6 +143,12 @@ function withResponseDescriptions(schema: FastifySchema): FastifySchema {
     ]),
   );
   return { ...schema, response };
+}
+
+/** Which credential an operation needs; undefined: an API key or a session, the default of the document. */
+function securityOf(config: FastifyContextConfig | undefined): Pick<FastifySchema, 'security'> {
+  if (config?.public) return { security: [] };
+  return config?.person ? { security: [{ session: [] }] } : {};
 }
 
 /** Documents the permission of an operation, and its response for a credential that may not read the resource. */

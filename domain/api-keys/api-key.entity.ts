@@ -26,6 +26,8 @@ export const ApiKeyEntity = defineEntity({
     permissions: p.array().$type<Permission[]>(),
     /** The key that created this one; null if a person or the installation did. Keys are revoked, never deleted. */
     createdByKeyId: idColumn().strictNullable(),
+    /** The person who created it or, through keys, is behind the one that did; null for the installation. */
+    createdByUserId: idColumn().strictNullable(),
     expiresAt: timestamp().strictNullable(),
     revokedAt: timestamp().strictNullable(),
     /** Ranges that may use the key. Empty: every address. */

@@ -4,6 +4,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
+import { recordAudit } from '../audit/record-audit.ts';
 import { AGENT_PERMISSIONS, type Permission } from '../identity/permissions.ts';
 import { requirePermission, type Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
@@ -51,7 +52,8 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
         if (input.expiresAt && input.expiresAt.getTime() <= Date.now())
           throw invalid('/body/expires_at', 'must be in the future', 'Use a time in the future, or omit it.');
         const { environment, inboxId } = await resolveBinding(em, scope, input);
-        return createApiKey(
+        const creator = await findCreator(em, scope);
+        const created = createApiKey(
           em,
           {
             organizationId: scope.organizationId,
@@ -59,11 +61,21 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
             inboxId,
             name: input.name,
             permissions,
-            expiresAt: await resolveExpiry(em, scope, input.expiresAt),
-            createdByKeyId: scope.actor.kind === 'api_key' ? scope.actor.id : null,
+            expiresAt: resolveExpiry(creator, input.expiresAt),
+            createdByKeyId: creator?.id ?? null,
+            // The person behind a key is also behind the keys that it creates.
+            createdByUserId:
+              scope.actor.kind === 'user' ? scope.actor.id : (creator?.createdByUserId ?? null),
           },
           environment?.kind === 'sandbox' ? 'test' : 'live',
         );
+        await recordAudit(em, scope, {
+          action: 'api_key.created',
+          resourceType: 'api_key',
+          resourceId: created.key.id,
+          details: { name: input.name, permissions, env_id: environment?.id ?? null, inbox_id: inboxId },
+        });
+        return created;
       }),
 
     list: (scope, page) =>
@@ -75,6 +87,12 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
       database.transaction(scope, async ({ em }) => {
         const key = await findKey(em, scope, keyId);
         key.revokedAt = new Date();
+        await recordAudit(em, scope, {
+          action: 'api_key.revoked',
+          resourceType: 'api_key',
+          resourceId: keyId,
+          details: { revoke_children: children },
+        });
         if (!children) return;
         // Waits for transactions in which this key creates another one; see `resolveExpiry`.
         await em.flush();
@@ -95,15 +113,11 @@ async function revokeDescendants(em: EntityManager, { organizationId }: Scope, k
 }
 
 /**
- * A key must not outlive the key that created it. The creating key's row stays locked until the new key is committed, so
+ * Returns the key that creates another one; null for a person. Its row stays locked until the new key is committed, so
  * that revoking it with its children misses none.
  */
-async function resolveExpiry(
-  em: EntityManager,
-  { actor, organizationId }: Scope,
-  requested: Date | undefined,
-): Promise<Date | null> {
-  if (actor.kind !== 'api_key') return requested ?? null;
+async function findCreator(em: EntityManager, { actor, organizationId }: Scope): Promise<ApiKey | null> {
+  if (actor.kind !== 'api_key') return null;
   const creator = await em.findOne(
     ApiKeyEntity,
     { id: actor.id, organizationId, revokedAt: null },
@@ -111,7 +125,12 @@ async function resolveExpiry(
   );
   if (!creator)
     throw new AppError('unauthenticated', { detail: 'The key was revoked.', fix: 'Use another key.' });
-  const latest = creator.expiresAt;
+  return creator;
+}
+
+/** A key must not outlive the key that created it. */
+function resolveExpiry(creator: ApiKey | null, requested: Date | undefined): Date | null {
+  const latest = creator?.expiresAt ?? null;
   if (latest === null) return requested ?? null;
   if (requested === undefined) return latest;
   if (requested > latest)
@@ -128,13 +147,17 @@ async function findKey(em: EntityManager, scope: Scope, keyId: string): Promise<
   return key;
 }
 
-/** An organization-wide key sees all keys, a bound key those with the same or a narrower binding. */
+/**
+ * An organization-wide key sees all keys, a bound key those with the same or a narrower binding, and a developer those that
+ * they created.
+ */
 function keysInScope(scope: Scope): FilterQuery<ApiKey> {
   return {
     organizationId: scope.organizationId,
     revokedAt: null,
     ...(scope.environmentBound ? { environmentId: scope.environmentId } : {}),
     ...(scope.inboxId === undefined ? {} : { inboxId: scope.inboxId }),
+    ...(scope.member?.role === 'developer' ? { createdByUserId: scope.member.person.userId } : {}),
   };
 }
 

@@ -14,6 +14,7 @@ export interface ApiKeyFields {
   permissions: Permission[];
   expiresAt?: Date | null;
   createdByKeyId?: string | null;
+  createdByUserId?: string | null;
 }
 
 /**
@@ -23,7 +24,13 @@ export interface ApiKeyFields {
  */
 export function createApiKey(
   em: EntityManager,
-  { inboxId = null, expiresAt = null, createdByKeyId = null, ...fields }: ApiKeyFields,
+  {
+    inboxId = null,
+    expiresAt = null,
+    createdByKeyId = null,
+    createdByUserId = null,
+    ...fields
+  }: ApiKeyFields,
   mode: 'live' | 'test',
 ): { key: ApiKey; token: string } {
   const token = createApiKeyToken(mode);
@@ -35,6 +42,7 @@ export function createApiKey(
     lastFour: token.slice(-4),
     expiresAt,
     createdByKeyId,
+    createdByUserId,
     revokedAt: null,
     lastUsedAt: null,
   });

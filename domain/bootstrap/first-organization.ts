@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { createApiKey } from '../api-keys/create-api-key.ts';
-import { createUser } from '../identity/create-user.ts';
 import { hashPassword } from '../identity/password.ts';
 import { AGENT_PERMISSIONS, KEY_PERMISSIONS } from '../identity/permissions.ts';
 import { createOrganization } from '../organizations/create-organization.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Tier } from '../organizations/tier.ts';
+import { createUser } from '../people/create-user.ts';
 
 export interface FirstOrganization {
   organizationId: string;

@@ -209,6 +209,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'permissions',
       'allowed_cidrs',
       'created_by_key_id',
+      'created_by_user_id',
       'expires_at',
       'revoked_at',
       'last_used_at',
@@ -542,6 +543,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
 
 /** Tables that are not exported, each with its reason. A guard test requires every table in one of the two lists. */
 export const NOT_EXPORTED: Record<string, string> = {
+  account_tokens: 'belong to people, not to the organization',
   address_claims: 'service-wide registry of addresses; inboxes contain the organization’s addresses',
   shared_domain_caps: 'the current day’s allowance, of no use elsewhere',
   unclaimed_objects: 'objects about to be deleted',
@@ -555,11 +557,14 @@ export const NOT_EXPORTED: Record<string, string> = {
   metric_deltas: 'included in metric_hours',
   mfa_challenges: 'sign-ins of people that are not complete yet',
   mfa_enrollments: 'belong to people, not to the organization',
+  mfa_recovery_codes: 'belong to people, not to the organization',
   mikro_orm_migrations: 'schema history',
   outbox: 'commands not yet delivered to Temporal',
   rate_buckets: 'rate limit tokens',
   reputation_outcomes: 'derived from messages and their recipients',
   sessions: 'belong to people, not to the organization',
+  sign_in_attempts: 'throttles sign-ins; contains no organization',
+  sign_ups: 'belong to people who are not users yet',
   thread_message_ids: 'hashes of Message-IDs, derived from messages',
   unattributed_reports: 'cannot be attributed to an organization',
   usage_alerts: 'recorded in usage_events and notifications',

@@ -29,9 +29,12 @@ export function isCidr(text: string): boolean {
 }
 
 function splitCidr(text: string): { network: string; prefix: number } {
-  const [network = '', prefix] = text.split('/', 2);
-  if (prefix !== undefined)
+  const slash = text.indexOf('/');
+  const network = slash === -1 ? text : text.slice(0, slash);
+  if (slash !== -1) {
+    const prefix = text.slice(slash + 1);
     return { network, prefix: /^\d{1,3}$/.test(prefix) ? Number(prefix) : Number.NaN };
+  }
   return { network, prefix: isIP(network) === 4 ? 32 : 128 };
 }
 

@@ -76,3 +76,16 @@ export function isOrganizationWide(scope: Pick<Scope, 'environmentBound' | 'inbo
 export function canAccessInbox(scope: Scope, inboxId: string): boolean {
   return scope.inboxId === undefined || scope.inboxId === inboxId;
 }
+
+/**
+ * For operations on the organization as a whole: its members, policies and audit log.
+ *
+ * @throws AppError `permission_denied` for a credential that is bound to an environment or inbox.
+ */
+export function requireOrganizationWide(scope: Scope): void {
+  if (isOrganizationWide(scope)) return;
+  throw new AppError('permission_denied', {
+    detail: 'This concerns the whole organization, but the credential is bound to an environment or inbox.',
+    fix: 'Use an API key that is bound to no environment and no inbox.',
+  });
+}

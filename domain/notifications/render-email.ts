@@ -1,4 +1,4 @@
-import type { EmailContent } from './templates.ts';
+import type { EmailContent } from './email-content.ts';
 
 export interface RenderedEmail {
   /** A single line. */
@@ -10,24 +10,24 @@ export interface RenderedEmail {
 const MAX_SUBJECT_CHARACTERS = 200;
 
 /** Renders an email as plain text and HTML. All content is escaped. */
-export function renderEmail({ subject, body }: EmailContent): RenderedEmail {
+export function renderEmail({ subject, body, footer = OWNER_FOOTER }: EmailContent): RenderedEmail {
   const line = toSingleLine(subject).slice(0, MAX_SUBJECT_CHARACTERS);
   return {
     subject: line,
-    text: `${body.map(renderTextBlock).join('\n\n')}\n\n-- \n${FOOTER}\n`,
+    text: `${body.map(renderTextBlock).join('\n\n')}\n\n-- \n${footer}\n`,
     html: [
       '<!doctype html>',
       `<html lang="en"><head><meta charset="utf-8"><title>${escapeHtml(line)}</title></head>`,
       '<body style="font-family: sans-serif; line-height: 1.5; max-width: 40em">',
       ...body.map(renderHtmlBlock),
-      `<p style="color: #666">${escapeHtml(FOOTER)}</p>`,
+      `<p style="color: #666">${escapeHtml(footer)}</p>`,
       '</body></html>',
       '',
     ].join('\n'),
   };
 }
 
-const FOOTER =
+const OWNER_FOOTER =
   'You received this email because you are an owner of the organization. Replies to this address are not monitored.';
 
 type Block = EmailContent['body'][number];

@@ -1,8 +1,10 @@
 import type { UsageCounter } from '../usage/counters.ts';
 import type { LimitKind } from '../usage/tiers.ts';
+import { ACCOUNT_TEMPLATES, type AccountTemplateParams } from './account-templates.ts';
+import type { EmailContent } from './email-content.ts';
 
 /** Parameters of each template. All plain text: rendering escapes it. */
-export interface TemplateParams {
+export interface TemplateParams extends AccountTemplateParams {
   'webhook-endpoint-disabled': {
     endpointId: string;
     environmentId: string;
@@ -52,21 +54,18 @@ interface RetentionWarningParams {
 
 export type TemplateName = keyof TemplateParams;
 
-/** Content of an email, rendered as text and HTML. */
-export interface EmailContent {
-  subject: string;
-  /** A string is a paragraph, a list of pairs a table. */
-  body: (string | [name: string, value: string][])[];
-}
-
 /**
  * Emails about the security of an account, which go out before all others. An export is one: its email reveals that a
  * stolen key is copying the organization's data.
  */
-const SECURITY_NOTICES: ReadonlySet<TemplateName> = new Set<TemplateName>(['export-ready']);
+const SECURITY_NOTICES: ReadonlySet<TemplateName> = new Set<TemplateName>([
+  'export-ready',
+  ...(Object.keys(ACCOUNT_TEMPLATES) as TemplateName[]),
+]);
 export const isSecurityNotice = (template: TemplateName): boolean => SECURITY_NOTICES.has(template);
 
 const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => EmailContent } = {
+  ...ACCOUNT_TEMPLATES,
   'webhook-endpoint-disabled': ({ endpointId, environmentId, url, reason, failingSince }) => ({
     subject: `Webhook endpoint disabled: ${formatHost(url)}`,
     body: [

@@ -3,10 +3,13 @@ import { newId } from '../../platform/ids.ts';
 import { EnvironmentEntity } from './environment.entity.ts';
 import { MemberEntity } from './member.entity.ts';
 import { OrganizationEntity } from './organization.entity.ts';
+import { toSlug } from './slug.ts';
 import type { Tier } from './tier.ts';
 
 export interface NewOrganization {
   name: string;
+  /** Default: from the name. */
+  slug?: string;
   tier: Tier;
   ownerId: string;
 }
@@ -20,15 +23,11 @@ export interface CreatedOrganization {
 /** Creates an organization with its owner and two environments, in the caller's transaction. */
 export function createOrganization(
   em: EntityManager,
-  { name, tier, ownerId }: NewOrganization,
+  { name, slug = toSlug(name), tier, ownerId }: NewOrganization,
 ): CreatedOrganization {
   const organizationId = newId('organization');
-  const slug = name
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-|-$/g, '');
   em.persist([
-    em.create(OrganizationEntity, { id: organizationId, name, slug: slug || 'organization', tier }),
+    em.create(OrganizationEntity, { id: organizationId, name, slug, tier }),
     em.create(MemberEntity, { organizationId, userId: ownerId, role: 'owner' }),
   ]);
   return {

@@ -2,7 +2,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, oneOf } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { MEMBER_ROLES, type MemberRole } from '../identity/roles.ts';
-import { UserEntity } from '../identity/user.entity.ts';
+import { UserEntity } from '../people/user.entity.ts';
 import { OrganizationEntity } from './organization.entity.ts';
 
 /** A user's membership in an organization. */

@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn, timestamp } from '../../platform/database/columns.ts';
 import type { SessionMethod } from '../identity/person.ts';
-import { UserEntity } from '../identity/user.entity.ts';
+import { UserEntity } from './user.entity.ts';
 
 /** A sign-in that waits for its second factor. */
 export const MfaChallengeEntity = defineEntity({

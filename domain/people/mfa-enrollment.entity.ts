@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, oneOf, primaryId, timestamp } from '../../platform/database/columns.ts';
-import { UserEntity } from '../identity/user.entity.ts';
+import { UserEntity } from './user.entity.ts';
 
 export type MfaType = 'totp' | 'webauthn';
 

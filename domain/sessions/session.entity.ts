@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn, oneOf, primaryId, timestamp } from '../../platform/database/columns.ts';
 import type { SessionFactor, SessionKind, SessionMethod } from '../identity/person.ts';
-import { UserEntity } from '../identity/user.entity.ts';
+import { UserEntity } from '../people/user.entity.ts';
 
 /** A person's sign-in on one device. The token itself is returned once and never stored. */
 export const SessionEntity = defineEntity({

@@ -3,7 +3,8 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { notFound } from '../../platform/errors.ts';
-import type { Person } from '../identity/person.ts';
+import type { Person, SessionFactor } from '../identity/person.ts';
+import { SESSION_LIFETIME_MS } from './create-session.ts';
 
 export interface SessionSummary {
   id: string;
@@ -66,4 +67,26 @@ export async function endSessions(em: EntityManager, userId: string, except: str
     update sessions set revoked_at = now()
     where user_id = ${userId} and revoked_at is null and id is distinct from ${except} returning id`);
   return ended.length;
+}
+
+/** Ends one session in the caller's transaction. */
+export async function endSession(em: EntityManager, sessionId: string): Promise<void> {
+  await em.execute(
+    sql`update sessions set revoked_at = now() where id = ${sessionId} and revoked_at is null`,
+  );
+}
+
+/**
+ * Records that a session has proved a second factor. One that could only enroll a factor becomes a full one.
+ */
+export async function addSessionFactor(
+  em: EntityManager,
+  sessionId: string,
+  factor: SessionFactor,
+): Promise<void> {
+  await em.execute(sql`
+    update sessions set kind = 'full', factors = array_append(array_remove(factors, ${factor}::text), ${factor}::text),
+      expires_at = case when kind = 'enroll' then created_at + ${SESSION_LIFETIME_MS} * interval '1 millisecond'
+        else expires_at end
+    where id = ${sessionId}`);
 }

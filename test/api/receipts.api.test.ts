@@ -49,6 +49,7 @@ const changes = () =>
 
 /** Changes that return nothing beyond what the permission to change already allows to read. */
 const READ_BY_WRITERS: Record<string, string> = {
+  'policies.update': 'who sets the policies may read them',
   'apiKeys.create': 'keys:manage also reads keys',
   'exports.remove': 'export:create also reads exports',
   'exportsUnversioned.remove': 'export:create also reads exports',

@@ -5,9 +5,9 @@ import { createKeyAuthenticator } from '../../domain/api-keys/key-authenticator.
 import { createFirstOrganization } from '../../domain/bootstrap/first-organization.ts';
 import { entities } from '../../domain/entities.ts';
 import { AGENT_PERMISSIONS, KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
-import { UserEntity } from '../../domain/identity/user.entity.ts';
 import { MemberEntity } from '../../domain/organizations/member.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
+import { UserEntity } from '../../domain/people/user.entity.ts';
 import { createDatabase, type Database } from '../../platform/database/database.ts';
 import { migrate } from '../../workers/migrate.ts';
 import { testStack } from '../support/stack.ts';
@@ -42,7 +42,7 @@ test('creates the organization once, completely, for concurrent attempts', async
 
   await database.systemTransaction(async ({ em }) => {
     expect(await em.find(OrganizationEntity, {})).toMatchObject([
-      { name: 'Acme & Söhne', slug: 'acme-s-hne', status: 'active' },
+      { name: 'Acme & Söhne', slug: 'acme-sohne', status: 'active' },
     ]);
     expect(await em.find(UserEntity, {})).toMatchObject([
       { email: 'owner@example.test', passwordHash: expect.stringMatching(/^\$argon2id\$/) },

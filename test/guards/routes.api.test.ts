@@ -133,17 +133,27 @@ describe('access', () => {
 
   /** Routes for mail servers and providers, which sign their requests instead of sending an API key. */
   const SIGNED_OPERATIONS = ['providers.takeRawMail', 'providers.takeSesNotification'];
+  /** Operations that lead to a session, or prove an address with a mailed token. */
+  const SIGN_IN_OPERATIONS = [
+    'auth.signUp',
+    'auth.verifyEmail',
+    'auth.signIn',
+    'auth.forgotPassword',
+    'auth.resetPassword',
+    'auth.confirmEmailChange',
+    'auth.completeMfa',
+  ];
   const isPublic = ({ security }: Operation) => security?.length === 0;
   /** Operations of a signed-in person, which belong to no organization. */
   const isPersonal = ({ security }: Operation) =>
     security?.length === 1 && security[0] !== undefined && 'session' in security[0];
 
-  test('only operations with signed requests are public', () => {
+  test('only signing in and operations with signed requests are public', () => {
     expect(
       inApi()
         .filter(isPublic)
         .map(({ operationId }) => operationId),
-    ).toEqual(SIGNED_OPERATIONS);
+    ).toEqual([...SIGN_IN_OPERATIONS, ...SIGNED_OPERATIONS]);
   });
 
   test('every operation requires a credential with its permission', async () => {

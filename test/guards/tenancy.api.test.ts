@@ -8,7 +8,11 @@ import { addInternalRows, createRichOrganization } from '../support/rich-organiz
 const WITHOUT_TENANT = new Map([
   ['users', 'a user may belong to several organizations'],
   ['mfa_enrollments', 'they belong to users; only the people role may read them'],
+  ['mfa_recovery_codes', 'they belong to users; only the people role may read them'],
   ['mfa_challenges', 'they belong to users; only the people role may read them'],
+  ['account_tokens', 'they belong to users; only the people role may read them'],
+  ['sign_ups', 'their organization does not exist yet; only the people role may read them'],
+  ['sign_in_attempts', 'they belong to no organization; only the people role may read them'],
   ['sessions', 'they belong to users; only the people role may read them'],
   ['unattributed_reports', 'their organization is unknown'],
   ['rate_buckets', 'they contain only tokens, by credential or organization id'],

@@ -127,8 +127,8 @@ const newMarker = () => `secret${randomBytes(8).toString('hex')}`;
 /** Drafts take any target: it is looked up when the draft is sent. */
 const CHECKED_WHEN_SENT = /^drafts\.(create|update) body (thread_id|in_reply_to)$/;
 
-/** A bound key may not export anything, so it gets 403 before the export is looked up. */
-const EXPORT_OF_BOUND_KEY = /^exports(Unversioned)?\.\w+ path export_id$/;
+/** A bound key may not export anything and manages no members, so it gets 403 before the row is looked up. */
+const REFUSED_TO_BOUND_KEYS = /^(exports(Unversioned)?\.\w+ path export_id|members\.\w+ path userId)$/;
 
 function findViolation(
   { name, position, operation, id }: Probe,
@@ -143,7 +143,7 @@ function findViolation(
   const hidden = [...Object.values(ids), ...(victim.includesCaller ? [] : [listEntry, apiKey])];
   if (hidden.some((text) => text !== undefined && shown.includes(text))) return "shows the victim's ids:";
   if (position === 'none') return status < 500 ? undefined : 'failed:';
-  if (EXPORT_OF_BOUND_KEY.test(name)) return status === 403 || status === 404 ? undefined : 'is not 403:';
+  if (REFUSED_TO_BOUND_KEYS.test(name)) return status === 403 || status === 404 ? undefined : 'is not 403:';
   if (position === 'x-env-id' || position.where === 'path') return status === 404 ? undefined : 'is not 404:';
   // A filter by a foreign id finds nothing.
   if (position.where === 'query' && operation.method === 'GET' && status === 200) return undefined;

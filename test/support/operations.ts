@@ -20,6 +20,7 @@ export const RESOURCES = [
   'export',
   'suppression',
   'listEntry',
+  'member',
 ] as const;
 export type Resource = (typeof RESOURCES)[number];
 export type ResourceIds = Partial<Record<Resource, string>>;
@@ -41,6 +42,7 @@ const RESOURCE_BY_SEGMENT: Record<string, Resource> = {
   'api-keys': 'apiKey',
   exports: 'export',
   suppressions: 'suppression',
+  members: 'member',
   '{effect}': 'listEntry',
 };
 /** Path parameters that are no ids. */
@@ -55,6 +57,8 @@ const RESOURCE_BY_NAME: Record<string, Resource> = {
   message_id: 'message',
   in_reply_to: 'message',
   attachment_id: 'attachment',
+  actor_id: 'apiKey',
+  resource_id: 'message',
   starting_after: 'event',
   'events.stream after': 'event',
   'messages.wait since': 'message',
@@ -79,7 +83,7 @@ const PLAIN_QUERY = [
     'event_type',
   ],
   ...['direction', 'label', 'from', 'to', 'subject', 'has_attachments', 'q', 'timeout_seconds', 'domain'],
-  ...['email', 'origin', 'fresh', 'purge', 'revoke_children', 'view'],
+  ...['email', 'origin', 'fresh', 'purge', 'revoke_children', 'view', 'action'],
 ];
 
 /** A place in a request that takes an id. */
@@ -185,6 +189,8 @@ export function withId(
 
 /** A valid body of every operation that has one. */
 export const BODIES: Record<string, unknown> = {
+  'members.update': { role: 'viewer' },
+  'policies.update': { session_max_age_hours: 720 },
   'apiKeys.create': { name: 'x' },
   'domains.create': { domain_name: 'new.example.com' },
   'drafts.create': { subject: 'x' },

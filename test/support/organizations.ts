@@ -2,12 +2,12 @@ import { ApiKeyEntity } from '../../domain/api-keys/api-key.entity.ts';
 import { createApiKeyToken, hashApiKeyToken } from '../../domain/api-keys/api-key-token.ts';
 import { type Attachment, AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { KEY_PERMISSIONS, type Permission } from '../../domain/identity/permissions.ts';
-import { UserEntity } from '../../domain/identity/user.entity.ts';
 import { AddressClaimEntity } from '../../domain/inboxes/address-claim.entity.ts';
 import { type Inbox, InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
 import { MemberEntity } from '../../domain/organizations/member.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
+import { UserEntity } from '../../domain/people/user.entity.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 

@@ -22,6 +22,7 @@ export async function readResourceIds(organizationId: string, environmentId: str
     apiKey: `select id from api_keys ${whole}`,
     export: `select id from exports ${whole}`,
     suppression: `select email as id from suppressions ${whole}`,
+    member: `select user_id as id from members ${whole} and role <> 'owner'`,
     listEntry: `select entry as id from list_entries ${whole}`,
   };
   return asSchemaOwner(async (client) => {

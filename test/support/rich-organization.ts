@@ -87,6 +87,9 @@ export async function createRichOrganization(
       ...stamps,
     });
     await insert('members', { ...org, user_id: ownerId, role: 'owner', created_at: now });
+    const viewerId = newId('user');
+    await insert('users', { id: viewerId, email: `viewer@${marker}.test`, name: `Bob ${marker}`, ...stamps });
+    await insert('members', { ...org, user_id: viewerId, role: 'viewer', created_at: now });
     await insert('organization_policies', { ...org, session_max_age_hours: 720, updated_at: now });
     await insert('audit_entries', {
       ...org,

@@ -1,6 +1,6 @@
 import type { MemberRole } from '../../domain/identity/roles.ts';
-import { UserEntity } from '../../domain/identity/user.entity.ts';
 import { MemberEntity } from '../../domain/organizations/member.entity.ts';
+import { UserEntity } from '../../domain/people/user.entity.ts';
 import { createSession, type NewSession } from '../../domain/sessions/create-session.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { UserEntity } from '../../domain/identity/user.entity.ts';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
 import { MemberEntity } from '../../domain/organizations/member.entity.ts';
+import { UserEntity } from '../../domain/people/user.entity.ts';
 import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
 import { holdDeliveriesOfDisabledEndpoints } from '../../domain/webhooks/hold-deliveries.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';

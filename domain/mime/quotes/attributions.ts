@@ -48,7 +48,7 @@ function findWithVerb(lines: Line[], at: number): Attribution | null {
   for (let count = 1; count <= MAX_LINES; count += 1) {
     const line = lines[at + count - 1];
     if (line?.kind === 'blank' && isBrokenBeforeAddress(joined, lines[at + count])) continue;
-    if (line?.kind !== 'text') return null;
+    if (line === undefined || (line.kind !== 'text' && !isClosingBracket(joined, line))) return null;
     joined = joined === '' ? line.text : `${joined} ${line.text}`;
     if (joined.length > MAX_CHARACTERS) return null;
     const match = classifyAttribution(joined, endsParagraph(lines[at - 1]));
@@ -60,8 +60,16 @@ function findWithVerb(lines: Line[], at: number): Attribution | null {
 
 /** `On Mon, 2 Mar 2026 at 10:11, Bob`, an empty line, `<bob@example.com> wrote:`. */
 function isBrokenBeforeAddress(joined: string, next: Line | undefined): boolean {
+  if (next?.kind !== 'text' || !DATE_FIRST.test(joined) || !TIME.test(joined)) return false;
+  return /^[<([]\S{3,320}/.test(next.text) || (joined.endsWith(',') && BRACKETED_ADDRESS.test(next.text));
+}
+
+/** `Bob <`, `bob@example.com`, `> wrote:`: the bracket resembles a quote mark. */
+function isClosingBracket(joined: string, line: Line | undefined): boolean {
   return (
-    DATE_FIRST.test(joined) && TIME.test(joined) && next?.kind === 'text' && /^[<([]\S{3,320}/.test(next.text)
+    line?.kind === 'quoted' &&
+    /<\s?[^\s<>@]{1,64}@[^\s<>@]{1,255}$/.test(joined) &&
+    /^> ?[^<>]{2,40}:$/.test(line.text)
   );
 }
 
@@ -69,7 +77,11 @@ function isBrokenBeforeAddress(joined: string, next: Line | undefined): boolean 
 function findDateAndName(lines: Line[], at: number): Attribution | null {
   const [first, second, third] = [lines[at], lines[at + 1], lines[at + 2]];
   const isQuoteBelow = second?.kind === 'quoted' || (second?.kind === 'blank' && third?.kind === 'quoted');
-  return isQuoteBelow && isDateAndName(first?.text ?? '') ? { lines: 1, weak: true } : null;
+  if (!isQuoteBelow) return null;
+  const words = first?.text ?? '';
+  const verb = /\s\S{1,20}$/.exec(words)?.[0] ?? '';
+  const bare = verb !== '' && WROTE.test(verb) ? words.slice(0, -verb.length) : words;
+  return isDateAndName(bare) ? { lines: 1, weak: true } : null;
 }
 
 function endsParagraph(before: Line | undefined): boolean {
@@ -81,6 +93,7 @@ function mayBeAttribution(lines: Line[], at: number): boolean {
   const words = lines[at]?.text ?? '';
   if (DATE_FIRST.test(words) || /^-{2,}/.test(words)) return true;
   if (ENDS_IN_COLON.test(words)) return true;
+  if (words.length <= 80 && VIA.test(words)) return true;
   if (BRACKETED_ADDRESS.test(words)) return words.length <= 200;
   const next = lines[at + 1];
   if (next?.kind !== 'text' || words.length > 60) return false;

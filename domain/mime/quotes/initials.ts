@@ -2,8 +2,8 @@ import { findAttribution } from './attributions.ts';
 import type { Line } from './lines.ts';
 
 /** `BS> text`, `BS>> text`, `Bob> text`: the quote marks of The Bat!, Supercite and GoldED. */
-const MARK = /^(\p{L}{1,12})>{1,5}(?= |$)/u;
-const INITIALS = /^(?:[\p{Lu}\p{Lo}]{1,3}|\p{Ll}{1,2})$/u;
+const MARK = /^(\p{L}{1,12})>{1,5}(?:(?= |$)|(?<=^\p{Lu}{2,3}>{1,5}))/u;
+const INITIALS = /^(?:[\p{Lu}\p{Lo}]{1,3}|\p{Lu}{2}\p{Ll}|\p{Ll}{1,2})$/u;
 /** Prompts of programs look the same. */
 const PROMPTS = new Set(
   'sql ps sh irb ftp gdb cmd dos php db py cli iex git pig cql r c d e q n y x t'.split(' '),

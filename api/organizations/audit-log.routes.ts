@@ -1,0 +1,84 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import { type Static, Type } from 'typebox';
+import type { AuditLogEntry, AuditLogService } from '../../domain/audit/audit-log.service.ts';
+import { type Lists, listOf, pageQuery } from '../lists.ts';
+import { enumOf, id, nullableText, problems, ref, strictObject, text, timestamp } from '../schemas.ts';
+import { parseTime } from '../time.ts';
+
+export const AuditEntryRecord = strictObject(
+  {
+    id: id('Id of the entry (aud_…).'),
+    action: text(100, { description: '<resource>.<what was done>, for example policies.updated.' }),
+    actor: strictObject({
+      kind: enumOf(['user', 'api_key', 'staff', 'system']),
+      id: text(128),
+      name: nullableText(320, {
+        description: 'Current name of the user or key; null if it no longer exists.',
+      }),
+    }),
+    credential_id: nullableText(128, { description: 'Session or key that made the request.' }),
+    resource: strictObject({ type: text(64), id: text(128) }),
+    reason: nullableText(2_000),
+    details: Type.Record(Type.String({ maxLength: 100 }), Type.Unknown()),
+    ip: nullableText(64),
+    request_id: nullableText(64),
+    created_at: timestamp(),
+  },
+  { $id: 'AuditEntry', title: 'AuditEntry' },
+);
+
+export const auditLogRoutes =
+  ({ auditLog, lists }: { auditLog: AuditLogService; lists: Lists }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.get(
+      '/org/audit-log',
+      {
+        config: { permission: 'audit:read' },
+        schema: {
+          operationId: 'auditLog.list',
+          summary: 'List changes: who made them, from where, with which credential',
+          tags: ['Organization'],
+          querystring: strictObject({
+            ...pageQuery,
+            action: Type.Optional(text(100, { minLength: 1 })),
+            actor_id: Type.Optional(id('User or key that made the change.')),
+            resource_id: Type.Optional(id('What was changed.')),
+            after: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
+            before: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
+          }),
+          response: { 200: listOf(ref(AuditEntryRecord)), ...problems() },
+        },
+      },
+      async (request) => {
+        const { action, actor_id: actorId, resource_id: resourceId, after, before } = request.query;
+        const page = await auditLog.list(
+          request.scope,
+          {
+            ...(action === undefined ? {} : { action }),
+            ...(actorId === undefined ? {} : { actorId }),
+            ...(resourceId === undefined ? {} : { resourceId }),
+            ...(after === undefined ? {} : { after: parseTime('/query/after', after) }),
+            ...(before === undefined ? {} : { before: parseTime('/query/before', before) }),
+          },
+          lists.read(request),
+        );
+        return lists.present(request, page, presentAuditEntry);
+      },
+    );
+    done();
+  };
+
+function presentAuditEntry(entry: AuditLogEntry): Static<typeof AuditEntryRecord> {
+  return {
+    id: entry.id,
+    action: entry.action,
+    actor: { kind: entry.actorKind, id: entry.actorId, name: entry.actorName },
+    credential_id: entry.credentialId,
+    resource: { type: entry.resourceType, id: entry.resourceId },
+    reason: entry.reason,
+    details: entry.details,
+    ip: entry.ip,
+    request_id: entry.requestId,
+    created_at: entry.createdAt.toISOString(),
+  };
+}

@@ -1,0 +1,147 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { AccountService } from '../../domain/people/account.service.ts';
+import type { MfaService } from '../../domain/people/mfa.service.ts';
+import type { MfaChallengeService } from '../../domain/people/mfa-challenge.service.ts';
+import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
+import { presentSignIn, SignInResponse } from './auth.schemas.ts';
+import { clientOf } from './client-of.ts';
+import {
+  CompleteMfa,
+  MfaStatus,
+  presentEnrollment,
+  RecoveryCodes,
+  SetUpTotp,
+  TotpSetup,
+  TotpVerified,
+  VerifyTotp,
+} from './mfa.schemas.ts';
+
+export interface MfaRouteDependencies {
+  mfa: MfaService;
+  mfaChallenges: MfaChallengeService;
+  accounts: AccountService;
+}
+
+export const mfaRoutes =
+  ({ mfa, mfaChallenges, accounts }: MfaRouteDependencies): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.post(
+      '/auth/mfa/challenge',
+      {
+        config: { public: true },
+        schema: {
+          operationId: 'auth.completeMfa',
+          summary: 'Complete a sign-in with the second factor',
+          description: 'The token is void after ten minutes, five wrong codes, or a change of the password.',
+          tags: ['Sign-in'],
+          body: ref(CompleteMfa),
+          response: { 200: SignInResponse, ...postProblems() },
+        },
+      },
+      async (request) => {
+        const { mfa_token: mfaToken, method, code } = request.body;
+        const input = { mfaToken, method, code };
+        const { userId, signIn } = await mfaChallenges.complete(input, clientOf(request));
+        return presentSignIn(signIn, await accounts.get(userId));
+      },
+    );
+
+    app.get(
+      '/auth/mfa/status',
+      {
+        config: { person: 'any' },
+        schema: {
+          operationId: 'mfa.getStatus',
+          summary: 'Get your second factors',
+          tags: ['MFA'],
+          response: { 200: ref(MfaStatus), ...problems() },
+        },
+      },
+      async ({ person }) => {
+        const { enrollments, recoveryCodesLeft } = await mfa.status(person);
+        return {
+          enabled: enrollments.length > 0,
+          enrollments: enrollments.map(presentEnrollment),
+          recovery_codes_left: recoveryCodesLeft,
+        };
+      },
+    );
+
+    app.post(
+      '/auth/mfa/totp/setup',
+      {
+        config: { person: 'any', bodyMayBeEmpty: true },
+        schema: {
+          operationId: 'mfa.setUpTotp',
+          summary: 'Begin to enroll an authenticator app',
+          description:
+            'Requires a sign-in within the last ten minutes. The app is no factor before its first code.',
+          tags: ['MFA'],
+          body: ref(SetUpTotp),
+          response: { 200: ref(TotpSetup), ...postProblems() },
+        },
+      },
+      async ({ person, body }) => {
+        const { enrollmentId, secret, uri, qrSvg } = await mfa.setUpTotp(person, body.name);
+        return { enrollment_id: enrollmentId, secret, otpauth_uri: uri, qr_svg: qrSvg };
+      },
+    );
+
+    app.post(
+      '/auth/mfa/totp/verify',
+      {
+        config: { person: 'any' },
+        schema: {
+          operationId: 'mfa.verifyTotp',
+          summary: 'Complete the enrollment of an authenticator app with a first code',
+          tags: ['MFA'],
+          body: ref(VerifyTotp),
+          response: { 200: ref(TotpVerified), ...postProblems() },
+        },
+      },
+      async ({ person, body }) => {
+        const input = { enrollmentId: body.enrollment_id, code: body.code };
+        const { enrollment, recoveryCodes } = await mfa.confirmTotp(person, input);
+        return {
+          enrollment: presentEnrollment(enrollment),
+          ...(recoveryCodes === null ? {} : { recovery_codes: recoveryCodes }),
+        };
+      },
+    );
+
+    app.delete(
+      '/auth/mfa/:enrollmentId',
+      {
+        config: { person: 'full' },
+        schema: {
+          operationId: 'mfa.remove',
+          summary: 'Remove a second factor',
+          description:
+            'Requires a sign-in within the last ten minutes. With the last factor the recovery codes go, too.',
+          tags: ['MFA'],
+          params: strictObject({ enrollmentId: id('Id of the enrollment (mfa_…).') }),
+          response: { 204: NoContent, ...changeProblems() },
+        },
+      },
+      async ({ person, params }, reply) => {
+        await mfa.remove(person, params.enrollmentId);
+        return reply.code(204).send(null);
+      },
+    );
+
+    app.post(
+      '/auth/mfa/recovery-codes/regenerate',
+      {
+        config: { person: 'full', bodyMayBeEmpty: true },
+        schema: {
+          operationId: 'mfa.regenerateRecoveryCodes',
+          summary: 'Replace your recovery codes',
+          description: 'Requires a sign-in within the last ten minutes.',
+          tags: ['MFA'],
+          response: { 200: ref(RecoveryCodes), ...postProblems() },
+        },
+      },
+      async ({ person }) => ({ recovery_codes: await mfa.regenerateRecoveryCodes(person) }),
+    );
+    done();
+  };

@@ -1,0 +1,129 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+import type { AccountService } from '../../domain/people/account.service.ts';
+import type { PasswordService } from '../../domain/people/password.service.ts';
+import { changeProblems, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
+import {
+  Accepted,
+  ChangeEmail,
+  ChangePassword,
+  MembershipRecord,
+  presentUser,
+  UpdateUser,
+  UserRecord,
+} from './auth.schemas.ts';
+
+export const userRoutes =
+  ({
+    accounts,
+    passwords,
+  }: {
+    accounts: AccountService;
+    passwords: PasswordService;
+  }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.get(
+      '/user/me',
+      {
+        config: { person: 'any' },
+        schema: {
+          operationId: 'user.get',
+          summary: 'Get your profile',
+          tags: ['User'],
+          response: { 200: ref(UserRecord), ...problems() },
+        },
+      },
+      async ({ person }) => presentUser(await accounts.get(person.userId)),
+    );
+
+    app.patch(
+      '/user/me',
+      {
+        config: { person: 'full' },
+        schema: {
+          operationId: 'user.update',
+          summary: 'Change your profile',
+          tags: ['User'],
+          body: ref(UpdateUser),
+          response: { 200: ref(UserRecord), ...changeProblems() },
+        },
+      },
+      async ({ person, body: { name, avatar_url: avatarUrl } }) =>
+        presentUser(
+          await accounts.update(person, {
+            ...(name === undefined ? {} : { name }),
+            ...(avatarUrl === undefined ? {} : { avatarUrl }),
+          }),
+        ),
+    );
+
+    app.get(
+      '/user/me/organizations',
+      {
+        config: { person: 'any' },
+        schema: {
+          operationId: 'user.listOrganizations',
+          summary: 'List the organizations you belong to',
+          tags: ['User'],
+          response: {
+            200: strictObject(
+              { data: Type.Array(ref(MembershipRecord), { maxItems: 1_000 }) },
+              { description: 'All organizations, oldest first.' },
+            ),
+            ...problems(),
+          },
+        },
+      },
+      async ({ person }) => ({ data: presentUser(await accounts.get(person.userId)).organizations }),
+    );
+
+    app.post(
+      '/user/me/change-password',
+      {
+        config: { person: 'full' },
+        schema: {
+          operationId: 'user.changePassword',
+          summary: 'Change your password',
+          description: 'Ends your other sessions.',
+          tags: ['User'],
+          body: ref(ChangePassword),
+          response: { 204: NoContent, ...postProblems() },
+        },
+      },
+      async ({ person, body }, reply) => {
+        const { current_password: currentPassword, new_password: newPassword } = body;
+        await passwords.change(person, {
+          newPassword,
+          ...(currentPassword === undefined ? {} : { currentPassword }),
+        });
+        return reply.code(204).send(null);
+      },
+    );
+
+    app.post(
+      '/user/me/change-email',
+      {
+        config: { person: 'full' },
+        schema: {
+          operationId: 'user.changeEmail',
+          summary: 'Request a new email address',
+          description: 'Mails a link to the new address. The address changes when the link is opened.',
+          tags: ['User'],
+          body: ref(ChangeEmail),
+          response: {
+            202: ref(Accepted),
+            ...postProblems(),
+          },
+        },
+      },
+      async ({ person, body }, reply) => {
+        const { current_password: currentPassword, new_email: newEmail } = body;
+        await accounts.requestEmailChange(person, {
+          newEmail,
+          ...(currentPassword === undefined ? {} : { currentPassword }),
+        });
+        return reply.code(202).send({ status: 'accepted' as const });
+      },
+    );
+    done();
+  };

@@ -1,0 +1,73 @@
+import { sql } from '@mikro-orm/core';
+import type { Database } from '../../platform/database/database.ts';
+import type { SerializedRow } from '../../platform/database/serialized-row.ts';
+import { joinSql, type Sql } from '../../platform/database/sql.ts';
+import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
+import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
+import type { AuditActorKind } from './audit-entry.entity.ts';
+
+export interface AuditLogEntry {
+  id: string;
+  action: string;
+  actorKind: AuditActorKind;
+  actorId: string;
+  /** Current name or address of the user, or name of the key; null if they no longer exist. */
+  actorName: string | null;
+  credentialId: string | null;
+  resourceType: string;
+  resourceId: string;
+  reason: string | null;
+  details: Record<string, unknown>;
+  ip: string | null;
+  requestId: string | null;
+  createdAt: Date;
+}
+
+export interface AuditFilter {
+  action?: string;
+  actorId?: string;
+  resourceId?: string;
+  /** Recorded at or after this time. */
+  after?: Date;
+  /** Recorded before this time. */
+  before?: Date;
+}
+
+export interface AuditLogService {
+  list(scope: Scope, filter: AuditFilter, page: PageRequest): Promise<Page<AuditLogEntry>>;
+}
+
+export function createAuditLogService({ database }: { database: Database }): AuditLogService {
+  return {
+    list: (scope, filter, page) =>
+      database.transaction(scope, async ({ em }) => {
+        requireOrganizationWide(scope);
+        const rows = await em.execute<SerializedRow<AuditLogEntry>[]>(sql`
+          select a.id, a.action, a.actor_kind as "actorKind", a.actor_id as "actorId",
+            coalesce(
+              (select coalesce(u.name, u.email) from users u where u.id = a.actor_id),
+              (select k.name from api_keys k where k.id = a.actor_id)) as "actorName",
+            a.credential_id as "credentialId", a.resource_type as "resourceType", a.resource_id as "resourceId",
+            a.reason, a.details, a.ip, a.request_id as "requestId", a.created_at as "createdAt"
+          from audit_entries a where ${joinSql(conditions(scope, filter, page), ' and ')}
+          order by a.id ${page.order === 'asc' ? sql`asc` : sql`desc`} limit ${page.limit + 1}`);
+        const entries = rows.map((row) => ({ ...row, createdAt: new Date(row.createdAt) }));
+        return toPage(entries, page.limit, ({ id }) => [id]);
+      }),
+  };
+}
+
+function conditions(
+  { organizationId }: Scope,
+  filter: AuditFilter,
+  { after: [after] = [], order }: PageRequest,
+): Sql[] {
+  const all = [sql`a.org_id = ${organizationId}`];
+  if (filter.action !== undefined) all.push(sql`a.action = ${filter.action}`);
+  if (filter.actorId !== undefined) all.push(sql`a.actor_id = ${filter.actorId}`);
+  if (filter.resourceId !== undefined) all.push(sql`a.resource_id = ${filter.resourceId}`);
+  if (filter.after) all.push(sql`a.created_at >= ${filter.after}`);
+  if (filter.before) all.push(sql`a.created_at < ${filter.before}`);
+  if (after !== undefined) all.push(order === 'asc' ? sql`a.id > ${after}` : sql`a.id < ${after}`);
+  return all;
+}

@@ -1,0 +1,127 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database } from '../../platform/database/database.ts';
+import type { SerializedRow } from '../../platform/database/serialized-row.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
+import { recordAudit } from '../audit/record-audit.ts';
+import { isRoleWithin, type MemberRole } from '../identity/roles.ts';
+import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
+
+export interface MemberDetails {
+  userId: string;
+  email: string;
+  name: string | null;
+  avatarUrl: string | null;
+  role: MemberRole;
+  createdAt: Date;
+}
+
+export interface MemberService {
+  list(scope: Scope, page: PageRequest): Promise<Page<MemberDetails>>;
+  /**
+   * Takes effect with the member's next request.
+   *
+   * @throws AppError `permission_denied` for a role above the caller's own, as the old or the new one; `conflict` for the
+   * last owner; `not_found`.
+   */
+  changeRole(scope: Scope, userId: string, role: MemberRole): Promise<MemberDetails>;
+  /** Ends the membership with the member's next request. @throws AppError as {@link changeRole}. */
+  remove(scope: Scope, userId: string): Promise<void>;
+}
+
+export function createMemberService({ database }: { database: Database }): MemberService {
+  return {
+    list: (scope, page) =>
+      database.transaction(scope, async ({ em }) => {
+        requireOrganizationWide(scope);
+        const { after: [after] = [], order, limit } = page;
+        const position =
+          after === undefined
+            ? sql`true`
+            : order === 'asc'
+              ? sql`m.user_id > ${after}`
+              : sql`m.user_id < ${after}`;
+        const rows = await em.execute<SerializedRow<MemberDetails>[]>(sql`
+          ${selectMembers(scope)} and ${position}
+          order by m.user_id ${order === 'asc' ? sql`asc` : sql`desc`} limit ${limit + 1}`);
+        return toPage(rows.map(parseMember), limit, ({ userId }) => [userId]);
+      }),
+
+    changeRole: (scope, userId, role) =>
+      database.transaction(scope, async ({ em }) => {
+        const member = await lockMember(em, scope, userId);
+        if (!isRoleWithin(role, roleOf(scope))) throw roleTooHigh(role);
+        if (member.role === 'owner' && role !== 'owner') await requireAnotherOwner(em, scope, userId);
+        await em.execute(sql`
+          update members set role = ${role} where org_id = ${scope.organizationId} and user_id = ${userId}`);
+        await recordAudit(em, scope, {
+          action: 'member.role_changed',
+          resourceType: 'user',
+          resourceId: userId,
+          details: { from: member.role, to: role },
+        });
+        return { ...member, role };
+      }),
+
+    remove: (scope, userId) =>
+      database.transaction(scope, async ({ em }) => {
+        const member = await lockMember(em, scope, userId);
+        if (member.role === 'owner') await requireAnotherOwner(em, scope, userId);
+        await em.execute(sql`
+          delete from members where org_id = ${scope.organizationId} and user_id = ${userId}`);
+        await recordAudit(em, scope, {
+          action: 'member.removed',
+          resourceType: 'user',
+          resourceId: userId,
+          details: { role: member.role },
+        });
+      }),
+  };
+}
+
+const selectMembers = ({ organizationId }: Scope) => sql`
+  select m.user_id as "userId", u.email, u.name, u.avatar_url as "avatarUrl", m.role, m.created_at as "createdAt"
+  from members m join users u on u.id = m.user_id where m.org_id = ${organizationId}`;
+
+const parseMember = (row: SerializedRow<MemberDetails>): MemberDetails => ({
+  ...row,
+  createdAt: new Date(row.createdAt),
+});
+
+/** A key acts as an administrator at most: it cannot touch owners. */
+const roleOf = ({ member }: Scope): MemberRole => member?.role ?? 'admin';
+
+/** Locks the organization first, so that two owners cannot remove each other at the same time. */
+async function lockMember(em: EntityManager, scope: Scope, userId: string): Promise<MemberDetails> {
+  requireOrganizationWide(scope);
+  await em.execute(sql`select from organizations where id = ${scope.organizationId} for update`);
+  const [row] = await em.execute<SerializedRow<MemberDetails>[]>(
+    sql`${selectMembers(scope)} and m.user_id = ${userId}`,
+  );
+  if (!row) throw notFound('member', userId);
+  if (!isRoleWithin(row.role, roleOf(scope))) throw roleTooHigh(row.role);
+  return parseMember(row);
+}
+
+async function requireAnotherOwner(
+  em: EntityManager,
+  { organizationId }: Scope,
+  userId: string,
+): Promise<void> {
+  const others = await em.execute<object[]>(sql`
+    select from members where org_id = ${organizationId} and role = 'owner' and user_id <> ${userId} limit 1`);
+  if (others.length === 0)
+    throw new AppError('conflict', {
+      detail: 'The organization needs an owner, and this is the last one.',
+      fix: 'Make another member an owner first.',
+    });
+}
+
+function roleTooHigh(role: MemberRole): AppError {
+  return new AppError('permission_denied', {
+    detail: `Your role does not allow you to grant, change or remove the role ${role}.`,
+    fix: 'Ask an owner of the organization.',
+    extensions: { permission: 'members:manage' },
+  });
+}

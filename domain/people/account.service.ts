@@ -1,0 +1,156 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database } from '../../platform/database/database.ts';
+import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
+import { AppError } from '../../platform/errors.ts';
+import { recordPersonAudit } from '../audit/record-audit.ts';
+import type { Person } from '../identity/person.ts';
+import type { MemberRole } from '../identity/roles.ts';
+import { formatUtc } from '../notifications/format-utc.ts';
+import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
+import { endSessions } from '../sessions/session.service.ts';
+import { normalizeAccountAddress, requireSafeName } from './account-address.ts';
+import { createAccountToken, useAccountToken, voidAccountTokens } from './account-tokens.ts';
+import type { Client } from './client.ts';
+import { requireCurrentPassword } from './require-current-password.ts';
+import type { SignInThrottle } from './sign-in-throttle.ts';
+import { invalidCredentials } from './start-session.ts';
+
+export interface Membership {
+  organizationId: string;
+  name: string;
+  slug: string;
+  role: MemberRole;
+}
+
+export interface Account {
+  id: string;
+  email: string;
+  isEmailVerified: boolean;
+  name: string | null;
+  avatarUrl: string | null;
+  isMfaEnabled: boolean;
+  organizations: Membership[];
+  createdAt: Date;
+  deletedAt: Date | null;
+}
+
+export interface AccountService {
+  get(userId: string): Promise<Account>;
+  /** @param change omitted fields stay; null clears. */
+  update(person: Person, change: { name?: string | null; avatarUrl?: string | null }): Promise<Account>;
+  /**
+   * Mails a link to the new address. The address changes when it is opened.
+   *
+   * @throws AppError `invalid_credentials` or `validation_error`. A taken address is not revealed: its owner is informed.
+   */
+  requestEmailChange(person: Person, input: { currentPassword?: string; newEmail: string }): Promise<void>;
+  /** Changes the address with a mailed token, informs the old one and ends all sessions. */
+  confirmEmailChange(token: string, client: Client): Promise<void>;
+}
+
+export interface AccountOptions {
+  database: Database;
+  notifications: PersonNotificationService;
+  throttle: SignInThrottle;
+  publicUrl: string;
+  ownDomains: readonly string[];
+}
+
+const EMAIL_CHANGE_LIFETIME_MINUTES = 24 * 60;
+
+export function createAccountService(options: AccountOptions): AccountService {
+  const { database, notifications, throttle, publicUrl, ownDomains } = options;
+  return {
+    get: (userId) => database.peopleTransaction(({ em }) => readAccount(em, userId)),
+
+    update: (person, { name, avatarUrl }) =>
+      database.peopleTransaction(async ({ em }) => {
+        const safeName = typeof name === 'string' ? requireSafeName(name, '/body/name') : name;
+        await em.execute(sql`
+          update users set updated_at = now(),
+            name = case when ${safeName !== undefined} then ${safeName ?? null} else name end,
+            avatar_url = case when ${avatarUrl !== undefined} then ${avatarUrl ?? null} else avatar_url end
+          where id = ${person.userId}`);
+        return readAccount(em, person.userId);
+      }),
+
+    async requestEmailChange(person, { currentPassword, newEmail }) {
+      const email = normalizeAccountAddress(newEmail, '/body/new_email', ownDomains);
+      await requireCurrentPassword({ database, throttle }, person, currentPassword);
+      await database.peopleTransaction(async (transaction) => {
+        const { em } = transaction;
+        const token = await createAccountToken(em, {
+          userId: person.userId,
+          purpose: 'change_email',
+          newEmail: email,
+          lifetimeMinutes: EMAIL_CHANGE_LIFETIME_MINUTES,
+        });
+        const isTaken = await isAddressTaken(em, email);
+        await notifications.notify<'confirm-new-email' | 'account-exists', 'link'>(transaction, {
+          userId: person.userId,
+          email,
+          template: isTaken ? 'account-exists' : 'confirm-new-email',
+          params: {},
+          secrets: {
+            link: isTaken ? `${publicUrl}/login` : `${publicUrl}/change-email?token=${token}`,
+          },
+          // One email per address and day, so that a person cannot make the service flood another.
+          dedupeKey: `change-email/${person.userId}/${email}/${new Date().toISOString().slice(0, 10)}`,
+        });
+      });
+    },
+
+    confirmEmailChange: (token, client) =>
+      database.peopleTransaction(async (transaction) => {
+        const { em } = transaction;
+        const { userId, newEmail } = await useAccountToken(em, token, 'change_email');
+        if (newEmail === null || (await isAddressTaken(em, newEmail))) throw invalidCredentials();
+        const [old] = await em.execute<{ email: string }[]>(
+          sql`select email from users where id = ${userId} and deleted_at is null for update`,
+        );
+        if (!old) throw invalidCredentials();
+        await em.execute(sql`
+          update users set email = ${newEmail}, email_verified_at = now(), updated_at = now() where id = ${userId}`);
+        // A proved address ends what others have begun with it.
+        await em.execute(
+          sql`update sign_ups set used_at = now() where email = ${newEmail} and used_at is null`,
+        );
+        await voidAccountTokens(em, userId);
+        await endSessions(em, userId, null);
+        await recordPersonAudit(em, { userId, ...client }, { action: 'user.email_changed' });
+        await notifications.notify(transaction, {
+          userId,
+          email: old.email,
+          template: 'email-changed',
+          params: { newEmail, at: formatUtc(new Date()), ip: client.ip },
+        });
+      }),
+  };
+}
+
+async function isAddressTaken(em: EntityManager, email: string): Promise<boolean> {
+  const rows = await em.execute<object[]>(sql`select from users where email = ${email}`);
+  return rows.length > 0;
+}
+
+type AccountRow = SerializedRow<Omit<Account, 'organizations'>> & { organizations: Membership[] };
+
+export async function readAccount(em: EntityManager, userId: string): Promise<Account> {
+  const [row] = await em.execute<AccountRow[]>(sql`
+    select u.id, u.email, u.email_verified_at is not null as "isEmailVerified", u.name, u.avatar_url as "avatarUrl",
+      exists (select from mfa_enrollments e where e.user_id = u.id and e.confirmed_at is not null) as "isMfaEnabled",
+      coalesce((
+        select jsonb_agg(jsonb_build_object('organizationId', o.id, 'name', o.name, 'slug', o.slug, 'role', m.role)
+          order by o.id)
+        from members m join organizations o on o.id = m.org_id and o.deleted_at is null
+        where m.user_id = u.id), '[]') as organizations,
+      u.created_at as "createdAt", u.deleted_at as "deletedAt"
+    from users u where u.id = ${userId}`);
+  if (!row)
+    throw new AppError('not_found', {
+      detail: 'The account does not exist.',
+      fix: 'Sign up, or sign in again.',
+    });
+  return { ...row, createdAt: new Date(row.createdAt), deletedAt: parseTimestamp(row.deletedAt) };
+}

@@ -1,0 +1,227 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { SecretBox, Signer } from '../../platform/crypto.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { recordPersonAudit } from '../audit/record-audit.ts';
+import { isFreshLogin, type Person } from '../identity/person.ts';
+import { formatUtc } from '../notifications/format-utc.ts';
+import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
+import { addSessionFactor } from '../sessions/session.service.ts';
+import { requireSafeName } from './account-address.ts';
+import type { MfaType } from './mfa-enrollment.entity.ts';
+import { deleteRecoveryCodes, replaceRecoveryCodes } from './recovery-codes.ts';
+import { invalidCredentials } from './start-session.ts';
+import { createTotpSetup, findTotpStep, type TotpSetup } from './totp.ts';
+
+export interface Enrollment {
+  id: string;
+  type: MfaType;
+  name: string;
+  createdAt: Date;
+  lastUsedAt: Date | null;
+}
+
+export interface MfaStatus {
+  enrollments: Enrollment[];
+  recoveryCodesLeft: number;
+}
+
+export interface MfaService {
+  status(person: Person): Promise<MfaStatus>;
+  /**
+   * Begins the enrollment of an authenticator app. It is no factor before {@link confirmTotp}.
+   *
+   * @throws AppError `session_expired` if the person signed in more than ten minutes ago; `conflict` beyond ten factors.
+   */
+  setUpTotp(person: Person, name: string | undefined): Promise<TotpSetup & { enrollmentId: string }>;
+  /**
+   * Completes an enrollment with a first code. The session has proved the factor then, so one that could only enroll
+   * becomes a full one.
+   *
+   * @returns recovery codes with the person's first factor, otherwise null.
+   * @throws AppError `invalid_credentials` for a wrong code; `not_found`.
+   */
+  confirmTotp(
+    person: Person,
+    input: { enrollmentId: string; code: string },
+  ): Promise<{ enrollment: Enrollment; recoveryCodes: string[] | null }>;
+  /**
+   * @throws AppError `session_expired` as above; `policy_violation` for the last factor if an organization requires one;
+   * `not_found`.
+   */
+  remove(person: Person, enrollmentId: string): Promise<void>;
+  /** Replaces the recovery codes. @throws AppError `session_expired`; `conflict` for a person without a factor. */
+  regenerateRecoveryCodes(person: Person): Promise<string[]>;
+}
+
+export interface MfaOptions {
+  database: Database;
+  notifications: PersonNotificationService;
+  secretBox: SecretBox;
+  /** Purpose `recovery-code`. */
+  recoverySigner: Signer;
+  /** Name of the service in authenticator apps. */
+  issuer: string;
+}
+
+const MAX_ENROLLMENTS = 10;
+const DEFAULT_NAME = 'Authenticator app';
+
+export const totpContext = (enrollmentId: string): string => `mfa:${enrollmentId}`;
+
+export function createMfaService(options: MfaOptions): MfaService {
+  const { database, notifications, secretBox, recoverySigner, issuer } = options;
+
+  async function inform(
+    transaction: Transaction,
+    person: Person,
+    template: 'mfa-added' | 'mfa-removed' | 'recovery-codes-replaced',
+    name: string,
+  ): Promise<void> {
+    const [user] = await transaction.em.execute<{ email: string }[]>(
+      sql`select email from users where id = ${person.userId}`,
+    );
+    if (!user) throw invalidCredentials();
+    await notifications.notify(transaction, {
+      userId: person.userId,
+      email: user.email,
+      template,
+      params: { name, at: formatUtc(new Date()), ip: person.ip },
+    });
+  }
+
+  return {
+    status: ({ userId }) =>
+      database.peopleTransaction(async ({ em }) => {
+        const enrollments = await findEnrollments(em, userId);
+        const [codes] = await em.execute<{ left: number }[]>(sql`
+          select count(*)::int as left from mfa_recovery_codes where user_id = ${userId} and used_at is null`);
+        return { enrollments, recoveryCodesLeft: codes?.left ?? 0 };
+      }),
+
+    async setUpTotp(person, requestedName) {
+      requireFreshLogin(person);
+      const name = requestedName === undefined ? DEFAULT_NAME : requireSafeName(requestedName, '/body/name');
+      return database.peopleTransaction(async ({ em }) => {
+        const [user] = await em.execute<{ email: string; count: number }[]>(sql`
+          select email, (select count(*)::int from mfa_enrollments e
+            where e.user_id = u.id and e.confirmed_at is not null) as count
+          from users u where id = ${person.userId} for update`);
+        if (!user) throw invalidCredentials();
+        if (user.count >= MAX_ENROLLMENTS) throw tooManyFactors();
+        // An enrollment that was not completed is replaced.
+        await em.execute(sql`
+          delete from mfa_enrollments where user_id = ${person.userId} and type = 'totp' and confirmed_at is null`);
+        const enrollmentId = newId('mfaEnrollment');
+        const setup = createTotpSetup({ issuer, label: user.email });
+        const sealed = secretBox.seal(setup.secret, totpContext(enrollmentId));
+        await em.execute(sql`
+          insert into mfa_enrollments (id, user_id, type, name, secret, created_at)
+          values (${enrollmentId}, ${person.userId}, 'totp', ${name}, ${sealed}, now())`);
+        return { ...setup, enrollmentId };
+      });
+    },
+
+    confirmTotp: (person, { enrollmentId, code }) =>
+      database.peopleTransaction(async (transaction) => {
+        const { em } = transaction;
+        const [pending] = await em.execute<{ secret: Buffer; name: string }[]>(sql`
+          select secret, name from mfa_enrollments where id = ${enrollmentId} and user_id = ${person.userId}
+            and type = 'totp' and confirmed_at is null for update`);
+        if (!pending) throw notFound('enrollment', enrollmentId);
+        const step = await findTotpStep(
+          secretBox.open(pending.secret, totpContext(enrollmentId)),
+          code,
+          null,
+        );
+        if (step === null) throw invalidCredentials();
+        const isFirst = (await findEnrollments(em, person.userId)).length === 0;
+        await em.execute(sql`
+          update mfa_enrollments set confirmed_at = now(), last_step = ${step}, last_used_at = now()
+          where id = ${enrollmentId}`);
+        await addSessionFactor(em, person.sessionId, 'totp');
+        await recordPersonAudit(em, person, { action: 'user.mfa_added', details: { type: 'totp' } });
+        await inform(transaction, person, 'mfa-added', pending.name);
+        const enrollment = (await findEnrollments(em, person.userId)).find(({ id }) => id === enrollmentId);
+        if (!enrollment) throw notFound('enrollment', enrollmentId);
+        const recoveryCodes = isFirst ? await replaceRecoveryCodes(em, recoverySigner, person.userId) : null;
+        return { enrollment, recoveryCodes };
+      }),
+
+    remove(person, enrollmentId) {
+      requireFreshLogin(person);
+      return database.peopleTransaction(async (transaction) => {
+        const { em } = transaction;
+        await em.execute(sql`select from users where id = ${person.userId} for update`);
+        const enrollments = await findEnrollments(em, person.userId);
+        const removed = enrollments.find(({ id }) => id === enrollmentId);
+        if (!removed) throw notFound('enrollment', enrollmentId);
+        if (enrollments.length === 1) {
+          await requireNoMfaPolicy(em, person.userId);
+          await deleteRecoveryCodes(em, person.userId);
+        }
+        await em.execute(sql`delete from mfa_enrollments where id = ${enrollmentId}`);
+        await recordPersonAudit(em, person, { action: 'user.mfa_removed', details: { type: removed.type } });
+        await inform(transaction, person, 'mfa-removed', removed.name);
+      });
+    },
+
+    regenerateRecoveryCodes(person) {
+      requireFreshLogin(person);
+      return database.peopleTransaction(async (transaction) => {
+        const { em } = transaction;
+        if ((await findEnrollments(em, person.userId)).length === 0)
+          throw new AppError('conflict', {
+            detail: 'Recovery codes replace a second factor, and you have none.',
+            fix: 'Enroll a factor first: POST /api/v1/auth/mfa/totp/setup.',
+          });
+        await recordPersonAudit(em, person, { action: 'user.recovery_codes_replaced' });
+        await inform(transaction, person, 'recovery-codes-replaced', 'Recovery codes');
+        return replaceRecoveryCodes(em, recoverySigner, person.userId);
+      });
+    },
+  };
+}
+
+/** Confirmed factors, oldest first. */
+async function findEnrollments(em: EntityManager, userId: string): Promise<Enrollment[]> {
+  const rows = await em.execute<SerializedRow<Enrollment>[]>(sql`
+    select id, type, name, created_at as "createdAt", last_used_at as "lastUsedAt" from mfa_enrollments
+    where user_id = ${userId} and confirmed_at is not null order by id`);
+  return rows.map((row) => ({
+    ...row,
+    createdAt: new Date(row.createdAt),
+    lastUsedAt: parseTimestamp(row.lastUsedAt),
+  }));
+}
+
+async function requireNoMfaPolicy(em: EntityManager, userId: string): Promise<void> {
+  const [organization] = await em.execute<{ name: string }[]>(sql`
+    select o.name from members m join organization_policies p on p.org_id = m.org_id and p.require_mfa
+      join organizations o on o.id = m.org_id and o.deleted_at is null
+    where m.user_id = ${userId} limit 1`);
+  if (organization)
+    throw new AppError('policy_violation', {
+      detail: `The organization ${organization.name} requires a second factor, and this is your last one.`,
+      fix: 'Enroll another factor first.',
+      extensions: { policy: 'require_mfa' },
+    });
+}
+
+function requireFreshLogin(person: Person): void {
+  if (isFreshLogin(person)) return;
+  throw new AppError('session_expired', {
+    detail: 'This change requires that you signed in within the last ten minutes.',
+    fix: 'Sign in again, and repeat the request with the new session.',
+  });
+}
+
+function tooManyFactors(): AppError {
+  return new AppError('conflict', {
+    detail: `You have the maximum of ${MAX_ENROLLMENTS} factors.`,
+    fix: 'Remove one first: DELETE /api/v1/auth/mfa/{enrollmentId}.',
+  });
+}

@@ -1,0 +1,199 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database } from '../../platform/database/database.ts';
+import { AppError } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { createApiKey } from '../api-keys/create-api-key.ts';
+import { recordPersonAudit } from '../audit/record-audit.ts';
+import { hashPassword, verifyPassword } from '../identity/password.ts';
+import { KEY_PERMISSIONS } from '../identity/permissions.ts';
+import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
+import { createOrganization } from '../organizations/create-organization.ts';
+import { findFreeSlug } from '../organizations/slug.ts';
+import type { Tier } from '../organizations/tier.ts';
+import type { CreatedSession } from '../sessions/create-session.ts';
+import { normalizeAccountAddress, requireSafeName } from './account-address.ts';
+import type { Client } from './client.ts';
+import { createUser } from './create-user.ts';
+import { createOneTimeToken, hashOneTimeToken } from './one-time-token.ts';
+import { requireStrongPassword } from './password-rules.ts';
+import type { SignInThrottle } from './sign-in-throttle.ts';
+import { invalidCredentials, startSession } from './start-session.ts';
+
+export interface NewSignUp {
+  email: string;
+  password: string;
+  name: string;
+  organizationName: string;
+}
+
+export interface VerifiedSignUp {
+  session: CreatedSession;
+  userId: string;
+  organizationId: string;
+  /** The organization's first key, with every permission a key may have. Not returned again. */
+  apiKey: string;
+}
+
+export interface SignUpService {
+  /**
+   * Mails a link to the address. The outcome is the same whether or not an account has the address; if one has, the email
+   * says so instead.
+   *
+   * @returns the token of the browser that signs up, which proves in {@link verify} that the same person is there.
+   * @throws AppError `validation_error`, or `rate_limited` for a fourth email to the address within an hour.
+   */
+  start(input: NewSignUp): Promise<{ browserToken: string }>;
+  /**
+   * Creates the user, their organization with two environments, and its first key, and signs the person in.
+   *
+   * @param proof the mailed token, and the browser's token or the password of the sign-up.
+   * @throws AppError `invalid_credentials`, without saying which part is wrong.
+   */
+  verify(
+    proof: { token: string; browserToken?: string; password?: string },
+    client: Client,
+  ): Promise<VerifiedSignUp>;
+}
+
+export interface SignUpOptions {
+  database: Database;
+  notifications: PersonNotificationService;
+  throttle: SignInThrottle;
+  publicUrl: string;
+  ownDomains: readonly string[];
+  tier: Tier;
+}
+
+const LIFETIME_HOURS = 24;
+const MAX_EMAILS_PER_HOUR = 3;
+
+export function createSignUpService(options: SignUpOptions): SignUpService {
+  const { database, notifications, throttle, publicUrl, ownDomains, tier } = options;
+  return {
+    async start(input) {
+      const email = normalizeAccountAddress(input.email, '/body/email', ownDomains);
+      const name = requireSafeName(input.name, '/body/name');
+      const organizationName = requireSafeName(input.organizationName, '/body/organization_name');
+      requireStrongPassword(input.password, '/body/password', [email, name, organizationName]);
+      const passwordHash = await hashPassword(input.password);
+      const link = createOneTimeToken();
+      const browser = createOneTimeToken();
+      await database.peopleTransaction(async (transaction) => {
+        const { em } = transaction;
+        await requireFewEmails(em, email);
+        await em.execute(sql`
+          insert into sign_ups (id, email, name, organization_name, password_hash, link_token_hash, browser_token_hash,
+            expires_at, created_at)
+          values (${newId('signUp')}, ${email}, ${name}, ${organizationName}, ${passwordHash}, ${link.hash},
+            ${browser.hash}, now() + ${LIFETIME_HOURS} * interval '1 hour', now())`);
+        // The row of a sign-up for an existing account is never verified: its link is not mailed.
+        const isTaken = await isAddressTaken(em, email);
+        const secrets = isTaken
+          ? { link: `${publicUrl}/login` }
+          : { link: `${publicUrl}/verify-email?token=${link.token}` };
+        await notifications.notify<'verify-email' | 'account-exists', 'link'>(transaction, {
+          userId: null,
+          email,
+          template: isTaken ? 'account-exists' : 'verify-email',
+          params: {},
+          secrets,
+        });
+      });
+      return { browserToken: browser.token };
+    },
+
+    async verify({ token, browserToken, password }, client) {
+      const signUp = await findSignUp(database, token);
+      // A wrong password counts for the address; the cost is the same for an unknown token.
+      await throttle.run({ account: signUp?.email ?? `token:${token}`, ip: client.ip }, async () => {
+        if (!(await isSamePerson(signUp, browserToken, password))) throw invalidCredentials();
+      });
+      if (!signUp) throw invalidCredentials();
+      return database.peopleTransaction(({ em }) => complete(em, signUp, client, tier));
+    },
+  };
+}
+
+interface PendingSignUp {
+  id: string;
+  email: string;
+  name: string;
+  organizationName: string;
+  passwordHash: string;
+  browserTokenHash: Buffer;
+}
+
+function findSignUp(database: Database, token: string): Promise<PendingSignUp | undefined> {
+  return database.peopleTransaction(async ({ em }) => {
+    const [row] = await em.execute<PendingSignUp[]>(sql`
+      select id, email, name, organization_name as "organizationName", password_hash as "passwordHash",
+        browser_token_hash as "browserTokenHash"
+      from sign_ups where link_token_hash = ${hashOneTimeToken(token)} and used_at is null and expires_at > now()`);
+    return row;
+  });
+}
+
+async function isSamePerson(
+  signUp: PendingSignUp | undefined,
+  browserToken: string | undefined,
+  password: string | undefined,
+): Promise<boolean> {
+  if (browserToken !== undefined && signUp?.browserTokenHash.equals(hashOneTimeToken(browserToken)))
+    return true;
+  return verifyPassword(signUp?.passwordHash ?? null, password ?? '');
+}
+
+async function complete(
+  em: EntityManager,
+  signUp: PendingSignUp,
+  client: Client,
+  tier: Tier,
+): Promise<VerifiedSignUp> {
+  const claimed = await em.execute<object[]>(sql`
+    update sign_ups set used_at = now() where id = ${signUp.id} and used_at is null returning id`);
+  if (claimed.length === 0 || (await isAddressTaken(em, signUp.email))) throw invalidCredentials();
+  // The address is proved: other pending sign-ups with it are void, whoever started them.
+  await em.execute(
+    sql`update sign_ups set used_at = now() where email = ${signUp.email} and used_at is null`,
+  );
+  const userId = createUser(em, { ...signUp, emailVerifiedAt: new Date() });
+  const created = createOrganization(em, {
+    name: signUp.organizationName,
+    slug: await findFreeSlug(em, signUp.organizationName),
+    tier,
+    ownerId: userId,
+  });
+  const { token: apiKey } = createApiKey(
+    em,
+    {
+      organizationId: created.organizationId,
+      environmentId: null,
+      name: 'First key',
+      permissions: [...KEY_PERMISSIONS],
+    },
+    'live',
+  );
+  await em.flush();
+  await recordPersonAudit(em, { userId, ...client }, { action: 'organization.created' });
+  const signIn = await startSession(em, { userId, method: 'sign_up', ...client });
+  // A new account has no second factor, and its organization no policy.
+  if (signIn.kind !== 'session') throw invalidCredentials();
+  return { session: signIn.session, userId, organizationId: created.organizationId, apiKey };
+}
+
+async function isAddressTaken(em: EntityManager, email: string): Promise<boolean> {
+  const rows = await em.execute<object[]>(sql`select from users where email = ${email}`);
+  return rows.length > 0;
+}
+
+async function requireFewEmails(em: EntityManager, email: string): Promise<void> {
+  const [row] = await em.execute<{ count: number }[]>(sql`
+    select count(*)::int as count from sign_ups where email = ${email} and created_at > now() - interval '1 hour'`);
+  if ((row?.count ?? 0) >= MAX_EMAILS_PER_HOUR)
+    throw new AppError('rate_limited', {
+      detail: 'Too many sign-ups with this address within an hour.',
+      fix: 'Look for the emails already sent, also among spam, or try again in an hour.',
+      headers: { 'retry-after': '3600' },
+    });
+}

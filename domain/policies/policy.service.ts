@@ -1,0 +1,91 @@
+import { sql } from '@mikro-orm/core';
+import type { Database } from '../../platform/database/database.ts';
+import { AppError, invalid } from '../../platform/errors.ts';
+import { recordAudit } from '../audit/record-audit.ts';
+import { isAddressAllowed, isCidr } from '../identity/allowed-addresses.ts';
+import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
+import { findPolicies, type Policies } from './find-policies.ts';
+
+/** The policies that can be changed through the API so far. */
+export type AccessPolicies = Pick<Policies, 'requireMfa' | 'sessionMaxAgeHours' | 'allowedCidrs'>;
+
+export interface PolicyService {
+  get(scope: Scope): Promise<AccessPolicies>;
+  /**
+   * Takes effect with the next request of each session and key.
+   *
+   * @throws AppError `validation_error` for a malformed range; `conflict` if the caller could not get in any more.
+   */
+  update(scope: Scope, change: Partial<AccessPolicies>): Promise<AccessPolicies>;
+}
+
+export function createPolicyService({ database }: { database: Database }): PolicyService {
+  return {
+    get: (scope) =>
+      database.transaction(scope, ({ em }) => {
+        requireOrganizationWide(scope);
+        return findPolicies(em, scope.organizationId);
+      }),
+
+    update: (scope, change) =>
+      database.transaction(scope, async ({ em }) => {
+        requireOrganizationWide(scope);
+        requireValidRanges(change.allowedCidrs);
+        const { organizationId } = scope;
+        // The row is locked, so that concurrent changes of different policies both hold.
+        await em.execute(sql`
+          insert into organization_policies as p (org_id, updated_at) values (${organizationId}, now())
+          on conflict (org_id) do update set updated_at = now()`);
+        const before = await findPolicies(em, organizationId);
+        const after = { ...before, ...change };
+        requireCallerStaysIn(scope, after);
+        await em.execute(sql`
+          update organization_policies set require_mfa = ${after.requireMfa},
+            session_max_age_hours = ${after.sessionMaxAgeHours},
+            allowed_cidrs = array(select jsonb_array_elements_text(${JSON.stringify(after.allowedCidrs)}::jsonb))
+          where org_id = ${organizationId}`);
+        await recordAudit(em, scope, {
+          action: 'policies.updated',
+          resourceType: 'organization',
+          resourceId: organizationId,
+          details: { ...change },
+        });
+        return after;
+      }),
+  };
+}
+
+function requireValidRanges(ranges: readonly string[] = []): void {
+  for (const [index, range] of ranges.entries())
+    if (!isCidr(range))
+      throw invalid(
+        `/body/allowed_cidrs/${index}`,
+        'must be an IP address or a CIDR range',
+        'Use a form like 203.0.113.0/24 or 2001:db8::/32.',
+      );
+}
+
+/** Whoever sets a policy must satisfy it: a mistake must not lock the organization out. */
+function requireCallerStaysIn({ ip, member }: Scope, policies: AccessPolicies): void {
+  if (ip !== undefined && !isAddressAllowed(ip, policies.allowedCidrs))
+    throw lockout(
+      'allowed_cidrs',
+      'Your own address is not in allowed_cidrs.',
+      'Add your address, or call from an allowed one.',
+    );
+  const { person } = member ?? {};
+  if (policies.requireMfa && person && person.factors.length === 0 && person.method !== 'passkey')
+    throw lockout(
+      'require_mfa',
+      'You have not signed in with a second factor.',
+      'Enroll one, and sign in with it first.',
+    );
+}
+
+function lockout(policy: string, detail: string, fix: string): AppError {
+  return new AppError('conflict', {
+    detail: `${detail} The policy would lock you out.`,
+    fix,
+    extensions: { policy },
+  });
+}

@@ -1,0 +1,25 @@
+import { sql } from '@mikro-orm/core';
+import { openSealedParams } from '../../domain/notifications/person-notification.service.ts';
+import { createSecretBox } from '../../platform/crypto.ts';
+import type { TestApp } from './test-app.ts';
+
+export interface AccountMail {
+  template: string;
+  /** The link of the email; undefined if it has none. */
+  link: URL | undefined;
+  /** The token of the link. */
+  token: string;
+}
+
+/** Reads the emails that the service has written to an address, oldest first. */
+export async function readAccountMail(app: TestApp, email: string): Promise<AccountMail[]> {
+  const secretBox = createSecretBox(app.config.ENCRYPTION_KEY);
+  const rows = await app.worker.query<{ id: string; template: string; sealedParams: Buffer | null }>(
+    sql`select id, template, sealed_params as "sealedParams" from notifications where email = ${email} order by id`,
+  );
+  return rows.map((row) => {
+    const { link } = openSealedParams(secretBox, row) as { link?: string };
+    const url = link === undefined ? undefined : new URL(link);
+    return { template: row.template, link: url, token: url?.searchParams.get('token') ?? '' };
+  });
+}
