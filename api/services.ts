@@ -95,7 +95,6 @@ export function createServices({
     throttle: createSignInThrottle({ database }),
     secretBox,
     recoverySigner: createSigner(config.SIGNING_KEY, 'recovery-code'),
-    publicUrl: config.PUBLIC_URL.replace(/\/+$/, ''),
     // Every tenant can receive mail in these domains.
     ownDomains: [config.MAIL_DOMAIN, bounceDomain(config)].map((domain) => domain.toLowerCase()),
   };

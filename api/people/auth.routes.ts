@@ -21,7 +21,7 @@ import {
 import { clientOf } from './client-of.ts';
 import { withSameDuration } from './same-duration.ts';
 
-/** Proves that the browser which opens the mailed link is the one that signed up. */
+/** Proves that the browser which sends the mailed token is the one that signed up. */
 const SIGN_UP_COOKIE = '__Host-sign-up';
 const SIGN_UP_COOKIE_OPTIONS = {
   path: '/',
@@ -47,9 +47,9 @@ export const authRoutes =
         config: { public: true },
         schema: {
           operationId: 'auth.signUp',
-          summary: 'Sign up: mails a link that proves the address',
+          summary: 'Sign up: mails a token that proves the address',
           description:
-            'The account is created when the link is opened: POST /auth/verify-email. The answer is the same whether or not the address has an account.',
+            'The account is created with the token: POST /auth/verify-email. The answer is the same whether or not the address has an account.',
           tags: ['Sign-in'],
           body: ref(SignUp),
           response: { 202: ref(SignUpAccepted), ...postProblems() },
@@ -144,7 +144,7 @@ export const authRoutes =
         config: { public: true },
         schema: {
           operationId: 'auth.forgotPassword',
-          summary: 'Mail a link to reset the password',
+          summary: 'Mail a token to reset the password',
           description: 'The answer is the same whether or not an account has the address.',
           tags: ['Sign-in'],
           body: ref(ForgotPassword),

@@ -16,7 +16,7 @@ import {
 
 export const email = text(254, { minLength: 3, description: 'Email address of the account.' });
 export const password = (description: string) => text(MAX_PASSWORD_CHARACTERS, { minLength: 1, description });
-export const token = text(200, { minLength: 1, description: 'Token of the mailed link.' });
+export const token = text(200, { minLength: 1, description: 'The mailed token.' });
 
 export const MembershipRecord = strictObject(
   { id: id('Organization (org_…).'), name: text(255), slug: text(255), role: enumOf(MEMBER_ROLES) },

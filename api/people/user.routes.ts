@@ -107,7 +107,8 @@ export const userRoutes =
         schema: {
           operationId: 'user.changeEmail',
           summary: 'Request a new email address',
-          description: 'Mails a link to the new address. The address changes when the link is opened.',
+          description:
+            'Mails a token to the new address. The address changes with POST /auth/change-email/confirm.',
           tags: ['User'],
           body: ref(ChangeEmail),
           response: {

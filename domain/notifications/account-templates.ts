@@ -1,15 +1,16 @@
 import type { EmailContent } from './email-content.ts';
 
-/** Parameters of the emails about a person's own account. Links are secrets: they carry a token. */
+/**
+ * Parameters of the emails about a person's own account. Tokens are secrets. The emails name the API call that takes the
+ * token, because the service has no pages for people yet.
+ */
 export interface AccountTemplateParams {
-  'verify-email': { link: string };
-  'account-exists': { link: string };
-  'reset-password': { link: string };
+  'verify-email': { token: string };
+  'account-exists': Record<string, never>;
+  'reset-password': { token: string };
   'password-changed': SecurityEventParams;
-  'confirm-new-email': { link: string };
+  'confirm-new-email': { token: string };
   'email-changed': SecurityEventParams & { newEmail: string };
-  'account-deleted': SecurityEventParams & { link: string; recoverableUntil: string };
-  'account-recovered': SecurityEventParams;
   'mfa-added': SecurityEventParams & { name: string };
   'mfa-removed': SecurityEventParams & { name: string };
   'recovery-codes-replaced': SecurityEventParams & { name: string };
@@ -26,30 +27,29 @@ interface SecurityEventParams {
 export const ACCOUNT_TEMPLATES: {
   [Name in keyof AccountTemplateParams]: (params: AccountTemplateParams[Name]) => EmailContent;
 } = {
-  'verify-email': ({ link }) => ({
+  'verify-email': ({ token }) => ({
     subject: 'Confirm your email address',
     body: [
-      'To finish signing up, open this link in the browser you signed up with, or enter your password when asked:',
-      link,
-      'The link works once and for 24 hours. If you did not sign up, ignore this email: no account is created.',
+      'To finish signing up, send this token with your password: POST /api/v1/auth/verify-email with {"token": "…", "password": "…"}.',
+      [['Token', token]],
+      'The token works once and for 24 hours. If you did not sign up, ignore this email: no account is created.',
     ],
     footer: ACCOUNT_FOOTER,
   }),
-  'account-exists': ({ link }) => ({
+  'account-exists': () => ({
     subject: 'You already have an account',
     body: [
-      'You, or someone else, tried to sign up with this address, which already has an account. Sign in here:',
-      link,
-      'If you have forgotten your password, you can reset it there. If it was not you, you need not do anything.',
+      'You, or someone else, tried to use this address for an account, and it already has one. To sign in: POST /api/v1/auth/login. If you have forgotten your password: POST /api/v1/auth/password/forgot.',
+      'If it was not you, you need not do anything.',
     ],
     footer: ACCOUNT_FOOTER,
   }),
-  'reset-password': ({ link }) => ({
+  'reset-password': ({ token }) => ({
     subject: 'Reset your password',
     body: [
-      'To choose a new password, open this link:',
-      link,
-      'The link works once and for one hour. If you did not ask for it, ignore this email: your password stays as it is.',
+      'To set a new password, send this token with it: POST /api/v1/auth/password/reset with {"token": "…", "password": "…"}.',
+      [['Token', token]],
+      'The token works once and for one hour. If you did not ask for it, ignore this email: your password stays as it is.',
     ],
     footer: ACCOUNT_FOOTER,
   }),
@@ -61,12 +61,12 @@ export const ACCOUNT_TEMPLATES: {
     ],
     footer: ACCOUNT_FOOTER,
   }),
-  'confirm-new-email': ({ link }) => ({
+  'confirm-new-email': ({ token }) => ({
     subject: 'Confirm your new email address',
     body: [
-      'To use this address for your account, open this link:',
-      link,
-      'The link works once and for 24 hours. If you did not ask for it, ignore this email.',
+      'To use this address for your account, send this token: POST /api/v1/auth/change-email/confirm with {"token": "…"}.',
+      [['Token', token]],
+      'The token works once and for 24 hours. If you did not ask for it, ignore this email.',
     ],
     footer: ACCOUNT_FOOTER,
   }),
@@ -76,20 +76,6 @@ export const ACCOUNT_TEMPLATES: {
       `Your account now has the address ${newEmail}. This address can no longer sign in.`,
       ...eventTable(params),
     ],
-    footer: ACCOUNT_FOOTER,
-  }),
-  'account-deleted': ({ link, recoverableUntil, ...params }) => ({
-    subject: 'Your account was deleted',
-    body: [
-      `Your account was deleted and all its sessions were signed out. Until ${recoverableUntil} you can recover it here:`,
-      link,
-      ...eventTable(params),
-    ],
-    footer: ACCOUNT_FOOTER,
-  }),
-  'account-recovered': (params) => ({
-    subject: 'Your account was recovered',
-    body: ['Your account is active again.', ...eventTable(params)],
     footer: ACCOUNT_FOOTER,
   }),
   'mfa-added': ({ name, ...params }) => ({

@@ -34,7 +34,7 @@ export const NotificationEntity = defineEntity({
     template: p.text().$type<TemplateName>(),
     /** Template parameters. */
     params: p.json().$type<Record<string, unknown>>(),
-    /** Further parameters that must not be readable at rest, such as links with a token; removed once the email is settled. */
+    /** Further parameters that must not be readable at rest, such as tokens; removed once the email is settled. */
     sealedParams: p.blob().strictNullable(),
     /** At most one email is created for each key. */
     dedupeKey: p.text().unique(),

@@ -17,7 +17,7 @@ export interface PersonNotification<
   email: string;
   template: Name;
   params: Omit<TemplateParams[Name], Secret>;
-  /** Parameters that nobody may read in the database, such as links with a token. */
+  /** Parameters that must not be readable in the database, such as tokens. */
   secrets?: Pick<TemplateParams[Name], Secret>;
   /** Identifies the occasion: a repeated key creates no second email. Default: every call sends one. */
   dedupeKey?: string;

@@ -5,7 +5,7 @@ import { UserEntity } from './user.entity.ts';
 export const ACCOUNT_TOKEN_PURPOSES = ['reset_password', 'change_email', 'recover'] as const;
 export type AccountTokenPurpose = (typeof ACCOUNT_TOKEN_PURPOSES)[number];
 
-/** A token in a link that was mailed to a person. Works once. */
+/** A token that was mailed to a person. Works once. */
 export const AccountTokenEntity = defineEntity({
   name: 'AccountToken',
   tableName: 'account_tokens',

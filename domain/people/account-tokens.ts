@@ -12,7 +12,7 @@ export interface NewAccountToken {
   lifetimeMinutes: number;
 }
 
-/** Creates a token for a mailed link and voids earlier ones for the same purpose. Runs in the caller's transaction. */
+/** Creates a token to be mailed and voids earlier ones for the same purpose. Runs in the caller's transaction. */
 export async function createAccountToken(
   em: EntityManager,
   { userId, purpose, newEmail, lifetimeMinutes }: NewAccountToken,

@@ -40,9 +40,9 @@ export interface AccountService {
   /** @param change omitted fields stay; null clears. */
   update(person: Person, change: { name?: string | null; avatarUrl?: string | null }): Promise<Account>;
   /**
-   * Mails a link to the new address. The address changes when it is opened.
+   * Mails a token to the new address. The address changes when the token is confirmed.
    *
-   * @throws AppError `invalid_credentials` or `validation_error`. A taken address is not revealed: its owner is informed.
+   * @throws AppError `invalid_credentials`, `validation_error`, or `rate_limited` for a fourth one within an hour. A taken address is not revealed: its owner is informed.
    */
   requestEmailChange(person: Person, input: { currentPassword?: string; newEmail: string }): Promise<void>;
   /** Changes the address with a mailed token, informs the old one and ends all sessions. */
@@ -53,14 +53,14 @@ export interface AccountOptions {
   database: Database;
   notifications: PersonNotificationService;
   throttle: SignInThrottle;
-  publicUrl: string;
   ownDomains: readonly string[];
 }
 
 const EMAIL_CHANGE_LIFETIME_MINUTES = 24 * 60;
+const MAX_CHANGES_PER_HOUR = 3;
 
 export function createAccountService(options: AccountOptions): AccountService {
-  const { database, notifications, throttle, publicUrl, ownDomains } = options;
+  const { database, notifications, throttle, ownDomains } = options;
   return {
     get: (userId) => database.peopleTransaction(({ em }) => readAccount(em, userId)),
 
@@ -80,24 +80,26 @@ export function createAccountService(options: AccountOptions): AccountService {
       await requireCurrentPassword({ database, throttle }, person, currentPassword);
       await database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
+        await requireFewChanges(em, person.userId);
         const token = await createAccountToken(em, {
           userId: person.userId,
           purpose: 'change_email',
           newEmail: email,
           lifetimeMinutes: EMAIL_CHANGE_LIFETIME_MINUTES,
         });
-        const isTaken = await isAddressTaken(em, email);
-        await notifications.notify<'confirm-new-email' | 'account-exists', 'link'>(transaction, {
+        const recipient = {
           userId: person.userId,
           email,
-          template: isTaken ? 'account-exists' : 'confirm-new-email',
           params: {},
-          secrets: {
-            link: isTaken ? `${publicUrl}/login` : `${publicUrl}/change-email?token=${token}`,
-          },
-          // One email per address and day, so that a person cannot make the service flood another.
-          dedupeKey: `change-email/${person.userId}/${email}/${new Date().toISOString().slice(0, 10)}`,
-        });
+        };
+        if (await isAddressTaken(em, email))
+          await notifications.notify(transaction, { ...recipient, template: 'account-exists' });
+        else
+          await notifications.notify<'confirm-new-email', 'token'>(transaction, {
+            ...recipient,
+            template: 'confirm-new-email',
+            secrets: { token },
+          });
       });
     },
 
@@ -127,6 +129,19 @@ export function createAccountService(options: AccountOptions): AccountService {
         });
       }),
   };
+}
+
+/** A person must not make the service flood somebody else's mailbox. */
+async function requireFewChanges(em: EntityManager, userId: string): Promise<void> {
+  const [row] = await em.execute<{ count: number }[]>(sql`
+    select count(*)::int as count from account_tokens
+    where user_id = ${userId} and purpose = 'change_email' and created_at > now() - interval '1 hour'`);
+  if ((row?.count ?? 0) >= MAX_CHANGES_PER_HOUR)
+    throw new AppError('rate_limited', {
+      detail: 'Too many changes of the email address within an hour.',
+      fix: 'Look for the emails already sent, also among spam, or try again in an hour.',
+      headers: { 'retry-after': '3600' },
+    });
 }
 
 async function isAddressTaken(em: EntityManager, email: string): Promise<boolean> {

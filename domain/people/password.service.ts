@@ -16,7 +16,7 @@ import type { SignInThrottle } from './sign-in-throttle.ts';
 
 export interface PasswordService {
   /**
-   * Mails a link to reset the password, if an account has the address, at most three times an hour. The outcome is the
+   * Mails a token to reset the password, if an account has the address, at most three times an hour. The outcome is the
    * same if none has.
    */
   requestReset(email: string): Promise<void>;
@@ -39,14 +39,13 @@ export interface PasswordOptions {
   database: Database;
   notifications: PersonNotificationService;
   throttle: SignInThrottle;
-  publicUrl: string;
 }
 
 const RESET_LIFETIME_MINUTES = 60;
 const MAX_RESETS_PER_HOUR = 3;
 
 export function createPasswordService(options: PasswordOptions): PasswordService {
-  const { database, notifications, throttle, publicUrl } = options;
+  const { database, notifications, throttle } = options;
   return {
     async requestReset(email) {
       await database.peopleTransaction(async (transaction) => {
@@ -62,12 +61,12 @@ export function createPasswordService(options: PasswordOptions): PasswordService
           purpose: 'reset_password',
           lifetimeMinutes: RESET_LIFETIME_MINUTES,
         });
-        await notifications.notify<'reset-password', 'link'>(transaction, {
+        await notifications.notify<'reset-password', 'token'>(transaction, {
           userId: user.id,
           email: user.email,
           template: 'reset-password',
           params: {},
-          secrets: { link: `${publicUrl}/reset-password?token=${token}` },
+          secrets: { token },
         });
       });
     },
@@ -78,7 +77,7 @@ export function createPasswordService(options: PasswordOptions): PasswordService
       await throttle.run({ account: `reset:${client.ip}`, ip: client.ip }, () =>
         database.peopleTransaction(async (transaction) => {
           const { userId } = await useAccountToken(transaction.em, token, 'reset_password');
-          // The link proves the address, too.
+          // The token proves the address, too.
           await transaction.em.execute(sql`
             update users set email_verified_at = coalesce(email_verified_at, now()) where id = ${userId}`);
           await setPassword(transaction, { userId, passwordHash, keepSessionId: null, client });

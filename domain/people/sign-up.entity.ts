@@ -2,8 +2,8 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, primaryId, timestamp } from '../../platform/database/columns.ts';
 
 /**
- * A sign-up that waits for its proof: the address by the mailed link, and the person by the browser that signed up or by
- * the password. Until then no user exists, so that nobody is signed up with a stranger's address. One row per attempt.
+ * A sign-up that waits for its proof: the address by the mailed token, and the person by the browser that signed up or by
+ * the password. Until then no user exists, so a stranger's address cannot be signed up. One row per attempt.
  */
 export const SignUpEntity = defineEntity({
   name: 'SignUp',
@@ -16,7 +16,7 @@ export const SignUpEntity = defineEntity({
     name: p.text(),
     organizationName: p.text(),
     passwordHash: p.text(),
-    /** Hash of the token in the mailed link. */
+    /** Hash of the mailed token. */
     linkTokenHash: p.blob().unique(),
     /** Hash of the cookie of the browser that signed up. */
     browserTokenHash: p.blob(),

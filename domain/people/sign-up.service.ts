@@ -37,7 +37,7 @@ export interface VerifiedSignUp {
 
 export interface SignUpService {
   /**
-   * Mails a link to the address. The outcome is the same whether or not an account has the address; if one has, the email
+   * Mails a token to the address. The outcome is the same whether or not an account has the address; if one has, the email
    * says so instead.
    *
    * @returns the token of the browser that signs up, which proves in {@link verify} that the same person is there.
@@ -60,7 +60,6 @@ export interface SignUpOptions {
   database: Database;
   notifications: PersonNotificationService;
   throttle: SignInThrottle;
-  publicUrl: string;
   ownDomains: readonly string[];
   tier: Tier;
 }
@@ -69,7 +68,7 @@ const LIFETIME_HOURS = 24;
 const MAX_EMAILS_PER_HOUR = 3;
 
 export function createSignUpService(options: SignUpOptions): SignUpService {
-  const { database, notifications, throttle, publicUrl, ownDomains, tier } = options;
+  const { database, notifications, throttle, ownDomains, tier } = options;
   return {
     async start(input) {
       const email = normalizeAccountAddress(input.email, '/body/email', ownDomains);
@@ -77,7 +76,7 @@ export function createSignUpService(options: SignUpOptions): SignUpService {
       const organizationName = requireSafeName(input.organizationName, '/body/organization_name');
       requireStrongPassword(input.password, '/body/password', [email, name, organizationName]);
       const passwordHash = await hashPassword(input.password);
-      const link = createOneTimeToken();
+      const mailed = createOneTimeToken();
       const browser = createOneTimeToken();
       await database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
@@ -85,20 +84,18 @@ export function createSignUpService(options: SignUpOptions): SignUpService {
         await em.execute(sql`
           insert into sign_ups (id, email, name, organization_name, password_hash, link_token_hash, browser_token_hash,
             expires_at, created_at)
-          values (${newId('signUp')}, ${email}, ${name}, ${organizationName}, ${passwordHash}, ${link.hash},
+          values (${newId('signUp')}, ${email}, ${name}, ${organizationName}, ${passwordHash}, ${mailed.hash},
             ${browser.hash}, now() + ${LIFETIME_HOURS} * interval '1 hour', now())`);
-        // The row of a sign-up for an existing account is never verified: its link is not mailed.
-        const isTaken = await isAddressTaken(em, email);
-        const secrets = isTaken
-          ? { link: `${publicUrl}/login` }
-          : { link: `${publicUrl}/verify-email?token=${link.token}` };
-        await notifications.notify<'verify-email' | 'account-exists', 'link'>(transaction, {
-          userId: null,
-          email,
-          template: isTaken ? 'account-exists' : 'verify-email',
-          params: {},
-          secrets,
-        });
+        // The row of a sign-up for an existing account is never verified: its token is not mailed.
+        const recipient = { userId: null, email, params: {} };
+        if (await isAddressTaken(em, email))
+          await notifications.notify(transaction, { ...recipient, template: 'account-exists' });
+        else
+          await notifications.notify<'verify-email', 'token'>(transaction, {
+            ...recipient,
+            template: 'verify-email',
+            secrets: { token: mailed.token },
+          });
       });
       return { browserToken: browser.token };
     },
@@ -153,7 +150,7 @@ async function complete(
   const claimed = await em.execute<object[]>(sql`
     update sign_ups set used_at = now() where id = ${signUp.id} and used_at is null returning id`);
   if (claimed.length === 0 || (await isAddressTaken(em, signUp.email))) throw invalidCredentials();
-  // The address is proved: other pending sign-ups with it are void, whoever started them.
+  // The address is proved: all other pending sign-ups with it are void.
   await em.execute(
     sql`update sign_ups set used_at = now() where email = ${signUp.email} and used_at is null`,
   );

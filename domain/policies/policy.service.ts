@@ -65,7 +65,7 @@ function requireValidRanges(ranges: readonly string[] = []): void {
       );
 }
 
-/** Whoever sets a policy must satisfy it: a mistake must not lock the organization out. */
+/** The caller must satisfy the policy: a mistake must not lock the organization out. */
 function requireCallerStaysIn({ ip, member }: Scope, policies: AccessPolicies): void {
   if (ip !== undefined && !isAddressAllowed(ip, policies.allowedCidrs))
     throw lockout(
