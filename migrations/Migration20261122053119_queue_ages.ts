@@ -1,7 +1,7 @@
 import { Migration } from '@mikro-orm/migrations';
 import { replaceSqlFunction } from '../platform/database/sql-functions.ts';
 
-/** Lets the API's readiness check see how long commands have waited, whoever they belong to. */
+/** Lets the API's readiness check see how long the commands of all organizations have waited. */
 export class Migration20261122053119_queue_ages extends Migration {
   override name = 'Migration20261122053119_queue_ages';
 

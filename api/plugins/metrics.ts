@@ -11,7 +11,7 @@ export interface MetricsOptions {
   openResponses: Pick<OpenResponses, 'count'>;
 }
 
-/** Serves Prometheus metrics at `/metrics` to callers with the token. Without a configured token, nobody gets them. */
+/** Serves Prometheus metrics at `/metrics` to callers with the token. Without a configured token they are not served. */
 export function installMetrics(
   app: FastifyInstance,
   { token, database, openResponses }: MetricsOptions,

@@ -35,7 +35,9 @@ export function createRefusedSends(): RefusedSends {
     const count = admitted.get(key) ?? 0;
     if (count >= limit) return false;
     // The window starts with its first request.
-    admitted.set(key, count + 1, { ttl: count === 0 ? WINDOW_MS : admitted.getRemainingTTL(key) });
+    // A TTL of 0 would never expire.
+    const ttl = count === 0 ? WINDOW_MS : Math.max(1, admitted.getRemainingTTL(key));
+    admitted.set(key, count + 1, { ttl });
     return true;
   }
 
