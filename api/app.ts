@@ -22,7 +22,9 @@ import {
 } from '../platform/rate-limit/rate-limiter.ts';
 import { healthRoutes, type Probe } from './health.routes.ts';
 import { createLists } from './lists.ts';
+import { createBrowserSession } from './people/browser-session.ts';
 import { installAccess } from './plugins/access.ts';
+import { createCookies } from './plugins/cookies.ts';
 import { installErrors, malformedRequest, toAppError } from './plugins/errors.ts';
 import { installIdempotency } from './plugins/idempotency.ts';
 import { installJsonBodies } from './plugins/json-body.ts';
@@ -63,6 +65,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const publicUrl = config.PUBLIC_URL.replace(/\/+$/, '');
   const cursors = createCursors(config.SIGNING_KEY);
   const lists = createLists(cursors);
+  const cookies = createCookies({ publicUrl });
+  const browserSession = createBrowserSession(cookies);
   const app = createServer(config, logger, publicUrl);
 
   installErrors(app, { publicUrl });
@@ -109,6 +113,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     config,
     lists,
     cursors,
+    cookies,
+    browserSession,
     openResponses,
     heartbeatMs: config.STREAM_HEARTBEAT_MS,
   });

@@ -26,9 +26,11 @@ import { organizationRoutes } from './organizations/organization.routes.ts';
 import { policyRoutes } from './organizations/policies.routes.ts';
 import { replyRoutes } from './outbound/replies.routes.ts';
 import { authRoutes } from './people/auth.routes.ts';
+import type { BrowserSession } from './people/browser-session.ts';
 import { mfaRoutes } from './people/mfa.routes.ts';
 import { sessionRoutes } from './people/sessions.routes.ts';
 import { userRoutes } from './people/user.routes.ts';
+import type { Cookies } from './plugins/cookies.ts';
 import type { OpenResponses } from './plugins/open-responses.ts';
 import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
@@ -45,6 +47,8 @@ export interface RouteDependencies extends Services {
   config: Config;
   lists: Lists;
   cursors: Cursors;
+  cookies: Cookies;
+  browserSession: BrowserSession;
   openResponses: OpenResponses;
   /** Interval at which a response that stays open sends a heartbeat and checks its credential again. */
   heartbeatMs: number;

@@ -3,6 +3,7 @@ import type { AccountService } from '../../domain/people/account.service.ts';
 import type { PasswordService } from '../../domain/people/password.service.ts';
 import type { SignInService } from '../../domain/people/sign-in.service.ts';
 import type { SignUpService } from '../../domain/people/sign-up.service.ts';
+import type { Cookies } from '../plugins/cookies.ts';
 import { NoContent, postProblems, ref } from '../schemas.ts';
 import {
   Accepted,
@@ -22,24 +23,19 @@ import { clientOf } from './client-of.ts';
 import { withSameDuration } from './same-duration.ts';
 
 /** Proves that the browser which sends the mailed token is the one that signed up. */
-const SIGN_UP_COOKIE = '__Host-sign-up';
-const SIGN_UP_COOKIE_OPTIONS = {
-  path: '/',
-  secure: true,
-  httpOnly: true,
-  sameSite: 'lax',
-  maxAge: 86_400,
-} as const;
+const SIGN_UP_COOKIE = 'sign-up';
+const SIGN_UP_COOKIE_SECONDS = 86_400;
 
 export interface AuthRouteDependencies {
   signUps: SignUpService;
   signIns: SignInService;
   passwords: PasswordService;
   accounts: AccountService;
+  cookies: Cookies;
 }
 
 export const authRoutes =
-  ({ signUps, signIns, passwords, accounts }: AuthRouteDependencies): FastifyPluginCallbackTypebox =>
+  ({ signUps, signIns, passwords, accounts, cookies }: AuthRouteDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.post(
       '/auth/signup',
@@ -58,7 +54,7 @@ export const authRoutes =
       async ({ body }, reply) => {
         const { organization_name: organizationName, ...input } = body;
         const { browserToken } = await withSameDuration(signUps.start({ ...input, organizationName }));
-        reply.setCookie(SIGN_UP_COOKIE, browserToken, SIGN_UP_COOKIE_OPTIONS);
+        cookies.set(reply, SIGN_UP_COOKIE, browserToken, { maxAgeSeconds: SIGN_UP_COOKIE_SECONDS });
         return reply.code(202).send({ status: 'verification_sent' as const });
       },
     );
@@ -79,7 +75,7 @@ export const authRoutes =
       },
       async (request, reply) => {
         const { token, password } = request.body;
-        const browserToken = request.cookies[SIGN_UP_COOKIE];
+        const browserToken = cookies.read(request, SIGN_UP_COOKIE);
         const verified = await signUps.verify(
           {
             token,
@@ -88,7 +84,7 @@ export const authRoutes =
           },
           clientOf(request),
         );
-        reply.clearCookie(SIGN_UP_COOKIE, SIGN_UP_COOKIE_OPTIONS);
+        cookies.clear(reply, SIGN_UP_COOKIE);
         const account = await accounts.get(verified.userId);
         return {
           token: verified.session.token,

@@ -68,7 +68,7 @@ describe('a sign-up', () => {
   test('accepts the browser that signed up instead of the password', async () => {
     const { email, response } = await signUp();
     const [cookie] = [response.headers['set-cookie']].flat();
-    expect(cookie).toMatch(/^__Host-sign-up=\w+; .*Path=\/; HttpOnly; Secure; SameSite=Lax$/);
+    expect(cookie).toMatch(/^sign-up=\w+; .*Path=\/; HttpOnly; SameSite=Lax$/);
     const headers = { ...newNetwork(), cookie: String(cookie).split(';')[0] ?? '' };
     const verified = await post('/auth/verify-email', { token: await latestToken(email) }, { headers });
     expect(verified.statusCode).toBe(200);
@@ -77,7 +77,7 @@ describe('a sign-up', () => {
   test.each([
     ['without password and cookie', {}, {}],
     ['with a wrong password', { password: 'another-password-1' }, {}],
-    ["with another browser's cookie", {}, { cookie: '__Host-sign-up=0000' }],
+    ["with another browser's cookie", {}, { cookie: 'sign-up=0000' }],
   ])('is not completed %s, and stays open for the person', async (_case, body, headers) => {
     const { email } = await signUp();
     const token = await latestToken(email);
