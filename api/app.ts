@@ -85,6 +85,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     limiter: createRateLimiter({ lease: leaseFromDatabase(database), logger }),
     addressLimiter: createRateLimiter({ lease: leaseFromMemory(), logger }),
     refusedSends,
+    browserSession,
     limits: {
       credential: { perSecond: config.RATE_LIMIT_PER_SECOND, burst: config.RATE_LIMIT_BURST },
       organization: {

@@ -1,6 +1,4 @@
 import type { FastifyInstance } from 'fastify';
-import type { Config } from '../platform/config.ts';
-import type { Cursors } from '../platform/cursor.ts';
 import { apiKeyRoutes } from './api-keys/api-keys.routes.ts';
 import { attachmentRoutes } from './attachments/attachments.routes.ts';
 import { listRoutes } from './deliverability/lists.routes.ts';
@@ -12,7 +10,6 @@ import { eventRoutes } from './events/events.routes.ts';
 import { exportRoutes } from './exports/exports.routes.ts';
 import { credentialRoutes } from './inboxes/credentials.routes.ts';
 import { inboxRoutes } from './inboxes/inboxes.routes.ts';
-import type { Lists } from './lists.ts';
 import { deletionRoutes } from './messages/deletions.routes.ts';
 import { labelRoutes } from './messages/labels.routes.ts';
 import { messageRoutes } from './messages/messages.routes.ts';
@@ -25,34 +22,20 @@ import { memberRoutes } from './organizations/members.routes.ts';
 import { organizationRoutes } from './organizations/organization.routes.ts';
 import { policyRoutes } from './organizations/policies.routes.ts';
 import { replyRoutes } from './outbound/replies.routes.ts';
+import { registerPages } from './pages/page-routes.ts';
 import { authRoutes } from './people/auth.routes.ts';
-import type { BrowserSession } from './people/browser-session.ts';
 import { mfaRoutes } from './people/mfa.routes.ts';
 import { sessionRoutes } from './people/sessions.routes.ts';
 import { userRoutes } from './people/user.routes.ts';
-import type { Cookies } from './plugins/cookies.ts';
-import type { OpenResponses } from './plugins/open-responses.ts';
 import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
 import { retentionPolicyRoutes } from './retention/retention-policy.routes.ts';
-import type { Services } from './services.ts';
+import type { RouteDependencies } from './route-dependencies.ts';
 import { unsubscribeRoutes } from './unsubscribe/unsubscribe.routes.ts';
 import { usageRoutes } from './usage/usage.routes.ts';
 import { deliveryRoutes } from './webhooks/deliveries.routes.ts';
 import { endpointOperationRoutes } from './webhooks/endpoint-operations.routes.ts';
 import { endpointRoutes } from './webhooks/endpoints.routes.ts';
-
-/** Everything that routes depend on. Each route file declares only what it uses. */
-export interface RouteDependencies extends Services {
-  config: Config;
-  lists: Lists;
-  cursors: Cursors;
-  cookies: Cookies;
-  browserSession: BrowserSession;
-  openResponses: OpenResponses;
-  /** Interval at which a response that stays open sends a heartbeat and checks its credential again. */
-  heartbeatMs: number;
-}
 
 /** Registers every route of the API, one line per file. */
 export async function registerRoutes(app: FastifyInstance, dependencies: RouteDependencies): Promise<void> {
@@ -97,6 +80,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
     },
     { prefix: '/api/v1' },
   );
+  await registerPages(app, dependencies);
   await app.register(unsubscribeRoutes(dependencies));
   // The specification defines these routes without the prefix.
   await app.register(retentionPolicyRoutes({ ...dependencies, unversioned: true }));

@@ -21,10 +21,7 @@ import {
 } from './auth.schemas.ts';
 import { clientOf } from './client-of.ts';
 import { withSameDuration } from './same-duration.ts';
-
-/** Proves that the browser which sends the mailed token is the one that signed up. */
-const SIGN_UP_COOKIE = 'sign-up';
-const SIGN_UP_COOKIE_SECONDS = 86_400;
+import { SIGN_UP_COOKIE, SIGN_UP_COOKIE_SECONDS } from './sign-up-cookie.ts';
 
 export interface AuthRouteDependencies {
   signUps: SignUpService;

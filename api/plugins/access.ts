@@ -11,6 +11,7 @@ import { isFreshLogin, type Person } from '../../domain/identity/person.ts';
 import { requirePermission, type Scope } from '../../domain/identity/scope.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { RateLimit, RateLimiter, RateVerdict } from '../../platform/rate-limit/rate-limiter.ts';
+import type { BrowserSession } from '../people/browser-session.ts';
 import type { RefusedSends } from './refused-sends.ts';
 
 declare module 'fastify' {
@@ -40,6 +41,8 @@ declare module 'fastify' {
     exemptFromUsageLimit?: true;
     /** The response stays open. Rejected while suspended, although it is a GET: there would be no events to send. */
     heldOpen?: true;
+    /** A page for people: the credential is the browser's cookie, not the header Authorization. */
+    page?: true;
   }
 }
 
@@ -51,12 +54,14 @@ export interface AccessOptions {
   /** Local to this process; limits callers without a valid credential by address. */
   addressLimiter: RateLimiter;
   refusedSends: RefusedSends;
+  /** The credential of pages. */
+  browserSession: BrowserSession;
   limits: { credential: RateLimit; organization: RateLimit; address: RateLimit };
 }
 
 /** Checks each request for credential, rate limit, suspension and permission, in this order. */
 export function installAccess(app: FastifyInstance, options: AccessOptions): void {
-  const { keys, sessions, limiter, addressLimiter, refusedSends, limits } = options;
+  const { keys, sessions, limiter, addressLimiter, refusedSends, browserSession, limits } = options;
   app.decorateRequest('scope');
   app.decorateRequest('person');
 
@@ -76,7 +81,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   });
 
   async function authenticate(request: FastifyRequest): Promise<Authentication> {
-    const credentials = readCredentials(request);
+    const credentials = readCredentials(request, browserSession);
     return (sessions.accepts(credentials.token) ? sessions : keys).authenticate(credentials);
   }
 
@@ -84,7 +89,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     request: FastifyRequest,
     level: 'any' | 'full' | 'fresh',
   ): Promise<Person> {
-    const person = await sessions.authenticatePerson(readCredentials(request));
+    const person = await sessions.authenticatePerson(readCredentials(request, browserSession));
     if (level !== 'any' && person.kind === 'enroll') throw enrollmentOnly();
     if (level === 'fresh' && !isFreshLogin(person)) throw freshLoginRequired();
     return person;
@@ -143,13 +148,20 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   });
 }
 
-function readCredentials(request: FastifyRequest): Credentials {
+function readCredentials(request: FastifyRequest, browserSession: BrowserSession): Credentials {
+  const client = { ip: request.ip, requestId: request.id };
+  if (request.routeOptions.config.page) {
+    const token = browserSession.read(request);
+    if (token === undefined) throw unauthenticated();
+    const { org } = request.query as { org?: unknown };
+    const organizationId = typeof org === 'string' ? org : undefined;
+    return { ...client, token, environmentId: undefined, organizationId };
+  }
   return {
+    ...client,
     token: readBearerToken(request),
     environmentId: readHeader(request, 'x-env-id'),
     organizationId: readHeader(request, 'x-org-id'),
-    ip: request.ip,
-    requestId: request.id,
   };
 }
 

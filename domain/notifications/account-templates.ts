@@ -1,9 +1,6 @@
 import type { EmailContent } from './email-content.ts';
 
-/**
- * Parameters of the emails about a person's own account. Tokens are secrets. The emails name the API call that takes the
- * token, because the service has no pages for people yet.
- */
+/** Parameters of the emails about a person's own account. Tokens are secrets. Links lead to the pages for people. */
 export interface AccountTemplateParams {
   'verify-email': { token: string };
   'account-exists': Record<string, never>;
@@ -30,16 +27,18 @@ export const ACCOUNT_TEMPLATES: {
   'verify-email': ({ token }) => ({
     subject: 'Confirm your email address',
     body: [
-      'To finish signing up, send this token with your password: POST /api/v1/auth/verify-email with {"token": "…", "password": "…"}.',
-      [['Token', token]],
-      'The token works once and for 24 hours. If you did not sign up, ignore this email: no account is created.',
+      'To finish signing up, confirm that this address is yours.',
+      { label: 'Confirm my address', path: tokenPath('/verify-email', token) },
+      'The link works once and for 24 hours. If you did not sign up, ignore this email: no account is created.',
     ],
     footer: ACCOUNT_FOOTER,
   }),
   'account-exists': () => ({
     subject: 'You already have an account',
     body: [
-      'You, or someone else, tried to use this address for an account, and it already has one. To sign in: POST /api/v1/auth/login. If you have forgotten your password: POST /api/v1/auth/password/forgot.',
+      'You, or someone else, tried to use this address for an account, and it already has one.',
+      { label: 'Sign in', path: '/login' },
+      { label: 'I forgot my password', path: '/forgot-password' },
       'If it was not you, you need not do anything.',
     ],
     footer: ACCOUNT_FOOTER,
@@ -47,9 +46,9 @@ export const ACCOUNT_TEMPLATES: {
   'reset-password': ({ token }) => ({
     subject: 'Reset your password',
     body: [
-      'To set a new password, send this token with it: POST /api/v1/auth/password/reset with {"token": "…", "password": "…"}.',
-      [['Token', token]],
-      'The token works once and for one hour. If you did not ask for it, ignore this email: your password stays as it is.',
+      'You can choose a new password.',
+      { label: 'Choose a new password', path: tokenPath('/reset-password', token) },
+      'The link works once and for one hour. If you did not ask for it, ignore this email: your password stays as it is.',
     ],
     footer: ACCOUNT_FOOTER,
   }),
@@ -64,9 +63,9 @@ export const ACCOUNT_TEMPLATES: {
   'confirm-new-email': ({ token }) => ({
     subject: 'Confirm your new email address',
     body: [
-      'To use this address for your account, send this token: POST /api/v1/auth/change-email/confirm with {"token": "…"}.',
-      [['Token', token]],
-      'The token works once and for 24 hours. If you did not ask for it, ignore this email.',
+      'You, or someone else, wants to use this address for an account.',
+      { label: 'Confirm my new address', path: tokenPath('/change-email', token) },
+      'The link works once and for 24 hours. If you did not ask for it, ignore this email.',
     ],
     footer: ACCOUNT_FOOTER,
   }),
@@ -105,6 +104,8 @@ export const ACCOUNT_TEMPLATES: {
 
 const ACCOUNT_FOOTER =
   'You received this email because your address was given to this service. Replies to this address are not monitored.';
+
+const tokenPath = (page: string, token: string): string => `${page}?${new URLSearchParams({ token })}`;
 
 function eventTable({ at, ip }: SecurityEventParams): EmailContent['body'] {
   return [

@@ -38,6 +38,8 @@ export interface NotificationSendingOptions {
   mailTransport: Pick<MailTransport, 'transmit'>;
   dkimKeys: DkimKeys;
   secretBox: SecretBox;
+  /** Where people reach the service, for links. */
+  publicUrl: string;
   /** From address of system emails. */
   systemAddress: string;
   /**
@@ -91,7 +93,7 @@ const NO_ORGANIZATION = '';
 
 /** Runs before the attempt is claimed, so that a failure here can be retried. */
 async function buildEmail(
-  { database, dkimKeys, secretBox, systemAddress }: NotificationSendingOptions,
+  { database, dkimKeys, secretBox, publicUrl, systemAddress }: NotificationSendingOptions,
   notificationId: string,
 ): Promise<{ recipient: string; bytes: Buffer } | null> {
   const notification = await database.autocommit((em) =>
@@ -115,7 +117,7 @@ async function buildEmail(
       references: [],
       autoSubmitted: true,
       headers: {},
-      ...renderEmail(renderTemplate(notification.template, params)),
+      ...renderEmail(renderTemplate(notification.template, params), publicUrl),
     }),
   );
   const key = await dkimKeys.findSigningKey(notification.organizationId ?? NO_ORGANIZATION, domain);

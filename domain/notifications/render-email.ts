@@ -9,17 +9,24 @@ export interface RenderedEmail {
 
 const MAX_SUBJECT_CHARACTERS = 200;
 
-/** Renders an email as plain text and HTML. All content is escaped. */
-export function renderEmail({ subject, body, footer = OWNER_FOOTER }: EmailContent): RenderedEmail {
+/**
+ * Renders an email as plain text and HTML. All content is escaped.
+ *
+ * @param publicUrl where people reach the service (`PUBLIC_URL`); links lead there, whatever Host a request had.
+ */
+export function renderEmail(
+  { subject, body, footer = OWNER_FOOTER }: EmailContent,
+  publicUrl: string,
+): RenderedEmail {
   const line = toSingleLine(subject).slice(0, MAX_SUBJECT_CHARACTERS);
   return {
     subject: line,
-    text: `${body.map(renderTextBlock).join('\n\n')}\n\n-- \n${footer}\n`,
+    text: `${body.map((block) => renderTextBlock(block, publicUrl)).join('\n\n')}\n\n-- \n${footer}\n`,
     html: [
       '<!doctype html>',
       `<html lang="en"><head><meta charset="utf-8"><title>${escapeHtml(line)}</title></head>`,
       '<body style="font-family: sans-serif; line-height: 1.5; max-width: 40em">',
-      ...body.map(renderHtmlBlock),
+      ...body.map((block) => renderHtmlBlock(block, publicUrl)),
       `<p style="color: #666">${escapeHtml(footer)}</p>`,
       '</body></html>',
       '',
@@ -32,13 +39,16 @@ const OWNER_FOOTER =
 
 type Block = EmailContent['body'][number];
 
-function renderTextBlock(block: Block): string {
+function renderTextBlock(block: Block, publicUrl: string): string {
   if (typeof block === 'string') return stripControlCharacters(block);
+  if ('path' in block) return `${block.label}:\n${new URL(block.path, publicUrl)}`;
   return block.map(([name, value]) => `${toSingleLine(name)}: ${toSingleLine(value)}`).join('\n');
 }
 
-function renderHtmlBlock(block: Block): string {
+function renderHtmlBlock(block: Block, publicUrl: string): string {
   if (typeof block === 'string') return `<p>${escapeHtml(stripControlCharacters(block))}</p>`;
+  if ('path' in block)
+    return `<p><a href="${escapeHtml(String(new URL(block.path, publicUrl)))}">${escapeHtml(block.label)}</a></p>`;
   const rows = block.map(
     ([name, value]) =>
       `<tr><th align="left" style="padding-right: 1em">${escapeHtml(toSingleLine(name))}</th><td>${escapeHtml(toSingleLine(value))}</td></tr>`,

@@ -1,7 +1,9 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import Fastify from 'fastify';
 import { pino } from 'pino';
+import { createBrowserSession } from '../../api/people/browser-session.ts';
 import { installAccess } from '../../api/plugins/access.ts';
+import { createCookies } from '../../api/plugins/cookies.ts';
 import { createRefusedSends } from '../../api/plugins/refused-sends.ts';
 import type { Authenticator, SessionAuthenticator } from '../../domain/identity/authentication.ts';
 import { createRateLimiter, leaseFromMemory } from '../../platform/rate-limit/rate-limiter.ts';
@@ -112,6 +114,7 @@ describe('access', () => {
       limiter,
       addressLimiter: limiter,
       refusedSends: createRefusedSends(),
+      browserSession: createBrowserSession(createCookies({ publicUrl: 'http://localhost' })),
       limits: { credential: limit, organization: limit, address: limit },
     });
     server.get('/forgotten', async () => 'open');

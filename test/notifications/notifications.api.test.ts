@@ -52,6 +52,7 @@ async function arrange(answers: TransmissionResult[] = []) {
     mailTransport: transport,
     dkimKeys: unsigned,
     secretBox: createSecretBox(Buffer.alloc(32, 7).toString('base64')),
+    publicUrl: 'https://mail.example',
     systemAddress: 'no-reply@mail.test',
     returnPath: 'notifications@bounces.mail.test',
   });

@@ -25,7 +25,10 @@ function elements(html: string): string[] {
 
 describe('the email about a disabled endpoint', () => {
   test('names the endpoint, the reason and the remedy, as text and HTML', () => {
-    const { subject, text, html } = renderEmail(renderTemplate('webhook-endpoint-disabled', params));
+    const { subject, text, html } = renderEmail(
+      renderTemplate('webhook-endpoint-disabled', params),
+      'https://mail.example',
+    );
     expect(subject).toBe('Webhook endpoint disabled: receiver.example');
     for (const fact of [
       'whe_1',
@@ -43,6 +46,7 @@ describe('the email about a disabled endpoint', () => {
   test('omits unknown values', () => {
     const { text } = renderEmail(
       renderTemplate('webhook-endpoint-disabled', { ...params, failingSince: null }),
+      'https://mail.example',
     );
     expect(text).not.toContain('Failing since');
   });
@@ -56,9 +60,13 @@ describe('text from customers', () => {
     '&lt;b&gt;',
     "' onmouseover='x",
   ])('is escaped: %s', (hostile) => {
-    const benign = renderEmail(renderTemplate('webhook-endpoint-disabled', { ...params, reason: 'x' }));
+    const benign = renderEmail(
+      renderTemplate('webhook-endpoint-disabled', { ...params, reason: 'x' }),
+      'https://mail.example',
+    );
     const { html, text } = renderEmail(
       renderTemplate('webhook-endpoint-disabled', { ...params, reason: hostile }),
+      'https://mail.example',
     );
     expect(elements(html)).toEqual(elements(benign.html));
     expect(html).not.toContain(`>${hostile}<`);
@@ -66,13 +74,18 @@ describe('text from customers', () => {
   });
 
   test('never creates an element, a second header line or an invisible character', () => {
-    const benign = elements(renderEmail({ subject: 'x', body: ['x', [['x', 'x']]] }).html);
+    const benign = elements(
+      renderEmail({ subject: 'x', body: ['x', [['x', 'x']]] }, 'https://mail.example').html,
+    );
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (hostile) => {
-        const { subject, text, html } = renderEmail({
-          subject: hostile,
-          body: [hostile, [[hostile, hostile]]],
-        });
+        const { subject, text, html } = renderEmail(
+          {
+            subject: hostile,
+            body: [hostile, [[hostile, hostile]]],
+          },
+          'https://mail.example',
+        );
         expect(elements(html)).toEqual(benign);
         expect(subject).toMatch(/^\P{Cc}*$/u);
         expect(`${text}${html}`).not.toMatch(/[\u202a-\u202e\u2066-\u2069]|(?!\n)\p{Cc}/u);
@@ -83,6 +96,7 @@ describe('text from customers', () => {
   test('cannot forge another table row', () => {
     const { text } = renderEmail(
       renderTemplate('webhook-endpoint-disabled', { ...params, reason: 'x\r\nEndpoint: whe_other' }),
+      'https://mail.example',
     );
     expect(text.split('\n')).not.toContain('Endpoint: whe_other');
   });

@@ -157,7 +157,7 @@ describe('a sign-up', () => {
     ['name', 'ada@people.example'],
     ['name', 'Ada\u202eevil'],
     ['name', 'x'.repeat(51)],
-    ['organization_name', 'A\r\nBcc: x'.repeat(1) + '\u0007'],
+    ['organization_name', 'A\r\nBcc: x\u0007'],
     ['role', 'owner'],
   ])('rejects %s %j', async (field, value) => {
     const { email, response } = await signUp(newAddress(), { [field]: value });

@@ -22,7 +22,7 @@ test.each([
     'Reminder: messages older than 30 days are deleted daily',
   ],
 ])('the email “%s” says what is deleted, when, and how to prevent it', (_name, content, subject) => {
-  const { subject: line, text, html } = renderEmail(content);
+  const { subject: line, text, html } = renderEmail(content, 'https://mail.example');
   expect(line).toContain(subject);
   for (const body of [text, html]) {
     expect(body).toContain('2026-12-08 15:00 UTC');

@@ -17,6 +17,7 @@ export const notificationsRoom: Room = {
           mailTransport: mailTransport(),
           dkimKeys: await dkimKeys(),
           secretBox: services.secretBox,
+          publicUrl: config.PUBLIC_URL,
           systemAddress: systemMailFrom(config),
           returnPath: `notifications@${bounceDomain(config)}`,
         }),

@@ -1,0 +1,225 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import type { AccountService } from '../../domain/people/account.service.ts';
+import type { MfaService } from '../../domain/people/mfa.service.ts';
+import type { PasswordService } from '../../domain/people/password.service.ts';
+import type { SessionService } from '../../domain/sessions/session.service.ts';
+import type { AppError } from '../../platform/errors.ts';
+import { localPath } from '../people/local-path.ts';
+import { strictObject, text } from '../schemas.ts';
+import { describeClient, formatDate } from './formats.ts';
+import { PageQuery } from './forms.ts';
+import { type Pages, rejectionOf } from './pages.ts';
+
+export interface AccountPageDependencies {
+  pages: Pages;
+  accounts: AccountService;
+  passwords: PasswordService;
+  mfa: MfaService;
+  sessions: SessionService;
+}
+
+/** The person's own account: profile, address, password, second factors and sessions. */
+export const accountPages =
+  (dependencies: AccountPageDependencies): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    const { pages, accounts, passwords, mfa, sessions } = dependencies;
+
+    async function show(request: FastifyRequest, reply: FastifyReply, problem?: AppError) {
+      const { person } = request;
+      const isEnrollmentOnly = person.kind === 'enroll';
+      const [account, status, active] = await Promise.all([
+        accounts.get(person.userId),
+        mfa.status(person),
+        isEnrollmentOnly ? [] : sessions.list(person),
+      ]);
+      return pages.send(request, reply, {
+        template: 'account',
+        title: 'Account',
+        problem,
+        data: {
+          account,
+          mfa: status,
+          sessions: active,
+          isEnrollmentOnly,
+          date: formatDate,
+          browserName: describeClient,
+        },
+      });
+    }
+
+    app.get(
+      '/account',
+      { config: { person: 'any' }, schema: { operationId: 'pages.account', querystring: PageQuery } },
+      async (request, reply) => show(request, reply),
+    );
+
+    app.get(
+      '/organizations',
+      {
+        config: { person: 'full' },
+        schema: { operationId: 'pages.chooseOrganization', querystring: PageQuery },
+      },
+      async (request, reply) => {
+        const { organizations } = await accounts.get(request.person.userId);
+        const [path] = localPath(request.query.next, '/organization').split('?');
+        return pages.send(request, reply, {
+          template: 'choose-organization',
+          title: 'Choose an organization',
+          data: { organizations, target: path },
+        });
+      },
+    );
+
+    app.post(
+      '/account/profile',
+      {
+        config: { person: 'full' },
+        schema: { operationId: 'pages.updateProfile', body: strictObject({ name: text(200) }) },
+      },
+      async (request, reply) => {
+        const name = request.body.name.trim() || null;
+        const problem = await rejectionOf(accounts.update(request.person, { name }));
+        return problem ? show(request, reply, problem) : pages.seeOther(reply, '/account', 'saved');
+      },
+    );
+
+    app.post(
+      '/account/email',
+      {
+        config: { person: 'full' },
+        schema: {
+          operationId: 'pages.requestEmailChange',
+          body: strictObject({ new_email: text(254), current_password: Type.Optional(text(256)) }),
+        },
+      },
+      async (request, reply) => {
+        const { new_email: newEmail, current_password: currentPassword } = request.body;
+        const change = { newEmail, ...(currentPassword ? { currentPassword } : {}) };
+        const problem = await rejectionOf(accounts.requestEmailChange(request.person, change));
+        return problem ? show(request, reply, problem) : pages.seeOther(reply, '/account', 'check-mail');
+      },
+    );
+
+    app.post(
+      '/account/password',
+      {
+        config: { person: 'full' },
+        schema: {
+          operationId: 'pages.changePassword',
+          body: strictObject({
+            // Password managers read whose password the form changes.
+            username: Type.Optional(text(254)),
+            current_password: Type.Optional(text(256)),
+            new_password: text(256),
+          }),
+        },
+      },
+      async (request, reply) => {
+        const { new_password: newPassword, current_password: currentPassword } = request.body;
+        const change = { newPassword, ...(currentPassword ? { currentPassword } : {}) };
+        const problem = await rejectionOf(passwords.change(request.person, change));
+        return problem
+          ? show(request, reply, problem)
+          : pages.seeOther(reply, '/account', 'password-changed');
+      },
+    );
+
+    app.post(
+      '/account/factors/totp',
+      {
+        config: { person: 'any' },
+        schema: { operationId: 'pages.setUpTotp', body: strictObject({ name: Type.Optional(text(200)) }) },
+      },
+      async (request, reply) => {
+        const settingUp = mfa.setUpTotp(request.person, request.body.name?.trim() || undefined);
+        const problem = await rejectionOf(settingUp);
+        if (problem) return show(request, reply, problem);
+        const { enrollmentId, secret, qrSvg } = await settingUp;
+        return pages.send(request, reply, {
+          template: 'totp-setup',
+          title: 'Add an authenticator app',
+          data: { enrollmentId, secret, qr: Buffer.from(qrSvg).toString('base64') },
+        });
+      },
+    );
+
+    app.post(
+      '/account/factors/totp/confirm',
+      {
+        config: { person: 'any' },
+        schema: {
+          operationId: 'pages.confirmTotp',
+          body: strictObject({ enrollment_id: text(64), code: text(32) }),
+        },
+      },
+      async (request, reply) => {
+        const { enrollment_id: enrollmentId, code } = request.body;
+        const confirming = mfa.confirmTotp(request.person, { enrollmentId, code });
+        const problem = await rejectionOf(confirming);
+        if (problem) return show(request, reply, problem);
+        const { recoveryCodes } = await confirming;
+        if (recoveryCodes === null) return pages.seeOther(reply, '/account', 'saved');
+        return showRecoveryCodes(request, reply, recoveryCodes);
+      },
+    );
+
+    const showRecoveryCodes = (request: FastifyRequest, reply: FastifyReply, codes: string[]) =>
+      pages.send(request, reply, {
+        template: 'recovery-codes',
+        title: 'Your recovery codes',
+        data: { codes },
+      });
+
+    app.post(
+      '/account/recovery-codes',
+      {
+        config: { person: 'full' },
+        schema: { operationId: 'pages.replaceRecoveryCodes', body: strictObject({}) },
+      },
+      async (request, reply) => {
+        const replacing = mfa.regenerateRecoveryCodes(request.person);
+        const problem = await rejectionOf(replacing);
+        if (problem) return show(request, reply, problem);
+        return showRecoveryCodes(request, reply, await replacing);
+      },
+    );
+
+    app.post(
+      '/account/factors/remove',
+      {
+        config: { person: 'full' },
+        schema: { operationId: 'pages.removeFactor', body: strictObject({ enrollment_id: text(64) }) },
+      },
+      async (request, reply) => {
+        const problem = await rejectionOf(mfa.remove(request.person, request.body.enrollment_id));
+        return problem ? show(request, reply, problem) : pages.seeOther(reply, '/account', 'factor-removed');
+      },
+    );
+
+    app.post(
+      '/account/sessions/end',
+      {
+        config: { person: 'full' },
+        schema: { operationId: 'pages.endSession', body: strictObject({ session_id: text(64) }) },
+      },
+      async (request, reply) => {
+        const problem = await rejectionOf(sessions.revoke(request.person, request.body.session_id));
+        return problem ? show(request, reply, problem) : pages.seeOther(reply, '/account', 'session-ended');
+      },
+    );
+
+    app.post(
+      '/account/sessions/end-others',
+      {
+        config: { person: 'full' },
+        schema: { operationId: 'pages.endOtherSessions', body: strictObject({}) },
+      },
+      async ({ person }, reply) => {
+        await sessions.revokeAll(person, { keepCurrent: true });
+        return pages.seeOther(reply, '/account', 'sessions-ended');
+      },
+    );
+    done();
+  };

@@ -1,0 +1,28 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { FastifyPluginCallback } from 'fastify';
+
+const CACHE = 'public, max-age=3600';
+
+/** Files that pages load, by path. They are read once. */
+const FILES = {
+  '/assets/style.css': {
+    type: 'text/css; charset=utf-8',
+    file: join(import.meta.dirname, 'assets/style.css'),
+  },
+};
+
+export const assetRoutes = (): FastifyPluginCallback => (app, _options, done) => {
+  for (const [path, { type, file }] of Object.entries(FILES)) {
+    const content = readFileSync(file);
+    app.get(
+      path,
+      {
+        config: { public: 'unlimited' },
+        schema: { hide: true, operationId: `assets.${path.replace(/\W/g, '')}` },
+      },
+      async (_request, reply) => reply.type(type).header('cache-control', CACHE).send(content),
+    );
+  }
+  done();
+};

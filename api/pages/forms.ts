@@ -1,0 +1,15 @@
+import { Type } from 'typebox';
+import { enumOf, strictObject, text } from '../schemas.ts';
+import { NOTICES, type Notice } from './notices.ts';
+
+/** Mailed tokens are opaque text; the service that takes one checks it. */
+export const Token = text(200);
+
+const notice = Type.Optional(enumOf(Object.keys(NOTICES) as Notice[]));
+
+/** The query of pages that people are sent to. */
+export const PageQuery = strictObject({ next: text(500, { default: '/account' }), notice });
+/** The query of pages that emails link to. */
+export const TokenQuery = strictObject({ token: text(200, { default: '' }), notice });
+/** The query of pages of an organization. A person of several names one. */
+export const OrganizationQuery = strictObject({ org: Type.Optional(text(64)), notice });

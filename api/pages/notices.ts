@@ -1,0 +1,18 @@
+/** What a page says after a form was accepted. Links carry only the key, so that they cannot put words on a page. */
+export const NOTICES = {
+  'sign-in-again': 'Sign in again to continue.',
+  'signed-out': 'You are signed out.',
+  'check-mail': 'Check your mailbox: we have sent you an email with a link.',
+  'password-reset': 'Your password is changed. Sign in with it.',
+  'email-changed': 'Your email address is changed. Sign in with it.',
+  saved: 'Saved.',
+  'password-changed': 'Your password is changed. Your other sessions are signed out.',
+  'factor-removed': 'The second factor is removed.',
+  'session-ended': 'The session is signed out.',
+  'sessions-ended': 'All other sessions are signed out.',
+  'member-changed': 'The role is changed.',
+  'member-removed': 'The member is removed.',
+  'key-revoked': 'The API key is revoked.',
+} as const;
+
+export type Notice = keyof typeof NOTICES;

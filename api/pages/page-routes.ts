@@ -1,0 +1,29 @@
+import type { FastifyInstance } from 'fastify';
+import type { RouteDependencies } from '../route-dependencies.ts';
+import { accountPages } from './account.routes.ts';
+import { assetRoutes } from './assets.routes.ts';
+import { organizationPages } from './organization.routes.ts';
+import { installPages } from './pages.ts';
+import { signInPages } from './sign-in.routes.ts';
+import { createBrowserSignIn } from './sign-in-result.ts';
+import { signUpPages } from './sign-up.routes.ts';
+
+/** Registers every page for people, one line per file. */
+export async function registerPages(app: FastifyInstance, dependencies: RouteDependencies): Promise<void> {
+  await app.register(assetRoutes());
+  await app.register(async (context) => {
+    const { config, cookies, browserSession } = dependencies;
+    const pages = await installPages(context, {
+      signingKey: config.SIGNING_KEY,
+      publicUrl: config.PUBLIC_URL,
+      cookies,
+      browserSession,
+    });
+    const browserSignIn = createBrowserSignIn({ pages, cookies, browserSession });
+    const all = { ...dependencies, pages, browserSignIn };
+    await context.register(signInPages(all));
+    await context.register(signUpPages(all));
+    await context.register(accountPages(all));
+    await context.register(organizationPages(all));
+  });
+}

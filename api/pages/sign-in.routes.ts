@@ -1,0 +1,178 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import type { MfaChallengeService } from '../../domain/people/mfa-challenge.service.ts';
+import type { PasswordService } from '../../domain/people/password.service.ts';
+import type { SignInService } from '../../domain/people/sign-in.service.ts';
+import type { AppError } from '../../platform/errors.ts';
+import type { BrowserSession } from '../people/browser-session.ts';
+import { clientOf } from '../people/client-of.ts';
+import { localPath } from '../people/local-path.ts';
+import { withSameDuration } from '../people/same-duration.ts';
+import { enumOf, strictObject, text } from '../schemas.ts';
+import { PageQuery, Token, TokenQuery } from './forms.ts';
+import { type Pages, rejectionOf } from './pages.ts';
+import type { BrowserSignIn } from './sign-in-result.ts';
+
+export interface SignInPageDependencies {
+  pages: Pages;
+  browserSignIn: BrowserSignIn;
+  browserSession: BrowserSession;
+  signIns: SignInService;
+  mfaChallenges: MfaChallengeService;
+  passwords: PasswordService;
+}
+
+const Next = text(500, { default: '/account' });
+
+export const signInPages =
+  (dependencies: SignInPageDependencies): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    const { pages, browserSignIn, browserSession, signIns, mfaChallenges, passwords } = dependencies;
+
+    const showLogin = (
+      request: FastifyRequest,
+      reply: FastifyReply,
+      { next, email = '', problem }: { next: string; email?: string; problem?: AppError | undefined },
+    ) =>
+      pages.send(request, reply, {
+        template: 'login',
+        title: 'Sign in',
+        data: { next: localPath(next), email },
+        problem,
+      });
+
+    app.get(
+      '/login',
+      {
+        config: { public: true },
+        schema: { operationId: 'pages.login', querystring: PageQuery },
+      },
+      async (request, reply) => showLogin(request, reply, { next: request.query.next }),
+    );
+
+    app.post(
+      '/login',
+      {
+        config: { public: true },
+        schema: {
+          operationId: 'pages.submitLogin',
+          body: strictObject({ email: text(254), password: text(256), next: Next }),
+        },
+      },
+      async (request, reply) => {
+        const { email, password, next } = request.body;
+        const signingIn = signIns.signInByPassword({ email, password }, clientOf(request));
+        const problem = await rejectionOf(signingIn);
+        if (problem) return showLogin(request, reply, { next, email, problem });
+        const { signIn } = await signingIn;
+        return browserSignIn.finish(reply, signIn, localPath(next));
+      },
+    );
+
+    const showMfa = (
+      request: FastifyRequest,
+      reply: FastifyReply,
+      data: { next: string; method?: string; problem?: AppError | undefined },
+    ) => {
+      const pending = browserSignIn.readPendingMfa(request);
+      if (!pending) return pages.seeOther(reply, '/login');
+      return pages.send(request, reply, {
+        template: 'login-mfa',
+        title: 'Second factor',
+        data: { method: data.method, next: localPath(data.next), methods: pending.methods },
+        problem: data.problem,
+      });
+    };
+
+    app.get(
+      '/login/mfa',
+      { config: { public: true }, schema: { operationId: 'pages.mfa', querystring: PageQuery } },
+      async (request, reply) => showMfa(request, reply, { next: request.query.next }),
+    );
+
+    app.post(
+      '/login/mfa',
+      {
+        config: { public: true },
+        schema: {
+          operationId: 'pages.submitMfa',
+          body: strictObject({ method: enumOf(['totp', 'recovery_code']), code: text(64), next: Next }),
+        },
+      },
+      async (request, reply) => {
+        const { method, code, next } = request.body;
+        const pending = browserSignIn.readPendingMfa(request);
+        if (!pending) return pages.seeOther(reply, '/login');
+        const completing = mfaChallenges.complete(
+          { mfaToken: pending.mfaToken, method, code },
+          clientOf(request),
+        );
+        const problem = await rejectionOf(completing);
+        if (problem) return showMfa(request, reply, { next, method, problem });
+        return browserSignIn.finish(reply, (await completing).signIn, localPath(next));
+      },
+    );
+
+    app.post(
+      '/logout',
+      { config: { person: 'any' }, schema: { operationId: 'pages.logout', body: Type.Object({}) } },
+      async ({ person }, reply) => {
+        await signIns.signOut(person);
+        browserSession.end(reply);
+        return pages.seeOther(reply, '/login', 'signed-out');
+      },
+    );
+
+    app.get(
+      '/forgot-password',
+      { config: { public: true }, schema: { operationId: 'pages.forgotPassword', querystring: PageQuery } },
+      async (request, reply) =>
+        pages.send(request, reply, { template: 'forgot-password', title: 'Reset your password' }),
+    );
+
+    app.post(
+      '/forgot-password',
+      {
+        config: { public: true },
+        schema: { operationId: 'pages.submitForgotPassword', body: strictObject({ email: text(254) }) },
+      },
+      async ({ body }, reply) => {
+        await withSameDuration(passwords.requestReset(body.email));
+        return pages.seeOther(reply, '/login', 'check-mail');
+      },
+    );
+
+    app.get(
+      '/reset-password',
+      { config: { public: true }, schema: { operationId: 'pages.resetPassword', querystring: TokenQuery } },
+      async (request, reply) =>
+        pages.send(request, reply, {
+          template: 'reset-password',
+          title: 'Choose a new password',
+          data: { token: request.query.token },
+        }),
+    );
+
+    app.post(
+      '/reset-password',
+      {
+        config: { public: true },
+        schema: {
+          operationId: 'pages.submitResetPassword',
+          body: strictObject({ token: Token, password: text(256) }),
+        },
+      },
+      async (request, reply) => {
+        const problem = await rejectionOf(passwords.reset(request.body, clientOf(request)));
+        if (!problem) return pages.seeOther(reply, '/login', 'password-reset');
+        return pages.send(request, reply, {
+          template: 'reset-password',
+          title: 'Choose a new password',
+          data: { token: request.body.token },
+          problem,
+        });
+      },
+    );
+    done();
+  };

@@ -1,0 +1,19 @@
+import type { Config } from '../platform/config.ts';
+import type { Cursors } from '../platform/cursor.ts';
+import type { Lists } from './lists.ts';
+import type { BrowserSession } from './people/browser-session.ts';
+import type { Cookies } from './plugins/cookies.ts';
+import type { OpenResponses } from './plugins/open-responses.ts';
+import type { Services } from './services.ts';
+
+/** Everything that routes depend on. Each route file declares only what it uses. */
+export interface RouteDependencies extends Services {
+  config: Config;
+  lists: Lists;
+  cursors: Cursors;
+  cookies: Cookies;
+  browserSession: BrowserSession;
+  openResponses: OpenResponses;
+  /** Interval at which a response that stays open sends a heartbeat and checks its credential again. */
+  heartbeatMs: number;
+}

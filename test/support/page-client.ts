@@ -1,0 +1,82 @@
+import type { LightMyRequestResponse } from 'fastify';
+import { newNetwork } from './accounts.ts';
+import type { TestApp } from './test-app.ts';
+
+/** A browser without scripts: keeps cookies, and submits the forms of the pages it opens. */
+export interface PageClient {
+  /** Opens a page, and follows redirects to other pages. */
+  open(path: string): Promise<LightMyRequestResponse>;
+  /** Submits the form of the last page with this action, with its hidden fields. Follows redirects. */
+  submit(action: string, fields?: Record<string, string>): Promise<LightMyRequestResponse>;
+  /** Posts fields to a path without opening a page first. */
+  post(path: string, fields: Record<string, string>): Promise<LightMyRequestResponse>;
+  readonly cookies: Map<string, string>;
+  /** Path and query of the last page. */
+  readonly path: string;
+}
+
+const MAX_REDIRECTS = 5;
+
+export function createPageClient(app: TestApp): PageClient {
+  const cookies = new Map<string, string>();
+  const network = newNetwork();
+  let path = '/';
+  let html = '';
+
+  async function send(method: 'GET' | 'POST', url: string, fields?: Record<string, string>) {
+    const response = await app.app.inject({
+      method,
+      url,
+      headers: {
+        ...network,
+        cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; '),
+        ...(fields ? { 'content-type': 'application/x-www-form-urlencoded' } : {}),
+      },
+      payload: fields ? new URLSearchParams(fields).toString() : undefined,
+    });
+    for (const { name, value, maxAge } of response.cookies)
+      if (value === '' || maxAge === 0) cookies.delete(name);
+      else cookies.set(name, value);
+    return response;
+  }
+
+  async function follow(response: LightMyRequestResponse, url: string): Promise<LightMyRequestResponse> {
+    let last = response;
+    let at = url;
+    for (let count = 0; count < MAX_REDIRECTS && last.headers.location !== undefined; count += 1) {
+      at = String(last.headers.location);
+      if (!at.startsWith('/')) break;
+      last = await send('GET', at);
+    }
+    path = at;
+    html = last.body;
+    return last;
+  }
+
+  return {
+    cookies,
+    get path() {
+      return path;
+    },
+    open: async (url) => follow(await send('GET', url), url),
+    submit: async (action, fields = {}) =>
+      follow(await send('POST', action, { ...hiddenFields(html, action), ...fields }), action),
+    post: (url, fields) => send('POST', url, fields),
+  };
+}
+
+function hiddenFields(html: string, action: string): Record<string, string> {
+  const forms = [...html.matchAll(/<form method="post" action="([^"]*)">(.*?)<\/form>/gs)];
+  const form = forms.find(([, target]) => target?.replaceAll('&amp;', '&') === action)?.[2];
+  if (form === undefined) throw new Error(`The page has no form with the action ${action}:\n${html}`);
+  const inputs = [...form.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)];
+  return Object.fromEntries(inputs.map(([, name = '', value = '']) => [name, unescapeHtml(value)]));
+}
+
+const unescapeHtml = (text: string) =>
+  text
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&');
