@@ -4,6 +4,7 @@ import { RateBucketEntity } from '../platform/rate-limit/rate-bucket.entity.ts';
 import { ApiKeyEntity } from './api-keys/api-key.entity.ts';
 import { AttachmentEntity } from './attachments/attachment.entity.ts';
 import { AuditEntryEntity } from './audit/audit-entry.entity.ts';
+import { InboxDailySendsEntity } from './deliverability/inbox-daily-sends.entity.ts';
 import { ListEntryEntity } from './deliverability/list-entry.entity.ts';
 import { ReputationOutcomeEntity } from './deliverability/reputation-outcome.entity.ts';
 import { SharedDomainCapEntity } from './deliverability/shared-domain-cap.entity.ts';
@@ -83,6 +84,7 @@ export const entities = [
   RecipientEntity,
   SendAttemptEntity,
   SharedDomainCapEntity,
+  InboxDailySendsEntity,
   ReceiptEntity,
   AttachmentEntity,
   UnclaimedObjectEntity,

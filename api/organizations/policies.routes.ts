@@ -1,9 +1,12 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { type Static, Type } from 'typebox';
-import type { AccessPolicies, PolicyService } from '../../domain/policies/policy.service.ts';
-import { changeProblems, problems, ref, strictObject, text } from '../schemas.ts';
+import { MAX_RECIPIENTS } from '../../domain/outbound/outbound-content.ts';
+import { APPROVAL_MODES } from '../../domain/policies/organization-policies.entity.ts';
+import type { ChangeablePolicies, PolicyService } from '../../domain/policies/policy.service.ts';
+import { changeProblems, enumOf, problems, ref, strictObject, text } from '../schemas.ts';
 
 const MAX_SESSION_HOURS = 720;
+const MAX_DAILY_CAP = 10_000_000;
 const allowedCidrs = Type.Array(text(64), {
   maxItems: 100,
   description: 'Addresses and CIDR ranges that members and keys may call from. Empty: from everywhere.',
@@ -15,19 +18,51 @@ const sessionMaxAgeHours = Type.Unsafe<number | null>({
   description: 'Sessions end this long after signing in. Null: after 30 days.',
 });
 
-export const PoliciesRecord = strictObject(
-  {
-    require_mfa: Type.Boolean({ description: 'Members need a second factor.' }),
-    session_max_age_hours: sessionMaxAgeHours,
-    allowed_cidrs: allowedCidrs,
-  },
-  { $id: 'Policies', title: 'Policies' },
-);
+const MAX_DOMAINS = 200;
+const domains = (description: string) => Type.Array(text(253), { maxItems: MAX_DOMAINS, description });
+const nullableInteger = (maximum: number, description: string) =>
+  Type.Unsafe<number | null>({ type: ['integer', 'null'], minimum: 1, maximum, description });
+
+const fields = {
+  require_mfa: Type.Boolean({ description: 'Members need a second factor.' }),
+  session_max_age_hours: sessionMaxAgeHours,
+  allowed_cidrs: allowedCidrs,
+  max_recipients_per_message: nullableInteger(
+    MAX_RECIPIENTS,
+    'Recipients of one message in to, cc and bcc. Null: the limit of the service.',
+  ),
+  allowed_recipient_domains: domains(
+    'Domains that mail may be sent to, with their subdomains. Empty: every domain.',
+  ),
+  blocked_recipient_domains: domains(
+    'Domains that mail may not be sent to, with their subdomains, even if they are allowed.',
+  ),
+  daily_send_cap_per_inbox: nullableInteger(
+    MAX_DAILY_CAP,
+    'Messages that an inbox may send in a UTC day, whatever their number of recipients. Null: no cap.',
+  ),
+  require_send_approval: enumOf(APPROVAL_MODES, {
+    description:
+      'Whether a person approves what keys and SMTP clients send: `external` if a recipient is outside the inboxes and verified domains of the organization.',
+  }),
+  auto_submitted_header: Type.Boolean({
+    description:
+      'Mail that a key sends carries Auto-Submitted (RFC 3834): auto-replied for a reply, else auto-generated.',
+  }),
+};
+
+export const PoliciesRecord = strictObject(fields, { $id: 'Policies', title: 'Policies' });
 export const UpdatePolicies = strictObject(
   {
-    require_mfa: Type.Optional(Type.Boolean()),
-    session_max_age_hours: Type.Optional(sessionMaxAgeHours),
-    allowed_cidrs: Type.Optional(allowedCidrs),
+    require_mfa: Type.Optional(fields.require_mfa),
+    session_max_age_hours: Type.Optional(fields.session_max_age_hours),
+    allowed_cidrs: Type.Optional(fields.allowed_cidrs),
+    max_recipients_per_message: Type.Optional(fields.max_recipients_per_message),
+    allowed_recipient_domains: Type.Optional(fields.allowed_recipient_domains),
+    blocked_recipient_domains: Type.Optional(fields.blocked_recipient_domains),
+    daily_send_cap_per_inbox: Type.Optional(fields.daily_send_cap_per_inbox),
+    require_send_approval: Type.Optional(fields.require_send_approval),
+    auto_submitted_header: Type.Optional(fields.auto_submitted_header),
   },
   { $id: 'UpdatePolicies', title: 'UpdatePolicies' },
 );
@@ -57,30 +92,43 @@ export const policyRoutes =
           operationId: 'policies.update',
           summary: 'Change the policies of the organization',
           description:
-            'Omitted policies stay. Takes effect with the next request of every session and key. A policy that would lock the caller out is refused.',
+            'Omitted policies stay. Takes effect with the next request of every session and key, and with the next message, also with those that wait to be sent. A policy that would lock the caller out is refused.',
           tags: ['Organization'],
           body: ref(UpdatePolicies),
           response: { 200: ref(PoliciesRecord), ...changeProblems() },
         },
       },
-      async ({ scope, body }) =>
-        presentPolicies(
-          await policies.update(scope, {
-            ...(body.require_mfa === undefined ? {} : { requireMfa: body.require_mfa }),
-            ...(body.session_max_age_hours === undefined
-              ? {}
-              : { sessionMaxAgeHours: body.session_max_age_hours }),
-            ...(body.allowed_cidrs === undefined ? {} : { allowedCidrs: body.allowed_cidrs }),
-          }),
-        ),
+      async ({ scope, body }) => presentPolicies(await policies.update(scope, readChange(body))),
     );
     done();
   };
 
-function presentPolicies(policies: AccessPolicies): Static<typeof PoliciesRecord> {
+function readChange(body: Static<typeof UpdatePolicies>): Partial<ChangeablePolicies> {
+  const change = {
+    requireMfa: body.require_mfa,
+    sessionMaxAgeHours: body.session_max_age_hours,
+    allowedCidrs: body.allowed_cidrs,
+    maxRecipientsPerMessage: body.max_recipients_per_message,
+    allowedRecipientDomains: body.allowed_recipient_domains,
+    blockedRecipientDomains: body.blocked_recipient_domains,
+    dailySendCapPerInbox: body.daily_send_cap_per_inbox,
+    requireSendApproval: body.require_send_approval,
+    autoSubmittedHeader: body.auto_submitted_header,
+  };
+  // An omitted policy stays as it is.
+  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
+}
+
+function presentPolicies(policies: ChangeablePolicies): Static<typeof PoliciesRecord> {
   return {
     require_mfa: policies.requireMfa,
     session_max_age_hours: policies.sessionMaxAgeHours,
     allowed_cidrs: policies.allowedCidrs,
+    max_recipients_per_message: policies.maxRecipientsPerMessage,
+    allowed_recipient_domains: policies.allowedRecipientDomains,
+    blocked_recipient_domains: policies.blockedRecipientDomains,
+    daily_send_cap_per_inbox: policies.dailySendCapPerInbox,
+    require_send_approval: policies.requireSendApproval,
+    auto_submitted_header: policies.autoSubmittedHeader,
   };
 }

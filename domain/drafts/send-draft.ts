@@ -53,14 +53,13 @@ export async function sendDraft(
   const { thread, parent } = await findDraftTarget(em, draft);
   const subject = parent ? toReplySubject(draft.subject ?? parent.subject) : draft.subject;
   const content = { ...draft, subject };
-  const refusal = await checkSend(transaction, events, {
+  const { autoSubmitted } = await checkSend(transaction, events, {
     scope,
     inbox,
     content,
     threadId: thread?.id,
     sharedDomainLimit,
   });
-  if (refusal) throw refusal;
   const attachments = await findDraftAttachments(em, draft.id);
   const created = createOutboundMessage(transaction, outbox, {
     inbox,
@@ -69,6 +68,7 @@ export async function sendDraft(
     parent,
     attachments,
     draftId: draft.id,
+    autoSubmitted,
     priority,
   });
   unscheduleSend(transaction, outbox, draft);

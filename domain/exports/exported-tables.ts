@@ -286,6 +286,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'has_attachments',
       'rfc_message_id',
       'draft_id',
+      'auto_submitted',
       'in_reply_to',
       'provider_message_id',
       'size_bytes',
@@ -545,6 +546,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
 export const NOT_EXPORTED: Record<string, string> = {
   account_tokens: 'belong to people, not to the organization',
   address_claims: 'service-wide registry of addresses; inboxes contain the organization’s addresses',
+  inbox_daily_sends: 'the current day’s count, of no use elsewhere',
   shared_domain_caps: 'the current day’s allowance, of no use elsewhere',
   unclaimed_objects: 'objects about to be deleted',
   export_segments: 'internal state of a running export',

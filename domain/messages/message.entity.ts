@@ -3,6 +3,7 @@ import { createdAt, idColumn, primaryId, timestamp, updatedAt } from '../../plat
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { functionTrigger } from '../../platform/database/triggers.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
+import type { AutoSubmitted } from '../mime/build-mime.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
@@ -136,6 +137,8 @@ export const MessageEntity = defineEntity({
     references: p.array().$type<string[]>().fieldName('reference_ids').default([]),
     /** The draft that became this message; null for a message that was sent directly or received. */
     draftId: idColumn().strictNullable(),
+    /** Value of the Auto-Submitted field (RFC 3834) that the message is sent with; null for none, and for inbound messages. */
+    autoSubmitted: p.text().$type<AutoSubmitted>().strictNullable(),
     /** The id assigned by the relay or provider; null until it accepts the message. */
     providerMessageId: p.text().strictNullable(),
     sizeBytes: p.integer().default(0),

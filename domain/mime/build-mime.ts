@@ -6,6 +6,9 @@ import { htmlToText } from './html-to-text.ts';
 import type { MailAddress } from './mail-address.ts';
 import { UnsendableMessageError } from './unsendable-message-error.ts';
 
+/** RFC 3834 section 5: `auto-replied` for a response to another message. */
+export type AutoSubmitted = 'auto-generated' | 'auto-replied';
+
 /** All input for the bytes of a message. Excludes the envelope, and therefore Bcc. */
 export interface MimeMessage {
   /** Without angle brackets. */
@@ -20,8 +23,8 @@ export interface MimeMessage {
   inReplyTo: string | null;
   /** Message-IDs of the thread, oldest first, without angle brackets. */
   references: string[];
-  /** Adds `Auto-Submitted: auto-generated` (RFC 3834). */
-  autoSubmitted: boolean;
+  /** Value of the field Auto-Submitted; null for none. */
+  autoSubmitted: AutoSubmitted | null;
   /** Custom header fields; see {@link findCustomHeaderProblem}. */
   headers: Record<string, string>;
   text: string | null;
@@ -99,7 +102,7 @@ function buildCustomFields({ headers, autoSubmitted }: MimeMessage): { key: stri
     if (problem !== undefined) throw new UnsendableMessageError(`A custom header field ${problem}.`);
     return { key, value };
   });
-  if (autoSubmitted) fields.unshift({ key: 'Auto-Submitted', value: 'auto-generated' });
+  if (autoSubmitted) fields.unshift({ key: 'Auto-Submitted', value: autoSubmitted });
   return fields;
 }
 

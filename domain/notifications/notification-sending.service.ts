@@ -115,7 +115,7 @@ async function buildEmail(
       replyTo: [],
       inReplyTo: null,
       references: [],
-      autoSubmitted: true,
+      autoSubmitted: 'auto-generated',
       headers: {},
       ...renderEmail(renderTemplate(notification.template, params), publicUrl),
     }),

@@ -1,6 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
+import { returnInboxAllowance, takeInboxAllowance } from '../deliverability/inbox-daily-sends-rows.ts';
 import {
   type SharedDomainLimit,
   takeSharedDomainAllowance,
@@ -13,10 +14,10 @@ import { countRefusedSend } from '../metrics/count-refused-send.ts';
 import { toAddressKey } from '../mime/address-key.ts';
 import { readGateInput } from './gate-input.ts';
 import type { OutboundContent } from './outbound-content.ts';
-import { findRefusal, type Refusal, toRefusalError } from './send-gate.ts';
+import { findRefusal, type GateInput, type Refusal, toRefusalError } from './send-gate.ts';
 
 export interface SendToCheck {
-  scope: Pick<Scope, 'sendRefusal'>;
+  scope: Pick<Scope, 'sendRefusal' | 'actor'>;
   inbox: Inbox;
   content: OutboundContent;
   /** Null if the message starts a thread. */
@@ -25,28 +26,47 @@ export interface SendToCheck {
   sharedDomainLimit?: SharedDomainLimit | undefined;
 }
 
+/** How a message that passed the gate is sent. */
+export interface AllowedSend {
+  /** Whether the message says that no person wrote it (RFC 3834). */
+  autoSubmitted: boolean;
+}
+
 /**
- * Runs the send gate for a request. A refusal creates no message. The returned error commits the transaction, and with
- * it the `message.rejected` event and its metric.
+ * Runs the send gate for a request, and takes the message from the daily allowances. A refusal creates no message. Its
+ * error commits the transaction, and with it the `message.rejected` event and its metric.
  *
- * @throws AppError `unprocessable` for a label that only the service sets.
- * @returns the error to throw; null if the message may be sent.
+ * @throws AppError the refusal, or `unprocessable` for a label that only the service sets.
  */
 export async function checkSend(
   transaction: Transaction,
   events: EventService,
   { scope, inbox, content, threadId = null, sharedDomainLimit }: SendToCheck,
-): Promise<AppError | null> {
-  if (scope.sendRefusal) return recordRefusedRequest(transaction, events, inbox, content, scope.sendRefusal);
+): Promise<AllowedSend> {
+  if (scope.sendRefusal)
+    throw await recordRefusedRequest(transaction, events, inbox, content, scope.sendRefusal);
   rejectReceivedLabels(content.labels);
   const recipients = toRecipientKeys(content);
   const { em } = transaction;
+  const gateInput = await readGateInput(em, inbox.id, recipients, threadId);
   const refusal =
-    findRefusal(await readGateInput(em, inbox.id, recipients, threadId)) ??
-    (await findCapRefusal(em, inbox, recipients.length, sharedDomainLimit));
-  if (!refusal) return null;
+    findRefusal(gateInput) ??
+    (await findCapRefusal(em, inbox, {
+      recipients: recipients.length,
+      sharedDomainLimit,
+      inboxCap: gateInput.policies.dailySendCapPerInbox,
+    }));
+  if (!refusal) return { autoSubmitted: isAutoSubmitted(scope, gateInput) };
   await recordRefusedSend(transaction, events, { inbox, content, refusal });
-  return toRefusalError(refusal);
+  throw toRefusalError(refusal);
+}
+
+/** A person's own message is not automatic. */
+function isAutoSubmitted(
+  { actor }: Pick<Scope, 'actor'>,
+  { policies }: Pick<GateInput, 'policies'>,
+): boolean {
+  return actor.kind !== 'user' && policies.autoSubmittedHeader;
 }
 
 /** Records a send that was refused before its use-case ran. The returned error commits the transaction. */
@@ -97,7 +117,7 @@ function toRecipientKeys({ to, cc, bcc }: OutboundContent): string[] {
   return [...new Set([...to, ...cc, ...bcc].map(({ email }) => toAddressKey(email) ?? email.toLowerCase()))];
 }
 
-const CAP_REFUSAL: Refusal = {
+const SHARED_DOMAIN_REFUSAL: Refusal = {
   check: 'shared_domain_cap',
   reason: 'rate_limited',
   detail: 'The organization has sent to as many recipients today as a new one may on the shared domain.',
@@ -105,12 +125,33 @@ const CAP_REFUSAL: Refusal = {
   fix: 'Continue tomorrow (UTC): the number doubles after each day of sending with few bounces and complaints. Or send from a domain of your own, which has no such cap.',
 };
 
+const createInboxCapRefusal = (cap: number): Refusal => ({
+  check: 'inbox_cap',
+  reason: 'rate_limited',
+  detail: `The inbox has sent as many messages today (UTC) as the organization allows: ${cap}.`,
+  code: 'message_rejected',
+  fix: 'Continue tomorrow (UTC), send from another inbox, or ask an owner or admin to raise daily_send_cap_per_inbox.',
+  policy: 'daily_send_cap_per_inbox',
+});
+
+interface DailyCaps {
+  recipients: number;
+  sharedDomainLimit: SharedDomainLimit | undefined;
+  /** Null: the organization sets none. */
+  inboxCap: number | null;
+}
+
+/** Takes the message from each allowance that applies, or from none. */
 async function findCapRefusal(
   em: EntityManager,
   inbox: Inbox,
-  recipients: number,
-  limit: SharedDomainLimit | undefined,
+  { recipients, sharedDomainLimit, inboxCap }: DailyCaps,
 ): Promise<Refusal | null> {
-  if (!limit) return null;
-  return (await takeSharedDomainAllowance(em, inbox, recipients, limit)) === 'exceeded' ? CAP_REFUSAL : null;
+  if (inboxCap !== null && (await takeInboxAllowance(em, inbox, inboxCap)) === 'exceeded')
+    return createInboxCapRefusal(inboxCap);
+  if (!sharedDomainLimit) return null;
+  if ((await takeSharedDomainAllowance(em, inbox, recipients, sharedDomainLimit)) === 'taken') return null;
+  // The refusal commits the transaction.
+  if (inboxCap !== null) await returnInboxAllowance(em, inbox.id);
+  return SHARED_DOMAIN_REFUSAL;
 }

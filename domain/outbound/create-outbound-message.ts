@@ -32,6 +32,8 @@ export interface OutboundMessageRequest {
   attachments?: Attachment[];
   /** The draft that becomes the message. */
   draftId?: string | null;
+  /** Mark the message as automatic (RFC 3834). */
+  autoSubmitted: boolean;
   /** Default: `urgent`. */
   priority?: Priority;
   /** The envelope, if it differs from `to`, `cc` and `bcc`. */
@@ -58,6 +60,7 @@ export function createOutboundMessage(
     draftId = null,
     attachments = [],
     envelope = buildEnvelope(content),
+    autoSubmitted,
     priority,
     now = new Date(),
   }: OutboundMessageRequest,
@@ -71,6 +74,7 @@ export function createOutboundMessage(
     parent,
     rfcMessageId,
     draftId,
+    autoSubmitted,
     hasAttachments: attachments.length > 0,
     now,
   });
@@ -91,7 +95,7 @@ export function createOutboundMessage(
   return { message, recipients, attachments };
 }
 
-type MessageFields = Pick<OutboundMessageRequest, 'inbox' | 'content' | 'parent'> & {
+type MessageFields = Pick<OutboundMessageRequest, 'inbox' | 'content' | 'parent' | 'autoSubmitted'> & {
   rfcMessageId: string | null;
   draftId: string | null;
   threadId: string;
@@ -101,7 +105,17 @@ type MessageFields = Pick<OutboundMessageRequest, 'inbox' | 'content' | 'parent'
 
 function createMessage(
   em: EntityManager,
-  { inbox, content, threadId, parent, rfcMessageId, draftId, hasAttachments, now }: MessageFields,
+  {
+    inbox,
+    content,
+    threadId,
+    parent,
+    rfcMessageId,
+    draftId,
+    autoSubmitted,
+    hasAttachments,
+    now,
+  }: MessageFields,
 ): Message {
   const id = newId('message');
   const message = em.create(MessageEntity, {
@@ -125,6 +139,7 @@ function createMessage(
     labels: content.labels,
     headers: content.headers,
     hasAttachments,
+    autoSubmitted: autoSubmitted ? (parent ? 'auto-replied' : 'auto-generated') : null,
     draftId,
     rfcMessageId: rfcMessageId ?? `${id}@${inbox.domain}`,
     inReplyTo: parent?.rfcMessageId ?? null,

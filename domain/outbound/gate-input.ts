@@ -1,9 +1,13 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Sql } from '../../platform/database/sql.ts';
 import {
   type RecipientRestrictions,
   recipientRestrictionsSql,
 } from '../deliverability/recipient-restrictions.ts';
+import { DEFAULT_POLICIES } from '../policies/find-policies.ts';
+import type { ApprovalMode } from '../policies/organization-policies.entity.ts';
+import { type RecipientViolation, recipientViolationsSql } from '../policies/recipient-policies.ts';
 import type { GateInput } from './send-gate.ts';
 
 interface GateRow {
@@ -19,21 +23,29 @@ interface GateRow {
   threadPaused: boolean | null;
   threadPausedUntil: Date | string | null;
   domainVerified: boolean;
+  recipientViolations: RecipientViolation[];
+  maxRecipientsPerMessage: number | null;
+  dailySendCapPerInbox: number | null;
+  requireSendApproval: ApprovalMode;
+  autoSubmittedHeader: boolean;
 }
 
 const INBOX_COLUMNS = sql`o.status as "organizationStatus", e.status as "environmentStatus", i.status as "inboxStatus",
     i.send_paused as "sendPaused", i.send_paused_reason as "sendPausedReason", i.deleted_at is not null as deleted,
     t.id as "threadId", t.send_paused_until > now() as "threadPaused", t.send_paused_until as "threadPausedUntil",
-    i.domain_id is null or d.verification_status = 'verified' as "domainVerified"
-  from inboxes i left join domains d on d.id = i.domain_id
+    i.domain_id is null or d.verification_status = 'verified' as "domainVerified",
+    op.max_recipients_per_message as "maxRecipientsPerMessage", op.daily_send_cap_per_inbox as "dailySendCapPerInbox",
+    coalesce(op.require_send_approval, ${DEFAULT_POLICIES.requireSendApproval}) as "requireSendApproval",
+    coalesce(op.auto_submitted_header, ${DEFAULT_POLICIES.autoSubmittedHeader}) as "autoSubmittedHeader"
+  from inboxes i left join domains d on d.id = i.domain_id left join organization_policies op on op.org_id = i.org_id
     join environments e on e.id = i.env_id join organizations o on o.id = i.org_id`;
 
 // Stored recipients are ASCII, so the lower-case form is the key.
-const RECIPIENTS_OF_MESSAGE = recipientRestrictionsSql(
-  sql`select distinct lower(p.email) as email from message_recipients p
-    where p.message_id = m.id and p.status in ('pending', 'deferred')`,
-);
-const selectByMessage = (messageId: string) => sql`select ${RECIPIENTS_OF_MESSAGE} as recipients,
+const RECIPIENTS_OF_MESSAGE = sql`select distinct lower(p.email) as email from message_recipients p
+    where p.message_id = m.id and p.status in ('pending', 'deferred')`;
+const selectRecipients = (recipients: Sql) => sql`${recipientRestrictionsSql(recipients)} as recipients,
+    ${recipientViolationsSql(recipients, sql`op`)} as "recipientViolations"`;
+const selectByMessage = (messageId: string) => sql`select ${selectRecipients(RECIPIENTS_OF_MESSAGE)},
     (select count(*)::int from message_recipients p where p.message_id = m.id) as "recipientCount",
     ${INBOX_COLUMNS} join messages m on m.inbox_id = i.id join threads t on t.id = m.thread_id where m.id = ${messageId}`;
 
@@ -49,8 +61,9 @@ export async function readGateInput(
   recipients: string[],
   threadId: string | null,
 ): Promise<GateInput> {
+  const emails = sql`select value as email from jsonb_array_elements_text(${JSON.stringify(recipients)}::jsonb)`;
   const [row] = await em.execute<GateRow[]>(sql`
-    select ${recipientRestrictionsSql(sql`select value as email from jsonb_array_elements_text(${JSON.stringify(recipients)}::jsonb)`)} as recipients,
+    select ${selectRecipients(emails)},
       ${recipients.length} as "recipientCount", ${INBOX_COLUMNS} left join threads t on t.id = ${threadId}
       where i.id = ${inboxId}`);
   if (!row) throw new Error(`Inbox ${inboxId} does not exist`);
@@ -79,6 +92,13 @@ function toGateInput(row: GateRow): GateInput {
     },
     recipientCount: row.recipientCount,
     recipients: row.recipients,
+    policies: {
+      recipientViolations: row.recipientViolations,
+      maxRecipientsPerMessage: row.maxRecipientsPerMessage,
+      dailySendCapPerInbox: row.dailySendCapPerInbox,
+      requireSendApproval: row.requireSendApproval,
+      autoSubmittedHeader: row.autoSubmittedHeader,
+    },
     thread:
       row.threadId === null
         ? null

@@ -54,14 +54,13 @@ export async function queueSubmission(
   // A refusal commits the transaction, so nothing is recorded before the gate.
   const threadId = await findLinkedThreadId(em, inbox.id, mail);
   const envelopeContent = { ...content, ...groupByField(envelope) };
-  const refusal = await checkSend(transaction, events, {
+  await checkSend(transaction, events, {
     scope,
     inbox,
     content: envelopeContent,
     threadId,
     sharedDomainLimit,
   });
-  if (refusal) throw refusal;
   await claimObjects(em, [submittedKey]);
   const { thread } = await placeMessage(transaction, outbox, {
     inbox,
@@ -75,6 +74,8 @@ export async function queueSubmission(
     content,
     envelope,
     thread,
+    // The client's own header is sent.
+    autoSubmitted: false,
     parent: null,
     rfcMessageId: mail.messageId,
     attachments: await attachFiles(em, { scope, inbox, files }),

@@ -182,7 +182,7 @@ async function sendForward<Scheduled>(
 
 interface SendOrSchedule {
   scope: Scope;
-  message: OutboundMessageRequest & { parent: Message | null };
+  message: Omit<OutboundMessageRequest, 'autoSubmitted' | 'parent'> & { parent: Message | null };
   attach(draftId: string | null): Promise<Attachment[]>;
   sendAt: Date | undefined;
 }
@@ -199,16 +199,16 @@ async function sendOrSchedule<Scheduled>(
     const target = { threadId: thread?.id ?? null, inReplyTo: parent?.id ?? null };
     return scheduleDraft(transaction, { inbox, fields: { ...content, ...target, sendAt }, attach });
   }
-  const refusal = await checkSend(transaction, events, {
+  const { autoSubmitted } = await checkSend(transaction, events, {
     scope,
     inbox,
     content,
     threadId: thread?.id,
     sharedDomainLimit,
   });
-  if (refusal) throw refusal;
   return createOutboundMessage(transaction, outbox, {
     ...message,
+    autoSubmitted,
     content: addUnsubscribeHeaders(content, inbox, unsubscribeLinks),
     attachments: await attach(null),
   });

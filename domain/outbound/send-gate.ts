@@ -6,6 +6,8 @@ import type { RejectionReason } from '../events/event-types.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { Environment } from '../organizations/environment.entity.ts';
 import type { Organization } from '../organizations/organization.entity.ts';
+import type { Policies } from '../policies/find-policies.ts';
+import type { RecipientViolation } from '../policies/recipient-policies.ts';
 
 /** The data that the checks of the send gate use. */
 export interface GateInput {
@@ -17,11 +19,22 @@ export interface GateInput {
   recipients: RecipientRestrictions[];
   /** Null if the message starts a thread. */
   thread: { isPaused: boolean; pausedUntil: Date | null } | null;
+  policies: GatePolicies;
   inbox: Pick<Inbox, 'status' | 'sendPaused' | 'sendPausedReason'> & {
     deleted: boolean;
     /** Whether the custom domain is verified; always true for the shared domain. */
     domainVerified: boolean;
   };
+}
+
+/** The organization's policies for messages. */
+export interface GatePolicies
+  extends Pick<
+    Policies,
+    'maxRecipientsPerMessage' | 'dailySendCapPerInbox' | 'requireSendApproval' | 'autoSubmittedHeader'
+  > {
+  /** Unsent recipients in domains that the organization does not allow. */
+  recipientViolations: RecipientViolation[];
 }
 
 export interface Refusal {
@@ -32,6 +45,8 @@ export interface Refusal {
   /** API error code if the gate refuses the request. */
   code: ErrorCode;
   fix: string;
+  /** The policy of the organization that refused; undefined for every other check. */
+  policy?: string;
 }
 
 interface GateCheck {
@@ -115,6 +130,35 @@ const CHECKS: readonly GateCheck[] = [
     },
   },
   {
+    name: 'recipient_domains_allowed',
+    refuse({ policies: { recipientViolations } }) {
+      const [violation] = recipientViolations;
+      if (!violation) return null;
+      const { email, policy } = violation;
+      const isBlocked = policy === 'blocked_recipient_domains';
+      return {
+        reason: 'blocked_recipient',
+        detail: `The organization’s policy ${policy} does not allow mail to ${email}${isBlocked ? '' : ', whose domain is not on it'}.`,
+        code: 'message_rejected',
+        fix: 'Remove the recipient, or ask an owner or admin to change the policy.',
+        policy,
+      };
+    },
+  },
+  {
+    name: 'recipient_count_allowed',
+    refuse: ({ recipientCount, policies: { maxRecipientsPerMessage: limit } }) =>
+      limit === null || recipientCount <= limit
+        ? null
+        : {
+            reason: 'blocked_recipient',
+            detail: `The message has ${recipientCount} recipients; the organization allows ${limit}.`,
+            code: 'message_rejected',
+            fix: `Send several messages with at most ${limit} recipients each.`,
+            policy: 'max_recipients_per_message',
+          },
+  },
+  {
     name: 'some_recipient_not_suppressed',
     refuse(input) {
       const suppressed = findSuppressedRecipients(input);
@@ -192,7 +236,10 @@ export function toRefusalError(refusal: Refusal): AppError {
   return new AppError(refusal.code, {
     detail: refusal.detail,
     fix: refusal.fix,
-    extensions: { rejection_reason: refusal.reason },
+    extensions: {
+      rejection_reason: refusal.reason,
+      ...(refusal.policy === undefined ? {} : { policy: refusal.policy }),
+    },
     commitsTransaction: true,
   });
 }

@@ -60,8 +60,12 @@ export function createSendService({
     send: (scope, inboxId, content, files = []) =>
       database.transaction(scope, async (transaction) => {
         const inbox = await findInbox(transaction.em, scope, inboxId);
-        const refusal = await checkSend(transaction, events, { scope, inbox, content, sharedDomainLimit });
-        if (refusal) throw refusal;
+        const { autoSubmitted } = await checkSend(transaction, events, {
+          scope,
+          inbox,
+          content,
+          sharedDomainLimit,
+        });
         const attachments = await attachFiles(transaction.em, { scope, inbox, files });
         return createOutboundMessage(transaction, outbox, {
           inbox,
@@ -69,6 +73,7 @@ export function createSendService({
           thread: null,
           parent: null,
           attachments,
+          autoSubmitted,
           now: now(),
         });
       }),

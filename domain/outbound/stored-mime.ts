@@ -40,6 +40,7 @@ export type OutgoingMessage = Pick<
   | 'rfcMessageId'
   | 'inReplyTo'
   | 'references'
+  | 'autoSubmitted'
   | 'createdAt'
   | 'submittedKey'
   | 'rawKey'
@@ -210,7 +211,7 @@ function buildMessageMime(message: OutgoingMessage, attachments: MimeAttachment[
     inReplyTo: message.inReplyTo,
     references: message.references,
     headers: message.headers,
-    autoSubmitted: true,
+    autoSubmitted: message.autoSubmitted,
     attachments,
   });
 }

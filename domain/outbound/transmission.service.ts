@@ -91,7 +91,7 @@ async function loadTransmission(database: Database, messageId: string): Promise<
     sql`select m.id, m.status, m.org_id as "organizationId", m.from_email as "fromEmail", m.from_name as "fromName", m."to", m.cc,
        m.reply_to as "replyTo", m.subject, m.text_body as "textBody", m.html_body as "htmlBody", m.headers,
        m.has_attachments as "hasAttachments", m.rfc_message_id as "rfcMessageId", m.in_reply_to as "inReplyTo",
-       m.reference_ids as "references", m.created_at as "createdAt", m.submitted_key as "submittedKey",
+       m.reference_ids as "references", m.auto_submitted as "autoSubmitted", m.created_at as "createdAt", m.submitted_key as "submittedKey",
        m.raw_key as "rawKey", m.size_bytes as "sizeBytes", e.kind = 'sandbox' as sandbox,
        (select coalesce(jsonb_agg(jsonb_build_object('position', position, 'email', email, 'status', status)
           order by position), '[]')

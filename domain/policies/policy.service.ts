@@ -4,19 +4,20 @@ import { AppError, invalid } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { isAddressAllowed, isCidr } from '../identity/allowed-addresses.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
+import { toDomainKey } from '../mime/address-key.ts';
 import { findPolicies, type Policies } from './find-policies.ts';
 
 /** The policies that can be changed through the API so far. */
-export type AccessPolicies = Pick<Policies, 'requireMfa' | 'sessionMaxAgeHours' | 'allowedCidrs'>;
+export type ChangeablePolicies = Omit<Policies, 'enforceSso' | 'ssoSatisfiesMfa'>;
 
 export interface PolicyService {
-  get(scope: Scope): Promise<AccessPolicies>;
+  get(scope: Scope): Promise<ChangeablePolicies>;
   /**
-   * Takes effect with the next request of each session and key.
+   * Takes effect with the next request of each session and key, and the next message.
    *
-   * @throws AppError `validation_error` for a malformed range; `conflict` if the caller could not get in any more.
+   * @throws AppError `validation_error` for a malformed range or domain; `conflict` if the caller could not get in any more.
    */
-  update(scope: Scope, change: Partial<AccessPolicies>): Promise<AccessPolicies>;
+  update(scope: Scope, change: Partial<ChangeablePolicies>): Promise<ChangeablePolicies>;
 }
 
 export function createPolicyService({ database }: { database: Database }): PolicyService {
@@ -31,28 +32,61 @@ export function createPolicyService({ database }: { database: Database }): Polic
       database.transaction(scope, async ({ em }) => {
         requireOrganizationWide(scope);
         requireValidRanges(change.allowedCidrs);
+        const normalized = normalizeDomains(change);
         const { organizationId } = scope;
         // The row is locked, so that concurrent changes of different policies both hold.
         await em.execute(sql`
           insert into organization_policies as p (org_id, updated_at) values (${organizationId}, now())
           on conflict (org_id) do update set updated_at = now()`);
         const before = await findPolicies(em, organizationId);
-        const after = { ...before, ...change };
+        const after = { ...before, ...normalized };
         requireCallerStaysIn(scope, after);
         await em.execute(sql`
           update organization_policies set require_mfa = ${after.requireMfa},
             session_max_age_hours = ${after.sessionMaxAgeHours},
-            allowed_cidrs = array(select jsonb_array_elements_text(${JSON.stringify(after.allowedCidrs)}::jsonb))
+            allowed_cidrs = ${textArray(after.allowedCidrs)},
+            max_recipients_per_message = ${after.maxRecipientsPerMessage},
+            allowed_recipient_domains = ${textArray(after.allowedRecipientDomains)},
+            blocked_recipient_domains = ${textArray(after.blockedRecipientDomains)},
+            daily_send_cap_per_inbox = ${after.dailySendCapPerInbox},
+            require_send_approval = ${after.requireSendApproval},
+            auto_submitted_header = ${after.autoSubmittedHeader}
           where org_id = ${organizationId}`);
         await recordAudit(em, scope, {
           action: 'policies.updated',
           resourceType: 'organization',
           resourceId: organizationId,
-          details: { ...change },
+          details: { ...normalized },
         });
         return after;
       }),
   };
+}
+
+const textArray = (values: readonly string[]) =>
+  sql`array(select jsonb_array_elements_text(${JSON.stringify(values)}::jsonb))`;
+
+/** @throws AppError `validation_error`. */
+function normalizeDomains(change: Partial<ChangeablePolicies>): Partial<ChangeablePolicies> {
+  const { allowedRecipientDomains: allowed, blockedRecipientDomains: blocked } = change;
+  return {
+    ...change,
+    ...(allowed && { allowedRecipientDomains: toDomainKeys('allowed_recipient_domains', allowed) }),
+    ...(blocked && { blockedRecipientDomains: toDomainKeys('blocked_recipient_domains', blocked) }),
+  };
+}
+
+function toDomainKeys(field: string, domains: readonly string[]): string[] {
+  const keys = domains.map((domain, index) => {
+    const key = toDomainKey(domain);
+    if (key !== null) return key;
+    throw invalid(
+      `/body/${field}/${index}`,
+      'is not a domain',
+      'Use a domain such as example.com, which includes its subdomains.',
+    );
+  });
+  return [...new Set(keys)];
 }
 
 function requireValidRanges(ranges: readonly string[] = []): void {
@@ -66,7 +100,10 @@ function requireValidRanges(ranges: readonly string[] = []): void {
 }
 
 /** The caller must satisfy the policy: a mistake must not lock the organization out. */
-function requireCallerStaysIn({ ip, member }: Scope, policies: AccessPolicies): void {
+function requireCallerStaysIn(
+  { ip, member }: Scope,
+  policies: Pick<Policies, 'requireMfa' | 'allowedCidrs'>,
+): void {
   if (ip !== undefined && !isAddressAllowed(ip, policies.allowedCidrs))
     throw lockout(
       'allowed_cidrs',

@@ -53,7 +53,7 @@ test('whatever may be set can be written', async () => {
         subject: 'Subject',
         inReplyTo: null,
         references: [],
-        autoSubmitted: false,
+        autoSubmitted: null,
         headers: { [field]: text },
         text: 'Text',
         html: null,

@@ -49,7 +49,7 @@ const message: MimeMessage = {
   subject: 'Ein Gruß, der so lang ist, dass die Zeile des Betreffs gefaltet werden muss, und noch etwas mehr',
   inReplyTo: null,
   references: [],
-  autoSubmitted: true,
+  autoSubmitted: 'auto-generated',
   headers: { 'X-Order': '17' },
   text: 'Hello\n',
   html: null,

@@ -17,7 +17,17 @@ const patch = (body: unknown, token = owner, headers = {}) =>
 
 describe('the policies of an organization', () => {
   test('have defaults, and are changed one by one', async () => {
-    const defaults = { require_mfa: false, session_max_age_hours: null, allowed_cidrs: [] };
+    const defaults = {
+      require_mfa: false,
+      session_max_age_hours: null,
+      allowed_cidrs: [],
+      max_recipients_per_message: null,
+      allowed_recipient_domains: [],
+      blocked_recipient_domains: [],
+      daily_send_cap_per_inbox: null,
+      require_send_approval: 'off',
+      auto_submitted_header: true,
+    };
     expect((await app.call('/org/policies', { token: owner })).json()).toEqual(defaults);
     expect((await patch({ session_max_age_hours: 8 })).json()).toEqual({
       ...defaults,

@@ -387,6 +387,8 @@ export async function addInternalRows(organizationId: string): Promise<void> {
      select inbox_id, md5(rfc_message_id), org_id, thread_id, 'held' from messages where org_id = $1`,
     `insert into shared_domain_caps (org_id, day, recipients, cap)
      select id, now()::date, 1, 100 from organizations where id = $1`,
+    `insert into inbox_daily_sends (inbox_id, org_id, day, messages)
+     select id, org_id, now()::date, 1 from inboxes where org_id = $1`,
     `insert into reputation_outcomes (inbox_id, kind, message_id, position, org_id, created_at)
      select inbox_id, 'sent', id, 0, org_id, now() from messages where org_id = $1`,
     `insert into webhook_slots (endpoint_id, slot, org_id, leased_until)
