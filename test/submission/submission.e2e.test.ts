@@ -174,6 +174,16 @@ describe('is refused without queueing anything', () => {
     await expect(submit(account, { to: 'a@blocked.example' })).rejects.toThrow(/550 5\.7\.1 .*block list/);
   });
 
+  test('for a recipient whom a policy of the organization does not allow, with the policy', async () => {
+    const { status } = await call('PATCH', '/org/policies', {
+      blocked_recipient_domains: ['submission-policy.example'],
+    });
+    expect(status).toBe(200);
+    await expect(submit(account, { to: 'a@mx.submission-policy.example' })).rejects.toThrow(
+      /550 5\.7\.1 .*blocked_recipient_domains/,
+    );
+  });
+
   test('for a wrong password', async () => {
     await expect(submit({ ...account, pass: 'wrong' }, { to: 'a@people.example' })).rejects.toThrow(
       /535 5\.7\.8/,
