@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { createApiKeyService } from '../domain/api-keys/api-key.service.ts';
+import { revokeKeysOfUser } from '../domain/api-keys/revoke-keys.ts';
 import { createAuditLogService } from '../domain/audit/audit-log.service.ts';
 import { createListService } from '../domain/deliverability/list.service.ts';
 import { createSuppressionService } from '../domain/deliverability/suppression.service.ts';
@@ -153,7 +154,13 @@ export function createServices({
     eventStreams,
     metrics: createMetricService({ database }),
     organizations: createOrganizationService({ database }),
-    members: createMemberService({ database }),
+    members: createMemberService({
+      database,
+      async onRemove({ em }, { organizationId, userId, revokeKeys }) {
+        const keysRevoked = revokeKeys ? await revokeKeysOfUser(em, organizationId, userId) : 0;
+        return { keysRevoked, invitationsRevoked: 0 };
+      },
+    }),
     policies: createPolicyService({ database }),
     auditLog: createAuditLogService({ database }),
     sessions: createSessionService({ database }),

@@ -1,4 +1,10 @@
-import { ApiKeyRecord, CreateApiKey, CreatedApiKey } from './api-keys/api-keys.schemas.ts';
+import {
+  ApiKeyRecord,
+  CreateApiKey,
+  CreatedApiKey,
+  RotateApiKey,
+  UpdateApiKey,
+} from './api-keys/api-keys.schemas.ts';
 import { AttachmentInput, AttachmentRecord, UploadRecord } from './attachments/attachments.schemas.ts';
 import { CreateListEntry, ListEntryReceipt, ListEntryRecord } from './deliverability/lists.schemas.ts';
 import {
@@ -30,7 +36,14 @@ import {
   MetricsSummary,
 } from './metrics/metrics.schemas.ts';
 import { AuditEntryRecord } from './organizations/audit-log.routes.ts';
-import { ChangeRole, MemberReceipt, MemberRecord } from './organizations/members.routes.ts';
+import {
+  ChangeRole,
+  MemberReceipt,
+  MemberRecord,
+  OffboardingReceipt,
+  OffboardingRecord,
+  OffboardMember,
+} from './organizations/members.routes.ts';
 import { EnvironmentRecord, OrganizationRecord } from './organizations/organization.schemas.ts';
 import { PoliciesRecord, UpdatePolicies } from './organizations/policies.routes.ts';
 import { ForwardMessage, ReplyToMessage } from './outbound/replies.routes.ts';
@@ -111,6 +124,8 @@ export const sharedSchemas = [
   ApiKeyRecord,
   CreateApiKey,
   CreatedApiKey,
+  UpdateApiKey,
+  RotateApiKey,
   DomainRecordSchema,
   DomainReceipt,
   CreateDomain,
@@ -203,5 +218,8 @@ export const sharedSchemas = [
   AuditEntryRecord,
   MemberRecord,
   MemberReceipt,
+  OffboardMember,
+  OffboardingRecord,
+  OffboardingReceipt,
   ChangeRole,
 ];

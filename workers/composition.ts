@@ -34,6 +34,7 @@ import { messagesRoom } from './rooms/messages.ts';
 import { metricsRoom } from './rooms/metrics.ts';
 import { notificationsRoom } from './rooms/notifications.ts';
 import { outboundRoom } from './rooms/outbound.ts';
+import { peopleRoom } from './rooms/people.ts';
 import { retentionRoom } from './rooms/retention.ts';
 import { storedObjectsRoom } from './rooms/stored-objects.ts';
 import { usageRoom } from './rooms/usage.ts';
@@ -59,6 +60,7 @@ const ROOMS: readonly Room[] = [
   storedObjectsRoom,
   retentionRoom,
   exportsRoom,
+  peopleRoom,
 ];
 
 export interface Composition extends WorkerDependencies {

@@ -1,10 +1,17 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { ApiKeyService } from '../../domain/api-keys/api-key.service.ts';
-import { type Lists, listOf, PageQuery } from '../lists.ts';
+import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import { parseTime } from '../time.ts';
-import { ApiKeyRecord, CreateApiKey, CreatedApiKey, presentApiKey } from './api-keys.schemas.ts';
+import {
+  ApiKeyRecord,
+  CreateApiKey,
+  CreatedApiKey,
+  presentApiKey,
+  RotateApiKey,
+  UpdateApiKey,
+} from './api-keys.schemas.ts';
 
 /** A leaked key must be revocable even if it has used up the organization's limits. */
 const KEY_MANAGEMENT = {
@@ -24,20 +31,22 @@ export const apiKeyRoutes =
         schema: {
           operationId: 'apiKeys.create',
           summary: 'Create an API key',
-          description: 'Its permissions, binding and lifetime cannot exceed those of the creating key.',
+          description:
+            'Its permissions, binding, lifetime and address ranges cannot exceed those of the creating key, or the role of the person. A key made by a key belongs to the person behind it.',
           tags: ['API keys'],
           body: ref(CreateApiKey),
           response: { 201: ref(CreatedApiKey), ...postProblems() },
         },
       },
       async (request, reply) => {
-        const { name, permissions, env_id, inbox_id, expires_at } = request.body;
+        const { name, permissions, env_id, inbox_id, expires_at, allowed_cidrs } = request.body;
         const { key, token } = await apiKeys.create(request.scope, {
           name,
           permissions,
           environmentId: env_id,
           inboxId: inbox_id,
           expiresAt: expires_at === undefined ? undefined : parseTime('/body/expires_at', expires_at),
+          allowedCidrs: allowed_cidrs,
         });
         reply.code(201);
         return { ...presentApiKey(key), token };
@@ -51,13 +60,20 @@ export const apiKeyRoutes =
         schema: {
           operationId: 'apiKeys.list',
           summary: 'List API keys',
+          description:
+            'Developers, and keys that they created, see only the keys that the developer created.',
           tags: ['API keys'],
-          querystring: PageQuery,
+          querystring: strictObject({
+            ...pageQuery,
+            created_by_user_id: Type.Optional(id('Only keys of this person.')),
+          }),
           response: { 200: listOf(ref(ApiKeyRecord)), ...problems() },
         },
       },
       async (request) => {
-        const page = await apiKeys.list(request.scope, lists.read(request));
+        const { created_by_user_id: createdByUserId } = request.query;
+        const filter = createdByUserId === undefined ? {} : { createdByUserId };
+        const page = await apiKeys.list(request.scope, filter, lists.read(request));
         return lists.present(request, page, presentApiKey);
       },
     );
@@ -75,6 +91,56 @@ export const apiKeyRoutes =
         },
       },
       async (request) => presentApiKey(await apiKeys.get(request.scope, request.params.id)),
+    );
+
+    app.patch(
+      '/api-keys/:id',
+      {
+        config: KEY_MANAGEMENT,
+        schema: {
+          operationId: 'apiKeys.update',
+          summary: 'Change an API key',
+          description:
+            'Takes effect with its next request. What the caller lacks can only be taken away: permissions, a later expiry and wider address ranges are limited to those of the caller and the key. The keys that it created stay as they are.',
+          tags: ['API keys'],
+          params: ApiKeyParams,
+          body: ref(UpdateApiKey),
+          response: { 200: ref(ApiKeyRecord), ...changeProblems() },
+        },
+      },
+      async ({ scope, params, body: { name, permissions, expires_at, allowed_cidrs } }) =>
+        presentApiKey(
+          await apiKeys.update(scope, params.id, {
+            ...(name === undefined ? {} : { name }),
+            ...(permissions === undefined ? {} : { permissions }),
+            ...(expires_at === undefined
+              ? {}
+              : { expiresAt: expires_at === null ? null : parseTime('/body/expires_at', expires_at) }),
+            ...(allowed_cidrs === undefined ? {} : { allowedCidrs: allowed_cidrs }),
+          }),
+        ),
+    );
+
+    app.post(
+      '/api-keys/:id/rotate',
+      {
+        config: { ...KEY_MANAGEMENT, bodyMayBeEmpty: true },
+        schema: {
+          operationId: 'apiKeys.rotate',
+          summary: 'Replace the token of an API key',
+          description:
+            'The key keeps its id, permissions, expiry and the keys that it created. The old token works for overlap_seconds more. The caller must have every permission of the key.',
+          tags: ['API keys'],
+          params: ApiKeyParams,
+          body: ref(RotateApiKey),
+          response: { 201: ref(CreatedApiKey), ...postProblems() },
+        },
+      },
+      async ({ scope, params, body }, reply) => {
+        const { key, token } = await apiKeys.rotate(scope, params.id, body.overlap_seconds);
+        reply.code(201);
+        return { ...presentApiKey(key), token };
+      },
     );
 
     app.delete(

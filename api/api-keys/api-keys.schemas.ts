@@ -13,11 +13,21 @@ import {
   timestamp,
 } from '../schemas.ts';
 
+const PreviousToken = strictObject({
+  last_four: text(4),
+  expires_at: timestamp('When the token stops working.'),
+  last_used_at: nullableTimestamp('Whether clients still use it.'),
+});
+
 const permissions = Type.Array(enumOf(KEY_PERMISSIONS), {
   maxItems: KEY_PERMISSIONS.length,
   uniqueItems: true,
 });
 
+const allowedCidrs = Type.Array(text(64), {
+  maxItems: 100,
+  description: 'Addresses and CIDR ranges that may use the key. Empty: every address.',
+});
 const fields = {
   id: id('Key id (key_…).'),
   name: text(255),
@@ -28,7 +38,14 @@ const fields = {
   expires_at: nullableTimestamp('Null: does not expire.'),
   created_by_user_id: nullableText(128, { description: 'The person behind the key; null if there is none.' }),
   created_by_key_id: nullableText(128, { description: 'The key that created this one; null if no key did.' }),
-  last_used_at: nullableTimestamp('Accurate to the minute.'),
+  allowed_cidrs: allowedCidrs,
+  last_used_at: nullableTimestamp(
+    'Accurate to the minute. Null after a rotation until the new token is used.',
+  ),
+  previous_token: Type.Unsafe<Static<typeof PreviousToken> | null>({
+    anyOf: [PreviousToken, { type: 'null' }],
+    description: 'The token before the last rotation; null if it no longer works.',
+  }),
   created_at: timestamp(),
 };
 
@@ -56,8 +73,44 @@ export const CreateApiKey = strictObject(
         }),
       ),
     ),
+    allowed_cidrs: Type.Optional(
+      Type.Array(text(64), {
+        maxItems: 100,
+        description:
+          'Addresses and CIDR ranges that may use the key, within those of the creating key, which are the default.',
+      }),
+    ),
   },
   { $id: 'CreateApiKey', title: 'CreateApiKey' },
+);
+
+export const UpdateApiKey = strictObject(
+  {
+    name: Type.Optional(singleLineText(255, { minLength: 1 })),
+    permissions: Type.Optional(permissions),
+    expires_at: Type.Optional(
+      Type.Unsafe<string | null>({
+        type: ['string', 'null'],
+        format: 'date-time',
+        maxLength: 40,
+        description: 'Not later than the expiry of the calling key. Null: does not expire.',
+      }),
+    ),
+    allowed_cidrs: Type.Optional(allowedCidrs),
+  },
+  { $id: 'UpdateApiKey', title: 'UpdateApiKey' },
+);
+
+export const RotateApiKey = strictObject(
+  {
+    overlap_seconds: Type.Integer({
+      minimum: 0,
+      maximum: 604_800,
+      default: 0,
+      description: 'How long the old token still works, without the permission keys:manage.',
+    }),
+  },
+  { $id: 'RotateApiKey', title: 'RotateApiKey' },
 );
 
 export function presentApiKey(key: ApiKey): Static<typeof ApiKeyRecord> {
@@ -71,7 +124,20 @@ export function presentApiKey(key: ApiKey): Static<typeof ApiKeyRecord> {
     expires_at: key.expiresAt?.toISOString() ?? null,
     created_by_user_id: key.createdByUserId,
     created_by_key_id: key.createdByKeyId,
+    allowed_cidrs: key.allowedCidrs,
     last_used_at: key.lastUsedAt?.toISOString() ?? null,
+    previous_token: presentPreviousToken(key),
     created_at: key.createdAt.toISOString(),
+  };
+}
+
+function presentPreviousToken(key: ApiKey): Static<typeof PreviousToken> | null {
+  const { previousLastFour, previousExpiresAt, previousLastUsedAt } = key;
+  if (previousLastFour === null || previousExpiresAt === null || previousExpiresAt.getTime() <= Date.now())
+    return null;
+  return {
+    last_four: previousLastFour,
+    expires_at: previousExpiresAt.toISOString(),
+    last_used_at: previousLastUsedAt?.toISOString() ?? null,
   };
 }

@@ -1,7 +1,9 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import type { Static } from 'typebox';
+import { type Static, Type } from 'typebox';
+import type { ApiKeyService } from '../../domain/api-keys/api-key.service.ts';
 import { MEMBER_ROLES } from '../../domain/identity/roles.ts';
 import type { MemberDetails, MemberService } from '../../domain/organizations/member.service.ts';
+import { ApiKeyRecord, presentApiKey } from '../api-keys/api-keys.schemas.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { receiptOf } from '../receipts.ts';
 import {
@@ -10,6 +12,7 @@ import {
   id,
   NoContent,
   nullableText,
+  postProblems,
   problems,
   ref,
   strictObject,
@@ -32,11 +35,45 @@ export const ChangeRole = strictObject(
   { role: enumOf(MEMBER_ROLES) },
   { $id: 'ChangeRole', title: 'ChangeRole' },
 );
+export const OffboardMember = strictObject(
+  {
+    revoke_keys: Type.Boolean({
+      default: true,
+      description: 'Also revokes the API keys that the person created, with the keys of those keys.',
+    }),
+  },
+  { $id: 'OffboardMember', title: 'OffboardMember' },
+);
+export const OffboardingRecord = strictObject(
+  {
+    user_id: id('Id of the user (usr_…).'),
+    keys_revoked: Type.Integer({ minimum: 0 }),
+    invitations_revoked: Type.Integer({ minimum: 0, description: 'Open invitations by the person.' }),
+    remaining_keys: Type.Array(ref(ApiKeyRecord), {
+      maxItems: 100,
+      description:
+        'Keys of the person that still work, at most 100, newest first; GET /api-keys?created_by_user_id= lists all. The person may know their tokens: rotate them.',
+    }),
+  },
+  { $id: 'Offboarding', title: 'Offboarding' },
+);
+export const OffboardingReceipt = receiptOf(OffboardingRecord, [
+  'user_id',
+  'keys_revoked',
+  'invitations_revoked',
+]);
 export const MemberReceipt = receiptOf(MemberRecord, ['user_id', 'role']);
+const MAX_KEYS_SHOWN = 100;
 const MemberParams = strictObject({ userId: id('Id of the user (usr_…).') });
 
+export interface MemberRouteDependencies {
+  members: MemberService;
+  apiKeys: ApiKeyService;
+  lists: Lists;
+}
+
 export const memberRoutes =
-  ({ members, lists }: { members: MemberService; lists: Lists }): FastifyPluginCallbackTypebox =>
+  ({ members, apiKeys, lists }: MemberRouteDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.get(
       '/org/members',
@@ -81,15 +118,48 @@ export const memberRoutes =
           operationId: 'members.remove',
           summary: 'Remove a member',
           description:
-            'Their sessions lose access to the organization with their next request. Their account stays.',
+            'Their sessions lose access to the organization with their next request, and the API keys that they created are revoked, with their open invitations. Their account stays. To keep the keys: POST /org/members/{userId}/offboard.',
           tags: ['Organization'],
           params: MemberParams,
           response: { 204: NoContent, ...changeProblems() },
         },
       },
       async ({ scope, params }, reply) => {
-        await members.remove(scope, params.userId);
+        await members.remove(scope, params.userId, { revokeKeys: true });
         return reply.code(204).send(null);
+      },
+    );
+
+    app.post(
+      '/org/members/:userId/offboard',
+      {
+        config: {
+          permission: 'members:manage',
+          readPermission: 'keys:manage',
+          receipt: OffboardingReceipt,
+          bodyMayBeEmpty: true,
+        },
+        schema: {
+          operationId: 'members.offboard',
+          summary: 'Remove a person who has left',
+          description:
+            'Removes the member, revokes their open invitations and, unless revoke_keys is false, the API keys that they created. Returns the keys that still work.',
+          tags: ['Organization'],
+          params: MemberParams,
+          body: ref(OffboardMember),
+          response: { 200: ref(OffboardingRecord), ...postProblems() },
+        },
+      },
+      async ({ scope, params: { userId }, body: { revoke_keys: revokeKeys } }) => {
+        const removal = await members.remove(scope, userId, { revokeKeys });
+        const page = { limit: MAX_KEYS_SHOWN, order: 'desc' as const };
+        const { items } = await apiKeys.list(scope, { createdByUserId: userId }, page);
+        return {
+          user_id: userId,
+          keys_revoked: removal.keysRevoked,
+          invitations_revoked: removal.invitationsRevoked,
+          remaining_keys: items.map(presentApiKey),
+        };
       },
     );
     done();

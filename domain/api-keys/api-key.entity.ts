@@ -11,7 +11,15 @@ export const ApiKeyEntity = defineEntity({
   name: 'ApiKey',
   tableName: 'api_keys',
   policies: tenantPolicies({ lookup: true, people: true }),
-  indexes: [{ properties: ['organizationId', 'id'] }, { properties: ['createdByKeyId'] }],
+  indexes: [
+    { properties: ['organizationId', 'id'] },
+    { properties: ['createdByKeyId'] },
+    { properties: ['organizationId', 'createdByUserId'] },
+    {
+      name: 'api_keys_expires_at_index',
+      expression: `create index "api_keys_expires_at_index" on "api_keys" ("expires_at") where "revoked_at" is null and "expires_at" is not null`,
+    },
+  ],
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
@@ -23,12 +31,20 @@ export const ApiKeyEntity = defineEntity({
     name: p.text(),
     tokenHash: p.blob().unique(),
     lastFour: p.text(),
+    /** The token before the last rotation, which works until `previousExpiresAt`; null if there is none. */
+    previousTokenHash: p.blob().unique().strictNullable(),
+    previousLastFour: p.text().strictNullable(),
+    previousExpiresAt: timestamp().strictNullable(),
+    /** Whether clients still use it. Updated at most once a minute. */
+    previousLastUsedAt: timestamp().strictNullable(),
     permissions: p.array().$type<Permission[]>(),
     /** The key that created this one; null if a person or the installation did. Keys are revoked, never deleted. */
     createdByKeyId: idColumn().strictNullable(),
     /** The person who created it or, through keys, is behind the one that did; null for the installation. */
     createdByUserId: idColumn().strictNullable(),
     expiresAt: timestamp().strictNullable(),
+    /** When the person behind the key was informed that it expires soon. */
+    expiryNotifiedAt: timestamp().strictNullable(),
     revokedAt: timestamp().strictNullable(),
     /** Ranges that may use the key. Empty: every address. */
     allowedCidrs: p.array().default([]),

@@ -13,6 +13,8 @@ export interface ApiKeyFields {
   name: string;
   permissions: Permission[];
   expiresAt?: Date | null;
+  /** Default: every address. */
+  allowedCidrs?: string[];
   createdByKeyId?: string | null;
   createdByUserId?: string | null;
 }
@@ -45,6 +47,11 @@ export function createApiKey(
     createdByUserId,
     revokedAt: null,
     lastUsedAt: null,
+    expiryNotifiedAt: null,
+    previousTokenHash: null,
+    previousLastFour: null,
+    previousExpiresAt: null,
+    previousLastUsedAt: null,
   });
   em.persist(key);
   return { key, token };

@@ -22,9 +22,14 @@ interface KeyRow {
   organizationCidrs: string[];
   isExpired: boolean | null;
   isRecentlyUsed: boolean | null;
+  /** The presented token is the one before the last rotation. */
+  isPrevious: boolean;
 }
 
-/** Authenticates API keys. Checks expiry with the clock of the database, so all processes agree. */
+/**
+ * Authenticates API keys. Checks expiry with the clock of the database, so all processes agree. The token before a rotation
+ * cannot manage keys: one that leaked must not rotate the key again and take it over.
+ */
 export function createKeyAuthenticator({
   database,
   logger,
@@ -36,14 +41,19 @@ export function createKeyAuthenticator({
 
   /** Runs asynchronously, at most once a minute per key. A lost update only makes `last_used_at` less precise. */
   function recordUse(row: KeyRow): void {
-    if (row.isRecentlyUsed || pendingUpdates.has(row.keyId)) return;
-    pendingUpdates.add(row.keyId);
+    const pending = row.isPrevious ? `${row.keyId}/previous` : row.keyId;
+    if (row.isRecentlyUsed || pendingUpdates.has(pending)) return;
+    pendingUpdates.add(pending);
     database
       .transaction({ organizationId: row.organizationId }, ({ em }) =>
-        em.nativeUpdate(ApiKeyEntity, { id: row.keyId }, { lastUsedAt: new Date() }),
+        em.nativeUpdate(
+          ApiKeyEntity,
+          { id: row.keyId },
+          row.isPrevious ? { previousLastUsedAt: new Date() } : { lastUsedAt: new Date() },
+        ),
       )
       .catch((error: unknown) => logger.warn({ err: error }, 'could not record the last use of an API key'))
-      .finally(() => pendingUpdates.delete(row.keyId));
+      .finally(() => pendingUpdates.delete(pending));
   }
 
   return {
@@ -63,7 +73,7 @@ export function createKeyAuthenticator({
           environmentId: row.environmentId,
           environmentBound: row.environmentBound,
           ...(row.inboxId === null ? {} : { inboxId: row.inboxId }),
-          permissions: new Set(row.permissions),
+          permissions: new Set(row.permissions.filter((name) => !row.isPrevious || name !== 'keys:manage')),
           actor: { kind: 'api_key', id: row.keyId },
           ip,
           requestId,
@@ -86,7 +96,7 @@ async function findKey(
     org_status as "organizationStatus", env_id as "environmentId", env_status as "environmentStatus",
     env_bound as "environmentBound", inbox_id as "inboxId", permissions,
     allowed_cidrs as "allowedCidrs", organization_cidrs as "organizationCidrs", expires_at <= now() as "isExpired",
-    last_used_at > now() - interval '1 minute' as "isRecentlyUsed"
+    last_used_at > now() - interval '1 minute' as "isRecentlyUsed", is_previous as "isPrevious"
     from find_api_key(${hashApiKeyToken(token)}, ${requested})`);
   return row;
 }

@@ -213,9 +213,16 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'expires_at',
       'revoked_at',
       'last_used_at',
+      'previous_last_four',
+      'previous_expires_at',
+      'previous_last_used_at',
       'created_at',
     ],
-    omitted: { token_hash: 'hash of a secret' },
+    omitted: {
+      token_hash: 'hash of a secret',
+      previous_token_hash: 'hash of a secret',
+      expiry_notified_at: INTERNAL_STATE,
+    },
     sources: [ownRows(fullTable('api_keys', 'apiKey'))],
   },
   {

@@ -38,6 +38,37 @@ function splitCidr(text: string): { network: string; prefix: number } {
   return { network, prefix: isIP(network) === 4 ? 32 : 128 };
 }
 
+/** Whether every address of a range lies in one of the ranges. An empty list allows every address. */
+export function isRangeWithin(range: string, ranges: readonly string[]): boolean {
+  if (ranges.length === 0) return true;
+  const { first, bits } = toBits(range);
+  return ranges.some((other) => {
+    const outer = toBits(other);
+    const shift = BigInt(128 - outer.bits);
+    return outer.bits <= bits && first >> shift === outer.first >> shift;
+  });
+}
+
+/** The first address as 128 bits and the length of the prefix; IPv4 in its IPv6 form (RFC 4291 section 2.5.5.2). */
+function toBits(range: string): { first: bigint; bits: number } {
+  const { network, prefix } = splitCidr(range);
+  if (isIP(network) === 4) return { first: 0xffff_0000_0000n | ipv4ToBits(network), bits: prefix + 96 };
+  // The URL parser writes an IPv6 address without embedded IPv4 and without leading zeros.
+  const [head = '', tail] = new URL(`http://[${network}]`).hostname.slice(1, -1).split('::');
+  const groups = (text: string) => (text === '' ? [] : text.split(':'));
+  const [before, after] = [groups(head), groups(tail ?? '')];
+  const zeros = Array<string>(8 - before.length - after.length).fill('0');
+  const first = [...before, ...zeros, ...after].reduce(
+    (sum, group) => (sum << 16n) | BigInt(`0x${group}`),
+    0n,
+  );
+  return { first, bits: prefix };
+}
+
+function ipv4ToBits(address: string): bigint {
+  return address.split('.').reduce((sum, part) => (sum << 8n) | BigInt(part), 0n);
+}
+
 /** The error for a request from an address outside the ranges that a key or an organization allows. */
 export function addressNotAllowed(owner: 'key' | 'organization'): AppError {
   return new AppError('policy_violation', {

@@ -22,6 +22,13 @@ export interface TemplateParams extends AccountTemplateParams {
     sizeBytes: number;
     expiresAt: string;
   };
+  'api-key-expiring': {
+    organizationId: string;
+    keyId: string;
+    keyName: string;
+    lastFour: string;
+    expiresAt: string;
+  };
   'retention-notice': RetentionWarningParams;
   'retention-final-notice': RetentionWarningParams;
   'retention-reminder': {
@@ -78,6 +85,18 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Ema
         ...(failingSince === null ? [] : [['Failing since', failingSince] as [string, string]]),
       ],
       `Once the receiver works again, enable the endpoint: PATCH /api/v1/webhooks/endpoints/${endpointId} with {"disabled": false}. Pending events are then delivered, oldest first.`,
+    ],
+  }),
+  'api-key-expiring': ({ organizationId, keyId, keyName, lastFour, expiresAt }) => ({
+    subject: `API key ${keyId} expires on ${expiresAt}`,
+    body: [
+      'An API key of your organization expires soon. Requests with it will then be refused.',
+      [
+        ['Organization', organizationId],
+        ['Key', `${keyName} (${keyId}, ends in ${lastFour})`],
+        ['Expires', expiresAt],
+      ],
+      `To keep it: PATCH /api/v1/api-keys/${keyId} with a later {"expires_at": "…"}. To replace it: POST /api/v1/api-keys. An expired key cannot be renewed.`,
     ],
   }),
   'retention-notice': ({ organizationId, days, firstDeletionAt }) => ({

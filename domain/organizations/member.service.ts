@@ -1,11 +1,12 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
-import { isRoleWithin, type MemberRole } from '../identity/roles.ts';
+import { unauthenticated } from '../identity/authentication.ts';
+import { isRoleWithin, type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 
 export interface MemberDetails {
@@ -17,6 +18,12 @@ export interface MemberDetails {
   createdAt: Date;
 }
 
+/** What ended with a membership. */
+export interface Removal {
+  keysRevoked: number;
+  invitationsRevoked: number;
+}
+
 export interface MemberService {
   list(scope: Scope, page: PageRequest): Promise<Page<MemberDetails>>;
   /**
@@ -26,11 +33,25 @@ export interface MemberService {
    * last owner; `not_found`.
    */
   changeRole(scope: Scope, userId: string, role: MemberRole): Promise<MemberDetails>;
-  /** Ends the membership with the member's next request. @throws AppError as {@link changeRole}. */
-  remove(scope: Scope, userId: string): Promise<void>;
+  /**
+   * Ends the membership with the member's next request, and revokes their pending invitations.
+   *
+   * @param options.revokeKeys also revokes the API keys that they created, with the keys of those keys.
+   * @throws AppError as {@link changeRole}.
+   */
+  remove(scope: Scope, userId: string, options: { revokeKeys: boolean }): Promise<Removal>;
 }
 
-export function createMemberService({ database }: { database: Database }): MemberService {
+export interface MemberServiceOptions {
+  database: Database;
+  /** Ends what a removed member leaves behind, in the transaction of the removal. */
+  onRemove(
+    transaction: Transaction,
+    removed: { organizationId: string; userId: string; revokeKeys: boolean },
+  ): Promise<Removal>;
+}
+
+export function createMemberService({ database, onRemove }: MemberServiceOptions): MemberService {
   return {
     list: (scope, page) =>
       database.transaction(scope, async ({ em }) => {
@@ -51,7 +72,7 @@ export function createMemberService({ database }: { database: Database }): Membe
     changeRole: (scope, userId, role) =>
       database.transaction(scope, async ({ em }) => {
         const member = await lockMember(em, scope, userId);
-        if (!isRoleWithin(role, roleOf(scope))) throw roleTooHigh(role);
+        await requireGrantableRole(em, scope, role);
         if (member.role === 'owner' && role !== 'owner') await requireAnotherOwner(em, scope, userId);
         await em.execute(sql`
           update members set role = ${role} where org_id = ${scope.organizationId} and user_id = ${userId}`);
@@ -64,18 +85,27 @@ export function createMemberService({ database }: { database: Database }): Membe
         return { ...member, role };
       }),
 
-    remove: (scope, userId) =>
-      database.transaction(scope, async ({ em }) => {
+    remove: (scope, userId, { revokeKeys }) =>
+      database.transaction(scope, async (transaction) => {
+        const { em } = transaction;
         const member = await lockMember(em, scope, userId);
         if (member.role === 'owner') await requireAnotherOwner(em, scope, userId);
         await em.execute(sql`
           delete from members where org_id = ${scope.organizationId} and user_id = ${userId}`);
+        // After the deletion, which waits for keys that the member is creating.
+        const { organizationId } = scope;
+        const removal = await onRemove(transaction, { organizationId, userId, revokeKeys });
         await recordAudit(em, scope, {
           action: 'member.removed',
           resourceType: 'user',
           resourceId: userId,
-          details: { role: member.role },
+          details: {
+            role: member.role,
+            keys_revoked: removal.keysRevoked,
+            invitations_revoked: removal.invitationsRevoked,
+          },
         });
+        return removal;
       }),
   };
 }
@@ -89,8 +119,30 @@ const parseMember = (row: SerializedRow<MemberDetails>): MemberDetails => ({
   createdAt: new Date(row.createdAt),
 });
 
-/** A key acts as an administrator at most: it cannot touch owners. */
-const roleOf = ({ member }: Scope): MemberRole => member?.role ?? 'admin';
+/**
+ * The caller's present role; it may have changed since the request was authenticated. A key acts as an administrator at
+ * most: it cannot change or remove owners.
+ */
+async function findRole(em: EntityManager, { member, organizationId }: Scope): Promise<MemberRole> {
+  if (!member) return 'admin';
+  const [row] = await em.execute<{ role: MemberRole }[]>(sql`
+    select role from members where org_id = ${organizationId} and user_id = ${member.person.userId} for share`);
+  if (!row) throw unauthenticated();
+  return row.role;
+}
+
+/**
+ * Requires that the caller may give the role to someone. A person gives no role above their own. A key gives no role with a
+ * permission that the key lacks; some are for people only, so a key cannot make someone approve what it sends.
+ *
+ * @throws AppError `permission_denied`.
+ */
+export async function requireGrantableRole(em: EntityManager, scope: Scope, role: MemberRole): Promise<void> {
+  const isGrantable = scope.member
+    ? isRoleWithin(role, await findRole(em, scope))
+    : ROLE_PERMISSIONS[role].every((permission) => scope.permissions.has(permission));
+  if (!isGrantable) throw roleTooHigh(role);
+}
 
 /** Locks the organization first, so that two owners cannot remove each other at the same time. */
 async function lockMember(em: EntityManager, scope: Scope, userId: string): Promise<MemberDetails> {
@@ -100,7 +152,7 @@ async function lockMember(em: EntityManager, scope: Scope, userId: string): Prom
     sql`${selectMembers(scope)} and m.user_id = ${userId}`,
   );
   if (!row) throw notFound('member', userId);
-  if (!isRoleWithin(row.role, roleOf(scope))) throw roleTooHigh(row.role);
+  if (!isRoleWithin(row.role, await findRole(em, scope))) throw roleTooHigh(row.role);
   return parseMember(row);
 }
 

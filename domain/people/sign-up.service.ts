@@ -168,6 +168,7 @@ async function complete(
       environmentId: null,
       name: 'First key',
       permissions: [...KEY_PERMISSIONS],
+      createdByUserId: userId,
     },
     'live',
   );

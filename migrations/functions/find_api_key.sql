@@ -1,15 +1,23 @@
--- Finds the key and the environment of a request, before its tenant is known. Returns no row if the key is unknown or
--- revoked; the environment is null if the requested one is not the organization's or not the key's.
+-- Finds the key and the environment of a request, before its tenant is known. The token before the last rotation finds the
+-- key, too, until the overlap ends; expiry and last use are then those of this token. Returns no row if the key is unknown
+-- or revoked; the environment is null if the requested one is not the organization's or not the key's.
 create or replace function find_api_key(presented_hash bytea, requested_env text)
 returns table (
   key_id text, org_id text, org_status text, env_id text, env_kind text, env_status text, env_bound boolean,
   inbox_id text, permissions text[], allowed_cidrs text[], organization_cidrs text[], expires_at timestamptz,
-  last_used_at timestamptz
+  last_used_at timestamptz, is_previous boolean
 )
 language sql stable security definer set search_path = public, pg_temp as $$
   select k.id, o.id, o.status, e.id, e.kind, e.status, k.env_id is not null,
-         k.inbox_id, k.permissions, k.allowed_cidrs, coalesce(p.allowed_cidrs, '{}'), k.expires_at, k.last_used_at
-  from api_keys k
+         k.inbox_id, k.permissions, k.allowed_cidrs, coalesce(p.allowed_cidrs, '{}'),
+         case when presented.is_previous then least(k.previous_expires_at, k.expires_at) else k.expires_at end,
+         case when presented.is_previous then k.previous_last_used_at else k.last_used_at end,
+         presented.is_previous
+  from (
+    select id, false as is_previous from api_keys where token_hash = presented_hash
+    union all
+    select id, true from api_keys where previous_token_hash = presented_hash) presented
+  join api_keys k on k.id = presented.id
   join organizations o on o.id = k.org_id and o.deleted_at is null
   left join organization_policies p on p.org_id = k.org_id
   left join environments e on e.org_id = k.org_id
@@ -17,5 +25,5 @@ language sql stable security definer set search_path = public, pg_temp as $$
     and case when requested_env is not null then e.id = requested_env
              when k.env_id is not null then true
              else e.kind = 'production' and e.name = 'production' end
-  where k.token_hash = presented_hash and k.revoked_at is null
+  where k.revoked_at is null
 $$;

@@ -1,0 +1,148 @@
+import { type FilterQuery, LockMode, sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { RowReader } from '../../platform/database/find-rows.ts';
+import { AppError, invalid } from '../../platform/errors.ts';
+import { isCidr, isRangeWithin } from '../identity/allowed-addresses.ts';
+import { unauthenticated } from '../identity/authentication.ts';
+import type { Permission } from '../identity/permissions.ts';
+import { type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
+import { requirePermission, type Scope } from '../identity/scope.ts';
+import { type ApiKey, ApiKeyEntity } from './api-key.entity.ts';
+
+/** The most that a caller may give to a key: nobody grants what they lack. */
+export interface Authority {
+  permissions: ReadonlySet<Permission>;
+  /** Null: no limit. */
+  expiresAt: Date | null;
+  /** Empty: every address. */
+  allowedCidrs: readonly string[];
+  /** The key that makes the request; null for a person. */
+  key: ApiKey | null;
+  /** The person who makes the request or is behind the key; null if there is none. */
+  userId: string | null;
+}
+
+/**
+ * Reads what the caller may grant. Their key or membership stays locked until the commit, so that revoking the key with its
+ * children, or removing the member with their keys, misses none.
+ */
+export async function lockAuthority(em: EntityManager, scope: Scope): Promise<Authority> {
+  const { actor, organizationId } = scope;
+  if (actor.kind === 'api_key') {
+    const key = await em.findOne(
+      ApiKeyEntity,
+      { id: actor.id, organizationId, revokedAt: null },
+      { lockMode: LockMode.PESSIMISTIC_READ },
+    );
+    if (!key) throw unauthenticated();
+    const { expiresAt, allowedCidrs, createdByUserId: userId } = key;
+    // The scope, because the token before a rotation has fewer permissions than the key.
+    return { permissions: scope.permissions, expiresAt, allowedCidrs, key, userId };
+  }
+  const [member] = await em.execute<{ role: MemberRole }[]>(sql`
+    select role from members where org_id = ${organizationId} and user_id = ${actor.id} for share`);
+  if (!member) throw unauthenticated();
+  return {
+    permissions: new Set(ROLE_PERMISSIONS[member.role]),
+    expiresAt: null,
+    allowedCidrs: [],
+    key: null,
+    userId: actor.id,
+  };
+}
+
+/**
+ * The keys that the caller may see and change: within its own binding, and for developers and their keys only those that
+ * they created. A key whose creator is no administrator (any more) manages no more than its creator.
+ */
+export async function findManagedKeys(
+  reader: Pick<RowReader, 'execute'>,
+  scope: Scope,
+): Promise<FilterQuery<ApiKey>> {
+  const userId = await findRestrictingUser(reader, scope);
+  return {
+    organizationId: scope.organizationId,
+    revokedAt: null,
+    ...(scope.environmentBound ? { environmentId: scope.environmentId } : {}),
+    ...(scope.inboxId === undefined ? {} : { inboxId: scope.inboxId }),
+    ...(userId === null ? {} : { createdByUserId: userId }),
+  };
+}
+
+/** Returns the person whose keys alone the caller manages; null if it manages the keys of all. */
+async function findRestrictingUser(
+  reader: Pick<RowReader, 'execute'>,
+  { organizationId, actor, member }: Scope,
+): Promise<string | null> {
+  if (member) return isAdministrator(member.role) ? null : member.person.userId;
+  const [creator] = await reader.execute<{ userId: string | null; role: MemberRole | null }[]>(sql`
+    select k.created_by_user_id as "userId", m.role
+    from api_keys k left join members m on m.org_id = k.org_id and m.user_id = k.created_by_user_id
+    where k.org_id = ${organizationId} and k.id = ${actor.id}`);
+  return creator && !isAdministrator(creator.role) ? creator.userId : null;
+}
+
+const isAdministrator = (role: MemberRole | null): boolean => role === 'owner' || role === 'admin';
+
+/** @throws AppError `permission_denied` for a permission that neither the caller nor the key has. */
+export function requireGrantable(
+  authority: Authority,
+  permissions: readonly Permission[],
+  held: readonly Permission[] = [],
+): void {
+  for (const permission of permissions)
+    if (!held.includes(permission)) requirePermission(authority, permission);
+}
+
+/**
+ * Returns the expiry of a key.
+ *
+ * @param requested undefined: as late as allowed; null: none.
+ * @param held the key's present expiry, which may stay or become earlier; undefined for a new key.
+ * @throws AppError `permission_denied` for a later expiry than the caller's.
+ */
+export function resolveExpiry(
+  { expiresAt: latest }: Pick<Authority, 'expiresAt'>,
+  requested: Date | null | undefined,
+  held?: Date | null,
+): Date | null {
+  if (requested === undefined) return latest;
+  if (requested !== null && requested.getTime() <= Date.now())
+    throw invalid('/body/expires_at', 'must be in the future', 'Use a time in the future, or omit it.');
+  const isWithin = (limit: Date | null) => limit === null || (requested !== null && requested <= limit);
+  if (isWithin(latest) || (held !== undefined && isWithin(held))) return requested;
+  throw new AppError('permission_denied', {
+    detail: `This key expires at ${latest?.toISOString()}, and so must the keys it creates or changes.`,
+    fix: 'Use an earlier expires_at, or omit it.',
+  });
+}
+
+/**
+ * Returns the ranges that may use a key.
+ *
+ * @param requested undefined: those of the caller.
+ * @param held the key's present ranges, which may become narrower; undefined for a new key.
+ * @throws AppError `validation_error` for a malformed range, `permission_denied` for one beyond the caller's.
+ */
+export function resolveRanges(
+  { allowedCidrs: widest }: Pick<Authority, 'allowedCidrs'>,
+  requested: readonly string[] | undefined,
+  held?: readonly string[],
+): string[] {
+  if (requested === undefined) return [...widest];
+  for (const [index, range] of requested.entries())
+    if (!isCidr(range))
+      throw invalid(
+        `/body/allowed_cidrs/${index}`,
+        'must be an IP address or a CIDR range',
+        'Use a form like 203.0.113.0/24 or 2001:db8::/32.',
+      );
+  const limits = held === undefined ? [widest] : [widest, held];
+  const ranges = requested.length === 0 ? ['::/0'] : requested;
+  const beyond = ranges.find((range) => !limits.some((limit) => isRangeWithin(range, limit)));
+  if (beyond === undefined) return [...requested];
+  throw new AppError('permission_denied', {
+    detail: `This key may be used only from ${widest.join(', ')}, and so must the keys it creates or changes.`,
+    fix: 'Use ranges within those of the key, or omit allowed_cidrs.',
+  });
+}

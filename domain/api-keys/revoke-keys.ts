@@ -1,0 +1,34 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+
+/**
+ * Revokes the keys that a key created, and those that they created, in the caller's transaction. `union` instead of
+ * `union all` ends the recursion even in a cycle.
+ */
+export async function revokeDescendants(
+  em: EntityManager,
+  organizationId: string,
+  keyId: string,
+): Promise<void> {
+  await em.execute(sql`
+    with recursive descendants as (
+      select id from api_keys where org_id = ${organizationId} and created_by_key_id = ${keyId}
+      union
+      select k.id from api_keys k join descendants d on k.created_by_key_id = d.id
+      where k.org_id = ${organizationId})
+    update api_keys set revoked_at = now() where id in (select id from descendants) and revoked_at is null`);
+}
+
+/**
+ * Revokes the keys that a person created, also through other keys, in the caller's transaction. Returns their number.
+ */
+export async function revokeKeysOfUser(
+  em: EntityManager,
+  organizationId: string,
+  userId: string,
+): Promise<number> {
+  const revoked = await em.execute<object[]>(sql`
+    update api_keys set revoked_at = now()
+    where org_id = ${organizationId} and created_by_user_id = ${userId} and revoked_at is null returning id`);
+  return revoked.length;
+}

@@ -1,0 +1,8 @@
+import { notifyExpiringKeys } from '../../domain/people/notify-expiring-keys.ts';
+import type { Room } from '../room.ts';
+
+export const peopleRoom: Room = {
+  maintenance: ({ database, services: { notifications, personNotifications } }) => ({
+    sweeps: { expiringKeys: () => notifyExpiringKeys({ database, notifications, personNotifications }) },
+  }),
+};
