@@ -11,7 +11,7 @@ export const NOTICES = {
   'session-ended': 'The session is signed out.',
   'sessions-ended': 'All other sessions are signed out.',
   'member-changed': 'The role is changed.',
-  'member-removed': 'The member is removed.',
+  'member-removed': 'The member is removed, and their API keys and invitations are revoked.',
   'key-revoked': 'The API key is revoked.',
 } as const;
 

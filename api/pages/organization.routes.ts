@@ -49,7 +49,7 @@ export const organizationPages =
           can,
           members: memberPage?.items ?? [],
           hasMoreMembers: memberPage?.next != null,
-          keys: can('keys:manage') ? (await apiKeys.list(scope, { ...LISTED, order: 'desc' })).items : [],
+          keys: can('keys:manage') ? (await apiKeys.list(scope, {}, { ...LISTED, order: 'desc' })).items : [],
           policies: can('policies:manage') ? await policies.get(scope) : undefined,
           audit: can('audit:read') ? (await auditLog.list(scope, {}, LATEST)).items : [],
           ip: request.ip,
@@ -106,7 +106,9 @@ export const organizationPages =
         },
       },
       async (request, reply) => {
-        const problem = await rejectionOf(members.remove(request.scope, request.body.user_id));
+        const problem = await rejectionOf(
+          members.remove(request.scope, request.body.user_id, { revokeKeys: true }),
+        );
         return problem
           ? show(request, reply, problem)
           : pages.seeOther(reply, home(request), 'member-removed');
