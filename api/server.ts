@@ -14,6 +14,7 @@ import { createStorage } from '../platform/storage.ts';
 import { createTemporalClient, pingTemporal } from '../platform/temporal.ts';
 import { TASK_QUEUES } from '../workflows/task-queues.contract.ts';
 import { buildApp } from './app.ts';
+import { warnOfOtherRpIds } from './people/warn-of-other-rp-ids.ts';
 import { createServices } from './services.ts';
 
 /** After this time the process exits even if requests are still in progress. */
@@ -41,6 +42,16 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
   });
   const temporal = createTemporalClient(config);
   const outbox = createOutbox({ database, workflows: createWorkflowGateway(temporal), logger });
+  const services = createServices({
+    config,
+    database,
+    workerDatabase,
+    outbox,
+    storage,
+    sesObjects,
+    converter,
+    logger,
+  });
   const app = await buildApp({
     config,
     logger,
@@ -53,17 +64,9 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
       queues: TASK_QUEUES,
       onError: (error) => logger.warn({ err: error }, 'could not read the age of a queue'),
     }),
-    services: createServices({
-      config,
-      database,
-      workerDatabase,
-      outbox,
-      storage,
-      sesObjects,
-      converter,
-      logger,
-    }),
+    services,
   });
+  await warnOfOtherRpIds(services.passkeyEnrollments, { publicUrl: config.PUBLIC_URL, logger });
   await app.listen({ host: config.API_HOST, port: config.API_PORT });
   const { address, port } = app.server.address() as AddressInfo;
   logger.info({ address, port }, 'the API is listening');

@@ -30,7 +30,10 @@ import { createSendService } from '../domain/outbound/send.service.ts';
 import { createAccountService } from '../domain/people/account.service.ts';
 import { createMfaService } from '../domain/people/mfa.service.ts';
 import { createMfaChallengeService } from '../domain/people/mfa-challenge.service.ts';
+import { createPasskeyEnrollmentService } from '../domain/people/passkey-enrollment.service.ts';
+import { createPasskeySignInService } from '../domain/people/passkey-sign-in.service.ts';
 import { createPasswordService } from '../domain/people/password.service.ts';
+import { relyingPartyOf } from '../domain/people/relying-party.ts';
 import { createSignInService } from '../domain/people/sign-in.service.ts';
 import { createSignInThrottle } from '../domain/people/sign-in-throttle.ts';
 import { createSignUpService } from '../domain/people/sign-up.service.ts';
@@ -96,6 +99,7 @@ export function createServices({
     throttle: createSignInThrottle({ database }),
     secretBox,
     recoverySigner: createSigner(config.SIGNING_KEY, 'recovery-code'),
+    relyingParty: relyingPartyOf(config.PUBLIC_URL),
     // Every tenant can receive mail in these domains.
     ownDomains: [config.MAIL_DOMAIN, bounceDomain(config)].map((domain) => domain.toLowerCase()),
   };
@@ -170,6 +174,8 @@ export function createServices({
     accounts: createAccountService(people),
     mfa: createMfaService({ ...people, issuer: new URL(config.PUBLIC_URL).hostname }),
     mfaChallenges: createMfaChallengeService(people),
+    passkeyEnrollments: createPasskeyEnrollmentService(people),
+    passkeySignIns: createPasskeySignInService(people),
     retentionPolicies: createRetentionPolicyService({ database, outbox }),
     suppressions: createSuppressionService({ database }),
     apiCalls: createApiCallMeter({ database, logger }),

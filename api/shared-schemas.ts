@@ -66,7 +66,6 @@ import {
   VerifyEmail,
 } from './people/auth.schemas.ts';
 import {
-  CompleteMfa,
   MfaEnrollmentRecord,
   MfaStatus,
   RecoveryCodes,
@@ -75,6 +74,17 @@ import {
   TotpVerified,
   VerifyTotp,
 } from './people/mfa.schemas.ts';
+import {
+  AssertionOptions,
+  AssertionResponse,
+  CompleteMfa,
+  PasskeyRegistered,
+  RegisterPasskey,
+  RegistrationOptions,
+  RegistrationResponse,
+  RequestAssertion,
+  SignInByPasskey,
+} from './people/passkeys.schemas.ts';
 import { RevokeAllSessions, SessionRecord } from './people/sessions.schemas.ts';
 import { RawMailResult } from './providers/raw-mail.routes.ts';
 import {
@@ -213,6 +223,14 @@ export const sharedSchemas = [
   TotpVerified,
   RecoveryCodes,
   CompleteMfa,
+  RegistrationResponse,
+  AssertionResponse,
+  RegistrationOptions,
+  AssertionOptions,
+  RegisterPasskey,
+  PasskeyRegistered,
+  RequestAssertion,
+  SignInByPasskey,
   PoliciesRecord,
   UpdatePolicies,
   AuditEntryRecord,

@@ -25,6 +25,7 @@ import { replyRoutes } from './outbound/replies.routes.ts';
 import { registerPages } from './pages/page-routes.ts';
 import { authRoutes } from './people/auth.routes.ts';
 import { mfaRoutes } from './people/mfa.routes.ts';
+import { passkeyRoutes } from './people/passkeys.routes.ts';
 import { sessionRoutes } from './people/sessions.routes.ts';
 import { userRoutes } from './people/user.routes.ts';
 import { rawMailRoutes } from './providers/raw-mail.routes.ts';
@@ -47,6 +48,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(auditLogRoutes(dependencies));
       await v1.register(authRoutes(dependencies));
       await v1.register(mfaRoutes(dependencies));
+      await v1.register(passkeyRoutes(dependencies));
       await v1.register(userRoutes(dependencies));
       await v1.register(sessionRoutes(dependencies));
       await v1.register(usageRoutes(dependencies));

@@ -37,7 +37,8 @@ export function serviceEnvironments(
     S3_FORCE_PATH_STYLE: 'true',
     API_HOST: '127.0.0.1',
     API_PORT: String(ports.api),
-    PUBLIC_URL: `http://127.0.0.1:${ports.api}`,
+    // A host name, because passkeys do not work with an address.
+    PUBLIC_URL: `http://localhost:${ports.api}`,
     ENCRYPTION_KEY: secrets.encryptionKey,
     SIGNING_KEY: secrets.signingKey,
     METRICS_TOKEN: settings.environment.METRICS_TOKEN || secrets.metricsToken,

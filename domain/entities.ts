@@ -39,6 +39,7 @@ import { RecoveryCodeEntity } from './people/recovery-code.entity.ts';
 import { SignInAttemptsEntity } from './people/sign-in-attempts.entity.ts';
 import { SignUpEntity } from './people/sign-up.entity.ts';
 import { UserEntity } from './people/user.entity.ts';
+import { WebauthnChallengeEntity } from './people/webauthn-challenge.entity.ts';
 import { OrganizationPoliciesEntity } from './policies/organization-policies.entity.ts';
 import { RetentionPolicyEntity } from './retention/retention-policy.entity.ts';
 import { SessionEntity } from './sessions/session.entity.ts';
@@ -68,6 +69,7 @@ export const entities = [
   AccountTokenEntity,
   SignInAttemptsEntity,
   MfaChallengeEntity,
+  WebauthnChallengeEntity,
   RecoveryCodeEntity,
   OrganizationPoliciesEntity,
   AuditEntryEntity,

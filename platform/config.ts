@@ -55,8 +55,8 @@ export const ConfigSchema = Type.Object({
   API_HOST: text('Address the API listens on.', '127.0.0.1'),
   API_PORT: integer('Port the API listens on.', 3000, 0, 65_535),
   PUBLIC_URL: text(
-    'URL at which clients reach the API; the `type` of an error links to its documentation there.',
-    'http://127.0.0.1:3000',
+    'URL at which browsers and clients reach the service, with a host name: passkeys belong to it and stop working if it changes.',
+    'http://localhost:3000',
   ),
   TRUST_PROXY: optionalText(
     'Comma-separated addresses or CIDRs of reverse proxies whose X-Forwarded-For is trusted.',

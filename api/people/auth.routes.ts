@@ -19,7 +19,7 @@ import {
   VerifiedSignUp,
   VerifyEmail,
 } from './auth.schemas.ts';
-import { clientOf } from './client-of.ts';
+import { browserClientOf, clientOf } from './client-of.ts';
 import { withSameDuration } from './same-duration.ts';
 import { SIGN_UP_COOKIE, SIGN_UP_COOKIE_SECONDS } from './sign-up-cookie.ts';
 
@@ -109,7 +109,10 @@ export const authRoutes =
         },
       },
       async (request) => {
-        const { userId, signIn } = await signIns.signInByPassword(request.body, clientOf(request));
+        const { userId, signIn } = await signIns.signInByPassword(
+          request.body,
+          browserClientOf(request, cookies),
+        );
         return presentSignIn(signIn, await accounts.get(userId));
       },
     );

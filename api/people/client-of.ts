@@ -1,7 +1,20 @@
 import type { FastifyRequest } from 'fastify';
 import type { Client } from '../../domain/people/client.ts';
+import type { Cookies } from '../plugins/cookies.ts';
 
 /** Who makes a request without a session, for the list of sessions and the audit log. */
 export function clientOf({ ip, headers, id }: FastifyRequest): Client {
   return { ip, userAgent: headers['user-agent']?.slice(0, 300) ?? null, requestId: id };
+}
+
+/**
+ * A random value that sign-in pages set before they check the password. The `mfa_token` that follows then works only in
+ * the same browser.
+ */
+export const SIGN_IN_COOKIE = 'sign-in';
+
+/** The same with the browser's cookie. Clients of the API have none: their `mfa_token` is bound to nothing. */
+export function browserClientOf(request: FastifyRequest, cookies: Cookies): Client {
+  const browserToken = cookies.read(request, SIGN_IN_COOKIE);
+  return { ...clientOf(request), ...(browserToken === undefined ? {} : { browserToken }) };
 }

@@ -1,12 +1,14 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { Static } from 'typebox';
 import type { AccountService } from '../../domain/people/account.service.ts';
 import type { MfaService } from '../../domain/people/mfa.service.ts';
-import type { MfaChallengeService } from '../../domain/people/mfa-challenge.service.ts';
+import type { MfaChallengeService, MfaProof } from '../../domain/people/mfa-challenge.service.ts';
+import { invalid } from '../../platform/errors.ts';
+import type { Cookies } from '../plugins/cookies.ts';
 import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import { presentSignIn, SignInResponse } from './auth.schemas.ts';
-import { clientOf } from './client-of.ts';
+import { browserClientOf } from './client-of.ts';
 import {
-  CompleteMfa,
   MfaStatus,
   presentEnrollment,
   RecoveryCodes,
@@ -15,15 +17,17 @@ import {
   TotpVerified,
   VerifyTotp,
 } from './mfa.schemas.ts';
+import { CompleteMfa } from './passkeys.schemas.ts';
 
 export interface MfaRouteDependencies {
   mfa: MfaService;
   mfaChallenges: MfaChallengeService;
   accounts: AccountService;
+  cookies: Cookies;
 }
 
 export const mfaRoutes =
-  ({ mfa, mfaChallenges, accounts }: MfaRouteDependencies): FastifyPluginCallbackTypebox =>
+  ({ mfa, mfaChallenges, accounts, cookies }: MfaRouteDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.post(
       '/auth/mfa/challenge',
@@ -32,16 +36,16 @@ export const mfaRoutes =
         schema: {
           operationId: 'auth.completeMfa',
           summary: 'Complete a sign-in with the second factor',
-          description: 'The token is void after ten minutes, five wrong codes, or a change of the password.',
+          description: 'The token is void after ten minutes, five failures, or a change of the password.',
           tags: ['Sign-in'],
           body: ref(CompleteMfa),
           response: { 200: SignInResponse, ...postProblems() },
         },
       },
       async (request) => {
-        const { mfa_token: mfaToken, method, code } = request.body;
-        const input = { mfaToken, method, code };
-        const { userId, signIn } = await mfaChallenges.complete(input, clientOf(request));
+        const input = { mfaToken: request.body.mfa_token, proof: readProof(request.body) };
+        const client = browserClientOf(request, cookies);
+        const { userId, signIn } = await mfaChallenges.complete(input, client);
         return presentSignIn(signIn, await accounts.get(userId));
       },
     );
@@ -145,3 +149,15 @@ export const mfaRoutes =
     );
     done();
   };
+
+/** @throws AppError `validation_error` if what the method needs is missing, or something else is given. */
+function readProof({ method, code, response }: Static<typeof CompleteMfa>): MfaProof {
+  if (method === 'webauthn' && response !== undefined && code === undefined) return { method, response };
+  if (method !== 'webauthn' && code !== undefined && response === undefined) return { method, code };
+  const needed = method === 'webauthn' ? 'response' : 'code';
+  throw invalid(
+    `/body/${needed}`,
+    `must be given with the method ${method}, and nothing else`,
+    `Send mfa_token, method and ${needed}.`,
+  );
+}

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import type { Enrollment } from '../../domain/people/mfa.service.ts';
+import type { Enrollment } from '../../domain/people/mfa-enrollments.ts';
 import { enumOf, id, nullableTimestamp, ref, strictObject, text, timestamp } from '../schemas.ts';
 
 export const MfaEnrollmentRecord = strictObject(
@@ -38,7 +38,8 @@ export const VerifyTotp = strictObject(
   { enrollment_id: id('Id of the enrollment (mfa_…).'), code },
   { $id: 'VerifyTotp', title: 'VerifyTotp' },
 );
-const recoveryCodes = Type.Array(text(32), {
+export const mfaToken = text(64, { minLength: 1, description: 'From POST /auth/login.' });
+export const recoveryCodes = Type.Array(text(32), {
   maxItems: 10,
   description: 'Each replaces the second factor once. Returned only once.',
 });
@@ -57,15 +58,6 @@ export const RecoveryCodes = strictObject(
   { recovery_codes: recoveryCodes },
   { $id: 'RecoveryCodes', title: 'RecoveryCodes' },
 );
-export const CompleteMfa = strictObject(
-  {
-    mfa_token: text(64, { minLength: 1, description: 'From POST /auth/login.' }),
-    method: enumOf(['totp', 'recovery_code']),
-    code: text(64, { minLength: 1, description: 'Six digits, or a recovery code.' }),
-  },
-  { $id: 'CompleteMfa', title: 'CompleteMfa' },
-);
-
 export function presentEnrollment(enrollment: Enrollment): Static<typeof MfaEnrollmentRecord> {
   return {
     id: enrollment.id,

@@ -579,5 +579,6 @@ export const NOT_EXPORTED: Record<string, string> = {
   usage_alerts: 'recorded in usage_events and notifications',
   usage_deltas: 'included in usage_counters and usage_hours',
   users: 'members contain the organization’s data about a person',
+  webauthn_challenges: 'unanswered challenges of the last minutes',
   webhook_slots: 'leases of running attempts',
 };

@@ -10,6 +10,7 @@ export interface AccountTemplateParams {
   'email-changed': SecurityEventParams & { newEmail: string };
   'mfa-added': SecurityEventParams & { name: string };
   'mfa-removed': SecurityEventParams & { name: string };
+  'passkey-copied': SecurityEventParams & { name: string };
   'recovery-codes-replaced': SecurityEventParams & { name: string };
   'recovery-code-used': SecurityEventParams;
 }
@@ -85,6 +86,14 @@ export const ACCOUNT_TEMPLATES: {
   'mfa-removed': ({ name, ...params }) => ({
     subject: 'A second factor was removed from your account',
     body: [`The second factor “${name}” was removed from your account.`, ...eventTable(params)],
+    footer: ACCOUNT_FOOTER,
+  }),
+  'passkey-copied': ({ name, ...params }) => ({
+    subject: 'A sign-in with your passkey was refused',
+    body: [
+      `A sign-in with “${name}” was refused: its use counter was lower than before, so a second device may have a copy of it. Remove the passkey and register a new one, unless you know the reason.`,
+      ...eventTable(params),
+    ],
     footer: ACCOUNT_FOOTER,
   }),
   'recovery-codes-replaced': (params) => ({

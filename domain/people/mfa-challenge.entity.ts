@@ -17,8 +17,8 @@ export const MfaChallengeEntity = defineEntity({
     ssoConfigurationId: idColumn().strictNullable(),
     /** Wrong codes so far. The challenge is void after the last allowed one. */
     failures: p.smallint().default(0),
-    /** Challenge of the WebAuthn options that were requested for it (base64url). */
-    webauthnChallenge: p.text().strictNullable(),
+    /** Hash of the cookie of the browser that signs in; null for clients without cookies. */
+    browserTokenHash: p.blob().strictNullable(),
     expiresAt: timestamp(),
     usedAt: timestamp().strictNullable(),
     createdAt: createdAt(),

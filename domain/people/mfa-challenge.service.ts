@@ -1,30 +1,39 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { type SecretBox, type Signer, sha256 } from '../../platform/crypto.ts';
-import type { Database } from '../../platform/database/database.ts';
-import { AppError } from '../../platform/errors.ts';
+import type { SecretBox, Signer } from '../../platform/crypto.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
-import type { SessionMethod } from '../identity/person.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import type { Client } from './client.ts';
 import { totpContext } from './mfa.service.ts';
+import {
+  completePendingSignIn,
+  countFailure,
+  findPendingSignIn,
+  type PendingSignIn,
+} from './pending-sign-ins.ts';
 import { useRecoveryCode } from './recovery-codes.ts';
+import { type RelyingParty, requireRelyingParty } from './relying-party.ts';
 import type { SignedIn } from './sign-in.service.ts';
-import { invalidCredentials, startSession } from './start-session.ts';
+import { invalidCredentials, startSession, wrongCredentials } from './start-session.ts';
 import { findTotpStep } from './totp.ts';
+import { useAssertion } from './use-assertion.ts';
+import type { AuthenticationResponseJSON } from './webauthn-ceremonies.ts';
+
+/** How a person proves the second factor. */
+export type MfaProof =
+  | { method: 'totp' | 'recovery_code'; code: string }
+  | { method: 'webauthn'; response: AuthenticationResponseJSON };
 
 export interface MfaChallengeService {
   /**
-   * Completes a sign-in with a code of an authenticator app or a recovery code.
+   * Completes a sign-in with a code of an authenticator app, a recovery code, or a passkey.
    *
-   * @throws AppError `invalid_credentials` for a wrong code, and for a token that is unknown, used, older than ten minutes,
-   * or void after five wrong codes or a change of the password.
+   * @throws AppError `invalid_credentials` for a wrong code or response, and for a token that is unknown, used, older than
+   * ten minutes, of another browser, or void after five failures or a change of the password.
    */
-  complete(
-    input: { mfaToken: string; method: 'totp' | 'recovery_code'; code: string },
-    client: Client,
-  ): Promise<SignedIn>;
+  complete(input: { mfaToken: string; proof: MfaProof }, client: Client): Promise<SignedIn>;
 }
 
 export interface MfaChallengeOptions {
@@ -32,62 +41,67 @@ export interface MfaChallengeOptions {
   notifications: PersonNotificationService;
   secretBox: SecretBox;
   recoverySigner: Signer;
-}
-
-const MAX_FAILURES = 5;
-
-interface PendingChallenge {
-  userId: string;
-  email: string;
-  method: SessionMethod;
-  ssoConfigurationId: string | null;
+  relyingParty: RelyingParty | null;
 }
 
 export function createMfaChallengeService(options: MfaChallengeOptions): MfaChallengeService {
-  const { database, notifications, secretBox, recoverySigner } = options;
+  const { database, notifications } = options;
   return {
-    complete: ({ mfaToken, method, code }, client) =>
+    complete: ({ mfaToken, proof }, client) =>
       database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
-        const tokenHash = sha256(mfaToken);
-        // Locked until the commit, so concurrent guesses are counted one by one.
-        const [challenge] = await em.execute<PendingChallenge[]>(sql`
-          select c.user_id as "userId", u.email, c.method, c.sso_configuration_id as "ssoConfigurationId"
-          from mfa_challenges c join users u on u.id = c.user_id
-          where c.token_hash = ${tokenHash} and c.used_at is null and c.expires_at > now()
-            and c.failures < ${MAX_FAILURES} for update of c`);
-        if (!challenge) throw invalidCredentials();
-        const { userId } = challenge;
-        const isRight =
-          method === 'totp'
-            ? await useTotpCode(em, secretBox, { userId, code })
-            : await useRecoveryCode(em, recoverySigner, { userId, code });
-        if (!isRight) {
-          await em.execute(
-            sql`update mfa_challenges set failures = failures + 1 where token_hash = ${tokenHash}`,
-          );
-          throw wrongCode();
+        const pending = await findPendingSignIn(em, mfaToken, client);
+        if (!pending) throw invalidCredentials();
+        const { userId, email, method, ssoConfigurationId } = pending;
+        if (!(await isProved(transaction, options, { pending, proof, client }))) {
+          await countFailure(em, pending);
+          throw wrongCredentials();
         }
-        await em.execute(sql`update mfa_challenges set used_at = now() where token_hash = ${tokenHash}`);
-        if (method === 'recovery_code') {
+        await completePendingSignIn(em, pending);
+        if (proof.method === 'recovery_code') {
           await recordPersonAudit(em, { userId, ...client }, { action: 'user.recovery_code_used' });
           await notifications.notify(transaction, {
             userId,
-            email: challenge.email,
+            email,
             template: 'recovery-code-used',
             params: { at: formatUtc(new Date()), ip: client.ip },
           });
         }
         const signIn = await startSession(em, {
           userId,
-          method: challenge.method,
-          factors: [method],
-          ssoConfigurationId: challenge.ssoConfigurationId,
+          method,
+          factors: [proof.method],
+          ssoConfigurationId,
           ...client,
         });
         return { userId, signIn };
       }),
   };
+}
+
+async function isProved(
+  transaction: Transaction,
+  { secretBox, recoverySigner, notifications, relyingParty }: MfaChallengeOptions,
+  { pending, proof, client }: { pending: PendingSignIn; proof: MfaProof; client: Client },
+): Promise<boolean> {
+  const { em } = transaction;
+  const { userId, mfaTokenHash } = pending;
+  if (proof.method !== 'webauthn') {
+    const input = { userId, code: proof.code };
+    return proof.method === 'totp'
+      ? useTotpCode(em, secretBox, input)
+      : useRecoveryCode(em, recoverySigner, input);
+  }
+  const used = await useAssertion(
+    transaction,
+    { relyingParty: requireRelyingParty(relyingParty), notifications },
+    {
+      occasion: { purpose: 'second_factor', userId, mfaTokenHash },
+      response: proof.response,
+      client,
+    },
+  );
+  return used !== undefined;
 }
 
 /** Tries the person's apps in turn. Of two concurrent uses of a step one succeeds. */
@@ -108,10 +122,4 @@ async function useTotpCode(
     if (used.length > 0) return true;
   }
   return false;
-}
-
-/** The count of failures is committed. */
-function wrongCode(): AppError {
-  const { detail, fix } = invalidCredentials();
-  return new AppError('invalid_credentials', { detail, fix, commitsTransaction: true });
 }

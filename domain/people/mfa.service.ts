@@ -1,28 +1,25 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox, Signer } from '../../platform/crypto.ts';
-import type { Database, Transaction } from '../../platform/database/database.ts';
-import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
+import type { Database } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
-import { isFreshLogin, type Person } from '../identity/person.ts';
-import { formatUtc } from '../notifications/format-utc.ts';
+import type { Person } from '../identity/person.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { addSessionFactor } from '../sessions/session.service.ts';
 import { requireSafeName } from './account-address.ts';
-import type { MfaType } from './mfa-enrollment.entity.ts';
+import {
+  type Enrollment,
+  findEnrollments,
+  informPerson,
+  lockPerson,
+  requireFreshLogin,
+  requireRoomForFactor,
+} from './mfa-enrollments.ts';
 import { deleteRecoveryCodes, replaceRecoveryCodes } from './recovery-codes.ts';
 import { invalidCredentials } from './start-session.ts';
 import { createTotpSetup, findTotpStep, type TotpSetup } from './totp.ts';
-
-export interface Enrollment {
-  id: string;
-  type: MfaType;
-  name: string;
-  createdAt: Date;
-  lastUsedAt: Date | null;
-}
 
 export interface MfaStatus {
   enrollments: Enrollment[];
@@ -67,31 +64,12 @@ export interface MfaOptions {
   issuer: string;
 }
 
-const MAX_ENROLLMENTS = 10;
 const DEFAULT_NAME = 'Authenticator app';
 
 export const totpContext = (enrollmentId: string): string => `mfa:${enrollmentId}`;
 
 export function createMfaService(options: MfaOptions): MfaService {
   const { database, notifications, secretBox, recoverySigner, issuer } = options;
-
-  async function inform(
-    transaction: Transaction,
-    person: Person,
-    template: 'mfa-added' | 'mfa-removed' | 'recovery-codes-replaced',
-    name: string,
-  ): Promise<void> {
-    const [user] = await transaction.em.execute<{ email: string }[]>(
-      sql`select email from users where id = ${person.userId}`,
-    );
-    if (!user) throw invalidCredentials();
-    await notifications.notify(transaction, {
-      userId: person.userId,
-      email: user.email,
-      template,
-      params: { name, at: formatUtc(new Date()), ip: person.ip },
-    });
-  }
 
   return {
     status: ({ userId }) =>
@@ -106,12 +84,11 @@ export function createMfaService(options: MfaOptions): MfaService {
       requireFreshLogin(person);
       const name = requestedName === undefined ? DEFAULT_NAME : requireSafeName(requestedName, '/body/name');
       return database.peopleTransaction(async ({ em }) => {
-        const [user] = await em.execute<{ email: string; count: number }[]>(sql`
-          select email, (select count(*)::int from mfa_enrollments e
-            where e.user_id = u.id and e.confirmed_at is not null) as count
-          from users u where id = ${person.userId} for update`);
+        const [user] = await em.execute<{ email: string }[]>(
+          sql`select email from users where id = ${person.userId} for update`,
+        );
         if (!user) throw invalidCredentials();
-        if (user.count >= MAX_ENROLLMENTS) throw tooManyFactors();
+        requireRoomForFactor(await findEnrollments(em, person.userId));
         // An enrollment that was not completed is replaced.
         await em.execute(sql`
           delete from mfa_enrollments where user_id = ${person.userId} and type = 'totp' and confirmed_at is null`);
@@ -128,6 +105,7 @@ export function createMfaService(options: MfaOptions): MfaService {
     confirmTotp: (person, { enrollmentId, code }) =>
       database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
+        await lockPerson(em, person.userId);
         const [pending] = await em.execute<{ secret: Buffer; name: string }[]>(sql`
           select secret, name from mfa_enrollments where id = ${enrollmentId} and user_id = ${person.userId}
             and type = 'totp' and confirmed_at is null for update`);
@@ -138,16 +116,18 @@ export function createMfaService(options: MfaOptions): MfaService {
           null,
         );
         if (step === null) throw invalidCredentials();
-        const isFirst = (await findEnrollments(em, person.userId)).length === 0;
+        const earlier = await findEnrollments(em, person.userId);
+        requireRoomForFactor(earlier);
         await em.execute(sql`
           update mfa_enrollments set confirmed_at = now(), last_step = ${step}, last_used_at = now()
           where id = ${enrollmentId}`);
         await addSessionFactor(em, person.sessionId, 'totp');
         await recordPersonAudit(em, person, { action: 'user.mfa_added', details: { type: 'totp' } });
-        await inform(transaction, person, 'mfa-added', pending.name);
+        await informPerson(transaction, notifications, person, 'mfa-added', pending.name);
         const enrollment = (await findEnrollments(em, person.userId)).find(({ id }) => id === enrollmentId);
         if (!enrollment) throw notFound('enrollment', enrollmentId);
-        const recoveryCodes = isFirst ? await replaceRecoveryCodes(em, recoverySigner, person.userId) : null;
+        const recoveryCodes =
+          earlier.length === 0 ? await replaceRecoveryCodes(em, recoverySigner, person.userId) : null;
         return { enrollment, recoveryCodes };
       }),
 
@@ -155,7 +135,7 @@ export function createMfaService(options: MfaOptions): MfaService {
       requireFreshLogin(person);
       return database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
-        await em.execute(sql`select from users where id = ${person.userId} for update`);
+        await lockPerson(em, person.userId);
         const enrollments = await findEnrollments(em, person.userId);
         const removed = enrollments.find(({ id }) => id === enrollmentId);
         if (!removed) throw notFound('enrollment', enrollmentId);
@@ -165,7 +145,7 @@ export function createMfaService(options: MfaOptions): MfaService {
         }
         await em.execute(sql`delete from mfa_enrollments where id = ${enrollmentId}`);
         await recordPersonAudit(em, person, { action: 'user.mfa_removed', details: { type: removed.type } });
-        await inform(transaction, person, 'mfa-removed', removed.name);
+        await informPerson(transaction, notifications, person, 'mfa-removed', removed.name);
       });
     },
 
@@ -179,23 +159,11 @@ export function createMfaService(options: MfaOptions): MfaService {
             fix: 'Enroll a factor first: POST /api/v1/auth/mfa/totp/setup.',
           });
         await recordPersonAudit(em, person, { action: 'user.recovery_codes_replaced' });
-        await inform(transaction, person, 'recovery-codes-replaced', 'Recovery codes');
+        await informPerson(transaction, notifications, person, 'recovery-codes-replaced', 'Recovery codes');
         return replaceRecoveryCodes(em, recoverySigner, person.userId);
       });
     },
   };
-}
-
-/** Confirmed factors, oldest first. */
-async function findEnrollments(em: EntityManager, userId: string): Promise<Enrollment[]> {
-  const rows = await em.execute<SerializedRow<Enrollment>[]>(sql`
-    select id, type, name, created_at as "createdAt", last_used_at as "lastUsedAt" from mfa_enrollments
-    where user_id = ${userId} and confirmed_at is not null order by id`);
-  return rows.map((row) => ({
-    ...row,
-    createdAt: new Date(row.createdAt),
-    lastUsedAt: parseTimestamp(row.lastUsedAt),
-  }));
 }
 
 async function requireNoMfaPolicy(em: EntityManager, userId: string): Promise<void> {
@@ -209,19 +177,4 @@ async function requireNoMfaPolicy(em: EntityManager, userId: string): Promise<vo
       fix: 'Enroll another factor first.',
       extensions: { policy: 'require_mfa' },
     });
-}
-
-function requireFreshLogin(person: Person): void {
-  if (isFreshLogin(person)) return;
-  throw new AppError('session_expired', {
-    detail: 'This change requires that you signed in within the last ten minutes.',
-    fix: 'Sign in again, and repeat the request with the new session.',
-  });
-}
-
-function tooManyFactors(): AppError {
-  return new AppError('conflict', {
-    detail: `You have the maximum of ${MAX_ENROLLMENTS} factors.`,
-    fix: 'Remove one first: DELETE /api/v1/auth/mfa/{enrollmentId}.',
-  });
 }

@@ -16,6 +16,8 @@ export interface SignIn {
   ssoConfigurationId?: string | null;
   ip: string;
   userAgent: string | null;
+  /** Binds a request for the second factor to the browser; undefined for clients without cookies. */
+  browserToken?: string;
 }
 
 /** How a person may prove the second factor. */
@@ -79,13 +81,14 @@ async function readFacts(em: EntityManager, userId: string): Promise<SignInFacts
 
 async function challenge(
   em: EntityManager,
-  { userId, method, ssoConfigurationId = null }: SignIn,
+  { userId, method, ssoConfigurationId = null, browserToken }: SignIn,
   types: MfaType[],
 ): Promise<SignInResult> {
   const mfaToken = `mft_${randomBase62(MFA_TOKEN_LENGTH)}`;
   await em.execute(sql`
-    insert into mfa_challenges (token_hash, user_id, method, sso_configuration_id, expires_at, created_at)
+    insert into mfa_challenges (token_hash, user_id, method, sso_configuration_id, browser_token_hash, expires_at, created_at)
     values (${sha256(mfaToken)}, ${userId}, ${method}, ${ssoConfigurationId},
+      ${browserToken === undefined ? null : sha256(browserToken)},
       now() + ${CHALLENGE_LIFETIME_MINUTES} * interval '1 minute', now())`);
   return { kind: 'mfa_required', mfaToken, methods: [...types, 'recovery_code'] };
 }
@@ -96,4 +99,10 @@ export function invalidCredentials(): AppError {
     detail: 'The address, password, code or token is wrong or no longer valid.',
     fix: 'Check it and try again, or start over.',
   });
+}
+
+/** The same, where the transaction that found it must commit: it counts the failure, or has used a challenge up. */
+export function wrongCredentials(): AppError {
+  const { detail, fix } = invalidCredentials();
+  return new AppError('invalid_credentials', { detail, fix, commitsTransaction: true });
 }

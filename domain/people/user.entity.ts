@@ -16,6 +16,8 @@ export const UserEntity = defineEntity({
     /** When the person proved that the address is theirs; null for users created by the installation. */
     emailVerifiedAt: timestamp().strictNullable(),
     avatarUrl: p.text().strictNullable(),
+    /** Names the person to authenticators (WebAuthn section 5.4.3): random, so that it reveals nothing. */
+    webauthnHandle: p.blob().unique().defaultRaw('uuid_send(gen_random_uuid())'),
     /** Suspended by staff: the person cannot sign in. */
     status: p.text().$type<'active' | 'suspended'>().default('active'),
     /** When the person deleted their account; it can be recovered for 30 days. */

@@ -145,6 +145,8 @@ describe('access', () => {
     'auth.resetPassword',
     'auth.confirmEmailChange',
     'auth.completeMfa',
+    'auth.startPasskey',
+    'auth.signInByPasskey',
   ];
   const isPublic = ({ security }: Operation) => security?.length === 0;
   /** Operations of a signed-in person, which belong to no organization. */

@@ -1,0 +1,87 @@
+import type { Database } from '../../platform/database/database.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
+import type { Client } from './client.ts';
+import { findCredentials } from './passkey-enrollment.service.ts';
+import { findPendingSignIn } from './pending-sign-ins.ts';
+import { type RelyingParty, requireRelyingParty } from './relying-party.ts';
+import type { SignedIn } from './sign-in.service.ts';
+import { invalidCredentials, startSession, wrongCredentials } from './start-session.ts';
+import { useAssertion } from './use-assertion.ts';
+import {
+  type AuthenticationResponseJSON,
+  createAssertionOptions,
+  type PublicKeyCredentialRequestOptionsJSON,
+} from './webauthn-ceremonies.ts';
+import { createWebauthnChallenge } from './webauthn-challenges.ts';
+
+export interface PasskeySignInService {
+  /**
+   * Options for `navigator.credentials.get()`. Their challenge works once, for five minutes, and only for what it was
+   * requested for.
+   *
+   * @param mfaToken of a sign-in that waits for its second factor; undefined for a sign-in by passkey alone.
+   * @throws AppError `invalid_credentials` for a token that is unknown, used or expired; `conflict` for a person without a
+   * passkey; `feature_disabled` if the service has no host name.
+   */
+  options(mfaToken: string | undefined, client: Client): Promise<PublicKeyCredentialRequestOptionsJSON>;
+  /** Signs in the person whose passkey it is. @throws AppError `invalid_credentials`, or `feature_disabled` as above. */
+  signIn(response: AuthenticationResponseJSON, client: Client): Promise<SignedIn>;
+}
+
+export interface PasskeySignInOptions {
+  database: Database;
+  notifications: PersonNotificationService;
+  relyingParty: RelyingParty | null;
+}
+
+export function createPasskeySignInService(options: PasskeySignInOptions): PasskeySignInService {
+  const { database, notifications } = options;
+  return {
+    async options(mfaToken, client) {
+      const party = requireRelyingParty(options.relyingParty);
+      return database.peopleTransaction(async ({ em }) => {
+        if (mfaToken === undefined)
+          return createAssertionOptions(party, {
+            challenge: await createWebauthnChallenge(em, { purpose: 'sign_in' }),
+          });
+        const pending = await findPendingSignIn(em, mfaToken, client);
+        if (!pending) throw invalidCredentials();
+        const { userId, mfaTokenHash } = pending;
+        const allowed = await findCredentials(em, userId);
+        if (allowed.length === 0) throw noPasskey();
+        const challenge = await createWebauthnChallenge(em, {
+          purpose: 'second_factor',
+          userId,
+          mfaTokenHash,
+        });
+        return createAssertionOptions(party, { challenge, allowed });
+      });
+    },
+
+    async signIn(response, client) {
+      const relyingParty = requireRelyingParty(options.relyingParty);
+      return database.peopleTransaction(async (transaction) => {
+        const used = await useAssertion(
+          transaction,
+          { relyingParty, notifications },
+          { occasion: { purpose: 'sign_in' }, response, client },
+        );
+        // Committed, so that the challenge stays used.
+        if (!used) throw wrongCredentials();
+        const { userId } = used;
+        return {
+          userId,
+          signIn: await startSession(transaction.em, { userId, method: 'passkey', ...client }),
+        };
+      });
+    },
+  };
+}
+
+function noPasskey(): AppError {
+  return new AppError('conflict', {
+    detail: 'You have no passkey.',
+    fix: 'Complete the sign-in with one of the methods that it returned.',
+  });
+}
