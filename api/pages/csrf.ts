@@ -2,9 +2,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { randomBase62, type Signer } from '../../platform/crypto.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { BrowserSession } from '../people/browser-session.ts';
+import { BROWSER_COOKIE } from '../people/client-of.ts';
 import type { Cookies } from '../plugins/cookies.ts';
 
-const BROWSER_COOKIE = 'browser';
 const BROWSER_COOKIE_SECONDS = 86_400;
 const BROWSER_ID_LENGTH = 32;
 

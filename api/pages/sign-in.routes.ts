@@ -6,9 +6,10 @@ import type { PasswordService } from '../../domain/people/password.service.ts';
 import type { SignInService } from '../../domain/people/sign-in.service.ts';
 import type { AppError } from '../../platform/errors.ts';
 import type { BrowserSession } from '../people/browser-session.ts';
-import { clientOf } from '../people/client-of.ts';
+import { browserClientOf, clientOf } from '../people/client-of.ts';
 import { localPath } from '../people/local-path.ts';
 import { withSameDuration } from '../people/same-duration.ts';
+import type { Cookies } from '../plugins/cookies.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
 import { PageQuery, Token, TokenQuery } from './forms.ts';
 import { type Pages, rejectionOf } from './pages.ts';
@@ -18,6 +19,7 @@ export interface SignInPageDependencies {
   pages: Pages;
   browserSignIn: BrowserSignIn;
   browserSession: BrowserSession;
+  cookies: Cookies;
   signIns: SignInService;
   mfaChallenges: MfaChallengeService;
   passwords: PasswordService;
@@ -28,7 +30,7 @@ const Next = text(500, { default: '/account' });
 export const signInPages =
   (dependencies: SignInPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { pages, browserSignIn, browserSession, signIns, mfaChallenges, passwords } = dependencies;
+    const { pages, browserSignIn, browserSession, cookies, signIns, mfaChallenges, passwords } = dependencies;
 
     const showLogin = (
       request: FastifyRequest,
@@ -62,7 +64,7 @@ export const signInPages =
       },
       async (request, reply) => {
         const { email, password, next } = request.body;
-        const signingIn = signIns.signInByPassword({ email, password }, clientOf(request));
+        const signingIn = signIns.signInByPassword({ email, password }, browserClientOf(request, cookies));
         const problem = await rejectionOf(signingIn);
         if (problem) return showLogin(request, reply, { next, email, problem });
         const { signIn } = await signingIn;
@@ -105,8 +107,8 @@ export const signInPages =
         const pending = browserSignIn.readPendingMfa(request);
         if (!pending) return pages.seeOther(reply, '/login');
         const completing = mfaChallenges.complete(
-          { mfaToken: pending.mfaToken, method, code },
-          clientOf(request),
+          { mfaToken: pending.mfaToken, proof: { method, code } },
+          browserClientOf(request, cookies),
         );
         const problem = await rejectionOf(completing);
         if (problem) return showMfa(request, reply, { next, method, problem });

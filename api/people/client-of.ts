@@ -7,14 +7,11 @@ export function clientOf({ ip, headers, id }: FastifyRequest): Client {
   return { ip, userAgent: headers['user-agent']?.slice(0, 300) ?? null, requestId: id };
 }
 
-/**
- * A random value that sign-in pages set before they check the password. The `mfa_token` that follows then works only in
- * the same browser.
- */
-export const SIGN_IN_COOKIE = 'sign-in';
+/** Identifies a browser to pages before it has a session: binds their forms, and sign-ins that wait for a second factor. */
+export const BROWSER_COOKIE = 'browser';
 
 /** The same with the browser's cookie. Clients of the API have none: their `mfa_token` is bound to nothing. */
 export function browserClientOf(request: FastifyRequest, cookies: Cookies): Client {
-  const browserToken = cookies.read(request, SIGN_IN_COOKIE);
+  const browserToken = cookies.read(request, BROWSER_COOKIE);
   return { ...clientOf(request), ...(browserToken === undefined ? {} : { browserToken }) };
 }

@@ -3,6 +3,6 @@ export interface Client {
   ip: string;
   userAgent: string | null;
   requestId: string;
-  /** Value of the cookie that a sign-in page sets; undefined for clients without cookies. */
+  /** Value of the cookie that pages set; undefined for clients without cookies. */
   browserToken?: string;
 }

@@ -8,7 +8,13 @@ import { createPasskeyEnrollmentService } from '../../domain/people/passkey-enro
 import { relyingPartyOf } from '../../domain/people/relying-party.ts';
 import { createSigner } from '../../platform/crypto.ts';
 import { readAccountMail } from '../support/account-mail.ts';
-import { createAccount, newNetwork, PASSWORD, signIn, type TestAccount } from '../support/accounts.ts';
+import {
+  createAccountQuickly,
+  newNetwork,
+  PASSWORD,
+  type QuickAccount,
+  signIn,
+} from '../support/accounts.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import {
@@ -19,9 +25,9 @@ import {
 } from '../support/software-authenticator.ts';
 
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
-let account: TestAccount;
+let account: QuickAccount;
 beforeEach(async () => {
-  account = await createAccount(app);
+  account = await createAccountQuickly(app);
 });
 
 const post = (path: string, body?: unknown, token?: string, headers: Record<string, string> = {}) =>
@@ -168,7 +174,7 @@ describe('registering a passkey', () => {
   });
 
   test('is refused with the options of another person', async () => {
-    const other = await createAccount(app);
+    const other = await createAccountQuickly(app);
     const response = createSoftwareAuthenticator().register(await registrationOptions(other.token));
     expectProblem(await register(response), 'validation_error');
   });
@@ -196,7 +202,7 @@ describe('registering a passkey', () => {
   test('is refused for a credential that is registered, whoever has it', async () => {
     const { authenticator } = await enroll();
     const { credentialId } = authenticator;
-    const other = await createAccount(app);
+    const other = await createAccountQuickly(app);
     const takenOver = createSoftwareAuthenticator().register(await registrationOptions(other.token), {
       credentialId,
     });
@@ -267,7 +273,7 @@ describe('signing in by passkey', () => {
 
   test("is refused without a user handle, and with another person's", async () => {
     const { authenticator } = await enroll();
-    const other = await createAccount(app);
+    const other = await createAccountQuickly(app);
     const foreign = (await registrationOptions(other.token)).user.id;
     for (const userHandle of [null, '', foreign, '!!'])
       expectProblem(await tryPasskey(authenticator, { userHandle }), 'invalid_credentials');
@@ -376,7 +382,7 @@ describe('a passkey as the second factor', () => {
 
   test("is not another person's passkey", async () => {
     await enroll();
-    const other = await createAccount(app);
+    const other = await createAccountQuickly(app);
     const { authenticator: foreign } = await enroll(other.token);
     for (const deviation of [{}, { userHandle: null }])
       expectProblem(await tryFactor(foreign, deviation), 'invalid_credentials');
@@ -414,11 +420,11 @@ describe('a passkey as the second factor', () => {
 
   test('is bound to the browser that signed in, if that has a cookie', async () => {
     const { authenticator } = await enroll();
-    const cookie = { cookie: 'sign-in=of-this-browser' };
+    const cookie = { cookie: 'browser=of-this-browser' };
     const credentials = { email: account.email, password: PASSWORD };
     const begin = async () => (await post('/auth/login', credentials, undefined, cookie)).json().mfa_token;
     const mfa_token = await begin();
-    for (const headers of [{}, { cookie: 'sign-in=of-another' }] as Record<string, string>[]) {
+    for (const headers of [{}, { cookie: 'browser=of-another' }] as Record<string, string>[]) {
       const stolen = await post('/auth/mfa/webauthn/auth-options', { mfa_token }, undefined, headers);
       expectProblem(stolen, 'invalid_credentials');
       const body = { mfa_token, method: 'recovery_code', code: 'x' };
