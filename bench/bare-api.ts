@@ -22,7 +22,7 @@ async function run(
 ): Promise<unknown> {
   const token = authorization?.slice('Bearer '.length) ?? '';
   const hash = createHash('sha256').update(token).digest();
-  const { rows } = await pool.query('select * from find_api_key($1, $2)', [hash, null]);
+  const { rows } = await pool.query('select * from find_api_key($1, $2, null)', [hash, null]);
   const { org_id: org, env_id: env } = rows[0];
   const client = await pool.connect();
   try {

@@ -841,7 +841,7 @@ const FUNCTIONS = [
   ].map(replaceSqlFunction),
   // These see the rows of every tenant, so each checks the organization itself.
   `grant create on schema public to agent_email_lookup;
-   alter function find_api_key(bytea, text) owner to agent_email_lookup;
+   alter function find_api_key owner to agent_email_lookup;
    alter function claim_address(text, text, text) owner to agent_email_lookup;
    alter function claim_domain(text, text) owner to agent_email_lookup;
    alter function count_api_calls(jsonb, timestamptz, timestamptz) owner to agent_email_lookup;
@@ -1005,11 +1005,11 @@ const TABLE_GRANTS = [
 ];
 
 const FUNCTION_GRANTS = [
-  `revoke all on function find_api_key(bytea, text), claim_address(text, text, text), claim_domain(text, text),
+  `revoke all on function find_api_key, claim_address(text, text, text), claim_domain(text, text),
      count_api_calls(jsonb, timestamptz, timestamptz),
      search_messages(text, text, text, text, text, text, text, timestamptz, timestamptz, text, text, boolean, integer)
      from public;
-   grant execute on function find_api_key(bytea, text), claim_address(text, text, text), claim_domain(text, text),
+   grant execute on function find_api_key, claim_address(text, text, text), claim_domain(text, text),
      count_api_calls(jsonb, timestamptz, timestamptz) to agent_email_api, agent_email_worker;
    grant execute on function
      search_messages(text, text, text, text, text, text, text, timestamptz, timestamptz, text, text, boolean, integer)

@@ -33,11 +33,11 @@ const FUNCTIONS = [
   replaceSqlFunction('find_api_key'),
   replaceSqlFunction('find_session'),
   `grant create on schema public to agent_email_lookup;
-   alter function find_api_key(bytea, text) owner to agent_email_lookup;
-   alter function find_session(bytea, text, text) owner to agent_email_lookup;
+   alter function find_api_key owner to agent_email_lookup;
+   alter function find_session owner to agent_email_lookup;
    revoke create on schema public from agent_email_lookup;
-   revoke all on function find_api_key(bytea, text), find_session(bytea, text, text) from public;
-   grant execute on function find_api_key(bytea, text), find_session(bytea, text, text)
+   revoke all on function find_api_key, find_session from public;
+   grant execute on function find_api_key, find_session
      to agent_email_api, agent_email_worker`,
 ];
 

@@ -22,9 +22,9 @@ export class Migration20261122084757_key_rotation extends Migration {
     this.addSql(`drop function if exists find_api_key(bytea, text)`);
     this.addSql(replaceSqlFunction('find_api_key'));
     this.addSql(`grant create on schema public to agent_email_lookup;
-      alter function find_api_key(bytea, text) owner to agent_email_lookup;
+      alter function find_api_key owner to agent_email_lookup;
       revoke create on schema public from agent_email_lookup;
-      revoke all on function find_api_key(bytea, text) from public;
-      grant execute on function find_api_key(bytea, text) to agent_email_api, agent_email_worker`);
+      revoke all on function find_api_key from public;
+      grant execute on function find_api_key to agent_email_api, agent_email_worker`);
   }
 }

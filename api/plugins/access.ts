@@ -155,14 +155,21 @@ function readCredentials(request: FastifyRequest, browserSession: BrowserSession
     if (token === undefined) throw unauthenticated();
     const { org } = request.query as { org?: unknown };
     const organizationId = typeof org === 'string' ? org : undefined;
-    return { ...client, token, environmentId: undefined, organizationId };
+    return { ...client, token, environmentId: undefined, organizationId, resourceId: undefined };
   }
   return {
     ...client,
     token: readBearerToken(request),
     environmentId: readHeader(request, 'x-env-id'),
     organizationId: readHeader(request, 'x-org-id'),
+    resourceId: readResourceId(request),
   };
+}
+
+/** The id that the path names. Text that is no id may contain characters PostgreSQL cannot store. */
+function readResourceId({ params }: FastifyRequest): string | undefined {
+  const { inboxId, id = inboxId } = params as Record<string, string | undefined>;
+  return id !== undefined && /^[a-z]{3}_[0-9a-z]{26}$/.test(id) ? id : undefined;
 }
 
 function enrollmentOnly(): AppError {

@@ -101,7 +101,8 @@ const ENVIRONMENT_HEADER = {
   'x-env-id': {
     type: 'string',
     maxLength: 128,
-    description: 'Selects an environment other than `production`, for a key that is not bound to one.',
+    description:
+      'Selects an environment, for a credential that is not bound to one. Default: that of the resource in the path, or `production`.',
   },
 };
 const IDEMPOTENCY_HEADER = {

@@ -4,7 +4,12 @@ import type { Database } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
 import { isId } from '../../platform/ids.ts';
 import { addressNotAllowed, isAddressAllowed } from '../identity/allowed-addresses.ts';
-import { type Authenticator, findSuspension, unauthenticated } from '../identity/authentication.ts';
+import {
+  type Authenticator,
+  type Credentials,
+  findSuspension,
+  unauthenticated,
+} from '../identity/authentication.ts';
 import type { Permission } from '../identity/permissions.ts';
 import { ApiKeyEntity } from './api-key.entity.ts';
 import { hashApiKeyToken, isApiKeyToken } from './api-key-token.ts';
@@ -58,8 +63,9 @@ export function createKeyAuthenticator({
 
   return {
     accepts: isApiKeyToken,
-    async authenticate({ token, environmentId, organizationId, ip, requestId }) {
-      const row = isApiKeyToken(token) ? await findKey(database, token, environmentId) : undefined;
+    async authenticate(credentials) {
+      const { token, environmentId, organizationId, ip, requestId } = credentials;
+      const row = isApiKeyToken(token) ? await findKey(database, credentials) : undefined;
       if (!row || row.isExpired) throw unauthenticated();
       if (organizationId !== undefined && organizationId !== row.organizationId)
         throw notFound('organization', organizationId);
@@ -86,8 +92,7 @@ export function createKeyAuthenticator({
 
 async function findKey(
   database: Database,
-  token: string,
-  environmentId: string | undefined,
+  { token, environmentId, resourceId }: Credentials,
 ): Promise<KeyRow | undefined> {
   // Text that is not an id matches no environment, and may contain characters PostgreSQL cannot store.
   const requested =
@@ -97,6 +102,6 @@ async function findKey(
     env_bound as "environmentBound", inbox_id as "inboxId", permissions,
     allowed_cidrs as "allowedCidrs", organization_cidrs as "organizationCidrs", expires_at <= now() as "isExpired",
     last_used_at > now() - interval '1 minute' as "isRecentlyUsed", is_previous as "isPrevious"
-    from find_api_key(${hashApiKeyToken(token)}, ${requested})`);
+    from find_api_key(${hashApiKeyToken(token)}, ${requested}, ${resourceId ?? null})`);
   return row;
 }

@@ -14,7 +14,7 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 export const AttachmentEntity = defineEntity({
   name: 'Attachment',
   tableName: 'attachments',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ lookup: true }),
   indexes: [
     { properties: ['messageId', 'position'] },
     { properties: ['draftId', 'position'] },

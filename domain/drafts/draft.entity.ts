@@ -12,7 +12,7 @@ export type DraftSendStatus = 'draft' | 'scheduled' | 'failed';
 export const DraftEntity = defineEntity({
   name: 'Draft',
   tableName: 'drafts',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ lookup: true }),
   indexes: [
     { properties: ['inboxId', 'id'] },
     {

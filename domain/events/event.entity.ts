@@ -10,7 +10,7 @@ import type { EventData, EventType } from './event-types.ts';
 export const EventEntity = defineEntity({
   name: 'Event',
   tableName: 'events',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ lookup: true }),
   indexes: [
     // For time ranges: an id contains its creation time.
     { properties: ['environmentId', 'id'] },

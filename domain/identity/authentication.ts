@@ -6,6 +6,11 @@ export interface Credentials {
   token: string;
   /** The environment named by `x-env-id`; only an unbound credential may select one. */
   environmentId: string | undefined;
+  /**
+   * The resource that the path names. An unbound credential that selects no environment works in that of the resource,
+   * or in \`production\` if there is none.
+   */
+  resourceId: string | undefined;
   /** The organization named by `x-org-id`, for people who belong to several. */
   organizationId: string | undefined;
   ip: string;

@@ -9,7 +9,7 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 export const InboxEntity = defineEntity({
   name: 'Inbox',
   tableName: 'inboxes',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ lookup: true }),
   indexes: [
     { properties: ['environmentId', 'id'] },
     { properties: ['domainId'] },

@@ -9,7 +9,7 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 export const ThreadEntity = defineEntity({
   name: 'Thread',
   tableName: 'threads',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ lookup: true }),
   indexes: [
     { properties: ['inboxId', 'lastMessageAt', 'id'] },
     { properties: ['environmentId', 'lastMessageAt', 'id'] },

@@ -99,7 +99,7 @@ export function createSessionAuthenticator({
 
 async function findSession(
   database: Database,
-  { token, organizationId, environmentId }: Credentials,
+  { token, organizationId, environmentId, resourceId }: Credentials,
 ): Promise<SessionRow | undefined> {
   // Text that is not an id matches nothing, and may contain characters PostgreSQL cannot store.
   const organization =
@@ -114,7 +114,7 @@ async function findSession(
       env_id as "environmentId", env_status as "environmentStatus", require_mfa as "requireMfa",
       enforce_sso as "enforceSso", sso_satisfies_mfa as "ssoSatisfiesMfa",
       session_max_age_hours as "sessionMaxAgeHours", allowed_cidrs as "allowedCidrs"
-    from find_session(${hashSessionToken(token)}, ${organization}, ${environment})`);
+    from find_session(${hashSessionToken(token)}, ${organization}, ${environment}, ${resourceId ?? null})`);
   return row && { ...row, authenticatedAt: new Date(row.authenticatedAt) };
 }
 

@@ -13,7 +13,7 @@ export type BulkJobStatus = 'running' | 'completed' | 'stopped';
 export const BulkJobEntity = defineEntity({
   name: 'WebhookBulkJob',
   tableName: 'webhook_bulk_jobs',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ lookup: true }),
   indexes: [
     // One running job per endpoint: two replays would restart the same deliveries.
     {

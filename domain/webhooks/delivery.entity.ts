@@ -24,7 +24,7 @@ export type HoldReason = 'usage_limit' | 'endpoint_failing';
 export const WebhookDeliveryEntity = defineEntity({
   name: 'WebhookDelivery',
   tableName: 'webhook_deliveries',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ lookup: true }),
   indexes: [
     { properties: ['endpointId', 'id'] },
     { properties: ['endpointId', 'status', 'id'] },

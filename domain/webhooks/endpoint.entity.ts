@@ -9,7 +9,7 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 export const WebhookEndpointEntity = defineEntity({
   name: 'WebhookEndpoint',
   tableName: 'webhook_endpoints',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ lookup: true }),
   indexes: [
     { properties: ['environmentId', 'id'] },
     {

@@ -1,7 +1,8 @@
 -- Finds the key and the environment of a request, before its tenant is known. The token before the last rotation finds the
 -- key, too, until the overlap ends; expiry and last use are then those of this token. Returns no row if the key is unknown
--- or revoked; the environment is null if the requested one is not the organization's or not the key's.
-create or replace function find_api_key(presented_hash bytea, requested_env text)
+-- or revoked; the environment is null if the requested one is not the organization's or not the key's. A key of the whole
+-- organization works, unless the request names an environment, in that of the requested resource, or else in production.
+create or replace function find_api_key(presented_hash bytea, requested_env text, requested_resource text)
 returns table (
   key_id text, org_id text, org_status text, env_id text, env_kind text, env_status text, env_bound boolean,
   inbox_id text, permissions text[], allowed_cidrs text[], organization_cidrs text[], expires_at timestamptz,
@@ -20,10 +21,15 @@ language sql stable security definer set search_path = public, pg_temp as $$
   join api_keys k on k.id = presented.id
   join organizations o on o.id = k.org_id and o.deleted_at is null
   left join organization_policies p on p.org_id = k.org_id
+  -- `offset 0`: called once, not for each environment.
+  left join lateral (
+    select find_environment(requested_resource, k.org_id) as env_id
+    where requested_env is null and k.env_id is null offset 0) r on true
   left join environments e on e.org_id = k.org_id
     and (k.env_id is null or e.id = k.env_id)
     and case when requested_env is not null then e.id = requested_env
              when k.env_id is not null then true
+             when r.env_id is not null then e.id = r.env_id
              else e.kind = 'production' and e.name = 'production' end
   where k.revoked_at is null
 $$;

@@ -1,7 +1,10 @@
 -- Finds the session of a request with its person, and their membership of one organization, before the tenant is known:
 -- the requested one, or the only one. Returns no row if the session is unknown or revoked, or its person is suspended or
 -- deleted. The organization is null if the person is not a member of it, or belongs to several and requests none.
-create or replace function find_session(presented_hash bytea, requested_org text, requested_env text)
+-- The environment is the requested one, or that of the requested resource, or production.
+create or replace function find_session(
+  presented_hash bytea, requested_org text, requested_env text, requested_resource text
+)
 returns table (
   session_id text, user_id text, kind text, method text, factors text[], sso_configuration_id text,
   authenticated_at timestamptz, expires_at timestamptz, last_seen_at timestamptz,
@@ -26,8 +29,12 @@ language sql stable security definer set search_path = public, pg_temp as $$
   left join members m on m.user_id = s.user_id
     and m.org_id = coalesce(requested_org, case when memberships.count = 1 then memberships.only_org end)
   left join organizations o on o.id = m.org_id and o.deleted_at is null
+  -- `offset 0`: called once, not for each environment.
+  left join lateral (
+    select find_environment(requested_resource, o.id) as env_id where requested_env is null offset 0) r on true
   left join environments e on e.org_id = o.id
     and case when requested_env is not null then e.id = requested_env
+             when r.env_id is not null then e.id = r.env_id
              else e.kind = 'production' and e.name = 'production' end
   left join organization_policies p on p.org_id = o.id
   where s.token_hash = presented_hash and s.revoked_at is null

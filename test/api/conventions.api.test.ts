@@ -15,6 +15,7 @@ import {
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
+import { createTestSession } from '../support/sessions.ts';
 import type { Call } from '../support/test-app.ts';
 
 const app = useTestApp();
@@ -243,13 +244,82 @@ describe('environments', () => {
     const sandbox = { 'x-env-id': organization.sandboxEnvironmentId };
     const created = await post('/inboxes', { body: {}, headers: sandbox });
     expect(created.json()).toMatchObject({ env_id: organization.sandboxEnvironmentId });
-    const { id } = created.json<{ id: string }>();
-    expectProblem(await app.call(`/inboxes/${id}`, { token: organization.token }), 'not_found');
     const { token } = await createKey(app.worker, {
       ...organization,
       environmentId: organization.productionEnvironmentId,
     });
     expectProblem(await app.call('/inboxes', { token, headers: sandbox }), 'not_found');
+  });
+
+  describe('of a resource', () => {
+    const inSandbox = async ({ token, sandboxEnvironmentId }: TestOrganization) => {
+      const headers = { 'x-env-id': sandboxEnvironmentId };
+      return (await post('/inboxes', { token, body: {}, headers })).json<{ id: string }>().id;
+    };
+    const suspend = (environmentId: string) =>
+      app.worker.systemTransaction(({ em }) =>
+        em.nativeUpdate(EnvironmentEntity, { id: environmentId }, { status: 'suspended' }),
+      );
+    const sessionOf = async ({ ownerId }: TestOrganization) =>
+      (await createTestSession(app.worker, ownerId)).token;
+
+    test.each(['key', 'session'])('needs not be selected by an organization-wide %s', async (kind) => {
+      const own = await createOrganization(app.worker);
+      const inboxId = await inSandbox(own);
+      const token = kind === 'key' ? own.token : await sessionOf(own);
+      const reached = await app.call(`/inboxes/${inboxId}`, { token });
+      expect(reached.json()).toMatchObject({ id: inboxId, env_id: own.sandboxEnvironmentId });
+      const draft = await post(`/inboxes/${inboxId}/drafts`, { token, body: { subject: 'Below' } });
+      expect(draft.statusCode).toBe(201);
+      const draftId = draft.json<{ id: string }>().id;
+      const changed = await app.call(`/drafts/${draftId}`, {
+        method: 'PATCH',
+        token,
+        body: { to: [{ email: 'a@people.example' }] },
+      });
+      expect(changed.json()).toMatchObject({ id: draftId, to_addresses: ['a@people.example'] });
+      const sent = await post(`/drafts/${draftId}/send`, { token });
+      expect(sent.json()).toMatchObject({ env_id: own.sandboxEnvironmentId });
+      for (const path of [`/messages/${sent.json().id}`, `/threads/${sent.json().thread_id}`])
+        expect((await app.call(path, { token })).statusCode).toBe(200);
+      const list = await app.call(`/inboxes/${inboxId}/messages`, { token });
+      expect(list.json<{ data: unknown[] }>().data).toHaveLength(1);
+      // Lists that are not below a resource show one environment.
+      expect((await app.call('/messages', { token })).json()).toMatchObject({ data: [] });
+    });
+
+    test('is not found if the request selects another one', async () => {
+      const own = await createOrganization(app.worker);
+      const inboxId = await inSandbox(own);
+      const headers = { 'x-env-id': own.productionEnvironmentId };
+      for (const token of [own.token, await sessionOf(own)])
+        expectProblem(await app.call(`/inboxes/${inboxId}`, { token, headers }), 'not_found');
+    });
+
+    test('decides whether the resource can be changed', async () => {
+      const own = await createOrganization(app.worker);
+      const { token } = own;
+      const inboxId = await inSandbox(own);
+      const elsewhere = (await post('/inboxes', { token, body: {} })).json<{ id: string }>().id;
+      await suspend(own.sandboxEnvironmentId);
+      expectProblem(await post(`/inboxes/${inboxId}/drafts`, { token, body: {} }), 'environment_suspended');
+      expect((await app.call(`/inboxes/${inboxId}`, { token })).statusCode).toBe(200);
+      expect((await post(`/inboxes/${elsewhere}/drafts`, { token, body: {} })).statusCode).toBe(201);
+    });
+
+    test('is used whatever the state of production', async () => {
+      const own = await createOrganization(app.worker);
+      const inboxId = await inSandbox(own);
+      await suspend(own.productionEnvironmentId);
+      const draft = await post(`/inboxes/${inboxId}/drafts`, { token: own.token, body: {} });
+      expect(draft.statusCode).toBe(201);
+    });
+
+    test('is not revealed to another organization', async () => {
+      const inboxId = await inSandbox(await createOrganization(app.worker));
+      const { token } = await createOrganization(app.worker);
+      expectProblem(await app.call(`/inboxes/${inboxId}`, { token }), 'not_found');
+    });
   });
 
   test.each(['env_x', newId('environment'), 'x\u00e9', "' or true --"])(

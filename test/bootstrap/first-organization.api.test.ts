@@ -59,6 +59,7 @@ test('creates the organization once, completely, for concurrent attempts', async
         token,
         environmentId,
         organizationId: undefined,
+        resourceId: undefined,
         ip: '192.0.2.1',
         requestId: 'req',
       })

@@ -158,7 +158,9 @@ describe('GET /events', () => {
     const { data } = await listed(token, '', ['message.bounced', 'domain.verified'], inSandbox);
     const domainEvent = `/events/${data[1]?.id}`;
     expect((await app.call(domainEvent, { token, headers: inSandbox })).statusCode).toBe(200);
-    expectProblem(await app.call(`/events/${data[0]?.id}`, { token }), 'not_found');
+    const inProduction = { 'x-env-id': organization.productionEnvironmentId };
+    const bounce = `/events/${data[0]?.id}`;
+    expectProblem(await app.call(bounce, { token, headers: inProduction }), 'not_found');
     const bound = await createKey(app.worker, {
       ...organization,
       environmentId: organization.productionEnvironmentId,
