@@ -9,6 +9,8 @@ export interface FirstRun {
   /** Has an agent's permissions, bound to the production environment. */
   agent_key: string;
   owner: { email: string; password: string };
+  /** The page where people sign in. */
+  sign_in_url: string;
   /** METRICS_TOKEN: for `GET /metrics` of the API and the workers. */
   metrics_token: string;
   org_id: string;
@@ -36,6 +38,7 @@ export function describeFirstRun(
     api_key: seed.apiKey,
     agent_key: seed.agentKey,
     owner: { email: seed.ownerEmail, password: seed.ownerPassword },
+    sign_in_url: `http://localhost:${ports.api}/login`,
     metrics_token: metricsToken,
     org_id: seed.organizationId,
     env_id: seed.productionEnvironmentId,
@@ -58,7 +61,8 @@ export function closingTable(facts: FirstRun, files: { firstRun: string; logs: s
     ['Mail UI', facts.mail_ui],
     ['Inbound SMTP', `${facts.inbound_smtp.host}:${facts.inbound_smtp.port}`],
     ['Submission', `${facts.submission_smtp.host}:${facts.submission_smtp.port}`],
-    ['Owner', `${facts.owner.email}  ${facts.owner.password}`],
+    ['Sign in', facts.sign_in_url],
+    ['as owner', `${facts.owner.email}  ${facts.owner.password}`],
     ['API key', facts.api_key],
     ['Metrics', `${facts.base_url}/metrics  ${facts.metrics_token}`],
   ];

@@ -6,6 +6,7 @@ const CACHE = 'public, max-age=3600';
 
 /** Files that pages load, by path. They are read once. */
 const FILES = {
+  '/assets/icon.svg': { type: 'image/svg+xml', file: join(import.meta.dirname, 'assets/icon.svg') },
   '/assets/style.css': {
     type: 'text/css; charset=utf-8',
     file: join(import.meta.dirname, 'assets/style.css'),

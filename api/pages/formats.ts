@@ -5,7 +5,7 @@ export const formatTime = (date: Date): string => date.toISOString().slice(0, 16
 const BROWSERS: [name: string, pattern: RegExp][] = [
   ['Edge', /\bEdg\//],
   ['Firefox', /\bFirefox\//],
-  ['Chrome', /\bChrom(?:e|ium)\//],
+  ['Chrome', /Chrom(?:e|ium)\//],
   ['Safari', /\bSafari\//],
 ];
 const SYSTEMS: [name: string, pattern: RegExp][] = [

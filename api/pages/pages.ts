@@ -103,6 +103,9 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
   };
 
   app.setErrorHandler((error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    // The session is checked before the hook above, and its cookie belongs to the host name.
+    const home = homeOf(request, publicUrl);
+    if (home !== undefined && request.method === 'GET') return reply.redirect(home, 307);
     const problem = toAppError(error);
     if (problem.status >= 500) request.log.error({ err: problem.cause ?? error }, 'page failed');
     if (problem.code === 'unauthenticated' || problem.code === 'session_expired') {

@@ -9,6 +9,8 @@ import { createTestSession, createTestUser } from '../support/sessions.ts';
 
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
 
+const named = useTestApp({ config: { PUBLIC_URL: 'http://localhost:3000' } });
+
 const latestToken = async (email: string) => (await readAccountMail(app, email)).at(-1)?.token ?? '';
 
 async function signedIn(email: string, password = PASSWORD) {
@@ -282,6 +284,16 @@ test('every page allows no inline script, no frame and no cache', async () => {
     expect(headers['cache-control']).toBe('no-store');
     expect(headers['referrer-policy']).toBe('no-referrer');
     expect(body).not.toMatch(/<script(?! src)|\son\w+=|\sstyle=/);
+  }
+});
+
+test('a page opened by a loopback address leads to the host name, which the cookie and passkeys belong to', async () => {
+  const paths = ['/login?next=%2Fapprovals', '/account', '/organization?org=org_1'];
+  for (const path of paths) {
+    const response = await named.app.inject({ url: path, headers: { host: '127.0.0.1:3000' } });
+    expect([response.statusCode, response.headers.location]).toEqual([307, `http://localhost:3000${path}`]);
+    const other = await named.app.inject({ url: path, headers: { host: '192.0.2.7:3000' } });
+    expect(other.headers.location ?? '').not.toContain('localhost');
   }
 });
 
