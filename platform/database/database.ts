@@ -147,31 +147,42 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     return work;
   }
 
+  /**
+   * Works on the fork itself: `em.transactional` would fork a second time, and copy the identity map back. Afterwards the
+   * fork is not used again.
+   */
   async function run<T>(
-    fork: EntityManager,
+    em: EntityManager,
     work: (transaction: Transaction) => Promise<T>,
     requestId?: string,
   ): Promise<T> {
     const afterCommitHooks: (() => void)[] = [];
     const beforeCommitHooks: (() => Promise<void>)[] = [];
-    const outcome = await fork.transactional(async (em): Promise<{ value: T } | { refusal: AppError }> => {
+    let refusal: AppError | undefined;
+    let value: T | undefined;
+    await em.begin();
+    try {
       try {
-        const value = await work({
+        value = await work({
           em,
           requestId,
           beforeCommit: (hook) => beforeCommitHooks.push(hook),
           afterCommit: (hook) => afterCommitHooks.push(hook),
         });
         await runBeforeCommit(em, beforeCommitHooks);
-        return { value };
       } catch (error) {
-        if (error instanceof AppError && error.commitsTransaction) return { refusal: error };
-        throw error;
+        if (!(error instanceof AppError && error.commitsTransaction)) throw error;
+        refusal = error;
       }
-    });
+      await em.commit();
+    } catch (error) {
+      // After a failed commit or on a broken connection nothing is left to roll back: the first error says what happened.
+      await em.rollback().catch(() => undefined);
+      throw error;
+    }
     for (const hook of afterCommitHooks) hook();
-    if ('refusal' in outcome) throw outcome.refusal;
-    return outcome.value;
+    if (refusal) throw refusal;
+    return value as T;
   }
 
   return {
