@@ -22,6 +22,7 @@ import {
 } from '../platform/rate-limit/rate-limiter.ts';
 import { healthRoutes, type Probe } from './health.routes.ts';
 import { createLists } from './lists.ts';
+import { createBrowserSignIn } from './pages/sign-in-result.ts';
 import { createBrowserSession } from './people/browser-session.ts';
 import { installAccess } from './plugins/access.ts';
 import { createCookies } from './plugins/cookies.ts';
@@ -116,6 +117,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     cursors,
     cookies,
     browserSession,
+    browserSignIn: createBrowserSignIn({ cookies, browserSession }),
     openResponses,
     heartbeatMs: config.STREAM_HEARTBEAT_MS,
   });

@@ -1,6 +1,7 @@
 import type { Config } from '../platform/config.ts';
 import type { Cursors } from '../platform/cursor.ts';
 import type { Lists } from './lists.ts';
+import type { BrowserSignIn } from './pages/sign-in-result.ts';
 import type { BrowserSession } from './people/browser-session.ts';
 import type { Cookies } from './plugins/cookies.ts';
 import type { OpenResponses } from './plugins/open-responses.ts';
@@ -13,6 +14,7 @@ export interface RouteDependencies extends Services {
   cursors: Cursors;
   cookies: Cookies;
   browserSession: BrowserSession;
+  browserSignIn: BrowserSignIn;
   openResponses: OpenResponses;
   /** Interval at which a response that stays open sends a heartbeat and checks its credential again. */
   heartbeatMs: number;

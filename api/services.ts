@@ -21,6 +21,9 @@ import { createRawMessageService } from '../domain/messages/raw-message.service.
 import { createThreadService } from '../domain/messages/thread.service.ts';
 import { createMetricService } from '../domain/metrics/metric.service.ts';
 import type { HtmlConverter } from '../domain/mime/converter/pool.ts';
+import { createOauthClient } from '../domain/oauth/create-oauth-client.ts';
+import { createOauthService } from '../domain/oauth/oauth.service.ts';
+import { createOauthLinkService } from '../domain/oauth/oauth-link.service.ts';
 import { createMemberService } from '../domain/organizations/member.service.ts';
 import { createOrganizationService } from '../domain/organizations/organization.service.ts';
 import { cancelUnsentOfInbox } from '../domain/outbound/cancel-unsent-of-inbox.ts';
@@ -30,10 +33,10 @@ import { createSendService } from '../domain/outbound/send.service.ts';
 import { createAccountService } from '../domain/people/account.service.ts';
 import { createMfaService } from '../domain/people/mfa.service.ts';
 import { createMfaChallengeService } from '../domain/people/mfa-challenge.service.ts';
-import { createPasskeyEnrollmentService } from '../domain/people/passkey-enrollment.service.ts';
-import { createPasskeySignInService } from '../domain/people/passkey-sign-in.service.ts';
+import { createPasskeyEnrollmentService } from '../domain/people/passkeys/passkey-enrollment.service.ts';
+import { createPasskeySignInService } from '../domain/people/passkeys/passkey-sign-in.service.ts';
+import { relyingPartyOf } from '../domain/people/passkeys/relying-party.ts';
 import { createPasswordService } from '../domain/people/password.service.ts';
-import { relyingPartyOf } from '../domain/people/relying-party.ts';
 import { createSignInService } from '../domain/people/sign-in.service.ts';
 import { createSignInThrottle } from '../domain/people/sign-in-throttle.ts';
 import { createSignUpService } from '../domain/people/sign-up.service.ts';
@@ -52,11 +55,13 @@ import { createBulkJobService } from '../domain/webhooks/bulk-job.service.ts';
 import { createDeliveryControlService } from '../domain/webhooks/delivery-control.service.ts';
 import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
 import { releaseUsageLimited } from '../domain/webhooks/release-usage-limited.ts';
+import { boundedFetch } from '../platform/bounded-fetch.ts';
 import { bounceDomain, type Config, feedbackAddress } from '../platform/config.ts';
 import { createSigner } from '../platform/crypto.ts';
 import type { Database } from '../platform/database/database.ts';
 import { createEgress, createTargetCheck, readEgressOptions } from '../platform/egress/egress.ts';
 import { createEventSignals } from '../platform/event-signals.ts';
+import { readOauthProviders } from '../platform/oauth-providers.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { SesObjects } from '../platform/ses-objects.ts';
 import type { Storage } from '../platform/storage.ts';
@@ -103,6 +108,13 @@ export function createServices({
     // Every tenant can receive mail in these domains.
     ownDomains: [config.MAIL_DOMAIN, bounceDomain(config)].map((domain) => domain.toLowerCase()),
   };
+  const oauthConnections = readOauthProviders(config).map((provider) => ({
+    provider,
+    client: createOauthClient(provider, {
+      fetch: boundedFetch,
+      redirectUri: `${config.PUBLIC_URL.replace(/\/+$/, '')}/api/v1/auth/oauth/${provider.id}/callback`,
+    }),
+  }));
   return {
     inboxes: createInboxService({
       database,
@@ -176,6 +188,16 @@ export function createServices({
     mfaChallenges: createMfaChallengeService(people),
     passkeyEnrollments: createPasskeyEnrollmentService(people),
     passkeySignIns: createPasskeySignInService(people),
+    oauth: createOauthService({
+      ...people,
+      connections: oauthConnections,
+      tier: config.DEFAULT_TIER,
+      logger,
+    }),
+    oauthLinks: createOauthLinkService({
+      ...people,
+      names: new Map(oauthConnections.map(({ provider: { id, name } }) => [id, name])),
+    }),
     retentionPolicies: createRetentionPolicyService({ database, outbox }),
     suppressions: createSuppressionService({ database }),
     apiCalls: createApiCallMeter({ database, logger }),

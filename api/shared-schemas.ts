@@ -35,6 +35,13 @@ import {
   MetricsDeliverability,
   MetricsSummary,
 } from './metrics/metrics.schemas.ts';
+import {
+  LinkOauthProvider,
+  OauthLinked,
+  OauthLinkRecord,
+  OauthProviderRecord,
+  OauthRedirect,
+} from './oauth/oauth.schemas.ts';
 import { AuditEntryRecord } from './organizations/audit-log.routes.ts';
 import {
   ChangeRole,
@@ -231,6 +238,11 @@ export const sharedSchemas = [
   PasskeyRegistered,
   RequestAssertion,
   SignInByPasskey,
+  OauthProviderRecord,
+  OauthLinkRecord,
+  OauthRedirect,
+  LinkOauthProvider,
+  OauthLinked,
   PoliciesRecord,
   UpdatePolicies,
   AuditEntryRecord,

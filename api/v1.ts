@@ -17,6 +17,7 @@ import { rawRoutes } from './messages/raw.routes.ts';
 import { threadRoutes } from './messages/threads.routes.ts';
 import { waitRoutes } from './messages/wait.routes.ts';
 import { metricRoutes } from './metrics/metrics.routes.ts';
+import { oauthRoutes } from './oauth/oauth.routes.ts';
 import { auditLogRoutes } from './organizations/audit-log.routes.ts';
 import { memberRoutes } from './organizations/members.routes.ts';
 import { organizationRoutes } from './organizations/organization.routes.ts';
@@ -49,6 +50,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(authRoutes(dependencies));
       await v1.register(mfaRoutes(dependencies));
       await v1.register(passkeyRoutes(dependencies));
+      await v1.register(oauthRoutes(dependencies));
       await v1.register(userRoutes(dependencies));
       await v1.register(sessionRoutes(dependencies));
       await v1.register(usageRoutes(dependencies));

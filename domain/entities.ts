@@ -28,6 +28,8 @@ import { ThreadMessageIdEntity } from './messages/thread-message-id.entity.ts';
 import { MetricDeltaEntity } from './metrics/metric-delta.entity.ts';
 import { MetricHourEntity } from './metrics/metric-hour.entity.ts';
 import { NotificationEntity } from './notifications/notification.entity.ts';
+import { OauthIdentityEntity } from './oauth/oauth-identity.entity.ts';
+import { OauthTransactionEntity } from './oauth/oauth-transaction.entity.ts';
 import { EnvironmentEntity } from './organizations/environment.entity.ts';
 import { MemberEntity } from './organizations/member.entity.ts';
 import { OrganizationEntity } from './organizations/organization.entity.ts';
@@ -35,11 +37,11 @@ import { SendAttemptEntity } from './outbound/send-attempt.entity.ts';
 import { AccountTokenEntity } from './people/account-token.entity.ts';
 import { MfaChallengeEntity } from './people/mfa-challenge.entity.ts';
 import { MfaEnrollmentEntity } from './people/mfa-enrollment.entity.ts';
+import { WebauthnChallengeEntity } from './people/passkeys/webauthn-challenge.entity.ts';
 import { RecoveryCodeEntity } from './people/recovery-code.entity.ts';
 import { SignInAttemptsEntity } from './people/sign-in-attempts.entity.ts';
 import { SignUpEntity } from './people/sign-up.entity.ts';
 import { UserEntity } from './people/user.entity.ts';
-import { WebauthnChallengeEntity } from './people/webauthn-challenge.entity.ts';
 import { OrganizationPoliciesEntity } from './policies/organization-policies.entity.ts';
 import { RetentionPolicyEntity } from './retention/retention-policy.entity.ts';
 import { SessionEntity } from './sessions/session.entity.ts';
@@ -70,6 +72,8 @@ export const entities = [
   SignInAttemptsEntity,
   MfaChallengeEntity,
   WebauthnChallengeEntity,
+  OauthIdentityEntity,
+  OauthTransactionEntity,
   RecoveryCodeEntity,
   OrganizationPoliciesEntity,
   AuditEntryEntity,

@@ -230,6 +230,21 @@ export const ConfigSchema = Type.Object({
     'Secret with which mail servers sign requests to POST /api/v1/providers/raw; without it the route rejects every request.',
   ),
 
+  OAUTH_GOOGLE_CLIENT_ID: optionalText(
+    'Client ID at Google; people can then sign in with it. The redirect URI of a provider is PUBLIC_URL/api/v1/auth/oauth/{id}/callback, here with the id google.',
+  ),
+  OAUTH_GOOGLE_CLIENT_SECRET: optionalText('Client secret at Google.'),
+  OAUTH_GITHUB_CLIENT_ID: optionalText('Client ID of an OAuth app at GitHub (id github).'),
+  OAUTH_GITHUB_CLIENT_SECRET: optionalText('Client secret of the OAuth app at GitHub.'),
+  OAUTH_GITHUB_URL: text('URL of GitHub, or of a GitHub Enterprise Server.', 'https://github.com'),
+  OAUTH_GITHUB_API_URL: text(
+    'URL of its API; https://HOST/api/v3 for a GitHub Enterprise Server.',
+    'https://api.github.com',
+  ),
+  OAUTH_OIDC_PROVIDERS: optionalText(
+    'Further OpenID Connect providers, a JSON array of {"id": "example", "name": "Example", "issuer": "https://id.example", "client_id": "…", "client_secret": "…", "verifies_email": true}. Set verifies_email only if the provider verifies the addresses of everyone: their first sign-in then creates an account.',
+  ),
+
   DEFAULT_TIER: Type.Enum(['free', 'developer', 'business', 'enterprise'], {
     description:
       'Tier of new organizations, which sets their limits (docs/usage.md); enterprise has no limits.',

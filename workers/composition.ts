@@ -33,6 +33,7 @@ import { inboxPurgesRoom } from './rooms/inbox-purges.ts';
 import { messagesRoom } from './rooms/messages.ts';
 import { metricsRoom } from './rooms/metrics.ts';
 import { notificationsRoom } from './rooms/notifications.ts';
+import { oauthRoom } from './rooms/oauth.ts';
 import { outboundRoom } from './rooms/outbound.ts';
 import { peopleRoom } from './rooms/people.ts';
 import { retentionRoom } from './rooms/retention.ts';
@@ -61,6 +62,7 @@ const ROOMS: readonly Room[] = [
   retentionRoom,
   exportsRoom,
   peopleRoom,
+  oauthRoom,
 ];
 
 export interface Composition extends WorkerDependencies {

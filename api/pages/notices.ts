@@ -8,6 +8,16 @@ export const NOTICES = {
   saved: 'Saved.',
   'password-changed': 'Your password is changed. Your other sessions are signed out.',
   'factor-removed': 'The second factor is removed.',
+  'provider-failed': 'The sign-in with the provider failed, was cancelled or took too long. Try again.',
+  'provider-unavailable': 'The provider does not respond. Try again later, or sign in another way.',
+  'account-exists':
+    'Your address has an account here. Sign in to it as before, and then link the provider on your account page.',
+  'provider-without-address':
+    'The provider does not prove your email address. Sign up with your address, and then link the provider on your account page.',
+  'provider-linked-elsewhere': 'That account of the provider is linked with another account here.',
+  'other-identity-linked': 'Another account of the provider is linked with yours. Unlink it first.',
+  'provider-linked': 'The provider is linked. You can sign in with it.',
+  'provider-unlinked': 'The provider is unlinked.',
   'session-ended': 'The session is signed out.',
   'sessions-ended': 'All other sessions are signed out.',
   'member-changed': 'The role is changed.',

@@ -5,7 +5,6 @@ import { assetRoutes } from './assets.routes.ts';
 import { organizationPages } from './organization.routes.ts';
 import { installPages } from './pages.ts';
 import { signInPages } from './sign-in.routes.ts';
-import { createBrowserSignIn } from './sign-in-result.ts';
 import { signUpPages } from './sign-up.routes.ts';
 
 /** Registers every page for people, one line per file. */
@@ -19,8 +18,7 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
       cookies,
       browserSession,
     });
-    const browserSignIn = createBrowserSignIn({ pages, cookies, browserSession });
-    const all = { ...dependencies, pages, browserSignIn };
+    const all = { ...dependencies, pages };
     await context.register(signInPages(all));
     await context.register(signUpPages(all));
     await context.register(accountPages(all));

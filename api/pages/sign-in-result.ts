@@ -2,7 +2,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { MfaMethod, SignInResult } from '../../domain/people/start-session.ts';
 import type { BrowserSession } from '../people/browser-session.ts';
 import type { Cookies } from '../plugins/cookies.ts';
-import type { Pages } from './pages.ts';
 
 const MFA_COOKIE = 'mfa';
 const MFA_COOKIE_SECONDS = 600;
@@ -22,11 +21,9 @@ export interface BrowserSignIn {
 }
 
 export function createBrowserSignIn({
-  pages,
   cookies,
   browserSession,
 }: {
-  pages: Pages;
   cookies: Cookies;
   browserSession: BrowserSession;
 }): BrowserSignIn {
@@ -35,11 +32,11 @@ export function createBrowserSignIn({
       if (result.kind === 'mfa_required') {
         const value = [result.mfaToken, ...result.methods].join('.');
         cookies.set(reply, MFA_COOKIE, value, { maxAgeSeconds: MFA_COOKIE_SECONDS });
-        return pages.seeOther(reply, `/login/mfa?${new URLSearchParams({ next })}`);
+        return reply.redirect(`/login/mfa?${new URLSearchParams({ next })}`, 303);
       }
       cookies.clear(reply, MFA_COOKIE);
       browserSession.start(reply, result.session);
-      return pages.seeOther(reply, result.isEnrollmentOnly ? '/account' : next);
+      return reply.redirect(result.isEnrollmentOnly ? '/account' : next, 303);
     },
     readPendingMfa(request) {
       const [mfaToken, ...methods] = cookies.read(request, MFA_COOKIE)?.split('.') ?? [];

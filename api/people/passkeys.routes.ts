@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { AccountService } from '../../domain/people/account.service.ts';
-import type { PasskeyEnrollmentService } from '../../domain/people/passkey-enrollment.service.ts';
-import type { PasskeySignInService } from '../../domain/people/passkey-sign-in.service.ts';
+import type { PasskeyEnrollmentService } from '../../domain/people/passkeys/passkey-enrollment.service.ts';
+import type { PasskeySignInService } from '../../domain/people/passkeys/passkey-sign-in.service.ts';
 import type { Cookies } from '../plugins/cookies.ts';
 import { postProblems, ref } from '../schemas.ts';
 import { presentSignIn, SignInResponse } from './auth.schemas.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { PasskeyEnrollmentService } from '../../domain/people/passkey-enrollment.service.ts';
+import type { PasskeyEnrollmentService } from '../../domain/people/passkeys/passkey-enrollment.service.ts';
 
 /** Passkeys belong to the host name of PUBLIC_URL. If it changed, people who registered one before cannot use it. */
 export async function warnOfOtherRpIds(

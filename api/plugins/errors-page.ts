@@ -13,6 +13,8 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
     'The request has no API key or session, or it is unknown, expired or revoked. The response is the same in each case.',
   invalid_credentials:
     'The password, code or token is wrong, used or expired. The response does not say whether the account exists.',
+  oauth_failed:
+    'The answer of the OAuth provider is wrong, late, or was used before, or the sign-in was started in another browser. Start again.',
   session_expired: 'The session has ended, or is too old for the operation. Sign in again.',
   permission_denied: 'The key or role lacks the permission named in <code>permission</code>.',
   organization_suspended: 'The organization can read but not change anything until it is reinstated.',
@@ -26,6 +28,8 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
     'The resource does not exist or is outside the organization, environment or inbox of the key. The response does not say which.',
   feature_disabled: 'This installation does not offer the feature.',
   method_not_allowed: 'The path supports other methods; <code>Allow</code> lists them.',
+  account_exists:
+    'The address of the person has an account here, which is not linked with the provider. Sign in to it as before, and link the provider.',
   already_exists: 'The name, address or key is already taken.',
   conflict: 'The state of the resource does not allow the operation, or it has changed since it was read.',
   request_in_progress:

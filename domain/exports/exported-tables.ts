@@ -568,6 +568,8 @@ export const NOT_EXPORTED: Record<string, string> = {
   mfa_enrollments: 'belong to people, not to the organization',
   mfa_recovery_codes: 'belong to people, not to the organization',
   mikro_orm_migrations: 'schema history',
+  oauth_identities: 'belong to people, not to the organization',
+  oauth_transactions: 'sign-ins of people that are not complete yet',
   outbox: 'commands not yet delivered to Temporal',
   rate_buckets: 'rate limit tokens',
   reputation_outcomes: 'derived from messages and their recipients',

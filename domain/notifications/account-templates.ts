@@ -11,6 +11,8 @@ export interface AccountTemplateParams {
   'mfa-added': SecurityEventParams & { name: string };
   'mfa-removed': SecurityEventParams & { name: string };
   'passkey-copied': SecurityEventParams & { name: string };
+  'oauth-linked': SecurityEventParams & { provider: string };
+  'oauth-unlinked': SecurityEventParams & { provider: string };
   'recovery-codes-replaced': SecurityEventParams & { name: string };
   'recovery-code-used': SecurityEventParams;
 }
@@ -94,6 +96,19 @@ export const ACCOUNT_TEMPLATES: {
       `A sign-in with “${name}” was refused: its use counter was lower than before, so a second device may have a copy of it. Remove the passkey and register a new one, unless you know the reason.`,
       ...eventTable(params),
     ],
+    footer: ACCOUNT_FOOTER,
+  }),
+  'oauth-linked': ({ provider, ...params }) => ({
+    subject: `Your account was linked with ${provider}`,
+    body: [
+      `Whoever signs in with your ${provider} account now signs in to your account here.`,
+      ...eventTable(params),
+    ],
+    footer: ACCOUNT_FOOTER,
+  }),
+  'oauth-unlinked': ({ provider, ...params }) => ({
+    subject: `Your account is no longer linked with ${provider}`,
+    body: [`You can no longer sign in with ${provider}.`, ...eventTable(params)],
     footer: ACCOUNT_FOOTER,
   }),
   'recovery-codes-replaced': (params) => ({

@@ -7,6 +7,9 @@ import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import type { Client } from './client.ts';
 import { totpContext } from './mfa.service.ts';
+import { type RelyingParty, requireRelyingParty } from './passkeys/relying-party.ts';
+import { useAssertion } from './passkeys/use-assertion.ts';
+import type { AuthenticationResponseJSON } from './passkeys/webauthn-ceremonies.ts';
 import {
   completePendingSignIn,
   countFailure,
@@ -14,12 +17,9 @@ import {
   type PendingSignIn,
 } from './pending-sign-ins.ts';
 import { useRecoveryCode } from './recovery-codes.ts';
-import { type RelyingParty, requireRelyingParty } from './relying-party.ts';
 import type { SignedIn } from './sign-in.service.ts';
 import { invalidCredentials, startSession, wrongCredentials } from './start-session.ts';
 import { findTotpStep } from './totp.ts';
-import { useAssertion } from './use-assertion.ts';
-import type { AuthenticationResponseJSON } from './webauthn-ceremonies.ts';
 
 /** How a person proves the second factor. */
 export type MfaProof =

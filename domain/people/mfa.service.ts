@@ -20,6 +20,7 @@ import {
 import { deleteRecoveryCodes, replaceRecoveryCodes } from './recovery-codes.ts';
 import { invalidCredentials } from './start-session.ts';
 import { createTotpSetup, findTotpStep, type TotpSetup } from './totp.ts';
+import { requireOtherWayIn } from './ways-in.ts';
 
 export interface MfaStatus {
   enrollments: Enrollment[];
@@ -47,7 +48,7 @@ export interface MfaService {
   ): Promise<{ enrollment: Enrollment; recoveryCodes: string[] | null }>;
   /**
    * @throws AppError `session_expired` as above; `policy_violation` for the last factor if an organization requires one;
-   * `not_found`.
+   * `conflict` for a passkey without which the person could not sign in; `not_found`.
    */
   remove(person: Person, enrollmentId: string): Promise<void>;
   /** Replaces the recovery codes. @throws AppError `session_expired`; `conflict` for a person without a factor. */
@@ -144,6 +145,7 @@ export function createMfaService(options: MfaOptions): MfaService {
           await deleteRecoveryCodes(em, person.userId);
         }
         await em.execute(sql`delete from mfa_enrollments where id = ${enrollmentId}`);
+        if (removed.type === 'webauthn') await requireOtherWayIn(em, person.userId);
         await recordPersonAudit(em, person, { action: 'user.mfa_removed', details: { type: removed.type } });
         await informPerson(transaction, notifications, person, 'mfa-removed', removed.name);
       });

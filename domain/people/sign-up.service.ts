@@ -151,9 +151,7 @@ async function complete(
     update sign_ups set used_at = now() where id = ${signUp.id} and used_at is null returning id`);
   if (claimed.length === 0 || (await isAddressTaken(em, signUp.email))) throw invalidCredentials();
   // The address is proved: all other pending sign-ups with it are void.
-  await em.execute(
-    sql`update sign_ups set used_at = now() where email = ${signUp.email} and used_at is null`,
-  );
+  await voidSignUps(em, signUp.email);
   const userId = createUser(em, { ...signUp, emailVerifiedAt: new Date() });
   const created = createOrganization(em, {
     name: signUp.organizationName,
@@ -178,6 +176,11 @@ async function complete(
   // A new account has no second factor, and its organization no policy.
   if (signIn.kind !== 'session') throw invalidCredentials();
   return { session: signIn.session, userId, organizationId: created.organizationId, apiKey };
+}
+
+/** Voids what others have begun with an address that now is proved. Runs in the caller's transaction. */
+export async function voidSignUps(em: EntityManager, email: string): Promise<void> {
+  await em.execute(sql`update sign_ups set used_at = now() where email = ${email} and used_at is null`);
 }
 
 async function isAddressTaken(em: EntityManager, email: string): Promise<boolean> {

@@ -147,6 +147,9 @@ describe('access', () => {
     'auth.completeMfa',
     'auth.startPasskey',
     'auth.signInByPasskey',
+    'oauth.listProviders',
+    'oauth.start',
+    'oauth.finish',
   ];
   const isPublic = ({ security }: Operation) => security?.length === 0;
   /** Operations of a signed-in person, which belong to no organization. */

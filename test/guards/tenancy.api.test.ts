@@ -11,6 +11,8 @@ const WITHOUT_TENANT = new Map([
   ['mfa_recovery_codes', 'they belong to users; only the people role may read them'],
   ['mfa_challenges', 'they belong to users; only the people role may read them'],
   ['webauthn_challenges', 'they belong to users or nobody yet; only the people role may read them'],
+  ['oauth_identities', 'they belong to users; only the people role may read them'],
+  ['oauth_transactions', 'they belong to nobody yet; only the people role may read them'],
   ['account_tokens', 'they belong to users; only the people role may read them'],
   ['sign_ups', 'their organization does not exist yet; only the people role may read them'],
   ['sign_in_attempts', 'they belong to no organization; only the people role may read them'],

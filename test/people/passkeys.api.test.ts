@@ -4,9 +4,10 @@ import { sql } from '@mikro-orm/core';
 import { generate } from 'otplib';
 import { pino } from 'pino';
 import { warnOfOtherRpIds } from '../../api/people/warn-of-other-rp-ids.ts';
-import { createPasskeyEnrollmentService } from '../../domain/people/passkey-enrollment.service.ts';
-import { relyingPartyOf } from '../../domain/people/relying-party.ts';
-import { createSigner } from '../../platform/crypto.ts';
+import { createPasskeyEnrollmentService } from '../../domain/people/passkeys/passkey-enrollment.service.ts';
+import { relyingPartyOf } from '../../domain/people/passkeys/relying-party.ts';
+import { purgeSignIns } from '../../domain/people/purge-sign-ins.ts';
+import { createSigner, sha256 } from '../../platform/crypto.ts';
 import { readAccountMail } from '../support/account-mail.ts';
 import {
   createAccountQuickly,
@@ -542,5 +543,26 @@ describe('a service whose URL has an address', () => {
       token: account.token,
     });
     expectProblem(enrollment, 'feature_disabled');
+  });
+});
+
+describe('the sweep of sign-ins', () => {
+  test('deletes expired challenges and keeps valid ones', async () => {
+    await enroll();
+    const [expired, valid] = [await registrationOptions(), await registrationOptions()];
+    const hashOf = ({ challenge }: { challenge: string }) => sha256(Buffer.from(challenge, 'base64url'));
+    await app.worker.query(sql`
+      update webauthn_challenges set expires_at = now() - interval '1 second'
+      where challenge_hash = ${hashOf(expired)}`);
+    await startChallenge();
+    await app.worker.query(sql`
+      update mfa_challenges set expires_at = now() - interval '1 second' where user_id = ${account.userId}`);
+    expect(await purgeSignIns(app.worker)).toBeGreaterThanOrEqual(2);
+    const left = await app.worker.query<{ hash: Buffer }>(
+      sql`select challenge_hash as hash from webauthn_challenges where user_id = ${account.userId}`,
+    );
+    expect(left.map(({ hash }) => hash.toString('hex'))).toEqual([hashOf(valid).toString('hex')]);
+    const pending = sql`select from mfa_challenges where user_id = ${account.userId}`;
+    expect(await app.worker.query(pending)).toEqual([]);
   });
 });

@@ -1,14 +1,14 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Signer } from '../../platform/crypto.ts';
-import type { Database, Transaction } from '../../platform/database/database.ts';
-import { AppError, invalid } from '../../platform/errors.ts';
-import { newId } from '../../platform/ids.ts';
-import { recordPersonAudit } from '../audit/record-audit.ts';
-import type { Person } from '../identity/person.ts';
-import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
-import { addSessionFactor } from '../sessions/session.service.ts';
-import { requireSafeName } from './account-address.ts';
+import type { Signer } from '../../../platform/crypto.ts';
+import type { Database, Transaction } from '../../../platform/database/database.ts';
+import { AppError, invalid } from '../../../platform/errors.ts';
+import { newId } from '../../../platform/ids.ts';
+import { recordPersonAudit } from '../../audit/record-audit.ts';
+import type { Person } from '../../identity/person.ts';
+import type { PersonNotificationService } from '../../notifications/person-notification.service.ts';
+import { addSessionFactor } from '../../sessions/session.service.ts';
+import { requireSafeName } from '../account-address.ts';
 import {
   type Enrollment,
   findEnrollments,
@@ -16,10 +16,10 @@ import {
   lockPerson,
   requireFreshLogin,
   requireRoomForFactor,
-} from './mfa-enrollments.ts';
-import { replaceRecoveryCodes } from './recovery-codes.ts';
+} from '../mfa-enrollments.ts';
+import { replaceRecoveryCodes } from '../recovery-codes.ts';
+import { invalidCredentials } from '../start-session.ts';
 import { type RelyingParty, requireRelyingParty } from './relying-party.ts';
-import { invalidCredentials } from './start-session.ts';
 import {
   createRegistrationOptions,
   type NewCredential,

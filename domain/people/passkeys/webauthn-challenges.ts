@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { sha256 } from '../../platform/crypto.ts';
+import { sha256 } from '../../../platform/crypto.ts';
 
 /** What a challenge is for. It is accepted for nothing else. */
 export type WebauthnOccasion =

@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import { createdAt, oneOf, timestamp } from '../../platform/database/columns.ts';
-import { UserEntity } from './user.entity.ts';
+import { createdAt, oneOf, timestamp } from '../../../platform/database/columns.ts';
+import { UserEntity } from '../user.entity.ts';
 
 export const WEBAUTHN_PURPOSES = ['enroll', 'second_factor', 'sign_in'] as const;
 export type WebauthnPurpose = (typeof WEBAUTHN_PURPOSES)[number];

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { AppError } from '../../platform/errors.ts';
+import { AppError } from '../../../platform/errors.ts';
 
 /** This service, as WebAuthn knows it. Credentials are bound to the id and work only on pages of the origin. */
 export interface RelyingParty {

@@ -1,10 +1,10 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Transaction } from '../../platform/database/database.ts';
-import { recordPersonAudit } from '../audit/record-audit.ts';
-import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
-import type { Client } from './client.ts';
-import { informPerson } from './mfa-enrollments.ts';
+import type { Transaction } from '../../../platform/database/database.ts';
+import { recordPersonAudit } from '../../audit/record-audit.ts';
+import type { PersonNotificationService } from '../../notifications/person-notification.service.ts';
+import type { Client } from '../client.ts';
+import { informPerson } from '../mfa-enrollments.ts';
 import type { RelyingParty } from './relying-party.ts';
 import { type AuthenticationResponseJSON, readChallenge, verifyAssertion } from './webauthn-ceremonies.ts';
 import { useWebauthnChallenge, type WebauthnOccasion } from './webauthn-challenges.ts';

@@ -1,0 +1,63 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { recordPersonAudit } from '../audit/record-audit.ts';
+import { createOrganization } from '../organizations/create-organization.ts';
+import { findFreeSlug } from '../organizations/slug.ts';
+import type { Tier } from '../organizations/tier.ts';
+import { normalizeAccountAddress, requireSafeName } from '../people/account-address.ts';
+import type { Client } from '../people/client.ts';
+import { createUser } from '../people/create-user.ts';
+import { voidSignUps } from '../people/sign-up.service.ts';
+import type { OauthIdentity } from './oauth-client.ts';
+
+const DEFAULT_ORGANIZATION = 'My organization';
+
+/** The address of a new account, or null if the provider proves none that an account can have. */
+export function provedAddress(
+  { email, isEmailVerified }: OauthIdentity,
+  ownDomains: readonly string[],
+): string | null {
+  if (email === null || !isEmailVerified) return null;
+  return orNull(() => normalizeAccountAddress(email, '/email', ownDomains));
+}
+
+/**
+ * Creates the account of a person who signs in for the first time, with an organization as a sign-up does, in the caller's
+ * transaction. There is no first API key: a browser on its way to a page could not show it.
+ *
+ * @param email {@link provedAddress}, which no account has.
+ */
+export async function createOauthAccount(
+  em: EntityManager,
+  { email, identity, tier, client }: { email: string; identity: OauthIdentity; tier: Tier; client: Client },
+): Promise<string> {
+  // The address is proved: what others have begun with it is void.
+  await voidSignUps(em, email);
+  // Providers let people choose any name, and it appears in emails to others.
+  const name = identity.name === null ? null : orNull(() => requireSafeName(identity.name ?? '', '/name'));
+  const userId = createUser(em, { email, name, passwordHash: null, emailVerifiedAt: new Date() });
+  const organizationName =
+    (name && orNull(() => requireSafeName(`${name}’s organization`, '/name'))) ?? DEFAULT_ORGANIZATION;
+  createOrganization(em, {
+    name: organizationName,
+    slug: await findFreeSlug(em, organizationName),
+    tier,
+    ownerId: userId,
+  });
+  await em.flush();
+  await recordPersonAudit(em, { userId, ...client }, { action: 'organization.created' });
+  return userId;
+}
+
+export async function isAddressTaken(em: EntityManager, email: string): Promise<boolean> {
+  const rows = await em.execute<object[]>(sql`select from users where email = ${email}`);
+  return rows.length > 0;
+}
+
+function orNull<T>(check: () => T): T | null {
+  try {
+    return check();
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,23 @@
+import { defineEntity, p } from '@mikro-orm/core';
+import { createdAt, timestamp } from '../../platform/database/columns.ts';
+import { SessionEntity } from '../sessions/session.entity.ts';
+
+/** A sign-in or a link that has left for its provider. Deleted when it comes back. */
+export const OauthTransactionEntity = defineEntity({
+  name: 'OauthTransaction',
+  tableName: 'oauth_transactions',
+  indexes: [{ properties: ['sessionId'] }, { properties: ['expiresAt'] }],
+  properties: {
+    /** Hash of `state`. */
+    stateHash: p.blob().primary(),
+    provider: p.text(),
+    /** Hash of the cookie of the browser that started it. Nonce and PKCE verifier are derived from the cookie. */
+    browserTokenHash: p.blob(),
+    /** The session that links the provider to its person; null for a sign-in. */
+    sessionId: () => p.manyToOne(SessionEntity).mapToPk().strictNullable().deleteRule('cascade'),
+    /** A path of this service. */
+    redirectTo: p.text(),
+    expiresAt: timestamp(),
+    createdAt: createdAt(),
+  },
+});

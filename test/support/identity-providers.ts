@@ -1,0 +1,151 @@
+import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import Provider from 'oidc-provider';
+
+export const OIDC_CLIENT = { clientId: 'agent-email', clientSecret: 'a-client-secret-of-the-tests' };
+
+async function listen(listener: RequestListener): Promise<{ server: Server; origin: string }> {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { server, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+async function stop(server: Server): Promise<void> {
+  server.closeAllConnections();
+  server.close();
+  await once(server, 'close');
+}
+
+/** A real OpenID provider (`oidc-provider`), whose users have any address they type in. */
+export async function startOidcProvider(redirectUri: string) {
+  let listener: RequestListener = () => undefined;
+  const { server, origin } = await listen((request, response) => listener(request, response));
+  const provider = new Provider(origin, {
+    clients: [
+      {
+        client_id: OIDC_CLIENT.clientId,
+        client_secret: OIDC_CLIENT.clientSecret,
+        redirect_uris: [redirectUri],
+      },
+    ],
+    findAccount: (_context: unknown, accountId: string) => ({
+      accountId,
+      claims: () => ({ sub: accountId, email: accountId, email_verified: true, name: 'Grace Hopper' }),
+    }),
+    claims: { openid: ['sub', 'auth_time'], email: ['email', 'email_verified'], profile: ['name'] },
+    cookies: { keys: ['test'] },
+    pkce: { required: () => true },
+    features: { devInteractions: { enabled: true } },
+  });
+  listener = provider.callback();
+  return { issuer: origin, close: () => stop(server) };
+}
+
+/** A browser at an identity provider, with its cookies. Returns where it is sent in the end. */
+export async function signInAtOidcProvider(
+  url: string,
+  login: string,
+  jar = new Map<string, string>(),
+): Promise<URL> {
+  let next: { url: string; form?: Record<string, string> } = { url };
+  for (let step = 0; step < 12; step += 1) {
+    const response = await fetch(next.url, {
+      redirect: 'manual',
+      headers: { cookie: [...jar].map(([name, value]) => `${name}=${value}`).join('; ') },
+      ...(next.form ? { method: 'POST', body: new URLSearchParams(next.form) } : {}),
+    });
+    for (const cookie of response.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(cookie) ?? [];
+      if (value === '') jar.delete(name);
+      else jar.set(name, value);
+    }
+    const location = response.headers.get('location');
+    if (location !== null) {
+      const target = new URL(location, next.url);
+      if (target.origin !== new URL(url).origin) return target;
+      next = { url: target.href };
+      continue;
+    }
+    const page = await response.text();
+    const [, action] = /<form[^>]*action="([^"]+)"/.exec(page) ?? [];
+    if (response.status >= 400 || action === undefined) throw new Error(`${response.status} ${page}`);
+    const [, prompt = ''] = /name="prompt" value="(\w+)"/.exec(page) ?? [];
+    next = {
+      url: new URL(action.replaceAll('&amp;', '&'), next.url).href,
+      form: prompt === 'login' ? { prompt, login, password: 'x' } : { prompt },
+    };
+  }
+  throw new Error('The provider does not come to an end');
+}
+
+const base64url = (value: object | Buffer): string =>
+  (Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value))).toString('base64url');
+
+export interface ForgedToken {
+  claims: Record<string, unknown>;
+  header?: Record<string, unknown>;
+  key?: KeyObject;
+}
+
+/** An OpenID provider that lies in every way a test wants. */
+export async function startForgingProvider() {
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const state = {
+    /** Added to the metadata. */
+    metadata: {} as Record<string, unknown>,
+    /** The next answer of the token endpoint. */
+    token: undefined as ForgedToken | undefined,
+    /** Requests by path. */
+    requests: [] as { path: string; body: string; authorization: string | undefined }[],
+    /** Answers a path instead of the provider. */
+    override: {} as Record<string, { status: number; headers?: Record<string, string>; body?: string }>,
+  };
+  const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'k1', use: 'sig', alg: 'RS256' };
+  const { server, origin } = await listen(async (request, response) => {
+    let body = '';
+    for await (const chunk of request) body += chunk;
+    const path = new URL(request.url ?? '/', 'http://x').pathname;
+    state.requests.push({ path, body, authorization: request.headers.authorization });
+    const override = state.override[path];
+    if (override) return void response.writeHead(override.status, override.headers).end(override.body ?? '');
+    const answers: Record<string, () => object> = {
+      '/.well-known/openid-configuration': () => ({
+        issuer: origin,
+        authorization_endpoint: `${origin}/authorize`,
+        token_endpoint: `${origin}/token`,
+        jwks_uri: `${origin}/jwks`,
+        response_types_supported: ['code'],
+        subject_types_supported: ['public'],
+        id_token_signing_alg_values_supported: ['RS256'],
+        ...state.metadata,
+      }),
+      '/jwks': () => ({ keys: [jwk] }),
+      '/token': () => ({
+        access_token: 'access',
+        token_type: 'Bearer',
+        id_token: state.token && signToken(state.token, privateKey),
+      }),
+    };
+    const answer = answers[path];
+    response.writeHead(answer ? 200 : 404, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(answer?.() ?? {}));
+  });
+  return { issuer: origin, state, publicKey, close: () => stop(server) };
+}
+
+function signToken({ claims, header = {}, key }: ForgedToken, ownKey: KeyObject): string {
+  const fullHeader = { alg: 'RS256', kid: 'k1', ...header };
+  const input = `${base64url(fullHeader)}.${base64url(claims)}`;
+  const { alg } = fullHeader;
+  const signature =
+    alg === 'none'
+      ? Buffer.alloc(0)
+      : alg === 'HS256'
+        ? createHmac('sha256', key ?? ownKey)
+            .update(input)
+            .digest()
+        : sign('sha256', Buffer.from(input), key ?? ownKey);
+  return `${input}.${base64url(signature)}`;
+}

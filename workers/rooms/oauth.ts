@@ -1,0 +1,8 @@
+import { purgeOauthTransactions } from '../../domain/oauth/purge-oauth-transactions.ts';
+import type { Room } from '../room.ts';
+
+export const oauthRoom: Room = {
+  maintenance: ({ database }) => ({
+    sweeps: { expiredOauthTransactions: () => purgeOauthTransactions(database) },
+  }),
+};
