@@ -13,6 +13,11 @@ import { createEventReaderService } from '../domain/events/event-reader.service.
 import { createEventStreams } from '../domain/events/event-stream.ts';
 import { createExportService } from '../domain/exports/export.service.ts';
 import { createInboxService } from '../domain/inboxes/inbox.service.ts';
+import { createAcceptInvitationService } from '../domain/invitations/accept-invitation.service.ts';
+import {
+  createInvitationService,
+  revokeInvitationsOfInviter,
+} from '../domain/invitations/invitation.service.ts';
 import { createDeletionService } from '../domain/messages/deletion.service.ts';
 import { createLabelService } from '../domain/messages/label.service.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
@@ -24,8 +29,10 @@ import type { HtmlConverter } from '../domain/mime/converter/pool.ts';
 import { createOauthClient } from '../domain/oauth/create-oauth-client.ts';
 import { createOauthService } from '../domain/oauth/oauth.service.ts';
 import { createOauthLinkService } from '../domain/oauth/oauth-link.service.ts';
+import { createEnvironmentService } from '../domain/organizations/environment.service.ts';
 import { createMemberService } from '../domain/organizations/member.service.ts';
 import { createOrganizationService } from '../domain/organizations/organization.service.ts';
+import { createOwnershipService } from '../domain/organizations/ownership.service.ts';
 import { cancelUnsentOfInbox } from '../domain/outbound/cancel-unsent-of-inbox.ts';
 import { createOutcomeWaitService } from '../domain/outbound/outcome-wait.service.ts';
 import { createReplyService } from '../domain/outbound/reply.service.ts';
@@ -33,6 +40,7 @@ import { createSendService } from '../domain/outbound/send.service.ts';
 import { createAccountService } from '../domain/people/account.service.ts';
 import { createMfaService } from '../domain/people/mfa.service.ts';
 import { createMfaChallengeService } from '../domain/people/mfa-challenge.service.ts';
+import { notifyOwnershipTransfer } from '../domain/people/notify-ownership-transfer.ts';
 import { createPasskeyEnrollmentService } from '../domain/people/passkeys/passkey-enrollment.service.ts';
 import { createPasskeySignInService } from '../domain/people/passkeys/passkey-sign-in.service.ts';
 import { relyingPartyOf } from '../domain/people/passkeys/relying-party.ts';
@@ -170,15 +178,24 @@ export function createServices({
     eventStreams,
     metrics: createMetricService({ database }),
     organizations: createOrganizationService({ database }),
+    environments: createEnvironmentService({ database }),
+    ownership: createOwnershipService({
+      database,
+      onTransfer: (transaction, transfer) =>
+        notifyOwnershipTransfer(shared.personNotifications, transaction, transfer),
+    }),
     members: createMemberService({
       database,
       async onRemove({ em }, { organizationId, userId, revokeKeys }) {
         const keysRevoked = revokeKeys ? await revokeKeysOfUser(em, organizationId, userId) : 0;
-        return { keysRevoked, invitationsRevoked: 0 };
+        const invitationsRevoked = await revokeInvitationsOfInviter(em, { organizationId, userId });
+        return { keysRevoked, invitationsRevoked };
       },
     }),
     policies: createPolicyService({ database }),
     auditLog: createAuditLogService({ database }),
+    invitations: createInvitationService(people),
+    invitationAcceptance: createAcceptInvitationService(people),
     sessions: createSessionService({ database }),
     signUps: createSignUpService({ ...people, tier: config.DEFAULT_TIER }),
     signIns: createSignInService(people),

@@ -18,6 +18,12 @@ import { EventRecord, eventSchemas } from './events/events.schemas.ts';
 import { ExportRecord } from './exports/exports.schemas.ts';
 import { CredentialsRecord, RotatedCredentials } from './inboxes/credentials.routes.ts';
 import { CreateInbox, InboxReceipt, InboxRecord, UpdateInbox } from './inboxes/inboxes.schemas.ts';
+import {
+  AcceptInvitation,
+  CreateInvitation,
+  InvitationReceipt,
+  InvitationRecord,
+} from './invitations/invitations.schemas.ts';
 import { Address, AddressSeen } from './messages/addresses.ts';
 import { Labels } from './messages/labels.routes.ts';
 import {
@@ -51,7 +57,16 @@ import {
   OffboardingRecord,
   OffboardMember,
 } from './organizations/members.routes.ts';
-import { EnvironmentRecord, OrganizationRecord } from './organizations/organization.schemas.ts';
+import {
+  CreateEnvironment,
+  EnvironmentReceipt,
+  EnvironmentRecord,
+  OrganizationReceipt,
+  OrganizationRecord,
+  TransferOwnership,
+  UpdateEnvironment,
+  UpdateOrganization,
+} from './organizations/organization.schemas.ts';
 import { PoliciesRecord, UpdatePolicies } from './organizations/policies.routes.ts';
 import { ForwardMessage, ReplyToMessage } from './outbound/replies.routes.ts';
 import {
@@ -248,8 +263,18 @@ export const sharedSchemas = [
   AuditEntryRecord,
   MemberRecord,
   MemberReceipt,
+  AcceptInvitation,
+  CreateInvitation,
+  InvitationReceipt,
+  InvitationRecord,
   OffboardMember,
   OffboardingRecord,
   OffboardingReceipt,
+  UpdateOrganization,
+  OrganizationReceipt,
+  TransferOwnership,
+  CreateEnvironment,
+  UpdateEnvironment,
+  EnvironmentReceipt,
   ChangeRole,
 ];

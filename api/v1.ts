@@ -10,6 +10,7 @@ import { eventRoutes } from './events/events.routes.ts';
 import { exportRoutes } from './exports/exports.routes.ts';
 import { credentialRoutes } from './inboxes/credentials.routes.ts';
 import { inboxRoutes } from './inboxes/inboxes.routes.ts';
+import { invitationRoutes } from './invitations/invitations.routes.ts';
 import { deletionRoutes } from './messages/deletions.routes.ts';
 import { labelRoutes } from './messages/labels.routes.ts';
 import { messageRoutes } from './messages/messages.routes.ts';
@@ -19,6 +20,7 @@ import { waitRoutes } from './messages/wait.routes.ts';
 import { metricRoutes } from './metrics/metrics.routes.ts';
 import { oauthRoutes } from './oauth/oauth.routes.ts';
 import { auditLogRoutes } from './organizations/audit-log.routes.ts';
+import { environmentRoutes } from './organizations/environments.routes.ts';
 import { memberRoutes } from './organizations/members.routes.ts';
 import { organizationRoutes } from './organizations/organization.routes.ts';
 import { policyRoutes } from './organizations/policies.routes.ts';
@@ -44,7 +46,9 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
   await app.register(
     async (v1) => {
       await v1.register(organizationRoutes(dependencies));
+      await v1.register(environmentRoutes(dependencies));
       await v1.register(memberRoutes(dependencies));
+      await v1.register(invitationRoutes(dependencies));
       await v1.register(policyRoutes(dependencies));
       await v1.register(auditLogRoutes(dependencies));
       await v1.register(authRoutes(dependencies));

@@ -32,8 +32,8 @@ export async function createBenchInbox(owner: pg.Client, name: string): Promise<
   const { org, env, inbox } = idsOf({ name });
   await owner.query(
     `insert into organizations (id, name, slug, created_at, updated_at) values ('${org}', '${name}', '${name}', now(), now());
-     insert into environments (id, org_id, name, kind, created_at, updated_at)
-       values ('${env}', '${org}', 'production', 'production', now(), now());
+     insert into environments (id, org_id, name, slug, kind, created_at, updated_at)
+       values ('${env}', '${org}', 'production', 'production', 'production', now(), now());
      insert into inboxes (id, org_id, env_id, email, username, domain, created_at, updated_at)
        values ('${inbox}', '${org}', '${env}', '${name}@bench.test', '${name}', 'bench.test', now(), now())`,
   );

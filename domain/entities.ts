@@ -20,6 +20,7 @@ import { UnattributedReportEntity } from './inbound/unattributed-report.entity.t
 import { AddressClaimEntity } from './inboxes/address-claim.entity.ts';
 import { InboxEntity } from './inboxes/inbox.entity.ts';
 import { InboxCredentialEntity } from './inboxes/inbox-credential.entity.ts';
+import { InvitationEntity } from './invitations/invitation.entity.ts';
 import { MessageEntity } from './messages/message.entity.ts';
 import { MessageSearchEntity } from './messages/message-search.entity.ts';
 import { RecipientEntity } from './messages/recipient.entity.ts';
@@ -65,6 +66,7 @@ export const entities = [
   EnvironmentEntity,
   UserEntity,
   MemberEntity,
+  InvitationEntity,
   SessionEntity,
   MfaEnrollmentEntity,
   SignUpEntity,

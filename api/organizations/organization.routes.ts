@@ -1,22 +1,22 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { OrganizationService } from '../../domain/organizations/organization.service.ts';
-import { type Lists, listOf, PageQuery } from '../lists.ts';
-import { problems, ref } from '../schemas.ts';
+import type { OwnershipService } from '../../domain/organizations/ownership.service.ts';
+import { changeProblems, NoContent, postProblems, problems, ref } from '../schemas.ts';
 import {
-  EnvironmentRecord,
+  OrganizationReceipt,
   OrganizationRecord,
-  presentEnvironment,
   presentOrganization,
+  TransferOwnership,
+  UpdateOrganization,
 } from './organization.schemas.ts';
 
+export interface OrganizationRouteDependencies {
+  organizations: OrganizationService;
+  ownership: OwnershipService;
+}
+
 export const organizationRoutes =
-  ({
-    organizations,
-    lists,
-  }: {
-    organizations: OrganizationService;
-    lists: Lists;
-  }): FastifyPluginCallbackTypebox =>
+  ({ organizations, ownership }: OrganizationRouteDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.get(
       '/org',
@@ -32,21 +32,46 @@ export const organizationRoutes =
       async (request) => presentOrganization(await organizations.get(request.scope)),
     );
 
-    app.get(
-      '/org/environments',
+    app.patch(
+      '/org',
       {
-        config: { permission: 'inboxes:read' },
+        config: { permission: 'org:update', readPermission: 'inboxes:read', receipt: OrganizationReceipt },
         schema: {
-          operationId: 'organization.listEnvironments',
-          summary: 'List the environments the credential may select with x-env-id',
+          operationId: 'organization.update',
+          summary: 'Change the name or slug of the organization',
+          description: 'The slug is unique, and appears where people sign in by SSO.',
           tags: ['Organization'],
-          querystring: PageQuery,
-          response: { 200: listOf(ref(EnvironmentRecord)), ...problems() },
+          body: ref(UpdateOrganization),
+          response: { 200: ref(OrganizationRecord), ...changeProblems() },
         },
       },
-      async (request) => {
-        const page = await organizations.listEnvironments(request.scope, lists.read(request));
-        return lists.present(request, page, presentEnvironment);
+      async ({ scope, body: { name, slug } }) =>
+        presentOrganization(
+          await organizations.update(scope, {
+            ...(name === undefined ? {} : { name }),
+            ...(slug === undefined ? {} : { slug }),
+          }),
+        ),
+    );
+
+    app.post(
+      '/org/transfer-ownership',
+      {
+        config: { permission: 'org:transfer' },
+        schema: {
+          operationId: 'organization.transferOwnership',
+          summary: 'Make another member the owner',
+          description:
+            'You become an administrator. Requires that you signed in within the last ten minutes. Both people are informed by email.',
+          tags: ['Organization'],
+          body: ref(TransferOwnership),
+          response: { 204: NoContent, ...postProblems() },
+        },
+      },
+      async ({ scope, body }, reply) => {
+        await ownership.transfer(scope, body.user_id);
+        reply.code(204);
+        return null;
       },
     );
     done();

@@ -7,7 +7,7 @@ import {
   unauthenticated,
 } from '../../domain/identity/authentication.ts';
 import type { Permission } from '../../domain/identity/permissions.ts';
-import { isFreshLogin, type Person } from '../../domain/identity/person.ts';
+import { type Person, requireFreshLogin } from '../../domain/identity/person.ts';
 import { requirePermission, type Scope } from '../../domain/identity/scope.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { RateLimit, RateLimiter, RateVerdict } from '../../platform/rate-limit/rate-limiter.ts';
@@ -26,6 +26,12 @@ declare module 'fastify' {
      * @throws AppError the error a new request would get.
      */
     recheckAccess(): Promise<void>;
+    /**
+     * The session of a public request that may have one.
+     *
+     * @throws AppError if it has a credential that is not a valid session, or one that can only enroll a factor.
+     */
+    findSession(): Promise<{ person: Person; token: string } | undefined>;
   }
   interface FastifyContextConfig {
     /** The permission the credential needs. Every route has exactly one of this, `person` and `public`. */
@@ -91,7 +97,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   ): Promise<Person> {
     const person = await sessions.authenticatePerson(readCredentials(request, browserSession));
     if (level !== 'any' && person.kind === 'enroll') throw enrollmentOnly();
-    if (level === 'fresh' && !isFreshLogin(person)) throw freshLoginRequired();
+    if (level === 'fresh') requireFreshLogin(person);
     return person;
   }
 
@@ -140,6 +146,16 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     requirePermission(scope, permission);
   });
 
+  app.decorateRequest('findSession', async function (this: FastifyRequest) {
+    const { page } = this.routeOptions.config;
+    const isPresent = page
+      ? browserSession.read(this) !== undefined
+      : this.headers.authorization !== undefined;
+    if (!isPresent) return undefined;
+    const { token } = readCredentials(this, browserSession);
+    return { person: await authenticatePerson(this, 'full'), token };
+  });
+
   app.decorateRequest('recheckAccess', async function (this: FastifyRequest) {
     const { permission } = this.routeOptions.config;
     const { scope, suspension } = await authenticate(this);
@@ -177,14 +193,6 @@ function enrollmentOnly(): AppError {
     detail: 'This session can only enroll a second factor, which an organization of yours requires.',
     fix: 'Enroll one: POST /api/v1/auth/mfa/totp/setup or /api/v1/auth/mfa/webauthn/register-options.',
     extensions: { policy: 'require_mfa' },
-  });
-}
-
-function freshLoginRequired(): AppError {
-  return new AppError('session_expired', {
-    detail: 'This change requires that you signed in within the last ten minutes.',
-    fix: 'Sign in again, and repeat the request with the new session.',
-    headers: { 'www-authenticate': 'Bearer' },
   });
 }
 

@@ -16,10 +16,13 @@ export interface AuditEvent {
   details?: Record<string, unknown>;
 }
 
+/** Who makes a change, and where. */
+export type AuditedScope = Pick<Scope, 'organizationId' | 'actor' | 'member' | 'ip' | 'requestId'>;
+
 /** Records a change of an organization in the caller's transaction, so that both commit or neither does. */
 export async function recordAudit(
   em: EntityManager,
-  { organizationId, actor, member, ip, requestId }: Scope,
+  { organizationId, actor, member, ip, requestId }: AuditedScope,
   event: AuditEvent,
 ): Promise<void> {
   const credentialId = member?.person.sessionId ?? (actor.kind === 'api_key' ? actor.id : null);

@@ -1,7 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { EventService } from '../events/event.service.ts';
-import { EnvironmentEntity } from '../organizations/environment.entity.ts';
+import { DEFAULT_ENVIRONMENT_SLUG, EnvironmentEntity } from '../organizations/environment.entity.ts';
 import type { DkimKey } from './dkim-key.entity.ts';
 import type { DnsCheck } from './dns-check.ts';
 import type { Domain, DomainStatus } from './domain.entity.ts';
@@ -122,8 +122,7 @@ async function announceVerified(
   const { organizationId } = domain;
   const production = await transaction.em.findOneOrFail(EnvironmentEntity, {
     organizationId,
-    kind: 'production',
-    name: 'production',
+    slug: DEFAULT_ENVIRONMENT_SLUG,
   });
   await events.record(transaction, {
     organizationId,

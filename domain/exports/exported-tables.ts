@@ -64,7 +64,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
   },
   {
     table: 'environments',
-    columns: ['id', 'name', 'kind', 'status', 'created_at', 'updated_at'],
+    columns: ['id', 'name', 'slug', 'kind', 'status', 'created_at', 'updated_at'],
     sources: [ownRows(fullTable('environments', null))],
   },
   {
@@ -75,6 +75,23 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       name: { sql: '(select u.name from users u where u.id = t.user_id)', of: [] },
     },
     sources: [ownRows(fullTable('members', null, 'user_id'))],
+  },
+  {
+    table: 'invitations',
+    columns: [
+      'id',
+      'email',
+      'role',
+      'invited_by_user_id',
+      'invited_by_key_id',
+      'expires_at',
+      'accepted_at',
+      'accepted_by_user_id',
+      'revoked_at',
+      'created_at',
+    ],
+    omitted: { token_hash: 'hash of a secret' },
+    sources: [ownRows(fullTable('invitations', 'invitation'))],
   },
   {
     table: 'organization_policies',

@@ -32,14 +32,15 @@ export const PERMISSIONS = [
   'retention:manage',
   'export:create',
   'org:update',
+  'org:transfer',
   'org:delete',
   'billing:manage',
 ] as const;
 
 export type Permission = (typeof PERMISSIONS)[number];
 
-/** Permissions that only people have: a key must not approve what keys send, and must not close its organization. */
-const PEOPLE_ONLY: readonly Permission[] = ['messages:approve', 'org:delete'];
+/** Permissions that only people have: a key must not approve what keys send, nor close or give away its organization. */
+const PEOPLE_ONLY: readonly Permission[] = ['messages:approve', 'org:delete', 'org:transfer'];
 
 /** What an API key may hold. */
 export const KEY_PERMISSIONS: readonly Permission[] = PERMISSIONS.filter(

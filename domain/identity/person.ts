@@ -1,3 +1,5 @@
+import { AppError } from '../../platform/errors.ts';
+
 /** What a session proved when it began. `passkey`: WebAuthn with user verification, without a password. */
 export type SessionMethod = 'sign_up' | 'password' | 'passkey' | 'oauth' | 'sso' | 'invitation' | 'recovery';
 
@@ -27,6 +29,16 @@ export interface Person {
 
 /** How long after signing in a person may change factors, password and the like without signing in again. */
 const FRESH_LOGIN_MS = 10 * 60_000;
+
+/** @throws AppError `session_expired` unless the person signed in within the last ten minutes. */
+export function requireFreshLogin(person: Pick<Person, 'authenticatedAt'>): void {
+  if (isFreshLogin(person)) return;
+  throw new AppError('session_expired', {
+    detail: 'This change requires that you signed in within the last ten minutes.',
+    fix: 'Sign in again, and repeat the request with the new session.',
+    headers: { 'www-authenticate': 'Bearer' },
+  });
+}
 
 export function isFreshLogin(
   { authenticatedAt }: Pick<Person, 'authenticatedAt'>,

@@ -33,7 +33,7 @@ const DEVELOPER: readonly Permission[] = [
   'keys:manage',
 ];
 
-const OWNER_ONLY: readonly Permission[] = ['billing:manage', 'org:delete'];
+const OWNER_ONLY: readonly Permission[] = ['billing:manage', 'org:delete', 'org:transfer'];
 
 /** Permissions of each role. */
 export const ROLE_PERMISSIONS: Readonly<Record<MemberRole, readonly Permission[]>> = {

@@ -15,6 +15,15 @@ export interface AccountTemplateParams {
   'oauth-unlinked': SecurityEventParams & { provider: string };
   'recovery-codes-replaced': SecurityEventParams & { name: string };
   'recovery-code-used': SecurityEventParams;
+  'ownership-transferred': SecurityEventParams & { organizationName: string; from: string; to: string };
+  invitation: {
+    token: string;
+    organizationName: string;
+    role: string;
+    /** Null if an API key invites. */
+    inviterEmail: string | null;
+    expiresAt: string;
+  };
 }
 
 interface SecurityEventParams {
@@ -109,6 +118,36 @@ export const ACCOUNT_TEMPLATES: {
   'oauth-unlinked': ({ provider, ...params }) => ({
     subject: `Your account is no longer linked with ${provider}`,
     body: [`You can no longer sign in with ${provider}.`, ...eventTable(params)],
+    footer: ACCOUNT_FOOTER,
+  }),
+  'ownership-transferred': ({ organizationName, from, to, ...params }) => ({
+    subject: `The owner of ${organizationName} has changed`,
+    body: [
+      `The organization ${organizationName} was handed over. The former owner is now an administrator.`,
+      [
+        ['Former owner', from],
+        ['New owner', to],
+        ['Time', params.at],
+        ['From address', params.ip],
+      ],
+      'If you did not expect this, contact the other person and the operator of this service.',
+    ],
+    footer: ACCOUNT_FOOTER,
+  }),
+  invitation: ({ token, organizationName, role, inviterEmail, expiresAt }) => ({
+    subject: `Invitation to ${organizationName}`,
+    body: [
+      'You are invited to join an organization on this email service.',
+      [
+        ['Organization', organizationName],
+        ['Role', role],
+        ...(inviterEmail === null ? [] : [['Invited by', inviterEmail] as [string, string]]),
+        ['Valid until', expiresAt],
+      ],
+      { label: 'Accept the invitation', path: tokenPath('/invitations/accept', token) },
+      `Without a browser: POST /api/v1/invitations/accept with {"token": "${token}", "password": "…"}; if you have an account, with the token and your session instead of a password.`,
+      'The link works once. If you do not know the organization, ignore this email: nothing happens.',
+    ],
     footer: ACCOUNT_FOOTER,
   }),
   'recovery-codes-replaced': (params) => ({

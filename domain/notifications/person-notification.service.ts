@@ -11,6 +11,8 @@ export interface PersonNotification<
   Name extends TemplateName,
   Secret extends keyof TemplateParams[Name] = never,
 > {
+  /** The organization that writes to the person; unset for emails about their own account. */
+  organizationId?: string;
   /** Null for a person who is not a user yet. */
   userId: string | null;
   /** The stored address of the account, never one that a request contains. */
@@ -24,7 +26,7 @@ export interface PersonNotification<
 }
 
 export interface PersonNotificationService {
-  /** Creates an email to one person about their account. Its run starts after the transaction commits. */
+  /** Creates an email to one person. Its run starts after the transaction commits. */
   notify<Name extends TemplateName, Secret extends keyof TemplateParams[Name] = never>(
     transaction: Transaction,
     notification: PersonNotification<Name, Secret>,
@@ -39,18 +41,19 @@ export function createPersonNotificationService({
   secretBox: SecretBox;
 }): PersonNotificationService {
   return {
-    async notify(transaction, { userId, email, template, params, secrets, dedupeKey }) {
+    async notify(transaction, notification) {
+      const { organizationId = null, userId, email, template, params, secrets, dedupeKey } = notification;
       const id = newId('notification');
       const sealed = secrets ? secretBox.seal(JSON.stringify(secrets), sealContext(id)) : null;
       const written = await transaction.em.execute<object[]>(sql`
         insert into notifications (id, org_id, user_id, email, template, params, sealed_params, dedupe_key, status,
           attempts, next_attempt_at, created_at)
-        values (${id}, null, ${userId}, ${email}, ${template}, ${JSON.stringify(params)}::jsonb, ${sealed},
+        values (${id}, ${organizationId}, ${userId}, ${email}, ${template}, ${JSON.stringify(params)}::jsonb, ${sealed},
           ${dedupeKey ?? id}, 'pending', 0, now(), now())
         on conflict (dedupe_key) do nothing returning id`);
       if (written.length === 0) return;
-      outbox.enqueue(transaction, userId ?? id, {
-        start: buildNotificationStart({ id, organizationId: null, userId, template }),
+      outbox.enqueue(transaction, organizationId ?? userId ?? id, {
+        start: buildNotificationStart({ id, organizationId, userId, template }),
       });
     },
   };

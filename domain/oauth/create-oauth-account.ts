@@ -1,13 +1,14 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { recordPersonAudit } from '../audit/record-audit.ts';
+import { requireSafeName } from '../identity/safe-name.ts';
 import { createOrganization } from '../organizations/create-organization.ts';
 import { findFreeSlug } from '../organizations/slug.ts';
 import type { Tier } from '../organizations/tier.ts';
-import { normalizeAccountAddress, requireSafeName } from '../people/account-address.ts';
+import { normalizeAccountAddress } from '../people/account-address.ts';
 import type { Client } from '../people/client.ts';
 import { createUser } from '../people/create-user.ts';
-import { voidSignUps } from '../people/sign-up.service.ts';
+import { voidSignUps } from '../people/prove-address.ts';
 import type { OauthIdentity } from './oauth-client.ts';
 
 const DEFAULT_ORGANIZATION = 'My organization';

@@ -2,22 +2,27 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, primaryId, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from './organization.entity.ts';
+import { toSlug } from './slug.ts';
 
 /** An isolated part of an organization. Messages sent in a `sandbox` go to the simulator and never leave the service. */
 export const EnvironmentEntity = defineEntity({
   name: 'Environment',
   tableName: 'environments',
   policies: tenantPolicies({ lookup: true, people: true }),
-  uniques: [{ properties: ['organizationId', 'name'] }],
+  uniques: [{ properties: ['organizationId', 'name'] }, { properties: ['organizationId', 'slug'] }],
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     name: p.text(),
+    /** `production`: the default environment of the organization's keys and sessions, which always exists. */
+    slug: p.text().onCreate(({ name }) => toSlug(name)),
     kind: p.text().$type<'production' | 'sandbox'>(),
     status: p.text().$type<'active' | 'suspended'>().default('active'),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },
 });
+
+export const DEFAULT_ENVIRONMENT_SLUG = 'production';
 
 export type Environment = InferEntity<typeof EnvironmentEntity>;

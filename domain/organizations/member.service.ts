@@ -5,9 +5,9 @@ import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
-import { unauthenticated } from '../identity/authentication.ts';
-import { isRoleWithin, type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
+import type { MemberRole } from '../identity/roles.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
+import { requireGrantableRole, requireManageableRole } from './member-authority.ts';
 
 export interface MemberDetails {
   userId: string;
@@ -119,31 +119,6 @@ const parseMember = (row: SerializedRow<MemberDetails>): MemberDetails => ({
   createdAt: new Date(row.createdAt),
 });
 
-/**
- * The caller's present role; it may have changed since the request was authenticated. A key acts as an administrator at
- * most: it cannot change or remove owners.
- */
-async function findRole(em: EntityManager, { member, organizationId }: Scope): Promise<MemberRole> {
-  if (!member) return 'admin';
-  const [row] = await em.execute<{ role: MemberRole }[]>(sql`
-    select role from members where org_id = ${organizationId} and user_id = ${member.person.userId} for share`);
-  if (!row) throw unauthenticated();
-  return row.role;
-}
-
-/**
- * Requires that the caller may give the role to someone. A person gives no role above their own. A key gives no role with a
- * permission that the key lacks; some are for people only, so a key cannot make someone approve what it sends.
- *
- * @throws AppError `permission_denied`.
- */
-export async function requireGrantableRole(em: EntityManager, scope: Scope, role: MemberRole): Promise<void> {
-  const isGrantable = scope.member
-    ? isRoleWithin(role, await findRole(em, scope))
-    : ROLE_PERMISSIONS[role].every((permission) => scope.permissions.has(permission));
-  if (!isGrantable) throw roleTooHigh(role);
-}
-
 /** Locks the organization first, so that two owners cannot remove each other at the same time. */
 async function lockMember(em: EntityManager, scope: Scope, userId: string): Promise<MemberDetails> {
   requireOrganizationWide(scope);
@@ -152,7 +127,7 @@ async function lockMember(em: EntityManager, scope: Scope, userId: string): Prom
     sql`${selectMembers(scope)} and m.user_id = ${userId}`,
   );
   if (!row) throw notFound('member', userId);
-  if (!isRoleWithin(row.role, await findRole(em, scope))) throw roleTooHigh(row.role);
+  await requireManageableRole(em, scope, row.role);
   return parseMember(row);
 }
 
@@ -162,18 +137,11 @@ async function requireAnotherOwner(
   userId: string,
 ): Promise<void> {
   const others = await em.execute<object[]>(sql`
-    select from members where org_id = ${organizationId} and role = 'owner' and user_id <> ${userId} limit 1`);
+    select from members m join users u on u.id = m.user_id and u.deleted_at is null and u.status = 'active'
+    where m.org_id = ${organizationId} and m.role = 'owner' and m.user_id <> ${userId} limit 1`);
   if (others.length === 0)
     throw new AppError('conflict', {
       detail: 'The organization needs an owner, and this is the last one.',
       fix: 'Make another member an owner first.',
     });
-}
-
-function roleTooHigh(role: MemberRole): AppError {
-  return new AppError('permission_denied', {
-    detail: `Your role does not allow you to grant, change or remove the role ${role}.`,
-    fix: 'Ask an owner of the organization.',
-    extensions: { permission: 'members:manage' },
-  });
 }

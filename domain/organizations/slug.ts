@@ -1,8 +1,35 @@
 import { randomBytes } from 'node:crypto';
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { invalid } from '../../platform/errors.ts';
 
 const MAX_SLUG_CHARACTERS = 40;
+
+/** Words of paths and hosts of services like this one: an organization must not pass for a part of the service. */
+const RESERVED_SLUGS: ReadonlySet<string> = new Set(
+  (
+    'about abuse account accounts admin api app approvals assets auth billing blog callback console dashboard ' +
+    'docs email errors events export health help home inbox invitations legal login logout mail me metrics new null ' +
+    'oauth oidc org organization organizations postmaster public recover root saml security settings shared signin ' +
+    'signup sso staff static status store support system team test undefined user users webhooks www'
+  ).split(' '),
+);
+
+/**
+ * Checks a slug that a person has chosen.
+ *
+ * @throws AppError `validation_error`.
+ */
+export function requireSlug(slug: string, path: string): string {
+  if (!/^[a-z0-9](?:-?[a-z0-9]){1,39}$/.test(slug) || slug.length > MAX_SLUG_CHARACTERS)
+    throw invalid(
+      path,
+      `must be 2 to ${MAX_SLUG_CHARACTERS} lower-case letters, digits and single hyphens`,
+      'Use a form like acme-labs.',
+    );
+  if (RESERVED_SLUGS.has(slug)) throw invalid(path, 'is reserved', 'Choose another one.');
+  return slug;
+}
 
 /** Turns a name into the part of a URL: lower-case ASCII letters, digits and hyphens. */
 export function toSlug(name: string): string {
@@ -16,9 +43,9 @@ export function toSlug(name: string): string {
   return slug || 'organization';
 }
 
-/** Returns the slug of a name, with random characters appended if another organization has it. For the people role. */
+/** Returns the slug of a name, with random characters appended if it is taken or reserved. For the people role. */
 export async function findFreeSlug(em: EntityManager, name: string): Promise<string> {
   const slug = toSlug(name);
   const taken = await em.execute<object[]>(sql`select from organizations where slug = ${slug}`);
-  return taken.length === 0 ? slug : `${slug}-${randomBytes(4).toString('hex')}`;
+  return taken.length === 0 && !RESERVED_SLUGS.has(slug) ? slug : `${slug}-${randomBytes(4).toString('hex')}`;
 }

@@ -6,12 +6,14 @@ import { AppError } from '../../platform/errors.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
 import type { Person } from '../identity/person.ts';
 import type { MemberRole } from '../identity/roles.ts';
+import { requireSafeName } from '../identity/safe-name.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { endSessions } from '../sessions/session.service.ts';
-import { normalizeAccountAddress, requireSafeName } from './account-address.ts';
+import { normalizeAccountAddress } from './account-address.ts';
 import { createAccountToken, useAccountToken, voidAccountTokens } from './account-tokens.ts';
 import type { Client } from './client.ts';
+import { voidSignUps } from './prove-address.ts';
 import { requireCurrentPassword } from './require-current-password.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
 import { invalidCredentials } from './start-session.ts';
@@ -115,9 +117,7 @@ export function createAccountService(options: AccountOptions): AccountService {
         await em.execute(sql`
           update users set email = ${newEmail}, email_verified_at = now(), updated_at = now() where id = ${userId}`);
         // A proved address ends what others have begun with it.
-        await em.execute(
-          sql`update sign_ups set used_at = now() where email = ${newEmail} and used_at is null`,
-        );
+        await voidSignUps(em, newEmail);
         await voidAccountTokens(em, userId);
         await endSessions(em, userId, null);
         await recordPersonAudit(em, { userId, ...client }, { action: 'user.email_changed' });

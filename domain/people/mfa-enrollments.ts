@@ -3,7 +3,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import { AppError } from '../../platform/errors.ts';
-import { isFreshLogin, type Person } from '../identity/person.ts';
+import type { Person } from '../identity/person.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import type { MfaType } from './mfa-enrollment.entity.ts';
@@ -53,14 +53,6 @@ export async function informPerson(
     email: user.email,
     template,
     params: { name, at: formatUtc(new Date()), ip: person.ip },
-  });
-}
-
-export function requireFreshLogin(person: Person): void {
-  if (isFreshLogin(person)) return;
-  throw new AppError('session_expired', {
-    detail: 'This change requires that you signed in within the last ten minutes.',
-    fix: 'Sign in again, and repeat the request with the new session.',
   });
 }
 

@@ -11,6 +11,7 @@ import { endSessions } from '../sessions/session.service.ts';
 import { createAccountToken, useAccountToken, voidAccountTokens } from './account-tokens.ts';
 import type { Client } from './client.ts';
 import { requireStrongPassword } from './password-rules.ts';
+import { markAddressVerified } from './prove-address.ts';
 import { requireCurrentPassword } from './require-current-password.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
 
@@ -78,8 +79,7 @@ export function createPasswordService(options: PasswordOptions): PasswordService
         database.peopleTransaction(async (transaction) => {
           const { userId } = await useAccountToken(transaction.em, token, 'reset_password');
           // The token proves the address, too.
-          await transaction.em.execute(sql`
-            update users set email_verified_at = coalesce(email_verified_at, now()) where id = ${userId}`);
+          await markAddressVerified(transaction.em, userId);
           await setPassword(transaction, { userId, passwordHash, keepSessionId: null, client });
         }),
       );

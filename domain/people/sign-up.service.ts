@@ -7,16 +7,18 @@ import { createApiKey } from '../api-keys/create-api-key.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
 import { hashPassword, verifyPassword } from '../identity/password.ts';
 import { KEY_PERMISSIONS } from '../identity/permissions.ts';
+import { requireSafeName } from '../identity/safe-name.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { createOrganization } from '../organizations/create-organization.ts';
 import { findFreeSlug } from '../organizations/slug.ts';
 import type { Tier } from '../organizations/tier.ts';
 import type { CreatedSession } from '../sessions/create-session.ts';
-import { normalizeAccountAddress, requireSafeName } from './account-address.ts';
+import { normalizeAccountAddress } from './account-address.ts';
 import type { Client } from './client.ts';
 import { createUser } from './create-user.ts';
 import { createOneTimeToken, hashOneTimeToken } from './one-time-token.ts';
 import { requireStrongPassword } from './password-rules.ts';
+import { voidSignUps } from './prove-address.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
 import { invalidCredentials, startSession } from './start-session.ts';
 
@@ -176,11 +178,6 @@ async function complete(
   // A new account has no second factor, and its organization no policy.
   if (signIn.kind !== 'session') throw invalidCredentials();
   return { session: signIn.session, userId, organizationId: created.organizationId, apiKey };
-}
-
-/** Voids what others have begun with an address that now is proved. Runs in the caller's transaction. */
-export async function voidSignUps(em: EntityManager, email: string): Promise<void> {
-  await em.execute(sql`update sign_ups set used_at = now() where email = ${email} and used_at is null`);
 }
 
 async function isAddressTaken(em: EntityManager, email: string): Promise<boolean> {

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
-import { EnvironmentEntity } from '../organizations/environment.entity.ts';
+import { DEFAULT_ENVIRONMENT_SLUG, EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { applyUsageDeltas } from '../usage/apply-usage-deltas.ts';
 import { closePeriod } from '../usage/close-period.ts';
@@ -227,7 +227,7 @@ async function recordCrossing(
   });
   const environment = await em.findOneOrFail(
     EnvironmentEntity,
-    { organizationId, kind: 'production' },
+    { organizationId, slug: DEFAULT_ENVIRONMENT_SLUG },
     { orderBy: { id: 'asc' } },
   );
   await events.record(transaction, {

@@ -30,6 +30,6 @@ language sql stable security definer set search_path = public, pg_temp as $$
     and case when requested_env is not null then e.id = requested_env
              when k.env_id is not null then true
              when r.env_id is not null then e.id = r.env_id
-             else e.kind = 'production' and e.name = 'production' end
+             else e.slug = 'production' end
   where k.revoked_at is null
 $$;

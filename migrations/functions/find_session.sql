@@ -35,7 +35,7 @@ language sql stable security definer set search_path = public, pg_temp as $$
   left join environments e on e.org_id = o.id
     and case when requested_env is not null then e.id = requested_env
              when r.env_id is not null then e.id = r.env_id
-             else e.kind = 'production' and e.name = 'production' end
+             else e.slug = 'production' end
   left join organization_policies p on p.org_id = o.id
   where s.token_hash = presented_hash and s.revoked_at is null
 $$;

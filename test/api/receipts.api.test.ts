@@ -121,6 +121,7 @@ function receiptFields({ operationId, responses }: Operation): string[] {
 /** Changes that need more than their permission: a key gives no role that may do more than the key. */
 const ALSO_NEEDED: Record<string, readonly Permission[]> = {
   'members.update': ROLE_PERMISSIONS.viewer,
+  'invitations.create': ROLE_PERMISSIONS.viewer,
 };
 
 /** Replies and forwards quote the original, so they require both permissions. */

@@ -138,6 +138,7 @@ describe('access', () => {
   const SIGNED_OPERATIONS = ['providers.takeRawMail', 'providers.takeSesNotification'];
   /** Operations that lead to a session, or prove an address with a mailed token. */
   const SIGN_IN_OPERATIONS = [
+    'invitations.accept',
     'auth.signUp',
     'auth.verifyEmail',
     'auth.signIn',

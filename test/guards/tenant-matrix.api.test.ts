@@ -128,7 +128,8 @@ const newMarker = () => `secret${randomBytes(8).toString('hex')}`;
 const CHECKED_WHEN_SENT = /^drafts\.(create|update) body (thread_id|in_reply_to)$/;
 
 /** A bound key may not export anything and manages no members, so it gets 403 before the row is looked up. */
-const REFUSED_TO_BOUND_KEYS = /^(exports(Unversioned)?\.\w+ path export_id|members\.\w+ path userId)$/;
+const REFUSED_TO_BOUND_KEYS =
+  /^(exports(Unversioned)?\.\w+ path export_id|members\.\w+ path userId|invitations\.\w+ path id|organization\.\w+Environment path id)$/;
 
 function findViolation(
   { name, position, operation, id }: Probe,

@@ -86,6 +86,7 @@ function toColumns(table: string, row: Row, organizationId: string, key: string 
     }
     case 'attachments':
       return { ...own, sha256: `\\x${row.sha256}`, storage_key: key };
+    case 'invitations':
     case 'api_keys':
       return { ...own, token_hash: createSecret() };
     case 'dkim_keys':

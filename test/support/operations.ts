@@ -21,6 +21,7 @@ export const RESOURCES = [
   'suppression',
   'listEntry',
   'member',
+  'invitation',
 ] as const;
 export type Resource = (typeof RESOURCES)[number];
 export type ResourceIds = Partial<Record<Resource, string>>;
@@ -43,6 +44,8 @@ const RESOURCE_BY_SEGMENT: Record<string, Resource> = {
   exports: 'export',
   suppressions: 'suppression',
   members: 'member',
+  environments: 'environment',
+  invitations: 'invitation',
   '{effect}': 'listEntry',
 };
 /** Path parameters that are no ids. */
@@ -59,6 +62,7 @@ const RESOURCE_BY_NAME: Record<string, Resource> = {
   attachment_id: 'attachment',
   actor_id: 'apiKey',
   created_by_user_id: 'member',
+  user_id: 'member',
   resource_id: 'message',
   starting_after: 'event',
   'events.stream after': 'event',
@@ -191,6 +195,12 @@ export function withId(
 /** A valid body of every operation that has one. */
 export const BODIES: Record<string, unknown> = {
   'members.update': { role: 'viewer' },
+  'organization.update': { name: 'Renamed' },
+  'organization.transferOwnership': { user_id: 'usr_x' },
+  'organization.createEnvironment': { name: 'Staging' },
+  'organization.updateEnvironment': { name: 'Renamed' },
+  'invitations.create': { email: 'invited@people.example', role: 'viewer' },
+  'invitations.accept': { token: 'x' },
   'policies.update': { session_max_age_hours: 720 },
   'apiKeys.create': { name: 'x' },
   'apiKeys.update': { name: 'y' },

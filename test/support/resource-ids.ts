@@ -23,6 +23,7 @@ export async function readResourceIds(organizationId: string, environmentId: str
     export: `select id from exports ${whole}`,
     suppression: `select email as id from suppressions ${whole}`,
     member: `select user_id as id from members ${whole} and role <> 'owner'`,
+    invitation: `select id from invitations ${whole}`,
     listEntry: `select entry as id from list_entries ${whole}`,
   };
   return asSchemaOwner(async (client) => {

@@ -78,7 +78,7 @@ export async function createRichOrganization(
       [productionId, 'production'],
       [sandboxId, 'sandbox'],
     ])
-      await insert('environments', { id, ...org, name: kind, kind, ...stamps });
+      await insert('environments', { id, ...org, name: kind, slug: kind, kind, ...stamps });
     await insert('users', {
       id: ownerId,
       email: ownerEmail,
@@ -90,6 +90,16 @@ export async function createRichOrganization(
     const viewerId = newId('user');
     await insert('users', { id: viewerId, email: `viewer@${marker}.test`, name: `Bob ${marker}`, ...stamps });
     await insert('members', { ...org, user_id: viewerId, role: 'viewer', created_at: now });
+    await insert('invitations', {
+      ...org,
+      id: ids('invitation'),
+      email: `invited@${marker}.test`,
+      role: 'viewer',
+      token_hash: randomBytes(32),
+      invited_by_user_id: ownerId,
+      expires_at: '2190-01-01T00:00:00.000Z',
+      created_at: now,
+    });
     await insert('organization_policies', { ...org, session_max_age_hours: 720, updated_at: now });
     await insert('audit_entries', {
       ...org,

@@ -5,16 +5,15 @@ import type { Database, Transaction } from '../../../platform/database/database.
 import { AppError, invalid } from '../../../platform/errors.ts';
 import { newId } from '../../../platform/ids.ts';
 import { recordPersonAudit } from '../../audit/record-audit.ts';
-import type { Person } from '../../identity/person.ts';
+import { type Person, requireFreshLogin } from '../../identity/person.ts';
+import { requireSafeName } from '../../identity/safe-name.ts';
 import type { PersonNotificationService } from '../../notifications/person-notification.service.ts';
 import { addSessionFactor } from '../../sessions/session.service.ts';
-import { requireSafeName } from '../account-address.ts';
 import {
   type Enrollment,
   findEnrollments,
   informPerson,
   lockPerson,
-  requireFreshLogin,
   requireRoomForFactor,
 } from '../mfa-enrollments.ts';
 import { replaceRecoveryCodes } from '../recovery-codes.ts';

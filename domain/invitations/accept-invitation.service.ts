@@ -1,0 +1,241 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database } from '../../platform/database/database.ts';
+import type { SerializedRow } from '../../platform/database/serialized-row.ts';
+import { AppError, invalid } from '../../platform/errors.ts';
+import { recordAudit } from '../audit/record-audit.ts';
+import { findSuspension, unauthenticated } from '../identity/authentication.ts';
+import { hashPassword } from '../identity/password.ts';
+import type { Person } from '../identity/person.ts';
+import type { MemberRole } from '../identity/roles.ts';
+import { requireSafeName } from '../identity/safe-name.ts';
+import { addMember } from '../organizations/add-member.ts';
+import type { Client } from '../people/client.ts';
+import { createUser } from '../people/create-user.ts';
+import { hashOneTimeToken } from '../people/one-time-token.ts';
+import { requireStrongPassword } from '../people/password-rules.ts';
+import { markAddressVerified, voidSignUps } from '../people/prove-address.ts';
+import type { SignedIn } from '../people/sign-in.service.ts';
+import { invalidCredentials, startSession } from '../people/start-session.ts';
+import { type InvitationStatus, statusOf } from './invitation.entity.ts';
+
+export interface Acceptance {
+  token: string;
+  /** For a new account. */
+  name?: string;
+  password?: string;
+}
+
+/** The session of a person who has an account. */
+export interface PresentSession {
+  person: Person;
+  token: string;
+}
+
+/** What a page shows to the person who has the token. */
+export interface InvitationPreview {
+  email: string;
+  organizationName: string;
+  role: MemberRole;
+  /** The address has an account, so accepting needs a session of it. */
+  hasAccount: boolean;
+}
+
+export interface AcceptInvitationService {
+  /** Changes nothing. @throws AppError `invalid_credentials` or `conflict`, as {@link accept}. */
+  preview(token: string): Promise<InvitationPreview>;
+  /**
+   * Makes the owner of the invited address a member. If the address has an account, the request needs a session of it, and
+   * this session stays; otherwise the account is created with the given password and signed in.
+   *
+   * @param session undefined if the request has none.
+   * @throws AppError `invalid_credentials` for an unknown token; `conflict` for an invitation that was used or revoked, has
+   * expired, whose inviter may not invite any more, or whose address has an account and the request no session;
+   * `permission_denied` for a session of another address; `validation_error` for a missing or weak password.
+   */
+  accept(
+    input: Acceptance,
+    client: Client,
+    session?: PresentSession,
+  ): Promise<SignedIn & { organizationId: string }>;
+}
+
+interface FoundInvitation {
+  id: string;
+  organizationId: string;
+  organizationName: string;
+  organizationStatus: 'active' | 'suspended';
+  email: string;
+  role: MemberRole;
+  acceptedAt: Date | null;
+  revokedAt: Date | null;
+  expiresAt: Date;
+  userId: string | null;
+  isUserDeleted: boolean;
+}
+
+export function createAcceptInvitationService({ database }: { database: Database }): AcceptInvitationService {
+  return {
+    async preview(token) {
+      const { email, organizationName, role, userId } = await findPending(database, token);
+      return { email, organizationName, role, hasAccount: userId !== null };
+    },
+
+    async accept(input, client, session) {
+      const invitation = await findPending(database, input.token);
+      const newUser = session ? undefined : await prepareUser(invitation, input);
+      if (session) requireOwnInvitation(invitation, session, input);
+      return database.peopleTransaction(async ({ em }) => {
+        await claim(em, invitation);
+        const userId = newUser ? createUser(em, newUser) : await requireUser(em, invitation, session);
+        await em.flush();
+        const { id, organizationId, role } = invitation;
+        await em.execute(sql`update invitations set accepted_by_user_id = ${userId} where id = ${id}`);
+        await addMember(em, { organizationId, userId, role });
+        await voidSignUps(em, invitation.email);
+        await markAddressVerified(em, userId);
+        await recordAudit(
+          em,
+          { organizationId, actor: { kind: 'user', id: userId }, ...client },
+          { action: 'invitation.accepted', resourceType: 'invitation', resourceId: id, details: { role } },
+        );
+        const signIn = session
+          ? await keepSession(em, session)
+          : await startSession(em, { userId, method: 'invitation', ...client });
+        return { userId, organizationId, signIn };
+      });
+    },
+  };
+}
+
+async function findPending(database: Database, token: string): Promise<FoundInvitation> {
+  const invitation = await database.peopleTransaction(async ({ em }) => {
+    const [row] = await em.execute<SerializedRow<FoundInvitation>[]>(sql`
+      select i.id, i.org_id as "organizationId", o.name as "organizationName", o.status as "organizationStatus",
+        i.email, i.role, i.accepted_at as "acceptedAt", i.revoked_at as "revokedAt", i.expires_at as "expiresAt",
+        u.id as "userId", u.deleted_at is not null as "isUserDeleted"
+      from invitations i join organizations o on o.id = i.org_id and o.deleted_at is null
+      left join users u on u.email = i.email
+      where i.token_hash = ${hashOneTimeToken(token)}`);
+    return row;
+  });
+  if (!invitation) throw invalidCredentials();
+  const found = { ...invitation, expiresAt: new Date(invitation.expiresAt) } as FoundInvitation;
+  const status = statusOf(found);
+  if (status !== 'pending') throw notPending(status);
+  const suspension = findSuspension({
+    organizationStatus: found.organizationStatus,
+    environmentStatus: null,
+  });
+  if (suspension) throw suspension;
+  return found;
+}
+
+/** The token proves the address. An existing account needs more: a token never signs in to it or changes its password. */
+async function prepareUser(
+  { email, userId, isUserDeleted }: FoundInvitation,
+  { name, password }: Acceptance,
+): Promise<Parameters<typeof createUser>[1]> {
+  if (userId !== null)
+    throw new AppError('conflict', {
+      detail: isUserDeleted
+        ? 'The account with this address was deleted, and can still be recovered.'
+        : 'This address has an account.',
+      fix: isUserDeleted
+        ? 'Recover the account first, then accept the invitation while signed in.'
+        : 'Sign in with it, and repeat the request with Authorization: Bearer <session token>, without a password.',
+    });
+  if (password === undefined)
+    throw invalid('/body/password', 'is required for a new account', 'Choose a password for the account.');
+  const safeName = name === undefined ? null : requireSafeName(name, '/body/name');
+  requireStrongPassword(password, '/body/password', [email, safeName ?? '']);
+  return {
+    email,
+    name: safeName,
+    passwordHash: await hashPassword(password),
+    emailVerifiedAt: new Date(),
+  };
+}
+
+function requireOwnInvitation(
+  { userId }: FoundInvitation,
+  { person }: PresentSession,
+  { name, password }: Acceptance,
+): void {
+  if (userId !== person.userId)
+    throw new AppError('permission_denied', {
+      detail: 'The invitation is for another address than that of your account.',
+      fix: 'Sign in with the account of the invited address, or send the request without a session to create it.',
+    });
+  const given = name === undefined ? (password === undefined ? undefined : 'password') : 'name';
+  if (given !== undefined)
+    throw invalid(
+      `/body/${given}`,
+      'must be omitted, because you have an account',
+      'An invitation does not change your account.',
+    );
+}
+
+/**
+ * Uses the invitation up: of two concurrent uses one succeeds. Whoever sent it must still be allowed to give the role.
+ */
+async function claim(em: EntityManager, { id }: FoundInvitation): Promise<void> {
+  const claimed = await em.execute<object[]>(sql`
+    update invitations i set accepted_at = now()
+    where i.id = ${id} and i.accepted_at is null and i.revoked_at is null and i.expires_at > now() returning i.id`);
+  if (claimed.length === 0) throw notPending('accepted');
+  const inviters = await em.execute<object[]>(sql`
+    select from invitations i where i.id = ${id} and (
+      exists (
+        select from members m join users u on u.id = m.user_id
+        where m.org_id = i.org_id and m.user_id = i.invited_by_user_id and u.deleted_at is null
+          and u.status = 'active' and (m.role = 'owner' or (m.role = 'admin' and i.role <> 'owner')))
+      or exists (
+        select from api_keys k where k.id = i.invited_by_key_id and k.org_id = i.org_id and k.revoked_at is null))`);
+  if (inviters.length === 0)
+    throw new AppError('conflict', {
+      detail: 'Who invited you may not do so any more.',
+      fix: 'Ask an administrator of the organization for a new invitation.',
+    });
+}
+
+/** The account may have been deleted or suspended, or its address changed, since the invitation was read. */
+async function requireUser(
+  em: EntityManager,
+  { email }: FoundInvitation,
+  session: PresentSession | undefined,
+): Promise<string> {
+  const [user] = await em.execute<{ id: string }[]>(sql`
+    select id from users where id = ${session?.person.userId ?? null} and email = ${email}
+      and deleted_at is null and status = 'active' for share`);
+  if (!user) throw unauthenticated();
+  return user.id;
+}
+
+/** Answers with the session of the request: an invitation must not renew it. */
+async function keepSession(
+  em: EntityManager,
+  { person, token }: PresentSession,
+): Promise<SignedIn['signIn']> {
+  const [session] = await em.execute<{ expiresAt: string }[]>(sql`
+    select expires_at as "expiresAt" from sessions where id = ${person.sessionId} and revoked_at is null`);
+  if (!session) throw unauthenticated();
+  const { sessionId: id } = person;
+  return {
+    kind: 'session',
+    session: { id, token, expiresAt: new Date(session.expiresAt) },
+    isEnrollmentOnly: false,
+  };
+}
+
+function notPending(status: InvitationStatus): AppError {
+  const details: Record<string, string> = {
+    accepted: 'The invitation has been accepted already.',
+    revoked: 'The invitation was revoked.',
+    expired: 'The invitation has expired.',
+  };
+  return new AppError('conflict', {
+    detail: details[status] ?? 'The invitation is no longer open.',
+    fix: 'If you are a member, sign in. Otherwise ask for a new invitation.',
+  });
+}

@@ -1,0 +1,50 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { AppError } from '../../platform/errors.ts';
+import { unauthenticated } from '../identity/authentication.ts';
+import { isRoleWithin, type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
+import type { Scope } from '../identity/scope.ts';
+
+/**
+ * Requires that the caller may give the role to someone. A person gives no role above their own. A key gives no role with a
+ * permission that the key lacks; some are for people only, so a key cannot make someone approve what it sends.
+ *
+ * @throws AppError `permission_denied`.
+ */
+export async function requireGrantableRole(em: EntityManager, scope: Scope, role: MemberRole): Promise<void> {
+  const isGrantable = scope.member
+    ? isRoleWithin(role, await findRole(em, scope))
+    : ROLE_PERMISSIONS[role].every((permission) => scope.permissions.has(permission));
+  if (!isGrantable) throw roleTooHigh(role);
+}
+
+/**
+ * Requires that the caller may take the role from someone. A key acts as an administrator at most.
+ *
+ * @throws AppError `permission_denied`.
+ */
+export async function requireManageableRole(
+  em: EntityManager,
+  scope: Scope,
+  role: MemberRole,
+): Promise<void> {
+  const own = scope.member ? await findRole(em, scope) : 'admin';
+  if (!isRoleWithin(role, own)) throw roleTooHigh(role);
+}
+
+/** The person's present role, which may have changed since the request was authenticated. */
+async function findRole(em: EntityManager, { actor, organizationId }: Scope): Promise<MemberRole> {
+  const [row] = await em.execute<{ role: MemberRole }[]>(sql`
+    select role from members where org_id = ${organizationId} and user_id = ${actor.id} for share`);
+  if (!row) throw unauthenticated();
+  if (!ROLE_PERMISSIONS[row.role].includes('members:manage')) throw roleTooHigh(row.role);
+  return row.role;
+}
+
+function roleTooHigh(role: MemberRole): AppError {
+  return new AppError('permission_denied', {
+    detail: `You may not grant, change or remove the role ${role}.`,
+    fix: 'Ask an owner of the organization.',
+    extensions: { permission: 'members:manage' },
+  });
+}
