@@ -82,7 +82,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const refusedSends = createRefusedSends();
   installAccess(app, {
     keys: createKeyAuthenticator({ database, logger }),
-    sessions: createSessionAuthenticator({ database, logger }),
+    sessions: createSessionAuthenticator({
+      database,
+      logger,
+      onBreakGlass: services.ssoBreakGlass.record,
+    }),
     limiter: createRateLimiter({ lease: leaseFromDatabase(database), logger }),
     addressLimiter: createRateLimiter({ lease: leaseFromMemory(), logger }),
     refusedSends,

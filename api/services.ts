@@ -56,6 +56,11 @@ import { createSesNotificationService } from '../domain/providers/ses-notificati
 import { createRetentionPolicyService } from '../domain/retention/retention-policy.service.ts';
 import { createSessionService } from '../domain/sessions/session.service.ts';
 import { createSharedServices } from '../domain/shared-services.ts';
+import { createBreakGlass } from '../domain/sso/break-glass.ts';
+import { createOidcClient } from '../domain/sso/oidc-client.ts';
+import { createSsoConfigurationService } from '../domain/sso/sso-configuration.service.ts';
+import { createSsoEnforcement } from '../domain/sso/sso-enforcement.ts';
+import { createSsoLoginService } from '../domain/sso/sso-login.service.ts';
 import { createApiCallMeter } from '../domain/usage/api-call-meter.ts';
 import { createLimitService } from '../domain/usage/limit.service.ts';
 import { createUsageService } from '../domain/usage/usage.service.ts';
@@ -68,6 +73,7 @@ import { bounceDomain, type Config, feedbackAddress } from '../platform/config.t
 import { createSigner } from '../platform/crypto.ts';
 import type { Database } from '../platform/database/database.ts';
 import { createEgress, createTargetCheck, readEgressOptions } from '../platform/egress/egress.ts';
+import { createGuardedFetch } from '../platform/egress/guarded-fetch.ts';
 import { createEventSignals } from '../platform/event-signals.ts';
 import { readOauthProviders } from '../platform/oauth-providers.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
@@ -106,6 +112,8 @@ export function createServices({
   const messages = createMessageService({ database });
   const signals = createEventSignals({ url: config.SIGNALS_DATABASE_URL ?? config.DATABASE_URL, logger });
   const eventStreams = createEventStreams({ database, signals, logger });
+  const publicUrl = config.PUBLIC_URL.replace(/\/+$/, '');
+  const egressOptions = readEgressOptions(config);
   const people = {
     database,
     notifications: shared.personNotifications,
@@ -170,7 +178,7 @@ export function createServices({
       database,
       outbox,
       secretBox,
-      findTargetRefusal: createTargetCheck(readEgressOptions(config)),
+      findTargetRefusal: createTargetCheck(egressOptions),
     }),
     webhookDeliveries: createDeliveryControlService({ database, outbox }),
     webhookJobs: createBulkJobService({ database, outbox }),
@@ -192,7 +200,7 @@ export function createServices({
         return { keysRevoked, invitationsRevoked };
       },
     }),
-    policies: createPolicyService({ database }),
+    policies: createPolicyService({ database, sso: createSsoEnforcement({ database }) }),
     auditLog: createAuditLogService({ database }),
     invitations: createInvitationService(people),
     invitationAcceptance: createAcceptInvitationService(people),
@@ -215,6 +223,22 @@ export function createServices({
       ...people,
       names: new Map(oauthConnections.map(({ provider: { id, name } }) => [id, name])),
     }),
+    ssoConfigurations: createSsoConfigurationService({
+      database,
+      secretBox,
+      notifications: shared.notifications,
+      findTargetRefusal: createTargetCheck(egressOptions),
+      ownDomains: people.ownDomains,
+    }),
+    ssoLogins: createSsoLoginService({
+      ...people,
+      oidc: createOidcClient({
+        fetch: createGuardedFetch(createEgress(egressOptions)),
+        redirectUri: `${publicUrl}/api/v1/auth/sso/oidc/callback`,
+        allowHttp: !egressOptions.requireHttps,
+      }),
+    }),
+    ssoBreakGlass: createBreakGlass({ database, notifications: shared.notifications }),
     retentionPolicies: createRetentionPolicyService({ database, outbox }),
     suppressions: createSuppressionService({ database }),
     apiCalls: createApiCallMeter({ database, logger }),
@@ -238,7 +262,7 @@ export function createServices({
         onUnknownRecipients: (sesMessageId, recipients) =>
           logger.warn({ sesMessageId, recipients }, 'SES received a message for unknown recipients'),
       }),
-      egress: createEgress({ ...readEgressOptions(config), requireHttps: true }),
+      egress: createEgress({ ...egressOptions, requireHttps: true }),
       topicArns: parseList(config.SES_TOPIC_ARNS),
     }),
   };

@@ -117,6 +117,16 @@ import {
 } from './retention/retention-policy.schemas.ts';
 import { Problem } from './schemas.ts';
 import {
+  CreateSsoConfiguration,
+  SsoAttemptRecord,
+  SsoCheckRecord,
+  SsoConfigurationRecord,
+  SsoLink,
+  SsoRedirect,
+  SsoTested,
+  UpdateSsoConfiguration,
+} from './sso/sso.schemas.ts';
+import {
   LimitsReceipt,
   LimitsRecord,
   SetLimits,
@@ -277,4 +287,12 @@ export const sharedSchemas = [
   UpdateEnvironment,
   EnvironmentReceipt,
   ChangeRole,
+  CreateSsoConfiguration,
+  UpdateSsoConfiguration,
+  SsoConfigurationRecord,
+  SsoCheckRecord,
+  SsoAttemptRecord,
+  SsoRedirect,
+  SsoTested,
+  SsoLink,
 ];

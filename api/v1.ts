@@ -35,6 +35,8 @@ import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
 import { retentionPolicyRoutes } from './retention/retention-policy.routes.ts';
 import type { RouteDependencies } from './route-dependencies.ts';
+import { ssoConfigurationRoutes } from './sso/sso-configurations.routes.ts';
+import { ssoLoginRoutes } from './sso/sso-login.routes.ts';
 import { unsubscribeRoutes } from './unsubscribe/unsubscribe.routes.ts';
 import { usageRoutes } from './usage/usage.routes.ts';
 import { deliveryRoutes } from './webhooks/deliveries.routes.ts';
@@ -57,6 +59,8 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(oauthRoutes(dependencies));
       await v1.register(userRoutes(dependencies));
       await v1.register(sessionRoutes(dependencies));
+      await v1.register(ssoConfigurationRoutes(dependencies));
+      await v1.register(ssoLoginRoutes(dependencies));
       await v1.register(usageRoutes(dependencies));
       await v1.register(retentionPolicyRoutes(dependencies));
       await v1.register(apiKeyRoutes(dependencies));

@@ -46,6 +46,11 @@ import { UserEntity } from './people/user.entity.ts';
 import { OrganizationPoliciesEntity } from './policies/organization-policies.entity.ts';
 import { RetentionPolicyEntity } from './retention/retention-policy.entity.ts';
 import { SessionEntity } from './sessions/session.entity.ts';
+import { SsoAssertionEntity } from './sso/sso-assertion.entity.ts';
+import { SsoAttemptEntity } from './sso/sso-attempt.entity.ts';
+import { SsoConfigurationEntity } from './sso/sso-configuration.entity.ts';
+import { SsoIdentityEntity } from './sso/sso-identity.entity.ts';
+import { SsoTransactionEntity } from './sso/sso-transaction.entity.ts';
 import { UnclaimedObjectEntity } from './stored-objects/unclaimed-object.entity.ts';
 import { CustomLimitEntity } from './usage/custom-limit.entity.ts';
 import { LimitOverrideEntity } from './usage/limit-override.entity.ts';
@@ -79,6 +84,11 @@ export const entities = [
   RecoveryCodeEntity,
   OrganizationPoliciesEntity,
   AuditEntryEntity,
+  SsoConfigurationEntity,
+  SsoTransactionEntity,
+  SsoIdentityEntity,
+  SsoAssertionEntity,
+  SsoAttemptEntity,
   DomainEntity,
   DkimKeyEntity,
   InboxEntity,

@@ -10,6 +10,7 @@ export const ERROR_CODES = {
   unauthenticated: { status: 401, title: 'Authentication required' },
   invalid_credentials: { status: 401, title: 'The credentials are wrong' },
   oauth_failed: { status: 401, title: 'The sign-in with the provider failed' },
+  sso_failed: { status: 401, title: 'The single sign-on failed' },
   session_expired: { status: 401, title: 'The session has ended' },
   permission_denied: { status: 403, title: 'Permission denied' },
   organization_suspended: { status: 403, title: 'The organization is suspended' },

@@ -28,6 +28,7 @@ const ID_PREFIXES = {
   invitation: 'inv',
   mfaEnrollment: 'mfa',
   ssoConfiguration: 'sso',
+  ssoAttempt: 'sat',
   signUp: 'sgn',
 } as const;
 

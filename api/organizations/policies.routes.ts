@@ -1,8 +1,9 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { type Static, Type } from 'typebox';
 import { MAX_RECIPIENTS } from '../../domain/outbound/outbound-content.ts';
+import type { Policies } from '../../domain/policies/find-policies.ts';
 import { APPROVAL_MODES } from '../../domain/policies/organization-policies.entity.ts';
-import type { ChangeablePolicies, PolicyService } from '../../domain/policies/policy.service.ts';
+import type { PolicyService } from '../../domain/policies/policy.service.ts';
 import { changeProblems, enumOf, problems, ref, strictObject, text } from '../schemas.ts';
 
 const MAX_SESSION_HOURS = 720;
@@ -25,6 +26,14 @@ const nullableInteger = (maximum: number, description: string) =>
 
 const fields = {
   require_mfa: Type.Boolean({ description: 'Members need a second factor.' }),
+  enforce_sso: Type.Boolean({
+    description:
+      'Members sign in through the active SSO configuration. Only owners with a passkey, or with a password and a second factor, get in without it, and all owners are informed.',
+  }),
+  sso_satisfies_mfa: Type.Boolean({
+    description:
+      'Signing in through SSO satisfies require_mfa: the identity provider asks for the second factor.',
+  }),
   session_max_age_hours: sessionMaxAgeHours,
   allowed_cidrs: allowedCidrs,
   max_recipients_per_message: nullableInteger(
@@ -55,6 +64,8 @@ export const PoliciesRecord = strictObject(fields, { $id: 'Policies', title: 'Po
 export const UpdatePolicies = strictObject(
   {
     require_mfa: Type.Optional(fields.require_mfa),
+    enforce_sso: Type.Optional(fields.enforce_sso),
+    sso_satisfies_mfa: Type.Optional(fields.sso_satisfies_mfa),
     session_max_age_hours: Type.Optional(fields.session_max_age_hours),
     allowed_cidrs: Type.Optional(fields.allowed_cidrs),
     max_recipients_per_message: Type.Optional(fields.max_recipients_per_message),
@@ -103,9 +114,11 @@ export const policyRoutes =
     done();
   };
 
-function readChange(body: Static<typeof UpdatePolicies>): Partial<ChangeablePolicies> {
+function readChange(body: Static<typeof UpdatePolicies>): Partial<Policies> {
   const change = {
     requireMfa: body.require_mfa,
+    enforceSso: body.enforce_sso,
+    ssoSatisfiesMfa: body.sso_satisfies_mfa,
     sessionMaxAgeHours: body.session_max_age_hours,
     allowedCidrs: body.allowed_cidrs,
     maxRecipientsPerMessage: body.max_recipients_per_message,
@@ -119,9 +132,11 @@ function readChange(body: Static<typeof UpdatePolicies>): Partial<ChangeablePoli
   return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
 }
 
-function presentPolicies(policies: ChangeablePolicies): Static<typeof PoliciesRecord> {
+function presentPolicies(policies: Policies): Static<typeof PoliciesRecord> {
   return {
     require_mfa: policies.requireMfa,
+    enforce_sso: policies.enforceSso,
+    sso_satisfies_mfa: policies.ssoSatisfiesMfa,
     session_max_age_hours: policies.sessionMaxAgeHours,
     allowed_cidrs: policies.allowedCidrs,
     max_recipients_per_message: policies.maxRecipientsPerMessage,

@@ -15,6 +15,8 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
     'The password, code or token is wrong, used or expired. The response does not say whether the account exists.',
   oauth_failed:
     'The answer of the OAuth provider is wrong, late, or was used before, or the sign-in was started in another browser. Start again.',
+  sso_failed:
+    'The identity provider refused, or its answer did not pass the check named in <code>check</code>.',
   session_expired: 'The session has ended, or is too old for the operation. Sign in again.',
   permission_denied: 'The key or role lacks the permission named in <code>permission</code>.',
   organization_suspended: 'The organization can read but not change anything until it is reinstated.',
@@ -29,7 +31,7 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
   feature_disabled: 'This installation does not offer the feature.',
   method_not_allowed: 'The path supports other methods; <code>Allow</code> lists them.',
   account_exists:
-    'The address of the person has an account here, which is not linked with the provider. Sign in to it as before, and link the provider.',
+    'The address of the person has an account here, which is not linked with the provider or single sign-on. Sign in to it as before, and link it; for single sign-on, with <code>link_token</code> at <code>POST /auth/sso/link</code>.',
   already_exists: 'The name, address or key is already taken.',
   conflict: 'The state of the resource does not allow the operation, or it has changed since it was read.',
   request_in_progress:

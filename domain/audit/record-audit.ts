@@ -59,3 +59,14 @@ export async function recordPersonAudit(
 
 const storableOrNull = (text: string | null | undefined): string | null =>
   text === null || text === undefined ? null : storableText(text);
+
+/** Whether the organization's log has an action on a resource. For the people role. */
+export async function hasAuditEntry(
+  em: EntityManager,
+  { organizationId, action, resourceId }: { organizationId: string; action: string; resourceId: string },
+): Promise<boolean> {
+  const rows = await em.execute<object[]>(sql`
+    select from audit_entries
+    where org_id = ${organizationId} and resource_id = ${resourceId} and action = ${action} limit 1`);
+  return rows.length > 0;
+}

@@ -28,7 +28,7 @@ export interface Person {
 }
 
 /** How long after signing in a person may change factors, password and the like without signing in again. */
-const FRESH_LOGIN_MS = 10 * 60_000;
+export const FRESH_LOGIN_MS = 10 * 60_000;
 
 /** @throws AppError `session_expired` unless the person signed in within the last ten minutes. */
 export function requireFreshLogin(person: Pick<Person, 'authenticatedAt'>): void {

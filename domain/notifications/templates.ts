@@ -2,9 +2,10 @@ import type { UsageCounter } from '../usage/counters.ts';
 import type { LimitKind } from '../usage/tiers.ts';
 import { ACCOUNT_TEMPLATES, type AccountTemplateParams } from './account-templates.ts';
 import type { EmailContent } from './email-content.ts';
+import { SSO_TEMPLATES, type SsoTemplateParams } from './sso-templates.ts';
 
 /** Parameters of each template. All plain text: rendering escapes it. */
-export interface TemplateParams extends AccountTemplateParams {
+export interface TemplateParams extends AccountTemplateParams, SsoTemplateParams {
   'webhook-endpoint-disabled': {
     endpointId: string;
     environmentId: string;
@@ -68,11 +69,13 @@ export type TemplateName = keyof TemplateParams;
 const SECURITY_NOTICES: ReadonlySet<TemplateName> = new Set<TemplateName>([
   'export-ready',
   ...(Object.keys(ACCOUNT_TEMPLATES) as TemplateName[]),
+  ...(Object.keys(SSO_TEMPLATES) as TemplateName[]),
 ]);
 export const isSecurityNotice = (template: TemplateName): boolean => SECURITY_NOTICES.has(template);
 
 const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => EmailContent } = {
   ...ACCOUNT_TEMPLATES,
+  ...SSO_TEMPLATES,
   'webhook-endpoint-disabled': ({ endpointId, environmentId, url, reason, failingSince }) => ({
     subject: `Webhook endpoint disabled: ${formatHost(url)}`,
     body: [

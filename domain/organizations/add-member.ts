@@ -14,3 +14,10 @@ export async function addMember(
     on conflict do nothing returning user_id`);
   return added.length > 0;
 }
+
+export async function isMember(em: EntityManager, organizationId: string, userId: string): Promise<boolean> {
+  const rows = await em.execute<object[]>(
+    sql`select from members where org_id = ${organizationId} and user_id = ${userId}`,
+  );
+  return rows.length > 0;
+}

@@ -14,6 +14,8 @@ export interface SignIn {
   factors?: readonly SessionFactor[];
   /** With the method `sso`. */
   ssoConfigurationId?: string | null;
+  /** With the method `sso`: when the person proved who they are to the identity provider. Default: now. */
+  authenticatedAt?: Date;
   ip: string;
   userAgent: string | null;
   /** Binds a request for the second factor to the browser; undefined for clients without cookies. */
@@ -60,6 +62,7 @@ export async function startSession(em: EntityManager, signIn: SignIn): Promise<S
     method,
     factors,
     ssoConfigurationId,
+    ...(signIn.authenticatedAt === undefined ? {} : { authenticatedAt: signIn.authenticatedAt }),
     ip,
     userAgent,
   });

@@ -1,4 +1,5 @@
 import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
@@ -7,20 +8,35 @@ import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import { toDomainKey } from '../mime/address-key.ts';
 import { findPolicies, type Policies } from './find-policies.ts';
 
-/** The policies that can be changed through the API so far. */
-export type ChangeablePolicies = Omit<Policies, 'enforceSso' | 'ssoSatisfiesMfa'>;
+/** Whether an organization may require single sign-on. */
+export interface SsoEnforcement {
+  /** @throws AppError `conflict` while no owner could get in without it. */
+  requireBreakGlassOwner(scope: Scope): Promise<void>;
+  /**
+   * Locks the active configuration until the transaction ends.
+   *
+   * @throws AppError `conflict` unless it made the caller's session.
+   */
+  requireOwnSession(em: EntityManager, scope: Scope): Promise<void>;
+}
 
 export interface PolicyService {
-  get(scope: Scope): Promise<ChangeablePolicies>;
+  get(scope: Scope): Promise<Policies>;
   /**
    * Takes effect with the next request of each session and key, and the next message.
    *
    * @throws AppError `validation_error` for a malformed range or domain; `conflict` if the caller could not get in any more.
    */
-  update(scope: Scope, change: Partial<ChangeablePolicies>): Promise<ChangeablePolicies>;
+  update(scope: Scope, change: Partial<Policies>): Promise<Policies>;
 }
 
-export function createPolicyService({ database }: { database: Database }): PolicyService {
+export function createPolicyService({
+  database,
+  sso,
+}: {
+  database: Database;
+  sso: SsoEnforcement;
+}): PolicyService {
   return {
     get: (scope) =>
       database.transaction(scope, ({ em }) => {
@@ -28,9 +44,10 @@ export function createPolicyService({ database }: { database: Database }): Polic
         return findPolicies(em, scope.organizationId);
       }),
 
-    update: (scope, change) =>
-      database.transaction(scope, async ({ em }) => {
-        requireOrganizationWide(scope);
+    async update(scope, change) {
+      requireOrganizationWide(scope);
+      if (change.enforceSso) await sso.requireBreakGlassOwner(scope);
+      return database.transaction(scope, async ({ em }) => {
         requireValidRanges(change.allowedCidrs);
         const normalized = normalizeDomains(change);
         const { organizationId } = scope;
@@ -41,8 +58,10 @@ export function createPolicyService({ database }: { database: Database }): Polic
         const before = await findPolicies(em, organizationId);
         const after = { ...before, ...normalized };
         requireCallerStaysIn(scope, after);
+        if (after.enforceSso && !before.enforceSso) await sso.requireOwnSession(em, scope);
         await em.execute(sql`
           update organization_policies set require_mfa = ${after.requireMfa},
+            enforce_sso = ${after.enforceSso}, sso_satisfies_mfa = ${after.ssoSatisfiesMfa},
             session_max_age_hours = ${after.sessionMaxAgeHours},
             allowed_cidrs = ${textArray(after.allowedCidrs)},
             max_recipients_per_message = ${after.maxRecipientsPerMessage},
@@ -59,7 +78,8 @@ export function createPolicyService({ database }: { database: Database }): Polic
           details: { ...normalized },
         });
         return after;
-      }),
+      });
+    },
   };
 }
 
@@ -67,7 +87,7 @@ const textArray = (values: readonly string[]) =>
   sql`array(select jsonb_array_elements_text(${JSON.stringify(values)}::jsonb))`;
 
 /** @throws AppError `validation_error`. */
-function normalizeDomains(change: Partial<ChangeablePolicies>): Partial<ChangeablePolicies> {
+function normalizeDomains(change: Partial<Policies>): Partial<Policies> {
   const { allowedRecipientDomains: allowed, blockedRecipientDomains: blocked } = change;
   return {
     ...change,
@@ -111,7 +131,12 @@ function requireCallerStaysIn(
       'Add your address, or call from an allowed one.',
     );
   const { person } = member ?? {};
-  if (policies.requireMfa && person && person.factors.length === 0 && person.method !== 'passkey')
+  const hasSecondFactor =
+    person === undefined ||
+    person.factors.length > 0 ||
+    person.method === 'passkey' ||
+    (person.method === 'sso' && policies.ssoSatisfiesMfa);
+  if (policies.requireMfa && !hasSecondFactor)
     throw lockout(
       'require_mfa',
       'You have not signed in with a second factor.',

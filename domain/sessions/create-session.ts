@@ -10,6 +10,8 @@ export interface NewSession {
   method: SessionMethod;
   factors: readonly SessionFactor[];
   ssoConfigurationId?: string | null;
+  /** When the person proved who they are; default: now. */
+  authenticatedAt?: Date;
   ip: string;
   userAgent: string | null;
 }
@@ -42,7 +44,8 @@ export async function createSession(em: EntityManager, session: NewSession): Pro
     insert into sessions (id, user_id, token_hash, kind, method, factors, sso_configuration_id, authenticated_at, ip,
       user_agent, last_seen_at, expires_at, created_at)
     values (${id}, ${session.userId}, ${hashSessionToken(token)}, ${session.kind}, ${session.method},
-      ${`{${session.factors.join(',')}}`}::text[], ${session.ssoConfigurationId ?? null}, ${now}, ${session.ip},
+      ${`{${session.factors.join(',')}}`}::text[], ${session.ssoConfigurationId ?? null},
+      ${session.authenticatedAt ?? now}, ${session.ip},
       ${session.userAgent?.slice(0, MAX_USER_AGENT_CHARACTERS) ?? null}, ${now}, ${expiresAt}, ${now})`);
   await em.execute(sql`
     update sessions set revoked_at = now() where revoked_at is null and id in (

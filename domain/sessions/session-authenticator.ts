@@ -13,7 +13,7 @@ import {
 } from '../identity/authentication.ts';
 import type { Person, SessionFactor, SessionKind, SessionMethod } from '../identity/person.ts';
 import { type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
-import { findPolicyViolation, type SessionPolicies } from './session-policies.ts';
+import { findPolicyViolation, isBreakGlass, type SessionPolicies } from './session-policies.ts';
 import { hashSessionToken, isSessionToken } from './session-token.ts';
 
 interface SessionRow extends SessionPolicies {
@@ -26,6 +26,8 @@ interface SessionRow extends SessionPolicies {
   authenticatedAt: Date;
   isExpired: boolean;
   isRecentlySeen: boolean;
+  /** Whether the organization's active SSO configuration made the session. */
+  isActiveSso: boolean;
   membershipCount: number;
   organizationId: string | null;
   organizationStatus: 'active' | 'suspended' | null;
@@ -34,14 +36,23 @@ interface SessionRow extends SessionPolicies {
   environmentStatus: 'active' | 'suspended' | null;
 }
 
+export interface SessionAuthenticatorOptions {
+  database: Database;
+  logger: Logger;
+  /** Called when an owner enters an organization past its single sign-on. The request waits for it. */
+  onBreakGlass(entry: BreakGlassEntry): Promise<void>;
+}
+
+export type BreakGlassEntry = Pick<Person, 'sessionId' | 'userId' | 'ip' | 'requestId'> & {
+  organizationId: string;
+};
+
 /** Authenticates the sessions of people, and applies the policies of the organization they enter. */
 export function createSessionAuthenticator({
   database,
   logger,
-}: {
-  database: Database;
-  logger: Logger;
-}): SessionAuthenticator {
+  onBreakGlass,
+}: SessionAuthenticatorOptions): SessionAuthenticator {
   const pendingUpdates = new Set<string>();
 
   /** Runs asynchronously, at most once a minute per session. A lost update only makes `last_seen_at` less precise. */
@@ -77,8 +88,10 @@ export function createSessionAuthenticator({
         throw organizationUnknown(row, credentials);
       if (!isAddressAllowed(credentials.ip, row.allowedCidrs)) throw addressNotAllowed('organization');
       const person = toPerson(row, credentials);
-      const violation = findPolicyViolation(person, row);
+      const entered = { ...row, organizationId, role };
+      const violation = findPolicyViolation(person, entered);
       if (violation) throw violation;
+      if (isBreakGlass(person, entered)) await onBreakGlass({ ...person, organizationId });
       if (environmentId === null) throw notFound('environment', credentials.environmentId ?? 'production');
       return {
         scope: {
@@ -110,7 +123,7 @@ async function findSession(
     select session_id as "sessionId", user_id as "userId", kind, method, factors,
       sso_configuration_id as "ssoConfigurationId", authenticated_at as "authenticatedAt",
       expires_at <= now() as "isExpired", last_seen_at > now() - interval '1 minute' as "isRecentlySeen",
-      membership_count as "membershipCount", org_id as "organizationId", org_status as "organizationStatus", role,
+      membership_count as "membershipCount", active_sso as "isActiveSso", org_id as "organizationId", org_status as "organizationStatus", role,
       env_id as "environmentId", env_status as "environmentStatus", require_mfa as "requireMfa",
       enforce_sso as "enforceSso", sso_satisfies_mfa as "ssoSatisfiesMfa",
       session_max_age_hours as "sessionMaxAgeHours", allowed_cidrs as "allowedCidrs"

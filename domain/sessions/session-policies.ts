@@ -1,5 +1,6 @@
 import { AppError } from '../../platform/errors.ts';
 import type { Person } from '../identity/person.ts';
+import type { MemberRole } from '../identity/roles.ts';
 import type { Policies } from '../policies/find-policies.ts';
 
 export type SessionPolicies = Pick<
@@ -7,13 +8,29 @@ export type SessionPolicies = Pick<
   'requireMfa' | 'enforceSso' | 'ssoSatisfiesMfa' | 'sessionMaxAgeHours' | 'allowedCidrs'
 >;
 
+/** The organization that a session enters, and what it requires. */
+export interface EnteredOrganization extends SessionPolicies {
+  organizationId: string;
+  role: MemberRole;
+  /** Whether the organization's active SSO configuration made the session. */
+  isActiveSso: boolean;
+}
+
+type ProvedPerson = Pick<Person, 'method' | 'factors' | 'authenticatedAt'>;
+
 /** What an organization requires of a session that enters it. Returns the error if the session does not satisfy it. */
 export function findPolicyViolation(
-  person: Pick<Person, 'method' | 'factors' | 'ssoConfigurationId' | 'authenticatedAt'>,
-  policies: SessionPolicies & { ssoConfigurationIds?: readonly string[] },
+  person: ProvedPerson,
+  organization: EnteredOrganization,
   now = new Date(),
 ): AppError | undefined {
-  const { requireMfa, ssoSatisfiesMfa, sessionMaxAgeHours } = policies;
+  const { organizationId, requireMfa, ssoSatisfiesMfa, sessionMaxAgeHours } = organization;
+  if (organization.enforceSso && !organization.isActiveSso && !isBreakGlass(person, organization))
+    return new AppError('policy_violation', {
+      detail: 'The organization requires that its members sign in through its single sign-on.',
+      fix: `Sign in through it: GET /api/v1/auth/sso/${organizationId} returns the URL.`,
+      extensions: { policy: 'enforce_sso', sso_path: `/api/v1/auth/sso/${organizationId}` },
+    });
   const ageMs = now.getTime() - person.authenticatedAt.getTime();
   if (sessionMaxAgeHours !== null && ageMs > sessionMaxAgeHours * 3_600_000)
     return new AppError('session_expired', {
@@ -30,4 +47,16 @@ export function findPolicyViolation(
       extensions: { policy: 'require_mfa' },
     });
   return undefined;
+}
+
+/**
+ * Whether an owner enters an organization past its single sign-on, for the day on which the identity provider fails. It
+ * takes a passkey, or a password and a second factor. The owners are informed.
+ */
+export function isBreakGlass(
+  { method, factors }: ProvedPerson,
+  { enforceSso, isActiveSso, role }: EnteredOrganization,
+): boolean {
+  if (!enforceSso || isActiveSso || role !== 'owner') return false;
+  return method === 'passkey' || (method === 'password' && factors.length > 0);
 }

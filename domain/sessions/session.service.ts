@@ -69,6 +69,13 @@ export async function endSessions(em: EntityManager, userId: string, except: str
   return ended.length;
 }
 
+/** Ends the sessions that an SSO configuration made, in the caller's transaction. */
+export async function endSessionsOfSso(em: EntityManager, ssoConfigurationId: string): Promise<void> {
+  await em.execute(sql`
+    update sessions set revoked_at = now()
+    where sso_configuration_id = ${ssoConfigurationId} and revoked_at is null`);
+}
+
 /** Ends one session in the caller's transaction. */
 export async function endSession(em: EntityManager, sessionId: string): Promise<void> {
   await em.execute(

@@ -1,6 +1,7 @@
 -- Finds the session of a request with its person, and their membership of one organization, before the tenant is known:
 -- the requested one, or the only one. Returns no row if the session is unknown or revoked, or its person is suspended or
--- deleted. The organization is null if the person is not a member of it, or belongs to several and requests none.
+-- deleted. `active_sso`: the organization's active SSO configuration made the session. The organization is null
+-- if the person is not a member of it, or belongs to several and requests none.
 -- The environment is the requested one, or that of the requested resource, or production.
 create or replace function find_session(
   presented_hash bytea, requested_org text, requested_env text, requested_resource text
@@ -10,7 +11,7 @@ returns table (
   authenticated_at timestamptz, expires_at timestamptz, last_seen_at timestamptz,
   membership_count integer, org_id text, org_status text, role text,
   env_id text, env_status text,
-  require_mfa boolean, enforce_sso boolean, sso_satisfies_mfa boolean, session_max_age_hours integer,
+  active_sso boolean, require_mfa boolean, enforce_sso boolean, sso_satisfies_mfa boolean, session_max_age_hours integer,
   allowed_cidrs text[]
 )
 language sql stable security definer set search_path = public, pg_temp as $$
@@ -18,6 +19,9 @@ language sql stable security definer set search_path = public, pg_temp as $$
          s.authenticated_at, s.expires_at, s.last_seen_at,
          memberships.count, o.id, o.status, m.role,
          e.id, e.status,
+         exists (
+           select from sso_configurations c
+           where c.id = s.sso_configuration_id and c.org_id = o.id and c.status = 'active'),
          coalesce(p.require_mfa, false), coalesce(p.enforce_sso, false), coalesce(p.sso_satisfies_mfa, true),
          p.session_max_age_hours, coalesce(p.allowed_cidrs, '{}')
   from sessions s

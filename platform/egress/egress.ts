@@ -25,7 +25,14 @@ export interface EgressRequest {
 
 export type EgressResult =
   /** The response headers arrived. If the body stalls or is cut off, `body` has the part received. */
-  | { kind: 'response'; status: number; body: string; retryAfterMs?: number; durationMs: number }
+  | {
+      kind: 'response';
+      status: number;
+      body: string;
+      contentType?: string;
+      retryAfterMs?: number;
+      durationMs: number;
+    }
   /** `error` is a code: `timeout`, `ECONNREFUSED`, `ENOTFOUND`, `ECONNRESET`, a TLS code … */
   | { kind: 'failed'; error: string; durationMs: number }
   /** The policy does not allow the target; retrying is pointless. */
@@ -179,7 +186,10 @@ async function rejectAfter<T>(work: Promise<T>, deadline: AbortSignal): Promise<
   }
 }
 
-type EgressResponse = Pick<Extract<EgressResult, { kind: 'response' }>, 'status' | 'body' | 'retryAfterMs'>;
+type EgressResponse = Pick<
+  Extract<EgressResult, { kind: 'response' }>,
+  'status' | 'body' | 'contentType' | 'retryAfterMs'
+>;
 
 /** Sends one request over a new connection: a reused connection would outlive the check of its address. */
 async function exchange(
@@ -209,9 +219,11 @@ async function exchange(
   try {
     const response = await promise;
     const retryAfterMs = parseRetryAfter(response.headers['retry-after']);
+    const contentType = response.headers['content-type'];
     return {
       status: response.statusCode ?? 0,
       body: await readBody(response, post),
+      ...(contentType === undefined ? {} : { contentType }),
       ...(retryAfterMs === null ? {} : { retryAfterMs }),
     };
   } finally {

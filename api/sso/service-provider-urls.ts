@@ -1,0 +1,8 @@
+import type { Config } from '../../platform/config.ts';
+import type { ServiceProviderUrls } from './sso.schemas.ts';
+
+/** Addresses of this service that administrators register at their identity provider. */
+export function serviceProviderUrls({ PUBLIC_URL }: Pick<Config, 'PUBLIC_URL'>): ServiceProviderUrls {
+  const base = `${PUBLIC_URL.replace(/\/+$/, '')}/api/v1/auth/sso`;
+  return { redirectUri: `${base}/oidc/callback` };
+}

@@ -1,0 +1,227 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { SsoChange, SsoConfigurationService } from '../../domain/sso/sso-configuration.service.ts';
+import type { SsoLoginService, SsoStart } from '../../domain/sso/sso-login.service.ts';
+import type { Config } from '../../platform/config.ts';
+import { invalid } from '../../platform/errors.ts';
+import { type Lists, listOf, PageQuery } from '../lists.ts';
+import type { Cookies } from '../plugins/cookies.ts';
+import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
+import { serviceProviderUrls } from './service-provider-urls.ts';
+import {
+  CreateSsoConfiguration,
+  presentSsoAttempt,
+  presentSsoConfiguration,
+  SsoAttemptRecord,
+  SsoConfigurationRecord,
+  SsoRedirect,
+  UpdateSsoConfiguration,
+} from './sso.schemas.ts';
+import { createSsoCookies } from './sso-cookies.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** A test login that has begun. The identity provider is asked before the handler, outside its transaction. */
+    ssoStart: SsoStart | undefined;
+  }
+}
+
+export interface SsoConfigurationRouteDependencies {
+  config: Config;
+  ssoConfigurations: SsoConfigurationService;
+  ssoLogins: SsoLoginService;
+  lists: Lists;
+  cookies: Cookies;
+}
+
+const Params = strictObject({ configurationId: id('Id of the configuration (sso_…).') });
+const permission = 'sso:manage';
+const change = { permission, readPermission: permission } as const;
+const tags = ['SSO'];
+const AFTER_TEST = '/organization';
+
+export const ssoConfigurationRoutes =
+  (dependencies: SsoConfigurationRouteDependencies): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    const { config, ssoConfigurations, ssoLogins, lists } = dependencies;
+    const urls = serviceProviderUrls(config);
+    const ssoCookies = createSsoCookies(dependencies.cookies);
+    app.decorateRequest('ssoStart');
+
+    app.post(
+      '/org/sso',
+      {
+        config: change,
+        schema: {
+          operationId: 'sso.create',
+          summary: 'Configure single sign-on',
+          description: 'Creates a draft: test it, then activate it.',
+          tags,
+          body: ref(CreateSsoConfiguration),
+          response: { 201: ref(SsoConfigurationRecord), ...postProblems() },
+        },
+      },
+      async ({ scope, body }, reply) => {
+        const { type, name, domains } = body;
+        const created = await ssoConfigurations.create(scope, { ...readChange(body), type, name, domains });
+        reply.code(201);
+        return presentSsoConfiguration(created, urls);
+      },
+    );
+
+    app.get(
+      '/org/sso',
+      {
+        config: { permission },
+        schema: {
+          operationId: 'sso.list',
+          summary: 'List the SSO configurations of the organization',
+          tags,
+          querystring: PageQuery,
+          response: { 200: listOf(ref(SsoConfigurationRecord)), ...problems() },
+        },
+      },
+      async (request) =>
+        lists.present(request, await ssoConfigurations.list(request.scope, lists.read(request)), (row) =>
+          presentSsoConfiguration(row, urls),
+        ),
+    );
+
+    app.patch(
+      '/org/sso/:configurationId',
+      {
+        config: change,
+        schema: {
+          operationId: 'sso.update',
+          summary: 'Change an SSO configuration',
+          description:
+            'Omitted fields stay. The change of an active configuration makes a draft beside it, which is returned: the active one stays until the draft is tested and activated.',
+          tags,
+          params: Params,
+          body: ref(UpdateSsoConfiguration),
+          response: { 200: ref(SsoConfigurationRecord), ...changeProblems() },
+        },
+      },
+      async ({ scope, params, body }) => {
+        const { disabled, ...fields } = body;
+        if (disabled && Object.keys(fields).length > 0)
+          throw invalid('/body/disabled', 'must not come with other fields', 'Send it alone.');
+        const changed = disabled
+          ? await ssoConfigurations.disable(scope, params.configurationId)
+          : await ssoConfigurations.update(scope, params.configurationId, readChange(fields));
+        return presentSsoConfiguration(changed, urls);
+      },
+    );
+
+    app.delete(
+      '/org/sso/:configurationId',
+      {
+        config: { permission },
+        schema: {
+          operationId: 'sso.delete',
+          summary: 'Delete an SSO configuration',
+          description: 'Ends the sessions it made, and unlinks the accounts.',
+          tags,
+          params: Params,
+          response: { 204: NoContent, ...changeProblems() },
+        },
+      },
+      async ({ scope, params }, reply) => {
+        await ssoConfigurations.remove(scope, params.configurationId);
+        return reply.code(204).send(null);
+      },
+    );
+
+    app.post(
+      '/org/sso/:configurationId/test',
+      {
+        config: {
+          ...change,
+          bodyMayBeEmpty: true,
+          prepare: async (request) => {
+            const { configurationId } = request.params as { configurationId: string };
+            request.ssoStart = await ssoLogins.startTest(request.scope, configurationId, {
+              redirectTo: AFTER_TEST,
+              browserToken: ssoCookies.readBrowser(request),
+            });
+          },
+        },
+        schema: {
+          operationId: 'sso.test',
+          summary: 'Begin a test login',
+          description: 'The login only proves the configuration: it makes no account and no session.',
+          tags,
+          params: Params,
+          response: { 200: ref(SsoRedirect), ...postProblems() },
+        },
+      },
+      async ({ ssoStart }, reply) => {
+        if (ssoStart) ssoCookies.setBrowser(reply, ssoStart.browserToken);
+        return { redirect_url: ssoStart?.redirectUrl ?? '' };
+      },
+    );
+
+    app.post(
+      '/org/sso/:configurationId/activate',
+      {
+        config: { ...change, bodyMayBeEmpty: true },
+        schema: {
+          operationId: 'sso.activate',
+          summary: 'Activate a tested SSO configuration',
+          description:
+            'A draft becomes part of the configuration it replaces, whose id stays. Any other active configuration is disabled. All owners are informed.',
+          tags,
+          params: Params,
+          response: { 200: ref(SsoConfigurationRecord), ...postProblems() },
+        },
+      },
+      async ({ scope, params }) =>
+        presentSsoConfiguration(await ssoConfigurations.activate(scope, params.configurationId), urls),
+    );
+
+    app.get(
+      '/org/sso/:configurationId/attempts',
+      {
+        config: { permission },
+        schema: {
+          operationId: 'sso.listAttempts',
+          summary: 'List the last 20 logins and tests of a configuration, each with its checks',
+          description: 'Kept for seven days.',
+          tags,
+          params: Params,
+          querystring: PageQuery,
+          response: { 200: listOf(ref(SsoAttemptRecord)), ...problems() },
+        },
+      },
+      async (request) =>
+        lists.present(
+          request,
+          await ssoConfigurations.listAttempts(
+            request.scope,
+            request.params.configurationId,
+            lists.read(request),
+          ),
+          presentSsoAttempt,
+        ),
+    );
+    done();
+  };
+
+interface ChangeBody {
+  name?: string;
+  domains?: string[];
+  default_role?: SsoChange['defaultRole'];
+  issuer?: string;
+  client_id?: string;
+  client_secret?: string;
+}
+
+function readChange(body: ChangeBody): SsoChange {
+  return {
+    ...(body.name === undefined ? {} : { name: body.name }),
+    ...(body.domains === undefined ? {} : { domains: body.domains }),
+    ...(body.default_role === undefined ? {} : { defaultRole: body.default_role }),
+    ...(body.issuer === undefined ? {} : { issuer: body.issuer }),
+    ...(body.client_id === undefined ? {} : { clientId: body.client_id }),
+    ...(body.client_secret === undefined ? {} : { clientSecret: body.client_secret }),
+  };
+}

@@ -1,0 +1,232 @@
+import formbody from '@fastify/formbody';
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Static, Type } from 'typebox';
+import type { AccountService } from '../../domain/people/account.service.ts';
+import { ssoNotStarted } from '../../domain/sso/sso-checks.ts';
+import type { SsoLoginService, SsoOutcome } from '../../domain/sso/sso-login.service.ts';
+import { AppError } from '../../platform/errors.ts';
+import { MfaRequired, presentSignIn, SessionCreated, SignInResponse } from '../people/auth.schemas.ts';
+import type { BrowserSession } from '../people/browser-session.ts';
+import { clientOf } from '../people/client-of.ts';
+import { localPath } from '../people/local-path.ts';
+import type { Cookies } from '../plugins/cookies.ts';
+import { toAppError } from '../plugins/errors.ts';
+import { NoContent, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
+import { SsoLink, SsoRedirect, SsoTested } from './sso.schemas.ts';
+import { createSsoCookies, type SsoCookies } from './sso-cookies.ts';
+import { renderProblemPage, renderTestedPage, wantsJson } from './sso-pages.ts';
+
+export interface SsoLoginRouteDependencies {
+  ssoLogins: SsoLoginService;
+  accounts: AccountService;
+  cookies: Cookies;
+  browserSession: BrowserSession;
+}
+
+const tags = ['SSO'];
+const DEFAULT_TARGET = '/account';
+/** Identity providers add parameters of their own. */
+const value = text(16_384);
+const CallbackQuery = Type.Object(
+  { code: Type.Optional(value), state: Type.Optional(value), error: Type.Optional(value) },
+  { additionalProperties: value, maxProperties: 50 },
+);
+const OidcCallback = strictObject({
+  code: Type.Optional(value),
+  state: Type.Optional(value),
+  iss: Type.Optional(value),
+  error: Type.Optional(value),
+  error_description: Type.Optional(value),
+  error_uri: Type.Optional(value),
+  session_state: Type.Optional(value),
+  scope: Type.Optional(value),
+});
+
+export const SsoFinished = Type.Unsafe<
+  Static<typeof SessionCreated> | Static<typeof MfaRequired> | Static<typeof SsoTested> | string
+>({
+  anyOf: [ref(SessionCreated), ref(MfaRequired), ref(SsoTested)],
+  description: 'A session; or the result of a test.',
+});
+
+/** For routes that browsers open: every error may also be a page. */
+export function withPages(responses: ReturnType<typeof problems>): ReturnType<typeof problems> {
+  return Object.fromEntries(
+    Object.entries(responses).map(([status, { description, content }]) => [
+      status,
+      { description, content: { ...content, 'text/html': { schema: text(100_000) } } },
+    ]),
+  ) as ReturnType<typeof problems>;
+}
+
+/** Responses of a callback: JSON for programs; a redirect or a page for browsers. */
+export const callbackResponses = (errors: ReturnType<typeof problems>) => ({
+  200: {
+    description: 'A session; or the result of a test.',
+    content: { 'application/json': { schema: SsoFinished }, 'text/html': { schema: text(100_000) } },
+  },
+  303: { ...NoContent, description: 'To the page where the login began, with the cookie of the session.' },
+  ...withPages(errors),
+});
+
+export const ssoLoginRoutes =
+  (dependencies: SsoLoginRouteDependencies): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    const { ssoLogins, accounts } = dependencies;
+    const ssoCookies = createSsoCookies(dependencies.cookies);
+    const answer = createAnswers({ ...dependencies, ssoCookies });
+    await app.register(formbody, { bodyLimit: 1024 * 1024 });
+    showErrorsInBrowsers(app);
+
+    app.get(
+      '/auth/sso/:orgIdentifier',
+      {
+        config: { public: true },
+        schema: {
+          operationId: 'sso.start',
+          summary: 'Begin to sign in through SSO',
+          description: 'Open redirect_url in the browser that received this response.',
+          tags,
+          params: strictObject({
+            orgIdentifier: text(128, { minLength: 1, description: 'Id or slug of the organization.' }),
+          }),
+          querystring: strictObject({
+            redirect_to: Type.Optional(
+              text(500, {
+                description: 'Path of this service to continue at; others are replaced by /account.',
+              }),
+            ),
+            fresh: Type.Optional(
+              Type.Boolean({ description: 'The identity provider must ask the person to sign in again.' }),
+            ),
+          }),
+          response: { 200: ref(SsoRedirect), ...problems() },
+        },
+      },
+      async (request, reply) => {
+        const { redirect_to: redirectTo, fresh = false } = request.query;
+        const start = await ssoLogins.start({
+          organization: request.params.orgIdentifier,
+          redirectTo: localPath(redirectTo, DEFAULT_TARGET),
+          isFresh: fresh,
+          browserToken: ssoCookies.readBrowser(request),
+        });
+        ssoCookies.setBrowser(reply, start.browserToken);
+        return { redirect_url: start.redirectUrl };
+      },
+    );
+
+    const finishOidc = async (request: FastifyRequest, reply: FastifyReply, parameters: URLSearchParams) =>
+      answer(
+        request,
+        reply,
+        await ssoLogins.finishOidc(
+          { parameters, browserToken: ssoCookies.readBrowser(request) },
+          clientOf(request),
+        ),
+      );
+
+    app.get(
+      '/auth/sso/oidc/callback',
+      {
+        config: { public: true },
+        schema: {
+          operationId: 'sso.finishOidc',
+          summary: 'Finish to sign in through OIDC',
+          description: 'Identity providers send browsers here.',
+          tags,
+          querystring: CallbackQuery,
+          response: callbackResponses(problems()),
+        },
+      },
+      // The query as it was sent: a parameter that occurs twice is refused.
+      (request, reply) => finishOidc(request, reply, new URL(request.url, 'http://localhost').searchParams),
+    );
+
+    app.post(
+      '/auth/sso/oidc/callback',
+      {
+        config: { public: true },
+        schema: {
+          operationId: 'sso.postOidc',
+          summary: 'Finish to sign in through OIDC, by form or JSON',
+          tags,
+          consumes: ['application/json', 'application/x-www-form-urlencoded'],
+          body: OidcCallback,
+          response: callbackResponses(postProblems()),
+        },
+      },
+      (request, reply) => finishOidc(request, reply, new URLSearchParams(Object.entries(request.body))),
+    );
+
+    app.post(
+      '/auth/sso/link',
+      {
+        config: { person: 'fresh' },
+        schema: {
+          operationId: 'sso.link',
+          summary: 'Link your account with SSO',
+          description:
+            'After the error account_exists: sign in to the account, then send its link_token from the same browser, within ten minutes. Returns a session as SSO does.',
+          tags,
+          body: ref(SsoLink),
+          response: { 200: SignInResponse, ...postProblems() },
+        },
+      },
+      async (request) => {
+        const input = { token: request.body.link_token, browserToken: ssoCookies.readBrowser(request) };
+        const { userId, signIn } = await ssoLogins.link(request.person, input, clientOf(request));
+        return presentSignIn(signIn, await accounts.get(userId));
+      },
+    );
+  };
+
+/** In a browser an error is a page. Registered for the routes of the plugin alone. */
+export function showErrorsInBrowsers(app: Parameters<FastifyPluginAsyncTypebox>[0]): void {
+  app.setErrorHandler((error, request, reply) => {
+    const problem = toAppError(error);
+    if (wantsJson(request) || problem.status >= 500 || !isBrowserRoute(request)) throw error;
+    return reply.send(renderProblemPage(reply, problem, request.id));
+  });
+}
+
+const isBrowserRoute = ({ routeOptions }: FastifyRequest): boolean =>
+  /\/(callback|acs|confirm)(\/|$)/.test(routeOptions.url ?? '');
+
+interface AnswerDependencies extends Pick<SsoLoginRouteDependencies, 'accounts' | 'browserSession'> {
+  ssoCookies: SsoCookies;
+}
+
+/** Returns what a client gets when a login is finished. */
+export function createAnswers({ accounts, browserSession, ssoCookies }: AnswerDependencies) {
+  return async (request: FastifyRequest, reply: FastifyReply, outcome: SsoOutcome) => {
+    const isProgram = wantsJson(request);
+    if (outcome.kind === 'account_exists') {
+      if (!isProgram) ssoCookies.setLink(reply, outcome.linkToken);
+      throw accountExists(isProgram ? outcome.linkToken : undefined);
+    }
+    if (outcome.kind === 'tested') {
+      if (!isProgram) return renderTestedPage(reply, outcome.checks);
+      return {
+        status: 'tested' as const,
+        configuration_id: outcome.configurationId,
+        checks: outcome.checks,
+      };
+    }
+    const { userId, signIn } = outcome.signedIn;
+    if (isProgram) return presentSignIn(signIn, await accounts.get(userId));
+    // SSO never asks for a second factor of this service before the session begins.
+    if (signIn.kind !== 'session') throw ssoNotStarted();
+    browserSession.start(reply, signIn.session);
+    return reply.redirect(outcome.redirectTo, 303);
+  };
+}
+
+function accountExists(linkToken: string | undefined): AppError {
+  return new AppError('account_exists', {
+    detail: 'Your email address has an account here that is not linked with this single sign-on.',
+    fix: 'Sign in to the account as before, and then link it: POST /api/v1/auth/sso/link with link_token, within ten minutes.',
+    extensions: linkToken === undefined ? {} : { link_token: linkToken },
+  });
+}

@@ -1,0 +1,79 @@
+import type { EmailContent } from './email-content.ts';
+
+/** Parameters of the emails about single sign-on. */
+export interface SsoTemplateParams {
+  'sso-linked': { organizationName: string; at: string; ip: string };
+  'sso-activated': {
+    organizationId: string;
+    configurationId: string;
+    name: string;
+    issuer: string;
+    at: string;
+    ip: string;
+  };
+  'sso-break-glass': { organizationId: string; userId: string; at: string; ip: string };
+  'sso-certificate-ends': {
+    organizationId: string;
+    configurationId: string;
+    name: string;
+    /** Formatted. */
+    endsAt: string;
+  };
+}
+
+export const SSO_TEMPLATES: {
+  [Name in keyof SsoTemplateParams]: (params: SsoTemplateParams[Name]) => EmailContent;
+} = {
+  'sso-linked': ({ organizationName, at, ip }) => ({
+    subject: 'Your account was linked with single sign-on',
+    body: [
+      `From now on, the single sign-on of ${organizationName} signs in to your account.`,
+      [
+        ['Time', at],
+        ['From address', ip],
+      ],
+      'If it was not you, reset your password, and ask the administrators of the organization to remove you.',
+    ],
+    footer:
+      'You received this email because it concerns the security of your account. Replies to this address are not monitored.',
+  }),
+  'sso-activated': ({ organizationId, configurationId, name, issuer, at, ip }) => ({
+    subject: 'Single sign-on was activated in your organization',
+    body: [
+      'From now on, this identity provider decides who signs in to the accounts that are linked with it.',
+      [
+        ['Organization', organizationId],
+        ['Configuration', `${name} (${configurationId})`],
+        ['Identity provider', issuer],
+        ['Time', at],
+        ['From address', ip],
+      ],
+      'If no administrator of yours did this, delete the configuration: DELETE /api/v1/org/sso/{id}.',
+    ],
+  }),
+  'sso-break-glass': ({ organizationId, userId, at, ip }) => ({
+    subject: 'An owner entered your organization without single sign-on',
+    body: [
+      'Your organization requires single sign-on. An owner may enter without it if the identity provider fails, and all owners are informed.',
+      [
+        ['Organization', organizationId],
+        ['Owner', userId],
+        ['Time', at],
+        ['From address', ip],
+      ],
+      'If it was not one of you, remove this owner’s passkeys and sessions, and look at the audit log: GET /api/v1/org/audit-log.',
+    ],
+  }),
+  'sso-certificate-ends': ({ organizationId, configurationId, name, endsAt }) => ({
+    subject: `The certificate of your identity provider ends on ${endsAt}`,
+    body: [
+      'When the last certificate of your identity provider has ended, sign-ins through it fail.',
+      [
+        ['Organization', organizationId],
+        ['Configuration', `${name} (${configurationId})`],
+        ['Ends on', endsAt],
+      ],
+      `Add its next certificate: PATCH /api/v1/org/sso/${configurationId} with the new idp_metadata_xml, then test and activate the draft. If the configuration has an idp_metadata_url, the certificate is read from there as soon as the identity provider publishes it.`,
+    ],
+  }),
+};

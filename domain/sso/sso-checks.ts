@@ -1,0 +1,107 @@
+import { storableText } from '../../platform/database/storable.ts';
+import { AppError } from '../../platform/errors.ts';
+
+/** What a login through SSO has to pass, in this order as far as it applies. */
+export const SSO_CHECKS = {
+  provider: 'The identity provider could not be reached, or its metadata is wrong.',
+  response: 'The identity provider answered with an error, or its answer is malformed.',
+  signature: 'The answer is not signed with a key of the identity provider.',
+  algorithm: 'The answer is signed with an algorithm that is not accepted.',
+  status: 'The identity provider reports a status other than success.',
+  issuer: 'The answer comes from another issuer.',
+  audience: 'The answer is meant for another application.',
+  destination: 'The answer is meant for another address.',
+  recipient: 'The answer is meant for another address.',
+  confirmation: 'The answer does not say that its bearer may use it.',
+  request: 'The answer does not belong to the request of this browser.',
+  nonce: 'The answer does not belong to the request of this browser.',
+  time: 'The answer has expired, or is not valid yet.',
+  replay: 'The answer has been used before.',
+  authentication_time: 'The identity provider did not ask the person again.',
+  subject: 'The answer does not name the person.',
+  email: 'The answer has no usable email address.',
+  email_verified: 'The identity provider has not verified the email address.',
+  domain: 'The domain of the email address is not among those of the configuration.',
+  domain_verified: 'The organization has not verified the domain of the email address.',
+  account: 'The person may not sign in to the organization.',
+} as const;
+export type SsoCheckName = keyof typeof SSO_CHECKS;
+
+export interface SsoCheck {
+  name: SsoCheckName;
+  passed: boolean;
+  /** Redacted; null if there is nothing to show. */
+  seen: string | null;
+  expected: string | null;
+}
+
+const MAX_VALUE_CHARACTERS = 300;
+const MAX_CHECKS = 40;
+
+/** A login that was refused, and the check that refused it. */
+export class SsoRefusal extends Error {
+  readonly check: SsoCheckName;
+  constructor(check: SsoCheckName) {
+    super(SSO_CHECKS[check]);
+    this.check = check;
+  }
+}
+
+/** The checks of one login, for the list of attempts. */
+export interface SsoChecks {
+  readonly all: SsoCheck[];
+  pass(name: SsoCheckName, seen?: unknown, expected?: unknown): void;
+  /** @throws SsoRefusal always. */
+  fail(name: SsoCheckName, seen?: unknown, expected?: unknown): never;
+  /** @throws SsoRefusal unless `passed`. */
+  require(name: SsoCheckName, passed: boolean, seen?: unknown, expected?: unknown): void;
+}
+
+export function createSsoChecks(): SsoChecks {
+  const all: SsoCheck[] = [];
+  const add = (name: SsoCheckName, passed: boolean, seen: unknown, expected: unknown) => {
+    if (all.length < MAX_CHECKS) all.push({ name, passed, seen: toText(seen), expected: toText(expected) });
+  };
+  return {
+    all,
+    pass: (name, seen, expected) => add(name, true, seen, expected),
+    fail(name, seen, expected) {
+      add(name, false, seen, expected);
+      throw new SsoRefusal(name);
+    },
+    require(name, passed, seen, expected) {
+      add(name, passed, seen, expected);
+      if (!passed) throw new SsoRefusal(name);
+    },
+  };
+}
+
+function toText(value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value));
+  return storableText(text, MAX_VALUE_CHARACTERS);
+}
+
+/** Shows enough of an address to recognize it: `a…@example.com`. */
+export function redactAddress(email: unknown): string | null {
+  if (typeof email !== 'string') return email === undefined || email === null ? null : typeof email;
+  const at = email.lastIndexOf('@');
+  return at < 1 ? `${email.slice(0, 1)}…` : `${email.slice(0, 1)}…${email.slice(at)}`;
+}
+
+/** The error of a refused login. It names the check, not the values: those are in the list of attempts. */
+export function ssoFailed(check: SsoCheckName): AppError {
+  return new AppError('sso_failed', {
+    detail: SSO_CHECKS[check],
+    fix: 'Start the sign-in again. If it keeps failing, an administrator sees the reason at GET /api/v1/org/sso/{id}/attempts.',
+    extensions: { check },
+  });
+}
+
+/** The same for an unknown, used and expired transaction, and one of another browser. */
+export function ssoNotStarted(): AppError {
+  return new AppError('sso_failed', {
+    detail: 'The sign-in was not started in this browser, is older than ten minutes, or has been used.',
+    fix: 'Start the sign-in again, in one browser that accepts cookies.',
+  });
+}

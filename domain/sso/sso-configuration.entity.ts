@@ -1,0 +1,80 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import {
+  createdAt,
+  idColumn,
+  oneOf,
+  primaryId,
+  timestamp,
+  updatedAt,
+} from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import type { MemberRole } from '../identity/roles.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+
+export const SSO_TYPES = ['oidc', 'saml'] as const;
+export type SsoType = (typeof SSO_TYPES)[number];
+/** `tested`: a test login passed with the present settings. An organization has at most one active configuration. */
+export const SSO_STATUSES = ['draft', 'tested', 'active', 'disabled'] as const;
+export type SsoStatus = (typeof SSO_STATUSES)[number];
+/** Roles that people who join by SSO may get. Never owner. */
+export const SSO_ROLES = ['admin', 'developer', 'viewer'] as const satisfies readonly MemberRole[];
+export type SsoRole = (typeof SSO_ROLES)[number];
+
+/** How an organization's people sign in with its identity provider. */
+export const SsoConfigurationEntity = defineEntity({
+  name: 'SsoConfiguration',
+  tableName: 'sso_configurations',
+  policies: tenantPolicies({ lookup: true, people: true }),
+  indexes: [{ properties: ['organizationId', 'id'] }],
+  uniques: [
+    {
+      name: 'sso_configurations_active_unique',
+      expression: `create unique index "sso_configurations_active_unique" on "sso_configurations" ("org_id") where "status" = 'active'`,
+    },
+    {
+      name: 'sso_configurations_replaces_unique',
+      expression: `create unique index "sso_configurations_replaces_unique" on "sso_configurations" ("replaces_id")`,
+    },
+  ],
+  checks: [
+    { name: 'sso_configurations_type', expression: oneOf('type', SSO_TYPES) },
+    { name: 'sso_configurations_status', expression: oneOf('status', SSO_STATUSES) },
+    { name: 'sso_configurations_default_role', expression: oneOf('default_role', SSO_ROLES) },
+  ],
+  properties: {
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    type: p.text().$type<SsoType>(),
+    status: p.text().$type<SsoStatus>().default('draft'),
+    name: p.text(),
+    /** Incremented with every change of the settings: a login or test counts only for the version it began with. */
+    version: p.integer().default(1),
+    /** The active configuration that this draft takes the place of. It keeps its id and its addresses. */
+    replacesId: idColumn().strictNullable(),
+    /** Domains of the addresses that may sign in, in lower case. Each login requires that the domain is verified. */
+    domains: p.array(),
+    defaultRole: p.text().$type<SsoRole>(),
+    /** OIDC issuer, or entity id of the SAML identity provider; null while its metadata has not been read. */
+    issuer: p.text().strictNullable(),
+    clientId: p.text().strictNullable(),
+    /** Sealed. */
+    clientSecret: p.blob().strictNullable(),
+    idpMetadataUrl: p.text().strictNullable(),
+    idpMetadataXml: p.text().strictNullable().lazy(),
+    allowIdpInitiated: p.boolean().default(false),
+    /** When the metadata was last read from its URL. */
+    metadataFetchedAt: timestamp().strictNullable(),
+    /** When the metadata is read from its URL again; null without a URL. */
+    metadataDueAt: timestamp().strictNullable(),
+    /** When the last certificate of the identity provider ends. */
+    certificateExpiresAt: timestamp().strictNullable(),
+    /** The owners were warned this many days before the end; null: not yet. */
+    certificateWarnedDays: p.smallint().strictNullable(),
+    testedAt: timestamp().strictNullable(),
+    activatedAt: timestamp().strictNullable(),
+    createdAt: createdAt(),
+    updatedAt: updatedAt(),
+  },
+});
+
+export type SsoConfiguration = InferEntity<typeof SsoConfigurationEntity>;

@@ -1,0 +1,380 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { SecretBox } from '../../platform/crypto.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { findPage } from '../../platform/database/find-page.ts';
+import { findRow, type Row } from '../../platform/database/find-rows.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
+import { recordAudit } from '../audit/record-audit.ts';
+import { isVerifiedDomain } from '../domains/is-verified-domain.ts';
+import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
+import { formatUtc } from '../notifications/format-utc.ts';
+import type { NotificationService } from '../notifications/notification.service.ts';
+import { findPolicies } from '../policies/find-policies.ts';
+import { endSessionsOfSso } from '../sessions/session.service.ts';
+import { type SsoAttempt, SsoAttemptEntity } from './sso-attempt.entity.ts';
+import { type SsoConfiguration, SsoConfigurationEntity, type SsoRole } from './sso-configuration.entity.ts';
+import {
+  applyChange,
+  checkInput,
+  type NewSsoConfiguration,
+  type SsoChange,
+  type SsoInputOptions,
+} from './sso-input.ts';
+import { clientSecretContext } from './sso-settings.ts';
+
+export type { NewSsoConfiguration, SsoChange } from './sso-input.ts';
+
+/** At most this many, drafts and disabled ones included. */
+const MAX_CONFIGURATIONS = 20;
+
+export interface SsoConfigurationService {
+  /** Creates a draft. @throws AppError `validation_error`, `plan_limit_reached`. */
+  create(scope: Scope, input: NewSsoConfiguration): Promise<SsoConfiguration>;
+  list(scope: Scope, page: PageRequest): Promise<Page<Row<SsoConfiguration>>>;
+  /**
+   * Changes a draft or disabled configuration, which then has to be tested again. The change of an active one makes a draft
+   * beside it, or changes the draft there is; the active one stays until the draft is tested and activated.
+   *
+   * @returns the changed configuration, or the draft.
+   */
+  update(scope: Scope, configurationId: string, change: SsoChange): Promise<SsoConfiguration>;
+  /** Stops logins through the active configuration. @throws AppError `conflict` while SSO is enforced. */
+  disable(scope: Scope, configurationId: string): Promise<SsoConfiguration>;
+  /**
+   * Activates a tested configuration. A draft becomes part of the configuration it replaces, whose id stays; any other
+   * active configuration is disabled.
+   *
+   * @throws AppError `conflict` if no test has passed since the last change; `domain_not_verified`.
+   */
+  activate(scope: Scope, configurationId: string): Promise<SsoConfiguration>;
+  /** Deletes a configuration with its links to accounts, and ends the sessions it made. @throws AppError `conflict`. */
+  remove(scope: Scope, configurationId: string): Promise<void>;
+  /** Lists the last 20 logins and tests, newest first. @throws AppError `not_found`. */
+  listAttempts(scope: Scope, configurationId: string, page: PageRequest): Promise<Page<Row<SsoAttempt>>>;
+}
+
+export interface SsoConfigurationOptions extends SsoInputOptions {
+  database: Database;
+  secretBox: SecretBox;
+  notifications: NotificationService;
+}
+
+export function createSsoConfigurationService(options: SsoConfigurationOptions): SsoConfigurationService {
+  const { database, secretBox, notifications } = options;
+  return {
+    async create(scope, input) {
+      requireOrganizationWide(scope);
+      const fields = await checkInput(options, input);
+      return database.transaction(scope, async ({ em }) => {
+        await requireFew(em, scope);
+        const draft = createDraft(em, scope, { type: input.type, replacesId: null });
+        applyChange(draft, fields, secretBox);
+        await em.flush();
+        await audit(em, scope, 'created', draft.id, { type: input.type, domains: draft.domains });
+        return draft;
+      });
+    },
+
+    list: (scope, page) =>
+      database.read(scope, (reader) => {
+        requireOrganizationWide(scope);
+        return findPage(reader, SsoConfigurationEntity, {
+          where: { organizationId: scope.organizationId },
+          page,
+        });
+      }),
+
+    async update(scope, configurationId, change) {
+      requireOrganizationWide(scope);
+      const { type } = await database.read(scope, (reader) => findOwn(reader, scope, configurationId));
+      const fields = await checkInput(options, { type, ...change });
+      return database.transaction(scope, async ({ em }) => {
+        const found = await lockConfiguration(em, scope, configurationId);
+        const changed = found.status === 'active' ? await draftBeside(em, scope, found, secretBox) : found;
+        applyChange(changed, fields, secretBox);
+        changed.version += 1;
+        changed.testedAt = null;
+        if (changed.status === 'tested') changed.status = 'draft';
+        await em.flush();
+        await audit(em, scope, 'updated', changed.id, { fields: Object.keys(change) });
+        return changed;
+      });
+    },
+
+    disable: (scope, configurationId) =>
+      database.transaction(scope, async ({ em }) => {
+        requireOrganizationWide(scope);
+        const found = await lockConfiguration(em, scope, configurationId);
+        if (found.status !== 'active') throw notActive();
+        await requireNotEnforced(em, scope);
+        disable(found);
+        await em.flush();
+        await audit(em, scope, 'disabled', found.id);
+        return found;
+      }),
+
+    activate: (scope, configurationId) =>
+      database.transaction(scope, async (transaction) => {
+        requireOrganizationWide(scope);
+        const { em } = transaction;
+        await lockAll(em, scope);
+        const tested = await lockConfiguration(em, scope, configurationId);
+        if (tested.status === 'active') return tested;
+        if (tested.status !== 'tested' || tested.testedAt === null) throw notTested(configurationId);
+        for (const domain of tested.domains)
+          if (!(await isVerifiedDomain(em, scope.organizationId, domain))) throw domainNotVerified(domain);
+        const active = await makeActive(em, scope, tested, secretBox);
+        await audit(em, scope, 'activated', active.id, { domains: active.domains, issuer: active.issuer });
+        // Those who control the identity provider control who gets in.
+        await notifications.notifyOwners(transaction, {
+          organizationId: scope.organizationId,
+          template: 'sso-activated',
+          params: {
+            organizationId: scope.organizationId,
+            configurationId: active.id,
+            name: active.name,
+            issuer: active.issuer ?? '',
+            at: formatUtc(new Date()),
+            ip: scope.ip ?? '',
+          },
+          dedupeKey: `sso-activated/${active.id}/${active.version}`,
+        });
+        return active;
+      }),
+
+    remove: (scope, configurationId) =>
+      // Sessions belong to people: the role that sees them deletes the configuration, too.
+      database.peopleTransaction(async ({ em }) => {
+        requireOrganizationWide(scope);
+        const found = await lockConfiguration(em, scope, configurationId);
+        if (found.status === 'active') await requireNotEnforced(em, scope);
+        await em.execute(sql`
+          delete from sso_configurations
+          where org_id = ${scope.organizationId} and (id = ${found.id} or replaces_id = ${found.id})`);
+        await endSessionsOfSso(em, found.id);
+        await audit(em, scope, 'deleted', found.id);
+      }),
+
+    listAttempts: (scope, configurationId, page) =>
+      database.read(scope, async (reader) => {
+        requireOrganizationWide(scope);
+        await findOwn(reader, scope, configurationId);
+        return findPage(reader, SsoAttemptEntity, {
+          where: { organizationId: scope.organizationId, configurationId },
+          page,
+        });
+      }),
+  };
+}
+
+async function findOwn(
+  reader: Parameters<typeof findRow>[0],
+  { organizationId }: Scope,
+  configurationId: string,
+): Promise<Row<SsoConfiguration>> {
+  const found = await findRow(reader, SsoConfigurationEntity, {
+    where: { id: configurationId, organizationId },
+  });
+  if (!found) throw notFound('SSO configuration', configurationId);
+  return found;
+}
+
+async function lockAll(em: EntityManager, { organizationId }: Scope): Promise<void> {
+  await em.execute(
+    sql`select from sso_configurations where org_id = ${organizationId} order by id for update`,
+  );
+}
+
+async function lockConfiguration(
+  em: EntityManager,
+  { organizationId }: Scope,
+  id: string,
+): Promise<SsoConfiguration> {
+  await em.execute(
+    sql`select from sso_configurations where id = ${id} and org_id = ${organizationId} for update`,
+  );
+  const found = await em.findOne(
+    SsoConfigurationEntity,
+    { id, organizationId },
+    { populate: ['idpMetadataXml'] },
+  );
+  if (!found) throw notFound('SSO configuration', id);
+  return found;
+}
+
+function createDraft(
+  em: EntityManager,
+  { organizationId }: Scope,
+  { type, replacesId }: Pick<SsoConfiguration, 'type' | 'replacesId'>,
+): SsoConfiguration {
+  const draft = em.create(SsoConfigurationEntity, {
+    id: newId('ssoConfiguration'),
+    organizationId,
+    type,
+    status: 'draft',
+    name: '',
+    replacesId,
+    domains: [],
+    defaultRole: 'viewer' satisfies SsoRole,
+    issuer: null,
+    clientId: null,
+    clientSecret: null,
+    idpMetadataUrl: null,
+    idpMetadataXml: null,
+    metadataFetchedAt: null,
+    metadataDueAt: null,
+    certificateExpiresAt: null,
+    certificateWarnedDays: null,
+    testedAt: null,
+    activatedAt: null,
+  });
+  em.persist(draft);
+  return draft;
+}
+
+/** What a draft takes over from the configuration it is to replace, and gives back when it is activated. */
+function copySettings(from: SsoConfiguration, to: SsoConfiguration, secretBox: SecretBox): void {
+  to.name = from.name;
+  to.domains = [...from.domains];
+  to.defaultRole = from.defaultRole;
+  to.issuer = from.issuer;
+  to.clientId = from.clientId;
+  to.clientSecret =
+    from.clientSecret === null
+      ? null
+      : secretBox.seal(
+          secretBox.open(from.clientSecret, clientSecretContext(from.id)),
+          clientSecretContext(to.id),
+        );
+  to.idpMetadataUrl = from.idpMetadataUrl;
+  to.idpMetadataXml = from.idpMetadataXml;
+  to.allowIdpInitiated = from.allowIdpInitiated;
+  to.metadataFetchedAt = from.metadataFetchedAt;
+  to.metadataDueAt = from.metadataDueAt;
+  to.certificateExpiresAt = from.certificateExpiresAt;
+  to.certificateWarnedDays = from.certificateWarnedDays;
+}
+
+async function draftBeside(
+  em: EntityManager,
+  scope: Scope,
+  active: SsoConfiguration,
+  secretBox: SecretBox,
+): Promise<SsoConfiguration> {
+  const existing = await em.findOne(
+    SsoConfigurationEntity,
+    { organizationId: scope.organizationId, replacesId: active.id },
+    { populate: ['idpMetadataXml'] },
+  );
+  if (existing) return existing;
+  await requireFew(em, scope);
+  const draft = createDraft(em, scope, { type: active.type, replacesId: active.id });
+  copySettings(active, draft, secretBox);
+  return draft;
+}
+
+/** The caller has locked all configurations of the organization. */
+async function makeActive(
+  em: EntityManager,
+  scope: Scope,
+  tested: SsoConfiguration,
+  secretBox: SecretBox,
+): Promise<SsoConfiguration> {
+  const others = await em.find(
+    SsoConfigurationEntity,
+    { organizationId: scope.organizationId, status: 'active' },
+    { populate: ['idpMetadataXml'] },
+  );
+  for (const other of others)
+    if (other.id !== tested.replacesId) {
+      disable(other);
+      await audit(em, scope, 'disabled', other.id);
+    }
+  // The index allows one active configuration at a time.
+  await em.flush();
+  const replaced =
+    tested.replacesId === null
+      ? undefined
+      : await em.findOne(
+          SsoConfigurationEntity,
+          { organizationId: scope.organizationId, id: tested.replacesId },
+          { populate: ['idpMetadataXml'] },
+        );
+  const active = replaced ?? tested;
+  if (replaced) {
+    copySettings(tested, replaced, secretBox);
+    em.remove(tested);
+    await em.flush();
+  }
+  active.status = 'active';
+  active.version += 1;
+  active.replacesId = null;
+  active.testedAt = tested.testedAt;
+  active.activatedAt = new Date();
+  await em.flush();
+  return active;
+}
+
+function disable(configuration: SsoConfiguration): void {
+  configuration.status = 'disabled';
+  configuration.testedAt = null;
+  configuration.version += 1;
+}
+
+async function requireFew(em: EntityManager, { organizationId }: Scope): Promise<void> {
+  const count = await em.count(SsoConfigurationEntity, { organizationId });
+  if (count >= MAX_CONFIGURATIONS)
+    throw new AppError('conflict', {
+      detail: `An organization has at most ${MAX_CONFIGURATIONS} SSO configurations.`,
+      fix: 'Delete one that is not used.',
+    });
+}
+
+async function requireNotEnforced(em: EntityManager, { organizationId }: Scope): Promise<void> {
+  const { enforceSso } = await findPolicies(em, organizationId);
+  if (enforceSso)
+    throw new AppError('conflict', {
+      detail: 'The organization requires single sign-on, and this is its active configuration.',
+      fix: 'First turn the policy off: PATCH /api/v1/org/policies with {"enforce_sso": false}.',
+      extensions: { policy: 'enforce_sso' },
+    });
+}
+
+function notTested(id: string): AppError {
+  return new AppError('conflict', {
+    detail: 'No test has passed with the present settings.',
+    fix: `POST /api/v1/org/sso/${id}/test, open the redirect_url in the same browser and sign in.`,
+  });
+}
+
+function notActive(): AppError {
+  return new AppError('conflict', {
+    detail: 'Only an active configuration can be disabled.',
+    fix: 'Delete it instead: DELETE /api/v1/org/sso/{id}.',
+  });
+}
+
+function domainNotVerified(domain: string): AppError {
+  return new AppError('domain_not_verified', {
+    detail: `The organization has not verified the domain ${domain}.`,
+    fix: 'Verify it (POST /api/v1/domains), or remove it from the configuration.',
+  });
+}
+
+function audit(
+  em: EntityManager,
+  scope: Scope,
+  what: 'created' | 'updated' | 'disabled' | 'activated' | 'deleted',
+  resourceId: string,
+  details: Record<string, unknown> = {},
+): Promise<void> {
+  return recordAudit(em, scope, {
+    action: `sso_configuration.${what}`,
+    resourceType: 'sso_configuration',
+    resourceId,
+    details,
+  });
+}

@@ -1,0 +1,56 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, idColumn, oneOf, timestamp } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import { SsoConfigurationEntity } from './sso-configuration.entity.ts';
+
+/**
+ * `login`, `test`: waits for the identity provider. `link`: the identity is proved, and its address has an account, which
+ * the person has to sign in to. `confirm`: the identity provider began, and the person has to agree.
+ */
+export const SSO_PURPOSES = ['login', 'test', 'link', 'confirm'] as const;
+export type SsoPurpose = (typeof SSO_PURPOSES)[number];
+
+/** What an identity provider said about a person, after all checks. */
+export interface SsoClaims {
+  issuer: string;
+  subject: string;
+  email: string;
+  name: string | null;
+  /** ISO 8601: when the person proved who they are to the identity provider; null if it does not say. */
+  authenticatedAt: string | null;
+}
+
+/** One step of a sign-in through SSO, bound to one browser. Used once, within ten minutes. */
+export const SsoTransactionEntity = defineEntity({
+  name: 'SsoTransaction',
+  tableName: 'sso_transactions',
+  policies: tenantPolicies({ people: true }),
+  indexes: [{ properties: ['expiresAt'] }, { properties: ['configurationId'] }],
+  checks: [{ name: 'sso_transactions_purpose', expression: oneOf('purpose', SSO_PURPOSES) }],
+  properties: {
+    /** Hash of the state, relay state or token that continues it. */
+    tokenHash: p.blob().primary(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    configurationId: () => p.manyToOne(SsoConfigurationEntity).mapToPk().deleteRule('cascade'),
+    configurationVersion: p.integer(),
+    purpose: p.text().$type<SsoPurpose>(),
+    /** Hash of the browser's cookie. */
+    browserHash: p.blob(),
+    /** Sealed: nonce and PKCE verifier, or id of the SAML request. Null once the identity is proved. */
+    secrets: p.blob().strictNullable(),
+    /** A path of this service. */
+    redirectTo: p.text(),
+    /** The identity provider must ask the person again. */
+    isFresh: p.boolean().default(false),
+    /** `link`: the user whose account it is. `test`: who tests. */
+    userId: idColumn().strictNullable(),
+    /** `link`, `confirm`. */
+    claims: p.json().$type<SsoClaims | null>().strictNullable(),
+    expiresAt: timestamp(),
+    usedAt: timestamp().strictNullable(),
+    createdAt: createdAt(),
+  },
+});
+
+export type SsoTransaction = InferEntity<typeof SsoTransactionEntity>;

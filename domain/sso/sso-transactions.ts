@@ -1,0 +1,98 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { randomBase62, type SecretBox, sha256 } from '../../platform/crypto.ts';
+import type { SerializedRow } from '../../platform/database/serialized-row.ts';
+import type { SsoSettings } from './sso-settings.ts';
+import type { SsoClaims, SsoPurpose } from './sso-transaction.entity.ts';
+
+const LIFETIME_MINUTES = 10;
+const TOKEN_LENGTH = 43;
+const TOKEN_PATTERN = /^[0-9A-Za-z]{43}$/;
+
+export interface NewSsoTransaction {
+  settings: Pick<SsoSettings, 'id' | 'organizationId' | 'version'>;
+  purpose: SsoPurpose;
+  browserToken: string;
+  redirectTo: string;
+  isFresh?: boolean;
+  userId?: string | null;
+  /** Known to this service alone: nonce, verifier, id of a request. */
+  secrets?: object;
+  claims?: SsoClaims;
+}
+
+/** A random token of 256 bits: state of a login, cookie of a browser, or link token. */
+export const createSsoToken = (): string => randomBase62(TOKEN_LENGTH);
+
+/** The browser's own token if it has one, so that logins in two tabs both work; else a new one. */
+export const browserTokenOf = (token: string | undefined): string =>
+  token !== undefined && TOKEN_PATTERN.test(token) ? token : createSsoToken();
+
+const sealContext = (tokenHash: Buffer): string => `sso-transaction:${tokenHash.toString('hex')}`;
+
+/** Runs in the caller's transaction, as the people role. @param token {@link createSsoToken} */
+export async function createSsoTransaction(
+  em: EntityManager,
+  secretBox: SecretBox,
+  token: string,
+  transaction: NewSsoTransaction,
+): Promise<void> {
+  const { settings, purpose, browserToken, redirectTo, isFresh = false, userId = null } = transaction;
+  const tokenHash = sha256(token);
+  const secrets =
+    transaction.secrets && secretBox.seal(JSON.stringify(transaction.secrets), sealContext(tokenHash));
+  const claims = transaction.claims && JSON.stringify(transaction.claims);
+  await em.execute(sql`
+    insert into sso_transactions (token_hash, org_id, configuration_id, configuration_version, purpose, browser_hash,
+      secrets, redirect_to, is_fresh, user_id, claims, expires_at, created_at)
+    values (${tokenHash}, ${settings.organizationId}, ${settings.id}, ${settings.version}, ${purpose},
+      ${sha256(browserToken)}, ${secrets ?? null}, ${redirectTo}, ${isFresh}, ${userId}, ${claims ?? null}::jsonb,
+      now() + ${LIFETIME_MINUTES} * interval '1 minute', now())`);
+}
+
+export interface UsedSsoTransaction<Secrets> {
+  organizationId: string;
+  configurationId: string;
+  purpose: SsoPurpose;
+  redirectTo: string;
+  isFresh: boolean;
+  userId: string | null;
+  claims: SsoClaims | null;
+  secrets: Secrets;
+  createdAt: Date;
+}
+
+export interface SsoTransactionUse {
+  token: string;
+  /** Of the browser that continues. */
+  browserToken: string | undefined;
+  purposes: readonly [SsoPurpose, ...SsoPurpose[]];
+}
+
+/**
+ * Uses a transaction up: of two concurrent uses one succeeds, and another browser cannot use it. The configuration must be
+ * as it was when the transaction began, and active unless it is tested.
+ */
+export async function useSsoTransaction<Secrets>(
+  em: EntityManager,
+  secretBox: SecretBox,
+  { token, browserToken, purposes }: SsoTransactionUse,
+): Promise<UsedSsoTransaction<Secrets> | undefined> {
+  if (browserToken === undefined) return undefined;
+  const tokenHash = sha256(token);
+  const [row] = await em.execute<
+    SerializedRow<Omit<UsedSsoTransaction<Secrets>, 'secrets'> & { sealed: Buffer | null }>[]
+  >(sql`
+    update sso_transactions t set used_at = now() from sso_configurations c
+    where t.token_hash = ${tokenHash} and t.browser_hash = ${sha256(browserToken)} and t.purpose in (${[...purposes]})
+      and t.used_at is null and t.expires_at > now()
+      and c.id = t.configuration_id and c.version = t.configuration_version
+      and (t.purpose = 'test' or c.status = 'active')
+    returning t.org_id as "organizationId", t.configuration_id as "configurationId", t.purpose,
+      t.redirect_to as "redirectTo", t.is_fresh as "isFresh", t.user_id as "userId", t.claims, t.secrets as sealed,
+      t.created_at as "createdAt"`);
+  if (!row) return undefined;
+  const { sealed, ...used } = row;
+  const secrets = sealed === null ? {} : JSON.parse(secretBox.open(sealed, sealContext(tokenHash)));
+  return { ...used, secrets, createdAt: new Date(used.createdAt) } as UsedSsoTransaction<Secrets>;
+}
