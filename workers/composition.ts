@@ -37,6 +37,7 @@ import { oauthRoom } from './rooms/oauth.ts';
 import { outboundRoom } from './rooms/outbound.ts';
 import { peopleRoom } from './rooms/people.ts';
 import { retentionRoom } from './rooms/retention.ts';
+import { ssoRoom } from './rooms/sso.ts';
 import { storedObjectsRoom } from './rooms/stored-objects.ts';
 import { usageRoom } from './rooms/usage.ts';
 import { usageAlertsRoom } from './rooms/usage-alerts.ts';
@@ -63,6 +64,7 @@ const ROOMS: readonly Room[] = [
   exportsRoom,
   peopleRoom,
   oauthRoom,
+  ssoRoom,
 ];
 
 export interface Composition extends WorkerDependencies {

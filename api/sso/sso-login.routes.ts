@@ -137,7 +137,7 @@ export const ssoLoginRoutes =
           description: 'Identity providers send browsers here.',
           tags,
           querystring: CallbackQuery,
-          response: callbackResponses(problems()),
+          response: callbackResponses(problems(409)),
         },
       },
       // The query as it was sent: a parameter that occurs twice is refused.

@@ -593,6 +593,12 @@ export const NOT_EXPORTED: Record<string, string> = {
   sessions: 'belong to people, not to the organization',
   sign_in_attempts: 'throttles sign-ins; contains no organization',
   sign_ups: 'belong to people who are not users yet',
+  sso_assertions: 'assertions of SAML identity providers that were used',
+  sso_attempts: 'available through the API for a week',
+  sso_configurations:
+    'contain secrets, and identity providers name this service in them; another service needs new ones',
+  sso_identities: 'belong to people; valid with this service’s configuration alone',
+  sso_transactions: 'logins that are not complete yet',
   thread_message_ids: 'hashes of Message-IDs, derived from messages',
   unattributed_reports: 'cannot be attributed to an organization',
   usage_alerts: 'recorded in usage_events and notifications',

@@ -33,7 +33,8 @@ export async function checkIdentity(
   checks: SsoChecks,
 ): Promise<SsoClaims> {
   const { issuer, subject } = identity;
-  const isSubject = subject !== '' && subject.length <= MAX_SUBJECT_CHARACTERS;
+  const isSubject =
+    subject !== '' && subject.length <= MAX_SUBJECT_CHARACTERS && !/[\p{Cc}\p{Cs}]/u.test(subject);
   checks.require('subject', isSubject, isSubject ? 'present' : `${subject.length} characters`);
   const email = readAddress(identity.email, ownDomains);
   if (email === undefined) return checks.fail('email', redactAddress(identity.email), 'name@example.com');

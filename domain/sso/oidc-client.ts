@@ -150,7 +150,7 @@ export function createOidcClient({ fetch, redirectUri, allowHttp }: OidcClientOp
         email: profile.email,
         emailVerified: profile.email_verified,
         name: profile.name,
-        authenticatedAt: typeof claims.auth_time === 'number' ? new Date(claims.auth_time * 1000) : null,
+        authenticatedAt: toDate(claims.auth_time),
       };
     },
   };
@@ -186,7 +186,7 @@ function passGrant({ clientId }: OidcSettings, claims: IDToken, checks: SsoCheck
   checks.pass('issuer', claims.iss, claims.iss);
   checks.pass('audience', claims.aud, clientId);
   checks.pass('nonce');
-  checks.pass('time', new Date(claims.exp * 1000).toISOString(), 'in the future');
+  checks.pass('time', toDate(claims.exp)?.toISOString(), 'in the future');
   checks.pass('signature');
 }
 
@@ -211,7 +211,8 @@ function failGrant(error: unknown, checks: SsoChecks): never {
     claims?: Record<string, unknown>;
     expected?: unknown;
   };
-  const claim = typeof facts.claim === 'string' ? facts.claim : undefined;
+  const [, missing] = /^JWT "(\w+)" .* claim missing$/.exec(message) ?? [];
+  const claim = typeof facts.claim === 'string' ? facts.claim : missing;
   if (claim !== undefined && Object.hasOwn(CHECK_OF_CLAIM, claim)) {
     const isSecret = SECRET_CLAIMS.includes(claim);
     return checks.fail(
@@ -259,4 +260,10 @@ function describe(error: unknown): string {
 function isSameUrl(one: string, other: string): boolean {
   const [a, b] = [URL.parse(one), URL.parse(other)];
   return a !== null && a.href === b?.href;
+}
+
+/** Null for what is no time: providers may send any number. */
+function toDate(seconds: unknown): Date | null {
+  const date = new Date(typeof seconds === 'number' ? seconds * 1000 : Number.NaN);
+  return Number.isNaN(date.getTime()) ? null : date;
 }

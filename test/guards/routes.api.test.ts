@@ -151,6 +151,9 @@ describe('access', () => {
     'oauth.listProviders',
     'oauth.start',
     'oauth.finish',
+    'sso.start',
+    'sso.finishOidc',
+    'sso.postOidc',
   ];
   const isPublic = ({ security }: Operation) => security?.length === 0;
   /** Operations of a signed-in person, which belong to no organization. */

@@ -203,7 +203,6 @@ describe('with a real OpenID provider', () => {
   test('a fresh login asks the person again, and is fresh here; another one is not', async () => {
     const setUp = (token: string) => app.call('/auth/mfa/totp/setup', { method: 'POST', token, body: {} });
     const plain = (await signIn(address(), JSON_ONLY)).json();
-    await app.worker.query(sql`select`);
     const jar = new Map<string, string>();
     const browser = new Browser(app);
     await signInAtOidcProvider((await browser.start(organization.organizationId)).href, address(), jar);
@@ -410,7 +409,7 @@ describe('a forged answer', () => {
     expectProblem(await finish(browser, without), 'sso_failed');
     expectProblem(await finish(browser, { ...without, state: state.replace(/.$/, '!') }), 'sso_failed');
     const twice = `/auth/sso/oidc/callback?${new URLSearchParams(parameters)}&state=${state}`;
-    expectProblem(await browser.call(twice, { headers: JSON_ONLY }), 'sso_failed');
+    expectProblem(await browser.call(twice, { headers: JSON_ONLY }), 'validation_error');
     expect((await finish(browser, parameters)).statusCode).toBe(200);
   });
 
@@ -506,7 +505,7 @@ describe('a forged answer', () => {
   });
 
   test('with any broken part is refused without a 500', async () => {
-    for (const broken of [null, 1, true, [], {}, '', 'x'.repeat(5_000), '\u0000', '\ud800'])
+    for (const broken of [null, 1, 1e300, true, [], {}, '', 'x'.repeat(5_000), '\u0000', '\ud800'])
       for (const field of [
         'iss',
         'aud',

@@ -22,6 +22,7 @@ export const RESOURCES = [
   'listEntry',
   'member',
   'invitation',
+  'ssoConfiguration',
 ] as const;
 export type Resource = (typeof RESOURCES)[number];
 export type ResourceIds = Partial<Record<Resource, string>>;
@@ -46,6 +47,7 @@ const RESOURCE_BY_SEGMENT: Record<string, Resource> = {
   members: 'member',
   environments: 'environment',
   invitations: 'invitation',
+  sso: 'ssoConfiguration',
   '{effect}': 'listEntry',
 };
 /** Path parameters that are no ids. */
@@ -219,6 +221,15 @@ export const BODIES: Record<string, unknown> = {
   'messages.send': { to: [{ email: 'someone@example.test' }] },
   'retention.postpone': { days: 1 },
   'retention.set': { retention_days: 30 },
+  'sso.create': {
+    type: 'oidc',
+    name: 'x',
+    domains: ['example.com'],
+    issuer: 'https://login.example.test',
+    client_id: 'x',
+    client_secret: 'x',
+  },
+  'sso.update': { name: 'x' },
   'suppressions.create': { email: 'suppressed@example.test' },
   'usage.setLimits': { counters: {} },
   'webhookEndpoints.create': { url: 'https://receiver.example.test/', events: ['message.sent'] },

@@ -414,6 +414,20 @@ export async function addInternalRows(organizationId: string): Promise<void> {
      values ($1, 'api_calls', 1000000, 'soft', 'Test', 'test', now())`,
     `insert into usage_alerts (org_id, counter, threshold, period_start, created_at)
      values ($1, 'api_calls', 80, now(), now())`,
+    `insert into sso_configurations (id, org_id, type, name, domains, default_role, created_at, updated_at)
+     select 'sso' || substr(id, 4), id, 'oidc', 'Test', '{}', 'viewer', now(), now() from organizations where id = $1`,
+    `insert into sso_transactions (token_hash, org_id, configuration_id, configuration_version, purpose, browser_hash,
+       redirect_to, expires_at, created_at)
+     select sha256(id::bytea), org_id, id, 1, 'login', '\\x00', '/account', now(), now()
+     from sso_configurations where org_id = $1`,
+    `insert into sso_identities (configuration_id, issuer, subject, org_id, user_id, email, last_login_at, created_at)
+     select c.id, 'x', 'x', c.org_id, m.user_id, 'x', now(), now()
+     from sso_configurations c join members m on m.org_id = c.org_id where c.org_id = $1 limit 1`,
+    `insert into sso_assertions (configuration_id, assertion_hash, org_id, expires_at)
+     select id, '\\x00', org_id, now() from sso_configurations where org_id = $1`,
+    `insert into sso_attempts (id, org_id, configuration_id, purpose, succeeded, checks, created_at)
+     select 'sat' || substr(id, 4), org_id, id, 'login', true, '[]', now()
+     from sso_configurations where org_id = $1`,
     // Not due while tests of the sweeps run.
     `insert into unclaimed_objects (storage_key, org_id, due_at) values ('none/' || $1::text, $1, 'infinity')`,
     `insert into outbox (org_id, command, priority, available_at, created_at) values ($1, '{}', 3, 'infinity', now())`,

@@ -1,0 +1,273 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
+import { purgeSsoAttempts, purgeSsoTransactions } from '../../domain/sso/sso-purges.ts';
+import { newId } from '../../platform/ids.ts';
+import { startForgingProvider } from '../support/identity-providers.ts';
+import { createKey } from '../support/organizations.ts';
+import { expectProblem } from '../support/problems.ts';
+import { useTestApp } from '../support/resources.ts';
+import { createTestSession, createTestUser } from '../support/sessions.ts';
+import {
+  activateUntested,
+  Browser,
+  createConfiguration,
+  createSsoOrganization,
+  oidcSettings,
+  readAttempts,
+  SSO_TEST_CONFIG,
+  type SsoOrganization,
+} from '../support/sso.ts';
+import { useResource } from '../support/use-resource.ts';
+
+const app = useTestApp({ config: SSO_TEST_CONFIG });
+const forger = useResource(startForgingProvider, (started) => started.close());
+
+let organization: SsoOrganization;
+beforeEach(async () => {
+  organization = await createSsoOrganization(app);
+});
+
+const ISSUER = 'https://login.example.test';
+const settings = (change: object = {}) => ({ ...oidcSettings(ISSUER, organization.domain), ...change });
+const create = (body: object = settings(), token = organization.token) =>
+  app.call('/org/sso', { method: 'POST', token, body });
+const patch = (id: string, body: object, token = organization.token) =>
+  app.call(`/org/sso/${id}`, { method: 'PATCH', token, body });
+const activate = (id: string) =>
+  app.call(`/org/sso/${id}/activate`, { method: 'POST', token: organization.token });
+
+describe('an SSO configuration', () => {
+  test('begins as a draft, and never returns its secret', async () => {
+    const created = await create();
+    expect(created.statusCode).toBe(201);
+    expect(created.json()).toEqual({
+      id: expect.stringMatching(/^sso_/),
+      type: 'oidc',
+      status: 'draft',
+      name: 'Test provider',
+      issuer: ISSUER,
+      client_id: 'agent-email',
+      domains: [organization.domain],
+      default_role: 'developer',
+      replaces_id: null,
+      redirect_uri: `${app.config.PUBLIC_URL}/api/v1/auth/sso/oidc/callback`,
+      created_at: expect.any(String),
+      tested_at: null,
+      activated_at: null,
+    });
+    const secret = settings().client_secret;
+    const listed = await app.call('/org/sso', { token: organization.token });
+    expect(created.body + listed.body).not.toContain(secret);
+    const stored = await app.worker.query(sql`select row_to_json(c)::text as row from sso_configurations c`);
+    expect(JSON.stringify(stored)).not.toContain(secret);
+  });
+
+  test.each([
+    ['type', 'ldap'],
+    ['name', ''],
+    ['name', 'x'.repeat(101)],
+    ['domains', []],
+    ['domains', ['not a domain']],
+    ['domains', ['com']],
+    ['domains', ['mail.test']],
+    ['domains', ['sub.mail.test']],
+    ['domains', ['192.0.2.1']],
+    ['domains', 'example.com'],
+    ['default_role', 'owner'],
+    ['default_role', 'staff'],
+    ['issuer', 'not a URL'],
+    ['issuer', 'ftp://login.example.test'],
+    ['issuer', 'javascript:alert(1)'],
+    ['issuer', 'http://169.254.169.254/latest/meta-data'],
+    ['issuer', 'http://[::ffff:169.254.169.254]/'],
+    ['issuer', 'https://user:password@login.example.test'],
+    ['issuer', 'https://login.example.test/?a=b'],
+    ['issuer', 'https://login.example.test/#a'],
+    ['issuer', undefined],
+    ['client_id', undefined],
+    ['client_id', ''],
+    ['client_secret', undefined],
+    ['status', 'active'],
+    ['tested_at', '2026-01-01T00:00:00.000Z'],
+    ['org_id', newId('organization')],
+  ])('is refused with %s %j', async (field, value) => {
+    const { [field]: _, ...others } = settings() as Record<string, unknown>;
+    expectProblem(
+      await create(value === undefined ? others : { ...others, [field]: value }),
+      'validation_error',
+    );
+    expect((await app.call('/org/sso', { token: organization.token })).json().data).toEqual([]);
+  });
+
+  test('is managed with the permission sso:manage alone, by members of the organization alone', async () => {
+    const { token } = await createKey(app.worker, { ...organization, permissions: ['policies:manage'] });
+    expectProblem(await create(settings(), token), 'permission_denied');
+    const developer = await createTestUser(app.worker, { ...organization, role: 'developer' });
+    const session = await createTestSession(app.worker, developer);
+    expectProblem(await create(settings(), session.token), 'permission_denied');
+    const bound = await createKey(app.worker, {
+      ...organization,
+      environmentId: organization.productionEnvironmentId,
+    });
+    expectProblem(await create(settings(), bound.token), 'permission_denied');
+    const other = await createSsoOrganization(app);
+    const id = (await create()).json().id;
+    for (const call of [
+      app.call(`/org/sso/${id}`, { method: 'PATCH', token: other.token, body: { name: 'x' } }),
+      app.call(`/org/sso/${id}`, { method: 'DELETE', token: other.token }),
+      app.call(`/org/sso/${id}/test`, { method: 'POST', token: other.token }),
+      app.call(`/org/sso/${id}/activate`, { method: 'POST', token: other.token }),
+      app.call(`/org/sso/${id}/attempts`, { token: other.token }),
+    ])
+      expectProblem(await call, 'not_found');
+  });
+
+  test('is activated only when tested, and only with verified domains', async () => {
+    const id = (await create()).json().id;
+    expectProblem(await activate(id), 'conflict');
+    await patch(id, { domains: [organization.domain, 'unverified.example.com'] });
+    await app.worker.query(
+      sql`update sso_configurations set status = 'tested', tested_at = now() where id = ${id}`,
+    );
+    expectProblem(await activate(id), 'domain_not_verified');
+    const changed = await patch(id, { domains: [organization.domain] });
+    expect(changed.json()).toMatchObject({ status: 'draft', tested_at: null });
+    expectProblem(await activate(id), 'conflict');
+  });
+
+  test("does not use another organization's verified domain", async () => {
+    const other = await createSsoOrganization(app);
+    const id = (await create(settings({ domains: [other.domain] }))).json().id;
+    await app.worker.query(
+      sql`update sso_configurations set status = 'tested', tested_at = now() where id = ${id}`,
+    );
+    expectProblem(await activate(id), 'domain_not_verified');
+  });
+
+  test('is one active at a time, of two activated concurrently too; owners are informed', async () => {
+    const ids = await Promise.all([1, 2].map(async () => (await create()).json().id));
+    await app.worker.query(
+      sql`update sso_configurations set status = 'tested', tested_at = now() where id in (${ids})`,
+    );
+    const answers = await Promise.all(ids.map(activate));
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
+    const active = await app.worker.query(
+      sql`select from sso_configurations where org_id = ${organization.organizationId} and status = 'active'`,
+    );
+    expect(active).toHaveLength(1);
+    const mails = await app.worker.query(
+      sql`select from notifications where org_id = ${organization.organizationId} and template = 'sso-activated'`,
+    );
+    expect(mails).toHaveLength(2);
+  });
+
+  test('that is active stays as it is while a draft beside it is tested; the id stays when the draft is activated', async () => {
+    const id = await createConfiguration(app, organization.token, settings());
+    await activateUntested(app, organization.token, id);
+    const draft = (await patch(id, { name: 'Next' })).json();
+    expect(draft).toMatchObject({
+      status: 'draft',
+      name: 'Next',
+      replaces_id: id,
+      issuer: ISSUER,
+      client_id: 'agent-email',
+    });
+    expect(draft.id).not.toBe(id);
+    const again = (await patch(id, { client_id: 'other' })).json();
+    expect(again).toMatchObject({ id: draft.id, name: 'Next', client_id: 'other' });
+    const { data } = (await app.call('/org/sso', { token: organization.token })).json();
+    expect(data).toHaveLength(2);
+    expect(data.find((row: { id: string }) => row.id === id)).toMatchObject({
+      status: 'active',
+      name: 'Test provider',
+    });
+    await app.worker.query(
+      sql`update sso_configurations set status = 'tested', tested_at = now() where id = ${draft.id}`,
+    );
+    expect((await activate(draft.id)).json()).toMatchObject({
+      id,
+      status: 'active',
+      name: 'Next',
+      client_id: 'other',
+      replaces_id: null,
+    });
+    expect((await app.call('/org/sso', { token: organization.token })).json().data).toHaveLength(1);
+  });
+
+  test('takes its secret along from the draft', async () => {
+    forger.state.metadata = {};
+    const id = await createConfiguration(app, organization.token, settings({ issuer: forger.issuer }));
+    await activateUntested(app, organization.token, id);
+    const draft = (await patch(id, { client_secret: 'the-next-secret' })).json();
+    await activateUntested(app, organization.token, draft.id);
+    const browser = new Browser(app);
+    const url = await browser.start(organization.organizationId);
+    forger.state.requests = [];
+    await browser.call(`/auth/sso/oidc/callback?code=x&state=${url.searchParams.get('state')}`);
+    const [request] = forger.state.requests.filter(({ path }) => path === '/token');
+    const authorization = Buffer.from(request?.authorization?.split(' ')[1] ?? '', 'base64').toString();
+    expect(`${authorization} ${request?.body}`).toContain('the%2Dnext%2Dsecret');
+  });
+
+  test('ends logins when it is disabled, and its sessions when it is deleted', async () => {
+    const id = await createConfiguration(app, organization.token, settings());
+    await activateUntested(app, organization.token, id);
+    const member = await createTestUser(app.worker, { ...organization, role: 'viewer' });
+    const session = await createTestSession(app.worker, member, { method: 'sso', ssoConfigurationId: id });
+    expectProblem(await patch(id, { disabled: true, name: 'x' }), 'validation_error');
+    expect((await patch(id, { disabled: true })).json()).toMatchObject({
+      status: 'disabled',
+      tested_at: null,
+    });
+    expectProblem(await patch(id, { disabled: true }), 'conflict');
+    expectProblem(await new Browser(app).call(`/auth/sso/${organization.organizationId}`), 'not_found');
+    expect((await app.call('/org', { token: session.token })).statusCode).toBe(200);
+    expect(
+      (await app.call(`/org/sso/${id}`, { method: 'DELETE', token: organization.token })).statusCode,
+    ).toBe(204);
+    expectProblem(await app.call('/org', { token: session.token }), 'unauthenticated');
+    expectProblem(
+      await app.call(`/org/sso/${id}`, { method: 'DELETE', token: organization.token }),
+      'not_found',
+    );
+  });
+
+  test('leaves its changes in the audit log, without secrets', async () => {
+    const id = await createConfiguration(app, organization.token, settings());
+    await activateUntested(app, organization.token, id);
+    await patch(id, { client_secret: 'the-next-secret' });
+    await patch(id, { disabled: true });
+    await app.call(`/org/sso/${id}`, { method: 'DELETE', token: organization.token });
+    const log = await app.call('/org/audit-log', { token: organization.token });
+    const actions = log.json().data.map(({ action }: { action: string }) => action);
+    for (const what of ['created', 'activated', 'updated', 'disabled', 'deleted'])
+      expect(actions).toContain(`sso_configuration.${what}`);
+    expect(log.body).not.toContain('secret-of-the-tests');
+    expect(log.body).not.toContain('the-next-secret');
+  });
+
+  test('keeps the last 20 attempts, for seven days, and its logins for ten minutes', async () => {
+    forger.state.metadata = { issuer: 'https://another.example' };
+    const id = await createConfiguration(app, organization.token, settings({ issuer: forger.issuer }));
+    await activateUntested(app, organization.token, id);
+    for (let count = 0; count < 22; count += 1)
+      await new Browser(app).call(`/auth/sso/${organization.organizationId}`);
+    expect(await readAttempts(app, organization.token, id)).toHaveLength(20);
+    await app.worker.query(
+      sql`update sso_attempts set created_at = now() - interval '8 days' where configuration_id = ${id}`,
+    );
+    expect(await purgeSsoAttempts(app.worker)).toBeGreaterThanOrEqual(20);
+    expect(await readAttempts(app, organization.token, id)).toEqual([]);
+    forger.state.metadata = {};
+    await new Browser(app).start(organization.organizationId);
+    await app.worker.query(
+      sql`update sso_transactions set expires_at = now() - interval '1 second' where configuration_id = ${id}`,
+    );
+    expect(await purgeSsoTransactions(app.worker)).toBeGreaterThanOrEqual(1);
+  });
+
+  test('does not exceed 20 in an organization', async () => {
+    for (let count = 0; count < 20; count += 1) expect((await create()).statusCode).toBe(201);
+    expectProblem(await create(), 'conflict');
+  });
+});

@@ -1,0 +1,178 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
+import { newId } from '../../platform/ids.ts';
+import { expectProblem } from '../support/problems.ts';
+import { useTestApp } from '../support/resources.ts';
+import { createTestSession, createTestUser } from '../support/sessions.ts';
+import {
+  activateUntested,
+  createConfiguration,
+  createSsoOrganization,
+  oidcSettings,
+  SSO_TEST_CONFIG,
+  type SsoOrganization,
+} from '../support/sso.ts';
+
+const app = useTestApp({ config: SSO_TEST_CONFIG });
+let organization: SsoOrganization;
+let configurationId: string;
+let ownerThroughSso: string;
+
+beforeEach(async () => {
+  organization = await createSsoOrganization(app);
+  const { token, domain, ownerId } = organization;
+  configurationId = await createConfiguration(app, token, oidcSettings('https://login.example.test', domain));
+  await activateUntested(app, token, configurationId);
+  ownerThroughSso = await signInBySso(ownerId);
+});
+
+const signInBySso = async (userId: string, ssoConfigurationId = configurationId) =>
+  (await createTestSession(app.worker, userId, { method: 'sso', ssoConfigurationId })).token;
+
+async function addFactor(userId: string, type: 'totp' | 'webauthn', withPassword: boolean): Promise<void> {
+  await app.worker.query(sql`
+    insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
+    values (${newId('mfaEnrollment')}, ${userId}, ${type}, 'x', now(), now())`);
+  if (withPassword) await app.worker.query(sql`update users set password_hash = 'x' where id = ${userId}`);
+}
+
+const setPolicy = (token: string, body: object = { enforce_sso: true }) =>
+  app.call('/org/policies', { method: 'PATCH', token, body });
+
+async function enforce(): Promise<void> {
+  await addFactor(organization.ownerId, 'webauthn', false);
+  const response = await setPolicy(ownerThroughSso);
+  if (response.statusCode !== 200) throw new Error(response.body);
+}
+
+const enter = (token: string, headers: Record<string, string> = {}) => app.call('/org', { token, headers });
+
+describe('enforce_sso is turned on', () => {
+  test('from a session of the active configuration alone', async () => {
+    await addFactor(organization.ownerId, 'webauthn', false);
+    const other = await createConfiguration(
+      app,
+      organization.token,
+      oidcSettings('https://other.example.test', organization.domain),
+    );
+    for (const token of [
+      organization.token,
+      organization.ownerSession,
+      await signInBySso(organization.ownerId, other),
+      await signInBySso(organization.ownerId, newId('ssoConfiguration')),
+    ])
+      expect(expectProblem(await setPolicy(token), 'conflict')).toMatchObject({ policy: 'enforce_sso' });
+    expect((await setPolicy(ownerThroughSso)).json()).toMatchObject({ enforce_sso: true });
+  });
+
+  test.each([
+    ['a passkey', 'webauthn', false, true],
+    ['a password and a second factor', 'totp', true, true],
+    ['a second factor without a password', 'totp', false, false],
+  ] as const)('while an owner has %s', async (_name, type, withPassword, isAccepted) => {
+    expectProblem(await setPolicy(ownerThroughSso), 'conflict');
+    await addFactor(organization.ownerId, type, withPassword);
+    expect((await setPolicy(ownerThroughSso)).statusCode).toBe(isAccepted ? 200 : 409);
+  });
+
+  test('not while only a suspended owner could get in', async () => {
+    const second = await createTestUser(app.worker, { ...organization, role: 'owner' });
+    await addFactor(second, 'webauthn', false);
+    await app.worker.query(sql`update users set status = 'suspended' where id = ${second}`);
+    expectProblem(await setPolicy(ownerThroughSso), 'conflict');
+  });
+});
+
+describe('under enforce_sso', () => {
+  beforeEach(enforce);
+
+  test.each([
+    ['a password', { method: 'password' }],
+    ['a password and a second factor', { method: 'password', factors: ['totp'] }],
+    ['a passkey', { method: 'passkey' }],
+    ['OAuth', { method: 'oauth' }],
+    ['SSO of another configuration', { method: 'sso', ssoConfigurationId: newId('ssoConfiguration') }],
+  ] as const)('an admin with a session by %s is refused and told the way in', async (_name, session) => {
+    const admin = await createTestUser(app.worker, { ...organization, role: 'admin' });
+    const { token } = await createTestSession(app.worker, admin, session);
+    const problem = expectProblem(await enter(token), 'policy_violation');
+    expect(problem).toMatchObject({
+      policy: 'enforce_sso',
+      sso_path: `/api/v1/auth/sso/${organization.organizationId}`,
+    });
+    expectProblem(
+      await app.call('/api-keys', { method: 'POST', token, body: { name: 'x' } }),
+      'policy_violation',
+    );
+    expectProblem(await app.call('/events/stream', { token }), 'policy_violation');
+    expect((await app.call('/user/me', { token })).statusCode).toBe(200);
+    expect((await enter(await signInBySso(admin))).statusCode).toBe(200);
+  });
+
+  test('a member of two organizations enters this one by SSO alone, and the other one as before', async () => {
+    const other = await createSsoOrganization(app);
+    const userId = await createTestUser(app.worker, { ...organization, role: 'admin' });
+    await app.worker.query(sql`
+      insert into members (org_id, user_id, role, created_at) values (${other.organizationId}, ${userId}, 'viewer', now())`);
+    const { token } = await createTestSession(app.worker, userId, { method: 'passkey' });
+    const named = (id: string) => ({ 'x-org-id': id });
+    expectProblem(await enter(token, named(organization.organizationId)), 'policy_violation');
+    expect((await enter(token, named(other.organizationId))).statusCode).toBe(200);
+    const bySso = await signInBySso(userId);
+    expect((await enter(bySso, named(organization.organizationId))).statusCode).toBe(200);
+  });
+
+  test("another organization's configuration does not let people in", async () => {
+    const other = await createSsoOrganization(app);
+    const foreign = await createConfiguration(
+      app,
+      other.token,
+      oidcSettings('https://login.example.test', other.domain),
+    );
+    await activateUntested(app, other.token, foreign);
+    const admin = await createTestUser(app.worker, { ...organization, role: 'admin' });
+    expectProblem(await enter(await signInBySso(admin, foreign)), 'policy_violation');
+  });
+
+  test('an owner without a second factor is refused', async () => {
+    const { token } = await createTestSession(app.worker, organization.ownerId);
+    expectProblem(await enter(token), 'policy_violation');
+  });
+
+  test.each([
+    ['a passkey', { method: 'passkey' }],
+    ['a password and a second factor', { method: 'password', factors: ['totp'] }],
+  ] as const)('an owner gets in by %s, and all owners are informed once', async (_name, session) => {
+    const second = await createTestUser(app.worker, { ...organization, role: 'owner' });
+    const { token, id } = await createTestSession(app.worker, organization.ownerId, session);
+    const answers = await Promise.all([enter(token), enter(token), enter(token)]);
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200]);
+    const mails = await app.worker.query<{ userId: string }>(sql`
+      select user_id as "userId" from notifications
+      where org_id = ${organization.organizationId} and template = 'sso-break-glass' order by user_id`);
+    expect(mails.map(({ userId }) => userId)).toEqual([organization.ownerId, second].sort());
+    const log = (
+      await app.call('/org/audit-log?action=sso.break_glass_used', { token: ownerThroughSso })
+    ).json();
+    expect(log.data).toMatchObject([{ actor: { id: organization.ownerId }, resource: { id } }]);
+  });
+
+  test('the active configuration can be neither disabled nor deleted', async () => {
+    const path = `/org/sso/${configurationId}`;
+    const token = ownerThroughSso;
+    expectProblem(await app.call(path, { method: 'PATCH', token, body: { disabled: true } }), 'conflict');
+    expectProblem(await app.call(path, { method: 'DELETE', token }), 'conflict');
+    expect((await setPolicy(token, { enforce_sso: false })).statusCode).toBe(200);
+    expect((await app.call(path, { method: 'DELETE', token })).statusCode).toBe(204);
+  });
+
+  test('API keys work as before', async () => {
+    expect((await enter(organization.token)).statusCode).toBe(200);
+  });
+});
+
+test('SSO satisfies require_mfa, unless the organization says otherwise', async () => {
+  expect((await setPolicy(ownerThroughSso, { require_mfa: true })).statusCode).toBe(200);
+  expect((await enter(ownerThroughSso)).statusCode).toBe(200);
+  expectProblem(await setPolicy(ownerThroughSso, { sso_satisfies_mfa: false }), 'conflict');
+});
