@@ -122,7 +122,7 @@ function requireValidRanges(ranges: readonly string[] = []): void {
 /** The caller must satisfy the policy: a mistake must not lock the organization out. */
 function requireCallerStaysIn(
   { ip, member }: Scope,
-  policies: Pick<Policies, 'requireMfa' | 'allowedCidrs'>,
+  policies: Pick<Policies, 'requireMfa' | 'ssoSatisfiesMfa' | 'allowedCidrs'>,
 ): void {
   if (ip !== undefined && !isAddressAllowed(ip, policies.allowedCidrs))
     throw lockout(
