@@ -1,6 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { isVerifiedDomain } from '../domains/is-verified-domain.ts';
-import { normalizeAccountAddress, requireSafeName } from '../people/account-address.ts';
+import { requireSafeName } from '../identity/safe-name.ts';
+import { normalizeAccountAddress } from '../people/account-address.ts';
 import { redactAddress, type SsoChecks } from './sso-checks.ts';
 import type { SsoSettings } from './sso-settings.ts';
 import type { SsoClaims } from './sso-transaction.entity.ts';

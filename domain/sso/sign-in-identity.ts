@@ -7,7 +7,7 @@ import { addMember, isMember } from '../organizations/add-member.ts';
 import type { Client } from '../people/client.ts';
 import { createUser } from '../people/create-user.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
-import { voidSignUps } from '../people/sign-up.service.ts';
+import { voidSignUps } from '../people/prove-address.ts';
 import { startSession } from '../people/start-session.ts';
 import { redactAddress, type SsoChecks } from './sso-checks.ts';
 import type { SsoSettings } from './sso-settings.ts';

@@ -4,7 +4,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import { AppError, notFound } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import type { Person } from '../identity/person.ts';
-import type { Scope } from '../identity/scope.ts';
+import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import type { Client } from '../people/client.ts';
@@ -135,6 +135,7 @@ export function createSsoLoginService(options: SsoLoginOptions): SsoLoginService
     },
 
     async startTest(scope, configurationId, { redirectTo, browserToken }) {
+      requireOrganizationWide(scope);
       const settings = await database.peopleTransaction(({ em }) =>
         findSettingsById(em, secretBox, configurationId),
       );

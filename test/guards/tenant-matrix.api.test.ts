@@ -127,9 +127,9 @@ const newMarker = () => `secret${randomBytes(8).toString('hex')}`;
 /** Drafts take any target: it is looked up when the draft is sent. */
 const CHECKED_WHEN_SENT = /^drafts\.(create|update) body (thread_id|in_reply_to)$/;
 
-/** A bound key may not export anything and manages no members, so it gets 403 before the row is looked up. */
+/** A bound key may not export anything and manages neither members nor SSO, so it gets 403 before the row is looked up. */
 const REFUSED_TO_BOUND_KEYS =
-  /^(exports(Unversioned)?\.\w+ path export_id|members\.\w+ path userId|invitations\.\w+ path id|organization\.\w+Environment path id)$/;
+  /^(exports(Unversioned)?\.\w+ path export_id|members\.\w+ path userId|invitations\.\w+ path id|sso\.\w+ path configurationId|organization\.\w+Environment path id)$/;
 
 function findViolation(
   { name, position, operation, id }: Probe,
