@@ -26,8 +26,8 @@ const FUNCTION = [
 
 /** Single sign-on: an organization's configurations, and the logins through them. */
 
-export class Migration20261122091418_sso extends Migration {
-  override name = 'Migration20261122091418_sso';
+export class Migration20261122093412_sso extends Migration {
+  override name = 'Migration20261122093412_sso';
 
   override up(): void {
     this.addSql(
