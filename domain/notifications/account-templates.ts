@@ -15,6 +15,7 @@ export interface AccountTemplateParams {
   'oauth-unlinked': SecurityEventParams & { provider: string };
   'recovery-codes-replaced': SecurityEventParams & { name: string };
   'recovery-code-used': SecurityEventParams;
+  'mfa-failed': SecurityEventParams;
   'ownership-transferred': SecurityEventParams & { organizationName: string; from: string; to: string };
   invitation: {
     token: string;
@@ -153,6 +154,15 @@ export const ACCOUNT_TEMPLATES: {
   'recovery-codes-replaced': (params) => ({
     subject: 'Your recovery codes were replaced',
     body: ['New recovery codes were created. The old ones no longer work.', ...eventTable(params)],
+    footer: ACCOUNT_FOOTER,
+  }),
+  'mfa-failed': (params) => ({
+    subject: 'Someone with your password failed at the second factor',
+    body: [
+      'A sign-in to your account had the right password, but several wrong codes. Further attempts are slowed down.',
+      ...eventTable(params),
+      { label: 'Change your password', path: '/account' },
+    ],
     footer: ACCOUNT_FOOTER,
   }),
   'recovery-code-used': (params) => ({

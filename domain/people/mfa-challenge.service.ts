@@ -14,10 +14,12 @@ import {
   completePendingSignIn,
   countFailure,
   findPendingSignIn,
+  findWaitingUser,
   type PendingSignIn,
 } from './pending-sign-ins.ts';
 import { useRecoveryCode } from './recovery-codes.ts';
 import type { SignedIn } from './sign-in.service.ts';
+import type { SignInThrottle } from './sign-in-throttle.ts';
 import { invalidCredentials, startSession, wrongCredentials } from './start-session.ts';
 import { findTotpStep } from './totp.ts';
 
@@ -31,7 +33,8 @@ export interface MfaChallengeService {
    * Completes a sign-in with a code of an authenticator app, a recovery code, or a passkey.
    *
    * @throws AppError `invalid_credentials` for a wrong code or response, and for a token that is unknown, used, older than
-   * ten minutes, of another browser, or void after five failures or a change of the password.
+   * ten minutes, of another browser, or void after five failures or a change of the password; `rate_limited` after
+   * repeated failures of the person, whatever their tokens: a stolen password must not allow to guess codes.
    */
   complete(input: { mfaToken: string; proof: MfaProof }, client: Client): Promise<SignedIn>;
 }
@@ -39,44 +42,72 @@ export interface MfaChallengeService {
 export interface MfaChallengeOptions {
   database: Database;
   notifications: PersonNotificationService;
+  throttle: SignInThrottle;
   secretBox: SecretBox;
   recoverySigner: Signer;
   relyingParty: RelyingParty | null;
 }
 
 export function createMfaChallengeService(options: MfaChallengeOptions): MfaChallengeService {
-  const { database, notifications } = options;
+  const { database, notifications, throttle } = options;
   return {
-    complete: ({ mfaToken, proof }, client) =>
-      database.peopleTransaction(async (transaction) => {
-        const { em } = transaction;
-        const pending = await findPendingSignIn(em, mfaToken, client);
-        if (!pending) throw invalidCredentials();
-        const { userId, email, method, ssoConfigurationId } = pending;
-        if (!(await isProved(transaction, options, { pending, proof, client }))) {
-          await countFailure(em, pending);
-          throw wrongCredentials();
-        }
-        await completePendingSignIn(em, pending);
-        if (proof.method === 'recovery_code') {
-          await recordPersonAudit(em, { userId, ...client }, { action: 'user.recovery_code_used' });
-          await notifications.notify(transaction, {
-            userId,
-            email,
-            template: 'recovery-code-used',
-            params: { at: formatUtc(new Date()), ip: client.ip },
-          });
-        }
-        const signIn = await startSession(em, {
-          userId,
-          method,
-          factors: [proof.method],
-          ssoConfigurationId,
-          ...client,
-        });
-        return { userId, signIn };
-      }),
+    async complete(input, client) {
+      const userId = await database.peopleTransaction(({ em }) => findWaitingUser(em, input.mfaToken));
+      if (userId === undefined) throw invalidCredentials();
+      return throttle.run({ account: `mfa:${userId}`, ip: client.ip }, () => complete(input, client));
+    },
   };
+
+  function complete(
+    { mfaToken, proof }: { mfaToken: string; proof: MfaProof },
+    client: Client,
+  ): Promise<SignedIn> {
+    return database.peopleTransaction(async (transaction) => {
+      const { em } = transaction;
+      const pending = await findPendingSignIn(em, mfaToken, client);
+      if (!pending) throw invalidCredentials();
+      const { userId, email, method, ssoConfigurationId } = pending;
+      if (!(await isProved(transaction, options, { pending, proof, client }))) {
+        if (await countFailure(em, pending)) await warn(transaction, pending, client);
+        throw wrongCredentials();
+      }
+      await completePendingSignIn(em, pending);
+      if (proof.method === 'recovery_code') {
+        await recordPersonAudit(em, { userId, ...client }, { action: 'user.recovery_code_used' });
+        await notifications.notify(transaction, {
+          userId,
+          email,
+          template: 'recovery-code-used',
+          params: { at: formatUtc(new Date()), ip: client.ip },
+        });
+      }
+      const signIn = await startSession(em, {
+        userId,
+        method,
+        factors: [proof.method],
+        ssoConfigurationId,
+        ...client,
+      });
+      return { userId, signIn };
+    });
+  }
+
+  /** A caller who guesses codes knows the password. Sends at most one email an hour. */
+  async function warn(
+    transaction: Transaction,
+    { userId, email }: PendingSignIn,
+    client: Client,
+  ): Promise<void> {
+    const now = new Date();
+    await recordPersonAudit(transaction.em, { userId, ...client }, { action: 'user.mfa_failed' });
+    await notifications.notify(transaction, {
+      userId,
+      email,
+      template: 'mfa-failed',
+      params: { at: formatUtc(now), ip: client.ip },
+      dedupeKey: `mfa-failed/${userId}/${now.toISOString().slice(0, 13)}`,
+    });
+  }
 }
 
 async function isProved(

@@ -6,6 +6,14 @@ import type { Client } from './client.ts';
 
 const MAX_FAILURES = 5;
 
+/** Whose sign-in waits with this token. Undefined if it is unknown, used, expired or void. */
+export async function findWaitingUser(em: EntityManager, mfaToken: string): Promise<string | undefined> {
+  const [row] = await em.execute<{ userId: string }[]>(sql`
+    select user_id as "userId" from mfa_challenges
+    where token_hash = ${sha256(mfaToken)} and used_at is null and expires_at > now() and failures < ${MAX_FAILURES}`);
+  return row?.userId;
+}
+
 /** A sign-in that waits for its second factor. */
 export interface PendingSignIn {
   mfaTokenHash: Buffer;
@@ -37,8 +45,11 @@ export async function findPendingSignIn(
   return pending && { ...pending, mfaTokenHash };
 }
 
-export async function countFailure(em: EntityManager, { mfaTokenHash }: PendingSignIn): Promise<void> {
-  await em.execute(sql`update mfa_challenges set failures = failures + 1 where token_hash = ${mfaTokenHash}`);
+/** Returns whether the token is void now. */
+export async function countFailure(em: EntityManager, { mfaTokenHash }: PendingSignIn): Promise<boolean> {
+  const [row] = await em.execute<{ failures: number }[]>(sql`
+    update mfa_challenges set failures = failures + 1 where token_hash = ${mfaTokenHash} returning failures`);
+  return (row?.failures ?? 0) >= MAX_FAILURES;
 }
 
 export async function completePendingSignIn(

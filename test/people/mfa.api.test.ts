@@ -161,6 +161,22 @@ describe('signing in with a second factor', () => {
     expect((await complete(await startChallenge(), await codeOf(secret))).statusCode).toBe(200);
   });
 
+  test('cannot be guessed with a new token for every few codes, and the person is warned', async () => {
+    const { secret } = await enroll();
+    const answers: string[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      const mfaToken = await startChallenge();
+      for (let count = 0; count < 5; count += 1)
+        answers.push((await complete(mfaToken, '000000')).json<{ code: string }>().code);
+    }
+    expect(answers.slice(0, 5)).toEqual(Array(5).fill('invalid_credentials'));
+    expect(answers.filter((code) => code === 'rate_limited').length).toBeGreaterThan(5);
+    const right = await complete(await startChallenge(), await codeOf(secret));
+    expectProblem(right, 'rate_limited');
+    const mails = await readAccountMail(app, account.email);
+    expect(mails.filter(({ template }) => template === 'mfa-failed')).toHaveLength(1);
+  });
+
   test('counts concurrent wrong codes', async () => {
     const { secret } = await enroll();
     const mfaToken = await startChallenge();
