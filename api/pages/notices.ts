@@ -1,6 +1,8 @@
 /** What a page says after a form was accepted. Links carry only the key, so that they cannot put words on a page. */
 export const NOTICES = {
   'sign-in-again': 'Sign in again to continue.',
+  'link-account':
+    'An account has your address. Sign in to it once, and it will be linked with your single sign-on.',
   'signed-out': 'You are signed out.',
   'check-mail': 'Check your mailbox: we have sent you an email with a link.',
   'password-reset': 'Your password is changed. Sign in with it.',

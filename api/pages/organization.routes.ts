@@ -59,6 +59,7 @@ export const organizationPages =
             ...(can('members:read') ? ['members'] : []),
             ...(can('keys:manage') ? ['keys'] : []),
             ...(can('policies:manage') ? ['policies'] : []),
+            ...(can('sso:manage') ? ['sign-on'] : []),
             ...(can('audit:read') ? ['audit'] : []),
           ],
         },

@@ -6,6 +6,7 @@ import { organizationPages } from './organization.routes.ts';
 import { installPages } from './pages.ts';
 import { signInPages } from './sign-in.routes.ts';
 import { signUpPages } from './sign-up.routes.ts';
+import { ssoPages } from './sso.routes.ts';
 
 /** Registers every page for people, one line per file. */
 export async function registerPages(app: FastifyInstance, dependencies: RouteDependencies): Promise<void> {
@@ -23,5 +24,6 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(signUpPages(all));
     await context.register(accountPages(all));
     await context.register(organizationPages(all));
+    await context.register(ssoPages(all));
   });
 }

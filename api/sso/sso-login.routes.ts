@@ -26,6 +26,8 @@ export interface SsoLoginRouteDependencies {
 
 const tags = ['SSO'];
 const DEFAULT_TARGET = '/account';
+/** The person signs in to the account, and confirms the link. */
+const LINK_PAGE = '/login?next=%2Flogin%2Flink&notice=link-account';
 /** Identity providers add parameters of their own. */
 const value = text(16_384);
 const CallbackQuery = Type.Object(
@@ -203,8 +205,9 @@ export function createAnswers({ accounts, browserSession, ssoCookies }: AnswerDe
   return async (request: FastifyRequest, reply: FastifyReply, outcome: SsoOutcome) => {
     const isProgram = wantsJson(request);
     if (outcome.kind === 'account_exists') {
-      if (!isProgram) ssoCookies.setLink(reply, outcome.linkToken);
-      throw accountExists(isProgram ? outcome.linkToken : undefined);
+      if (isProgram) throw accountExists(outcome.linkToken);
+      ssoCookies.setLink(reply, outcome.linkToken);
+      return reply.redirect(LINK_PAGE, 303);
     }
     if (outcome.kind === 'tested') {
       if (!isProgram) return renderTestedPage(reply, outcome.checks);
@@ -223,10 +226,10 @@ export function createAnswers({ accounts, browserSession, ssoCookies }: AnswerDe
   };
 }
 
-function accountExists(linkToken: string | undefined): AppError {
+function accountExists(linkToken: string): AppError {
   return new AppError('account_exists', {
     detail: 'Your email address has an account here that is not linked with this single sign-on.',
     fix: 'Sign in to the account as before, and then link it: POST /api/v1/auth/sso/link with link_token, within ten minutes.',
-    extensions: linkToken === undefined ? {} : { link_token: linkToken },
+    extensions: { link_token: linkToken },
   });
 }

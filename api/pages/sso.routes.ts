@@ -1,0 +1,209 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { SSO_CHECKS } from '../../domain/sso/sso-checks.ts';
+import { SSO_ROLES, type SsoConfiguration } from '../../domain/sso/sso-configuration.entity.ts';
+import type { SsoConfigurationService } from '../../domain/sso/sso-configuration.service.ts';
+import type { SsoLoginService } from '../../domain/sso/sso-login.service.ts';
+import type { Config } from '../../platform/config.ts';
+import type { Row } from '../../platform/database/find-rows.ts';
+import type { AppError } from '../../platform/errors.ts';
+import { clientOf } from '../people/client-of.ts';
+import { localPath } from '../people/local-path.ts';
+import type { Cookies } from '../plugins/cookies.ts';
+import { enumOf, strictObject, text } from '../schemas.ts';
+import { serviceProviderUrls } from '../sso/service-provider-urls.ts';
+import { createSsoCookies } from '../sso/sso-cookies.ts';
+import { formatTime } from './formats.ts';
+import { OrganizationQuery, PageQuery } from './forms.ts';
+import { type Pages, rejectionOf } from './pages.ts';
+import type { BrowserSignIn } from './sign-in-result.ts';
+
+export interface SsoPageDependencies {
+  pages: Pages;
+  browserSignIn: BrowserSignIn;
+  config: Config;
+  cookies: Cookies;
+  ssoLogins: SsoLoginService;
+  ssoConfigurations: SsoConfigurationService;
+}
+
+const ALL = { limit: 20, order: 'desc' } as const;
+const LATEST_ATTEMPTS = { limit: 5, order: 'desc' } as const;
+const permission = 'sso:manage';
+
+/** Signing in through the identity provider of an organization, and its set-up. */
+export const ssoPages =
+  (dependencies: SsoPageDependencies): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    const { pages, browserSignIn, config, cookies, ssoLogins, ssoConfigurations } = dependencies;
+    const ssoCookies = createSsoCookies(cookies);
+
+    const showLogin = (
+      request: FastifyRequest,
+      reply: FastifyReply,
+      data: { next: string; organization?: string },
+      problem?: AppError,
+    ) =>
+      pages.send(request, reply, {
+        template: 'login-sso',
+        title: 'Sign in with single sign-on',
+        data: { organization: '', ...data },
+        problem,
+      });
+
+    app.get(
+      '/login/sso',
+      { config: { public: true }, schema: { operationId: 'pages.ssoLogin', querystring: PageQuery } },
+      async (request, reply) => showLogin(request, reply, { next: localPath(request.query.next) }),
+    );
+
+    app.post(
+      '/login/sso',
+      {
+        config: { public: true },
+        schema: {
+          operationId: 'pages.startSso',
+          body: strictObject({ organization: text(128), next: text(500, { default: '/account' }) }),
+        },
+      },
+      async (request, reply) => {
+        const organization = request.body.organization.trim();
+        const next = localPath(request.body.next);
+        const starting = ssoLogins.start({
+          organization,
+          redirectTo: next,
+          isFresh: false,
+          browserToken: ssoCookies.readBrowser(request),
+        });
+        const problem = await rejectionOf(starting);
+        if (problem) return showLogin(request, reply, { next, organization }, problem);
+        const { redirectUrl, browserToken } = await starting;
+        ssoCookies.setBrowser(reply, browserToken);
+        return pages.leave(request, reply, { url: redirectUrl, name: 'your identity provider' });
+      },
+    );
+
+    app.get(
+      '/login/link',
+      { config: { person: 'full' }, schema: { operationId: 'pages.ssoLink', querystring: PageQuery } },
+      async (request, reply) =>
+        pages.send(request, reply, { template: 'login-link', title: 'Link your account' }),
+    );
+
+    app.post(
+      '/login/link',
+      { config: { person: 'fresh' }, schema: { operationId: 'pages.linkSso', body: strictObject({}) } },
+      async (request, reply) => {
+        const linking = ssoLogins.link(
+          request.person,
+          { token: ssoCookies.readLink(request) ?? '', browserToken: ssoCookies.readBrowser(request) },
+          clientOf(request),
+        );
+        const problem = await rejectionOf(linking);
+        if (problem)
+          return pages.send(request, reply, { template: 'login-link', title: 'Link your account', problem });
+        ssoCookies.clearLink(reply);
+        return browserSignIn.finish(reply, (await linking).signIn, '/account');
+      },
+    );
+
+    async function showConfigurations(request: FastifyRequest, reply: FastifyReply, problem?: AppError) {
+      const { scope } = request;
+      const { items } = await ssoConfigurations.list(scope, ALL);
+      return pages.send(request, reply, {
+        template: 'organization-sso',
+        title: 'Single sign-on',
+        problem,
+        data: {
+          organizationId: scope.organizationId,
+          configurations: await Promise.all(items.map((row) => withAttempts(request, row))),
+          roles: SSO_ROLES,
+          urls: serviceProviderUrls(config),
+          explanations: SSO_CHECKS,
+          time: formatTime,
+        },
+      });
+    }
+
+    const withAttempts = async ({ scope }: FastifyRequest, configuration: Row<SsoConfiguration>) => ({
+      ...configuration,
+      attempts: (await ssoConfigurations.listAttempts(scope, configuration.id, LATEST_ATTEMPTS)).items,
+    });
+
+    app.get(
+      '/organization/sso',
+      { config: { permission }, schema: { operationId: 'pages.sso', querystring: OrganizationQuery } },
+      async (request, reply) => showConfigurations(request, reply),
+    );
+
+    app.post(
+      '/organization/sso/oidc',
+      {
+        config: { permission },
+        schema: {
+          operationId: 'pages.createOidc',
+          querystring: OrganizationQuery,
+          body: strictObject({
+            name: text(100),
+            issuer: text(2_048),
+            client_id: text(500),
+            client_secret: text(2_000),
+            domains: text(6_000),
+            default_role: enumOf(SSO_ROLES),
+          }),
+        },
+      },
+      async (request, reply) => {
+        const { name, issuer, domains } = request.body;
+        const creating = ssoConfigurations.create(request.scope, {
+          type: 'oidc',
+          name,
+          issuer,
+          clientId: request.body.client_id,
+          clientSecret: request.body.client_secret,
+          defaultRole: request.body.default_role,
+          domains: domains.split(/[\s,]+/).filter(Boolean),
+        });
+        return answer(request, reply, creating);
+      },
+    );
+
+    async function answer(request: FastifyRequest, reply: FastifyReply, work: Promise<unknown>) {
+      const problem = await rejectionOf(work);
+      if (problem) return showConfigurations(request, reply, problem);
+      return pages.seeOther(reply, `/organization/sso?org=${request.scope.organizationId}`, 'saved');
+    }
+
+    const ById = strictObject({ configuration_id: text(64) });
+
+    app.post(
+      '/organization/sso/test',
+      {
+        config: { permission },
+        schema: { operationId: 'pages.testSso', querystring: OrganizationQuery, body: ById },
+      },
+      async (request, reply) => {
+        const starting = ssoLogins.startTest(request.scope, request.body.configuration_id, {
+          redirectTo: `/organization/sso?org=${request.scope.organizationId}`,
+          browserToken: ssoCookies.readBrowser(request),
+        });
+        const problem = await rejectionOf(starting);
+        if (problem) return showConfigurations(request, reply, problem);
+        const { redirectUrl, browserToken } = await starting;
+        ssoCookies.setBrowser(reply, browserToken);
+        return pages.leave(request, reply, { url: redirectUrl, name: 'the identity provider' });
+      },
+    );
+
+    for (const [path, operationId, act] of [
+      ['activate', 'pages.activateSso', ssoConfigurations.activate],
+      ['disable', 'pages.disableSso', ssoConfigurations.disable],
+      ['delete', 'pages.deleteSso', ssoConfigurations.remove],
+    ] as const)
+      app.post(
+        `/organization/sso/${path}`,
+        { config: { permission }, schema: { operationId, querystring: OrganizationQuery, body: ById } },
+        async (request, reply) => answer(request, reply, act(request.scope, request.body.configuration_id)),
+      );
+    done();
+  };

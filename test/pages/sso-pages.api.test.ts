@@ -1,0 +1,118 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
+import { createAccountQuickly, PASSWORD } from '../support/accounts.ts';
+import { OIDC_CLIENT, signInAtOidcProvider, startOidcProvider } from '../support/identity-providers.ts';
+import { createPageClient, type PageClient } from '../support/page-client.ts';
+import { useTestApp } from '../support/resources.ts';
+import { createTestSession, createTestUser } from '../support/sessions.ts';
+import { createSsoOrganization, SSO_TEST_CONFIG, type SsoOrganization } from '../support/sso.ts';
+import { useResource } from '../support/use-resource.ts';
+
+const app = useTestApp({ config: SSO_TEST_CONFIG });
+const provider = useResource(
+  () => startOidcProvider(`${app.config.PUBLIC_URL}/api/v1/auth/sso/oidc/callback`),
+  (started) => started.close(),
+);
+
+let organization: SsoOrganization;
+let owner: PageClient;
+let path: string;
+beforeEach(async () => {
+  organization = await createSsoOrganization(app);
+  owner = createPageClient(app);
+  owner.cookies.set('session', organization.ownerSession);
+  path = `/organization/sso?org=${organization.organizationId}`;
+});
+
+const action = (name: string) => `/organization/sso/${name}?org=${organization.organizationId}`;
+
+/** Opens the link of the page that sends a browser to the identity provider, signs in there and comes back. */
+async function signInAtProvider(browser: PageClient, html: string, login: string) {
+  const [, link = ''] = /<meta http-equiv="refresh" content="0; url=([^"]+)">/.exec(html) ?? [];
+  const back = await signInAtOidcProvider(link.replaceAll('&amp;', '&'), login);
+  return browser.open(`${back.pathname}${back.search}`);
+}
+
+async function setUp() {
+  await owner.open(path);
+  await owner.submit(action('oidc'), {
+    name: 'Acme Identity',
+    issuer: provider.issuer,
+    client_id: OIDC_CLIENT.clientId,
+    client_secret: OIDC_CLIENT.clientSecret,
+    domains: organization.domain,
+    default_role: 'viewer',
+  });
+  const leaving = await owner.submit(action('test'));
+  const tested = await signInAtProvider(owner, leaving.body, `tester@${organization.domain}`);
+  expect(tested.body).toContain('The test passed');
+  const page = await owner.open(path);
+  expect(page.body).toContain('test, passed');
+  const activated = await owner.submit(action('activate'));
+  expect(activated.body).toContain('OIDC, active');
+}
+
+async function signIn(browser: PageClient, login: string) {
+  await browser.open('/login/sso');
+  const leaving = await browser.submit('/login/sso', { organization: organization.organizationId });
+  return signInAtProvider(browser, leaving.body, login);
+}
+
+describe('single sign-on by pages', () => {
+  test('is set up, tested and activated, and signs members in', async () => {
+    await setUp();
+    const browser = createPageClient(app);
+    await signIn(browser, `grace@${organization.domain}`);
+    expect(browser.path).toBe('/account');
+    const page = await browser.open('/organization');
+    expect(page.body).toContain('Your role is <strong>viewer</strong>');
+  });
+
+  test('is linked with an existing account after a sign-in to it', async () => {
+    await setUp();
+    const email = `ada@${organization.domain}`;
+    const account = await createAccountQuickly(app);
+    await app.worker.query(sql`update users set email = ${email} where id = ${account.userId}`);
+    const browser = createPageClient(app);
+    const login = await signIn(browser, email);
+    expect(login.body).toContain('An account has your address');
+    await browser.submit('/login', { email, password: PASSWORD });
+    expect(browser.path).toBe('/login/link');
+    await browser.submit('/login/link');
+    expect(browser.path).toBe('/account');
+    const again = createPageClient(app);
+    const linked = await signIn(again, email);
+    expect(linked.body).toContain(`<strong>${email}</strong>`);
+  });
+
+  test('names what is wrong', async () => {
+    const browser = createPageClient(app);
+    await browser.open('/login/sso');
+    const unknown = await browser.submit('/login/sso', { organization: 'no-such-organization' });
+    expect(unknown.statusCode).toBe(404);
+    expect(unknown.body).toContain('role="alert"');
+    await owner.open(path);
+    const refused = await owner.submit(action('oidc'), {
+      name: 'Acme Identity',
+      issuer: 'not a URL',
+      client_id: 'x',
+      client_secret: 'x',
+      domains: organization.domain,
+      default_role: 'viewer',
+    });
+    expect(refused.statusCode).toBe(400);
+    expect(refused.body).toContain('<li>issuer ');
+    await browser.open('/login/link');
+    expect(browser.path).toMatch(/^\/login\?next=/);
+  });
+
+  test('is managed by owners and administrators alone', async () => {
+    const developerId = await createTestUser(app.worker, {
+      organizationId: organization.organizationId,
+      role: 'developer',
+    });
+    const developer = createPageClient(app);
+    developer.cookies.set('session', (await createTestSession(app.worker, developerId)).token);
+    expect((await developer.open(path)).statusCode).toBe(403);
+  });
+});
