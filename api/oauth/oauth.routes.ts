@@ -22,6 +22,7 @@ import {
   presentOauthLink,
   redirectTo,
 } from './oauth.schemas.ts';
+import { OAUTH_COOKIE, setOauthCookie } from './oauth-cookie.ts';
 import { showFailuresOnPages } from './oauth-failures.ts';
 
 export interface OauthRouteDependencies {
@@ -33,8 +34,6 @@ export interface OauthRouteDependencies {
   browserSignIn: BrowserSignIn;
 }
 
-const OAUTH_COOKIE = 'oauth';
-const OAUTH_COOKIE_SECONDS = 600;
 /** Providers add parameters of their own. */
 const CallbackQuery = Type.Object(
   {},
@@ -87,7 +86,7 @@ export const oauthRoutes =
           redirectTo: localPath(request.query.redirect_to),
           person: null,
         });
-        setCookie(reply, cookies, started.browserToken);
+        setOauthCookie(reply, cookies, started.browserToken);
         if (wantsJson(request)) return { redirect_url: started.redirectUrl };
         return reply.redirect(started.redirectUrl, 302);
       },
@@ -129,7 +128,7 @@ export const oauthRoutes =
           redirectTo: localPath(body.redirect_to),
           person,
         });
-        setCookie(reply, cookies, started.browserToken);
+        setOauthCookie(reply, cookies, started.browserToken);
         return { redirect_url: started.redirectUrl };
       },
     );
@@ -155,9 +154,6 @@ export const oauthRoutes =
     );
     done();
   };
-
-const setCookie = (reply: FastifyReply, cookies: Cookies, browserToken: string): void =>
-  cookies.set(reply, OAUTH_COOKIE, browserToken, { maxAgeSeconds: OAUTH_COOKIE_SECONDS });
 
 /** A plugin of its own, because its errors are pages in a browser. */
 const callbackRoute =

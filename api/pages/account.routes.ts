@@ -1,53 +1,26 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import type { AccountService } from '../../domain/people/account.service.ts';
-import type { MfaService } from '../../domain/people/mfa.service.ts';
 import type { PasswordService } from '../../domain/people/password.service.ts';
-import type { SessionService } from '../../domain/sessions/session.service.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { localPath } from '../people/local-path.ts';
 import { strictObject, text } from '../schemas.ts';
-import { describeClient, formatDate } from './formats.ts';
+import { type AccountPageDependencies, showAccount, showRecoveryCodes } from './account-page.ts';
 import { PageQuery } from './forms.ts';
-import { type Pages, rejectionOf } from './pages.ts';
+import { rejectionOf } from './pages.ts';
 
-export interface AccountPageDependencies {
-  pages: Pages;
-  accounts: AccountService;
+export interface AccountRouteDependencies extends AccountPageDependencies {
   passwords: PasswordService;
-  mfa: MfaService;
-  sessions: SessionService;
 }
 
 /** The person's own account: profile, address, password, second factors and sessions. */
 export const accountPages =
-  (dependencies: AccountPageDependencies): FastifyPluginCallbackTypebox =>
+  (dependencies: AccountRouteDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     const { pages, accounts, passwords, mfa, sessions } = dependencies;
 
-    async function show(request: FastifyRequest, reply: FastifyReply, problem?: AppError) {
-      const { person } = request;
-      const isEnrollmentOnly = person.kind === 'enroll';
-      const [account, status, active] = await Promise.all([
-        accounts.get(person.userId),
-        mfa.status(person),
-        isEnrollmentOnly ? [] : sessions.list(person),
-      ]);
-      return pages.send(request, reply, {
-        template: 'account',
-        title: 'Account',
-        problem,
-        data: {
-          account,
-          mfa: status,
-          sessions: active,
-          isEnrollmentOnly,
-          date: formatDate,
-          browserName: describeClient,
-        },
-      });
-    }
+    const show = (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
+      showAccount(dependencies, request, reply, problem);
 
     app.get(
       '/account',
@@ -161,16 +134,9 @@ export const accountPages =
         if (problem) return show(request, reply, problem);
         const { recoveryCodes } = await confirming;
         if (recoveryCodes === null) return pages.seeOther(reply, '/account', 'saved');
-        return showRecoveryCodes(request, reply, recoveryCodes);
+        return showRecoveryCodes(pages, request, reply, recoveryCodes);
       },
     );
-
-    const showRecoveryCodes = (request: FastifyRequest, reply: FastifyReply, codes: string[]) =>
-      pages.send(request, reply, {
-        template: 'recovery-codes',
-        title: 'Your recovery codes',
-        data: { codes },
-      });
 
     app.post(
       '/account/recovery-codes',
@@ -182,7 +148,7 @@ export const accountPages =
         const replacing = mfa.regenerateRecoveryCodes(request.person);
         const problem = await rejectionOf(replacing);
         if (problem) return show(request, reply, problem);
-        return showRecoveryCodes(request, reply, await replacing);
+        return showRecoveryCodes(pages, request, reply, await replacing);
       },
     );
 

@@ -1,8 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import type { FastifyPluginCallback } from 'fastify';
 
 const CACHE = 'public, max-age=3600';
+
+/** The package's folder: its `exports` do not name the bundle for browsers. */
+const SIMPLEWEBAUTHN = join(dirname(createRequire(import.meta.url).resolve('@simplewebauthn/browser')), '..');
 
 /** Files that pages load, by path. They are read once. */
 const FILES = {
@@ -10,6 +14,14 @@ const FILES = {
   '/assets/style.css': {
     type: 'text/css; charset=utf-8',
     file: join(import.meta.dirname, 'assets/style.css'),
+  },
+  '/assets/passkeys.js': {
+    type: 'text/javascript; charset=utf-8',
+    file: join(import.meta.dirname, 'assets/passkeys.js'),
+  },
+  '/assets/simplewebauthn-browser.js': {
+    type: 'text/javascript; charset=utf-8',
+    file: join(SIMPLEWEBAUTHN, 'dist/bundle/index.umd.min.js'),
   },
 };
 

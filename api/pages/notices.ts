@@ -10,6 +10,7 @@ export const NOTICES = {
   saved: 'Saved.',
   'password-changed': 'Your password is changed. Your other sessions are signed out.',
   'factor-removed': 'The second factor is removed.',
+  'passkey-added': 'The passkey is added. You can sign in with it.',
   'provider-failed': 'The sign-in with the provider failed, was cancelled or took too long. Try again.',
   'provider-unavailable': 'The provider does not respond. Try again later, or sign in another way.',
   'account-exists':

@@ -4,6 +4,8 @@ import { accountPages } from './account.routes.ts';
 import { assetRoutes } from './assets.routes.ts';
 import { organizationPages } from './organization.routes.ts';
 import { installPages } from './pages.ts';
+import { passkeyPages } from './passkey.routes.ts';
+import { providerPages } from './providers.routes.ts';
 import { signInPages } from './sign-in.routes.ts';
 import { signUpPages } from './sign-up.routes.ts';
 import { ssoPages } from './sso.routes.ts';
@@ -23,6 +25,8 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(signInPages(all));
     await context.register(signUpPages(all));
     await context.register(accountPages(all));
+    await context.register(passkeyPages(all));
+    await context.register(providerPages(all));
     await context.register(organizationPages(all));
     await context.register(ssoPages(all));
   });

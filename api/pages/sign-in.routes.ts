@@ -1,18 +1,24 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import type { OauthService } from '../../domain/oauth/oauth.service.ts';
 import type { MfaChallengeService } from '../../domain/people/mfa-challenge.service.ts';
+import type { PasskeySignInService } from '../../domain/people/passkeys/passkey-sign-in.service.ts';
+import type { AuthenticationResponseJSON } from '../../domain/people/passkeys/webauthn-ceremonies.ts';
 import type { PasswordService } from '../../domain/people/password.service.ts';
 import type { SignInService } from '../../domain/people/sign-in.service.ts';
 import type { AppError } from '../../platform/errors.ts';
 import type { BrowserSession } from '../people/browser-session.ts';
 import { browserClientOf, clientOf } from '../people/client-of.ts';
 import { localPath } from '../people/local-path.ts';
+import { AssertionResponse } from '../people/passkeys.schemas.ts';
 import { withSameDuration } from '../people/same-duration.ts';
 import type { Cookies } from '../plugins/cookies.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
+import { PASSKEY_SCRIPTS } from './account-page.ts';
 import { PageQuery, Token, TokenQuery } from './forms.ts';
 import { type Pages, rejectionOf } from './pages.ts';
+import { PasskeyField, readPasskeyResponse } from './passkey-response.ts';
 import type { BrowserSignIn } from './sign-in-result.ts';
 
 export interface SignInPageDependencies {
@@ -23,14 +29,20 @@ export interface SignInPageDependencies {
   signIns: SignInService;
   mfaChallenges: MfaChallengeService;
   passwords: PasswordService;
+  passkeySignIns: PasskeySignInService;
+  oauth: OauthService;
 }
 
 const Next = text(500, { default: '/account' });
+
+const readAssertion = (json: string) =>
+  readPasskeyResponse(AssertionResponse, json) as AuthenticationResponseJSON;
 
 export const signInPages =
   (dependencies: SignInPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     const { pages, browserSignIn, browserSession, cookies, signIns, mfaChallenges, passwords } = dependencies;
+    const { passkeySignIns, oauth } = dependencies;
 
     const showLogin = (
       request: FastifyRequest,
@@ -40,7 +52,7 @@ export const signInPages =
       pages.send(request, reply, {
         template: 'login',
         title: 'Sign in',
-        data: { next: localPath(next), email },
+        data: { next: localPath(next), email, providers: oauth.providers(), scripts: PASSKEY_SCRIPTS },
         problem,
       });
 
@@ -72,6 +84,26 @@ export const signInPages =
       },
     );
 
+    app.post(
+      '/login/passkey',
+      {
+        config: { public: true },
+        schema: {
+          operationId: 'pages.submitPasskey',
+          body: strictObject({ response: PasskeyField, next: Next }),
+        },
+      },
+      async (request, reply) => {
+        const { response, next } = request.body;
+        const signIn = async () =>
+          passkeySignIns.signIn(readAssertion(response), browserClientOf(request, cookies));
+        const signingIn = signIn();
+        const problem = await rejectionOf(signingIn);
+        if (problem) return showLogin(request, reply, { next, problem });
+        return browserSignIn.finish(reply, (await signingIn).signIn, localPath(next));
+      },
+    );
+
     const showMfa = (
       request: FastifyRequest,
       reply: FastifyReply,
@@ -82,7 +114,12 @@ export const signInPages =
       return pages.send(request, reply, {
         template: 'login-mfa',
         title: 'Second factor',
-        data: { method: data.method, next: localPath(data.next), methods: pending.methods },
+        data: {
+          method: data.method,
+          next: localPath(data.next),
+          methods: pending.methods,
+          scripts: PASSKEY_SCRIPTS,
+        },
         problem: data.problem,
       });
     };
@@ -99,17 +136,27 @@ export const signInPages =
         config: { public: true },
         schema: {
           operationId: 'pages.submitMfa',
-          body: strictObject({ method: enumOf(['totp', 'recovery_code']), code: text(64), next: Next }),
+          body: strictObject({
+            method: enumOf(['totp', 'webauthn', 'recovery_code']),
+            code: Type.Optional(text(64)),
+            response: Type.Optional(PasskeyField),
+            next: Next,
+          }),
         },
       },
       async (request, reply) => {
-        const { method, code, next } = request.body;
+        const { method, code = '', response = '', next } = request.body;
         const pending = browserSignIn.readPendingMfa(request);
         if (!pending) return pages.seeOther(reply, '/login');
-        const completing = mfaChallenges.complete(
-          { mfaToken: pending.mfaToken, proof: { method, code } },
-          browserClientOf(request, cookies),
-        );
+        const complete = async () =>
+          mfaChallenges.complete(
+            {
+              mfaToken: pending.mfaToken,
+              proof: method === 'webauthn' ? { method, response: readAssertion(response) } : { method, code },
+            },
+            browserClientOf(request, cookies),
+          );
+        const completing = complete();
         const problem = await rejectionOf(completing);
         if (problem) return showMfa(request, reply, { next, method, problem });
         return browserSignIn.finish(reply, (await completing).signIn, localPath(next));

@@ -1,0 +1,69 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { OauthService } from '../../domain/oauth/oauth.service.ts';
+import type { OauthLinkService } from '../../domain/oauth/oauth-link.service.ts';
+import type { AccountService } from '../../domain/people/account.service.ts';
+import type { MfaService } from '../../domain/people/mfa.service.ts';
+import type { SessionService } from '../../domain/sessions/session.service.ts';
+import type { AppError } from '../../platform/errors.ts';
+import { describeClient, formatDate } from './formats.ts';
+import type { Pages } from './pages.ts';
+
+export interface AccountPageDependencies {
+  pages: Pages;
+  accounts: AccountService;
+  mfa: MfaService;
+  sessions: SessionService;
+  oauth: OauthService;
+  oauthLinks: OauthLinkService;
+}
+
+/** The person's account. @param problem the rejection of a form on it. */
+export async function showAccount(
+  { pages, accounts, mfa, sessions, oauth, oauthLinks }: AccountPageDependencies,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  problem?: AppError,
+): Promise<FastifyReply> {
+  const { person } = request;
+  const isEnrollmentOnly = person.kind === 'enroll';
+  const [account, status, active, links] = await Promise.all([
+    accounts.get(person.userId),
+    mfa.status(person),
+    isEnrollmentOnly ? [] : sessions.list(person),
+    isEnrollmentOnly ? [] : oauthLinks.list(person),
+  ]);
+  const linked = new Set(links.map(({ provider }) => provider));
+  return pages.send(request, reply, {
+    template: 'account',
+    title: 'Account',
+    problem,
+    data: {
+      account,
+      mfa: status,
+      sessions: active,
+      links,
+      otherProviders: oauth.providers().filter(({ id }) => !linked.has(id)),
+      isEnrollmentOnly,
+      date: formatDate,
+      browserName: describeClient,
+      scripts: PASSKEY_SCRIPTS,
+    },
+  });
+}
+
+/** In this order: the second uses the first. */
+export const PASSKEY_SCRIPTS = ['/assets/simplewebauthn-browser.js', '/assets/passkeys.js'];
+
+/** After the first factor. */
+export function showRecoveryCodes(
+  pages: Pages,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  codes: string[],
+): FastifyReply {
+  return pages.send(request, reply, {
+    template: 'recovery-codes',
+    title: 'Your recovery codes',
+    data: { codes },
+  });
+}

@@ -1,0 +1,49 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import { setOauthCookie } from '../oauth/oauth-cookie.ts';
+import type { Cookies } from '../plugins/cookies.ts';
+import { strictObject, text } from '../schemas.ts';
+import { type AccountPageDependencies, showAccount } from './account-page.ts';
+import { rejectionOf } from './pages.ts';
+
+export interface ProviderPageDependencies extends AccountPageDependencies {
+  cookies: Cookies;
+}
+
+const ProviderForm = strictObject({ provider: text(40) });
+
+/** Linking OAuth providers with the account. Both need a recent sign-in. */
+export const providerPages =
+  (dependencies: ProviderPageDependencies): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    const { pages, cookies, oauth, oauthLinks } = dependencies;
+
+    app.post(
+      '/account/providers/link',
+      { config: { person: 'fresh' }, schema: { operationId: 'pages.linkProvider', body: ProviderForm } },
+      async (request, reply) => {
+        const { provider } = request.body;
+        const starting = oauth.start(provider, {
+          redirectTo: '/account?notice=provider-linked',
+          person: request.person,
+        });
+        const problem = await rejectionOf(starting);
+        if (problem) return showAccount(dependencies, request, reply, problem);
+        const { redirectUrl, browserToken } = await starting;
+        setOauthCookie(reply, cookies, browserToken);
+        const name = oauth.providers().find(({ id }) => id === provider)?.name ?? provider;
+        return pages.leave(request, reply, { url: redirectUrl, name });
+      },
+    );
+
+    app.post(
+      '/account/providers/unlink',
+      { config: { person: 'fresh' }, schema: { operationId: 'pages.unlinkProvider', body: ProviderForm } },
+      async (request, reply) => {
+        const problem = await rejectionOf(oauthLinks.unlink(request.person, request.body.provider));
+        return problem
+          ? showAccount(dependencies, request, reply, problem)
+          : pages.seeOther(reply, '/account', 'provider-unlinked');
+      },
+    );
+    done();
+  };
