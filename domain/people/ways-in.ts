@@ -3,8 +3,8 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { AppError } from '../../platform/errors.ts';
 
 /**
- * Checks, after one was removed in the same transaction, that the person can still sign in: by password, passkey or linked
- * provider.
+ * Checks, after one was removed in the same transaction, that the person can still sign in: by password, passkey, linked
+ * provider or SSO.
  *
  * @throws AppError `conflict`.
  */
@@ -13,7 +13,9 @@ export async function requireOtherWayIn(em: EntityManager, userId: string): Prom
     select password_hash is not null
       or exists (select from mfa_enrollments e
                  where e.user_id = u.id and e.type = 'webauthn' and e.confirmed_at is not null)
-      or exists (select from oauth_identities o where o.user_id = u.id) as "hasOne"
+      or exists (select from oauth_identities o where o.user_id = u.id)
+      or exists (select from sso_identities i join sso_configurations c on c.id = i.configuration_id
+                 where i.user_id = u.id and c.status = 'active') as "hasOne"
     from users u where u.id = ${userId}`);
   if (ways?.hasOne) return;
   throw new AppError('conflict', {

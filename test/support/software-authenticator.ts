@@ -23,8 +23,8 @@ export interface Deviation {
   key?: KeyObject;
   /** Registration: names this credential instead of the new one. */
   credentialId?: Buffer;
-  /** Registration: attestation format and statement (CBOR). */
-  attestation?: { format: string; statement: Map<string, unknown> };
+  /** Registration: attests to what the authenticator signs. Default: no attestation. */
+  attest?: (signed: Buffer) => { format: string; statement: Map<string, unknown> };
 }
 
 interface RegistrationOptions {
@@ -81,6 +81,8 @@ export function createSoftwareAuthenticator({
   return {
     credentialId,
     algorithm,
+    /** Signs as the credential, for self attestation. */
+    sign: (bytes: Buffer) => sign(keys.privateKey, bytes),
     /** `navigator.credentials.create()` */
     register(options: RegistrationOptions, deviation: Deviation = {}) {
       userHandle = options.user.id;
@@ -89,11 +91,14 @@ export function createSoftwareAuthenticator({
       const length = Buffer.alloc(2);
       length.writeUInt16BE(id.length);
       const attested = Buffer.concat([Buffer.alloc(16), length, id, encodeCbor(keys.cose)]);
+      const data = authenticatorData(deviation, attested);
+      const client = clientData('webauthn.create', options.challenge, deviation);
+      const attestation = deviation.attest?.(Buffer.concat([data, hash(client)]));
       const attestationObject = encodeCbor(
         new Map<string, unknown>([
-          ['fmt', deviation.attestation?.format ?? 'none'],
-          ['attStmt', deviation.attestation?.statement ?? new Map()],
-          ['authData', authenticatorData(deviation, attested)],
+          ['fmt', attestation?.format ?? 'none'],
+          ['attStmt', attestation?.statement ?? new Map()],
+          ['authData', data],
         ]),
       );
       return {
@@ -102,7 +107,7 @@ export function createSoftwareAuthenticator({
         type: 'public-key',
         clientExtensionResults: { credProps: { rk: true } },
         response: {
-          clientDataJSON: base64url(clientData('webauthn.create', options.challenge, deviation)),
+          clientDataJSON: base64url(client),
           attestationObject: base64url(attestationObject),
           transports: ['internal'],
         },
