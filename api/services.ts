@@ -7,7 +7,8 @@ import { createSuppressionService } from '../domain/deliverability/suppression.s
 import { createUnsubscribeService } from '../domain/deliverability/unsubscribe.service.ts';
 import { createDomainService } from '../domain/domains/domain.service.ts';
 import { lockVerifiedDomain } from '../domain/domains/lock-verified-domain.ts';
-import { createDraft } from '../domain/drafts/create-draft.ts';
+import { createApprovalService } from '../domain/drafts/approval.service.ts';
+import { createApprovedRecipientService } from '../domain/drafts/approved-recipient.service.ts';
 import { unscheduleDraftsOfInbox } from '../domain/drafts/unschedule-drafts-of-inbox.ts';
 import { createEventReaderService } from '../domain/events/event-reader.service.ts';
 import { createEventStreams } from '../domain/events/event-stream.ts';
@@ -106,8 +107,17 @@ export function createServices({
   logger,
 }: ServiceOptions) {
   const shared = createSharedServices({ config, database, workerDatabase, outbox, storage });
-  const { events, secretBox, unsubscribeLinks, sharedDomainLimit, receipts, outcomes, dns, dnsSettings } =
-    shared;
+  const {
+    events,
+    secretBox,
+    unsubscribeLinks,
+    sending,
+    draftCreation,
+    receipts,
+    outcomes,
+    dns,
+    dnsSettings,
+  } = shared;
   const intake = createMailIntake({ storage, receipts, maxSizeBytes: config.INBOUND_MAX_SIZE_BYTES });
   const messages = createMessageService({ database });
   const signals = createEventSignals({ url: config.SIGNALS_DATABASE_URL ?? config.DATABASE_URL, logger });
@@ -146,21 +156,15 @@ export function createServices({
     credentials: shared.credentials,
     drafts: shared.drafts,
     messages,
-    sends: createSendService({ database, outbox, events, unsubscribeLinks, sharedDomainLimit }),
+    sends: createSendService({ ...sending, drafts: draftCreation }),
+    approvals: createApprovalService(sending),
+    approvedRecipients: createApprovedRecipientService({ database }),
     messageWaits: createMessageWaitService({ database, messages, eventStreams }),
     outcomeWaits: createOutcomeWaitService({ messages, eventStreams }),
     deletions: createDeletionService({ database, outbox }),
     labels: createLabelService({ database, events }),
     attachments: shared.attachments,
-    replies: createReplyService({
-      database,
-      outbox,
-      events,
-      unsubscribeLinks,
-      sharedDomainLimit,
-      converter,
-      scheduleDraft: (transaction, scheduled) => createDraft(transaction, outbox, scheduled),
-    }),
+    replies: createReplyService({ ...sending, converter, drafts: draftCreation }),
     unsubscriptions: createUnsubscribeService({ database, links: unsubscribeLinks }),
     rawMessages: createRawMessageService({ database, storage }),
     threads: createThreadService({ database }),

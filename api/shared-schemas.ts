@@ -13,7 +13,8 @@ import {
   SuppressionRecord,
 } from './deliverability/suppressions.schemas.ts';
 import { CreateDomain, DomainReceipt, DomainRecordSchema } from './domains/domains.schemas.ts';
-import { DraftFields, DraftReceipt, DraftRecord } from './drafts/drafts.schemas.ts';
+import { ApproveDraft, ApprovedRecipientRecord, RejectDraft } from './drafts/approvals.routes.ts';
+import { DraftApproval, DraftFields, DraftReceipt, DraftRecord } from './drafts/drafts.schemas.ts';
 import { EventRecord, eventSchemas } from './events/events.schemas.ts';
 import { ExportRecord } from './exports/exports.schemas.ts';
 import { CredentialsRecord, RotatedCredentials } from './inboxes/credentials.routes.ts';
@@ -177,6 +178,10 @@ export const sharedSchemas = [
   UpdateInbox,
   CredentialsRecord,
   RotatedCredentials,
+  DraftApproval,
+  ApproveDraft,
+  RejectDraft,
+  ApprovedRecipientRecord,
   DraftRecord,
   DraftReceipt,
   DraftFields,

@@ -4,6 +4,7 @@ import { attachmentRoutes } from './attachments/attachments.routes.ts';
 import { listRoutes } from './deliverability/lists.routes.ts';
 import { suppressionRoutes } from './deliverability/suppressions.routes.ts';
 import { domainRoutes } from './domains/domains.routes.ts';
+import { approvalRoutes } from './drafts/approvals.routes.ts';
 import { draftRoutes } from './drafts/drafts.routes.ts';
 import { eventStreamRoutes } from './events/event-stream.routes.ts';
 import { eventRoutes } from './events/events.routes.ts';
@@ -68,6 +69,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(inboxRoutes(dependencies));
       await v1.register(credentialRoutes(dependencies));
       await v1.register(draftRoutes(dependencies));
+      await v1.register(approvalRoutes(dependencies));
       await v1.register(messageRoutes(dependencies));
       await v1.register(waitRoutes(dependencies));
       await v1.register(labelRoutes(dependencies));

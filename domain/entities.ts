@@ -11,6 +11,8 @@ import { SharedDomainCapEntity } from './deliverability/shared-domain-cap.entity
 import { SuppressionEntity } from './deliverability/suppression.entity.ts';
 import { DkimKeyEntity } from './domains/dkim-key.entity.ts';
 import { DomainEntity } from './domains/domain.entity.ts';
+import { ApprovalDigestEntity } from './drafts/approval-digest.entity.ts';
+import { ApprovedRecipientEntity } from './drafts/approved-recipient.entity.ts';
 import { DraftEntity } from './drafts/draft.entity.ts';
 import { EventEntity } from './events/event.entity.ts';
 import { ExportEntity } from './exports/export.entity.ts';
@@ -107,6 +109,8 @@ export const entities = [
   AttachmentEntity,
   UnclaimedObjectEntity,
   DraftEntity,
+  ApprovedRecipientEntity,
+  ApprovalDigestEntity,
   EventEntity,
   WebhookEndpointEntity,
   WebhookDeliveryEntity,

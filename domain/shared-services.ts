@@ -15,6 +15,7 @@ import { createReturnPaths } from '../platform/return-path.ts';
 import type { Storage } from '../platform/storage.ts';
 import { createAttachmentService } from './attachments/attachment.service.ts';
 import { createUnsubscribeLinks } from './deliverability/unsubscribe-links.ts';
+import { createDraftCreation } from './drafts/create-draft.ts';
 import { createDraftService } from './drafts/draft.service.ts';
 import { createReceiptService } from './inbound/receipt.service.ts';
 import { createCredentialService } from './inboxes/credential.service.ts';
@@ -55,9 +56,9 @@ export function createSharedServices({
     signingKey: config.SIGNING_KEY,
     publicUrl: config.PUBLIC_URL,
   });
-  const drafts = once(() =>
-    createDraftService({ database, outbox, events, unsubscribeLinks, sharedDomainLimit }),
-  );
+  const approvalMs = config.APPROVAL_DAYS * 86_400_000;
+  const sending = { database, outbox, events, unsubscribeLinks, sharedDomainLimit, approvalMs };
+  const drafts = once(() => createDraftService(sending));
   const attachments = once(() => createAttachmentService({ database, storage }));
   const credentials = once(() => createCredentialService({ database }));
   const receipts = once(() =>
@@ -83,6 +84,9 @@ export function createSharedServices({
     returnPaths,
     unsubscribeLinks,
     sharedDomainLimit,
+    /** What the services that send need. */
+    sending,
+    draftCreation: createDraftCreation(sending),
     secretBox,
     notifications: createNotificationService({ outbox }),
     personNotifications: createPersonNotificationService({ outbox, secretBox }),

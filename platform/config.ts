@@ -91,6 +91,13 @@ export const ConfigSchema = Type.Object({
     'Bearer token for /metrics of the API and of workers (at WORKER_HEALTH_PORT); without it every request gets 401.',
   ),
 
+  APPROVAL_DAYS: integer(
+    'Days that a draft waits for the approval of a person; then it is rejected.',
+    7,
+    1,
+    90,
+  ),
+
   ENCRYPTION_KEY: text('32 bytes, base64: encrypts secrets at rest (AES-256-GCM).'),
   SIGNING_KEY: text('32 bytes, base64: signs cursors and return-path tokens (HMAC-SHA256).'),
 

@@ -30,6 +30,7 @@ const ID_PREFIXES = {
   ssoConfiguration: 'sso',
   ssoAttempt: 'sat',
   signUp: 'sgn',
+  approvedRecipient: 'apr',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;

@@ -159,6 +159,10 @@ export async function compose(
         outbox,
         events: services.events,
         sharedDomainLimit: services.sharedDomainLimit,
+        drafts: {
+          requestApproval: async (transaction, pending) =>
+            (await services.draftCreation.requestApproval(transaction, pending)).draft.id,
+        },
         credentials: services.credentials,
         attachments: services.attachments,
         parserPool: dependencies.parserPool(),

@@ -1,5 +1,6 @@
 export { recheckDomains } from './domains/recheck-domains.workflow.ts';
 export { verifyDomain } from './domains/verify-domain.workflow.ts';
+export { awaitApproval } from './drafts/await-approval.workflow.ts';
 export { sendScheduledDraft } from './drafts/send-scheduled-draft.workflow.ts';
 export { exportOrganization } from './exports/export-organization.workflow.ts';
 export { receiveMessage } from './inbound/receive-message.workflow.ts';

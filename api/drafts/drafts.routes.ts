@@ -2,15 +2,17 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { FastifyReply } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
+import { DRAFT_SEND_STATUSES } from '../../domain/drafts/draft.entity.ts';
 import type { DraftDetails, DraftInput, DraftService } from '../../domain/drafts/draft.service.ts';
 import { invalid } from '../../platform/errors.ts';
 import { storeBodyFiles } from '../attachments/body-files.ts';
-import { type Lists, listOf, PageQuery } from '../lists.ts';
+import { type Lists, listOf, PageQuery, pageQuery } from '../lists.ts';
 import { CONTENT_BODY_LIMIT_BYTES } from '../messages/content.schemas.ts';
 import { readDraftContent } from '../messages/content.ts';
-import { MESSAGE_RESPONSE, MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
+import { MESSAGE_RESPONSE, MessageRecord } from '../messages/messages.schemas.ts';
 import {
   changeProblems,
+  enumOf,
   id,
   NoContent,
   postProblems,
@@ -20,7 +22,14 @@ import {
   text,
 } from '../schemas.ts';
 import { parseTime } from '../time.ts';
-import { DRAFT_RESPONSE, DraftFields, DraftRecord, presentDraft } from './drafts.schemas.ts';
+import {
+  DRAFT_RESPONSE,
+  DraftFields,
+  DraftRecord,
+  presentDraft,
+  presentSent,
+  SCHEDULED_RESPONSE,
+} from './drafts.schemas.ts';
 
 const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });
 const DraftParams = strictObject({ id: id('Draft id (drf_…).') });
@@ -76,6 +85,31 @@ export const draftRoutes =
       },
       async (request) => {
         const page = await drafts.list(request.scope, request.params.inboxId, lists.read(request));
+        return lists.present(request, page, presentDraft);
+      },
+    );
+
+    app.get(
+      '/drafts',
+      {
+        config: { permission: 'drafts:read' },
+        schema: {
+          operationId: 'drafts.listAll',
+          summary: 'List drafts',
+          description:
+            'Those of every inbox that the credential reaches; in every environment unless it is bound to one. With `send_status=pending_approval`: what waits for the approval of a person.',
+          tags: ['Drafts'],
+          querystring: strictObject({
+            ...pageQuery,
+            send_status: Type.Optional(enumOf(DRAFT_SEND_STATUSES)),
+            inbox_id: Type.Optional(id('Only drafts of this inbox.')),
+          }),
+          response: { 200: listOf(ref(DraftRecord)), ...problems() },
+        },
+      },
+      async (request) => {
+        const { send_status: sendStatus, inbox_id: inboxId } = request.query;
+        const page = await drafts.listAll(request.scope, { sendStatus, inboxId }, lists.read(request));
         return lists.present(request, page, presentDraft);
       },
     );
@@ -138,21 +172,25 @@ export const draftRoutes =
     app.post(
       '/drafts/:id/send',
       {
-        config: { permission: 'messages:send', announcesRefusals: true, ...MESSAGE_RESPONSE },
+        config: {
+          permission: 'messages:send',
+          announcesRefusals: true,
+          ...MESSAGE_RESPONSE,
+          ...SCHEDULED_RESPONSE,
+        },
         schema: {
           operationId: 'drafts.send',
           summary: 'Send a draft',
           description:
-            'The draft becomes a message and is deleted. If the send is refused, the draft is kept.',
+            'The draft becomes a message and is deleted. If the send is refused, the draft is kept. If a policy requires approval, the draft waits for it and is returned with 202.',
           tags: ['Drafts'],
           params: DraftParams,
-          response: { 201: ref(MessageRecord), ...postProblems() },
+          response: { 201: ref(MessageRecord), 202: ref(DraftRecord), ...postProblems() },
         },
       },
       async (request, reply) => {
         const sent = await drafts.send(request.scope, request.params.id);
-        reply.code(201);
-        return presentMessage(sent);
+        return presentSent(reply, sent);
       },
     );
     done();

@@ -1,7 +1,12 @@
+import type { FastifyReply } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { APPROVAL_SIGNALS, DRAFT_SEND_STATUSES } from '../../domain/drafts/draft.entity.ts';
 import type { DraftDetails } from '../../domain/drafts/draft.service.ts';
+import type { Actor } from '../../domain/identity/scope.ts';
+import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import { AddressSeen } from '../messages/addresses.ts';
 import { contentFields, MAX_BODY_BYTES, MAX_SUBJECT_LENGTH } from '../messages/content.schemas.ts';
+import { presentMessage } from '../messages/messages.schemas.ts';
 import { receiptOf } from '../receipts.ts';
 import {
   enumOf,
@@ -17,6 +22,7 @@ import {
 const addresses = Type.Array(ref(AddressSeen), { maxItems: 50 });
 const emails = Type.Array(text(254), { maxItems: 50 });
 
+export const MAX_NOTE_LENGTH = 2_000;
 const IN_REPLY_TO =
   'Id (msg_…) of the message to reply to, not its Message-ID; looked up when the draft is sent.';
 
@@ -29,6 +35,54 @@ const AttachmentMeta = strictObject({
   content_id: nullableText(1024),
   disposition: enumOf(['attachment', 'inline']),
 });
+
+export const DraftApproval = strictObject(
+  {
+    requested_by: Type.Unsafe<{ kind: Actor['kind']; id: string } | null>({
+      type: ['object', 'null'],
+      additionalProperties: false,
+      required: ['kind', 'id'],
+      properties: {
+        kind: enumOf(['api_key', 'user', 'system']),
+        id: id('Id of the key or user; of the inbox for a message submitted over SMTP.'),
+      },
+      description: 'Who asked to send the draft.',
+    }),
+    requested_at: timestamp(),
+    expires_at: nullableTimestamp('When it is rejected if nobody has decided; null if it was approved.'),
+    signals: Type.Array(enumOf(APPROVAL_SIGNALS), {
+      maxItems: APPROVAL_SIGNALS.length,
+      description: 'What an approver should consider.',
+    }),
+    recipients: Type.Array(
+      strictObject({
+        email: text(320),
+        external: Type.Boolean({
+          description: 'Outside the inboxes and verified domains of the organization.',
+        }),
+        first_contact: Type.Boolean({
+          description: 'The inbox has not recently exchanged messages with this address.',
+        }),
+      }),
+      { maxItems: 100, description: 'Everyone it would be sent to, blind copies included.' },
+    ),
+    changes: Type.Array(
+      strictObject({
+        version: Type.Integer({ minimum: 1 }),
+        changed_at: timestamp(),
+        fields: Type.Array(text(64), { maxItems: 50 }),
+      }),
+      {
+        maxItems: 20,
+        description: 'Changes while the draft waited, oldest first: compare with the version seen last.',
+      },
+    ),
+    decided_by: nullableText(64, { description: 'User (usr_…) who approved or rejected it.' }),
+    decided_at: nullableTimestamp(),
+    note: nullableText(MAX_NOTE_LENGTH, { description: 'The reason that the approver gave.' }),
+  },
+  { $id: 'DraftApproval', title: 'DraftApproval' },
+);
 
 export const DraftRecord = strictObject(
   {
@@ -60,9 +114,14 @@ export const DraftRecord = strictObject(
     }),
     attachments_meta: Type.Array(AttachmentMeta, { maxItems: 100 }),
     send_at: nullableTimestamp('When the draft is sent automatically; null if it is not scheduled.'),
-    send_status: enumOf(['draft', 'scheduled', 'failed']),
+    send_status: enumOf(DRAFT_SEND_STATUSES),
     send_error: nullableText(4096, {
-      description: 'Why a scheduled send failed or was canceled by the service; null otherwise.',
+      description:
+        'Why a scheduled send failed or was canceled by the service, or why the draft was not approved: approval_rejected, approval_expired or approval_canceled; null otherwise.',
+    }),
+    approval: Type.Unsafe<Static<typeof DraftApproval> | null>({
+      anyOf: [ref(DraftApproval), { type: 'null' }],
+      description: 'The latest request for the approval of a person; null if there was none.',
     }),
     version: Type.Integer({
       minimum: 1,
@@ -101,6 +160,20 @@ export const DraftFields = strictObject(fields, {
   description: 'Every field is optional: an omitted field is kept, null clears it.',
 });
 
+function presentApproval(draft: DraftDetails['draft']): Static<typeof DraftApproval> | null {
+  const { approvalRequestedAt, approvalReview, requestedByKind, requestedById } = draft;
+  if (!approvalRequestedAt || !approvalReview) return null;
+  return {
+    requested_by: requestedByKind && requestedById ? { kind: requestedByKind, id: requestedById } : null,
+    requested_at: approvalRequestedAt.toISOString(),
+    expires_at: draft.approvalExpiresAt?.toISOString() ?? null,
+    ...approvalReview,
+    decided_by: draft.decidedById ?? null,
+    decided_at: draft.decidedAt?.toISOString() ?? null,
+    note: draft.decisionNote ?? null,
+  };
+}
+
 /** A new draft may have undefined columns; the response has null for them. */
 export function presentDraft({ draft, attachments }: DraftDetails): Static<typeof DraftRecord> {
   return {
@@ -134,8 +207,15 @@ export function presentDraft({ draft, attachments }: DraftDetails): Static<typeo
     send_at: draft.sendAt?.toISOString() ?? null,
     send_status: draft.sendStatus,
     send_error: draft.sendError ?? null,
+    approval: presentApproval(draft),
     version: draft.version,
     created_at: draft.createdAt.toISOString(),
     updated_at: draft.updatedAt.toISOString(),
   };
+}
+
+/** A send answers 201 with the message, or 202 with the draft that waits for its time or for approval. */
+export function presentSent(reply: FastifyReply, sent: MessageDetails | DraftDetails) {
+  reply.code('draft' in sent ? 202 : 201);
+  return 'draft' in sent ? presentDraft(sent) : presentMessage(sent);
 }

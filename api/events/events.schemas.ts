@@ -4,7 +4,7 @@ import type { Event } from '../../domain/events/event.entity.ts';
 import { EVENT_TYPES, type EventType } from '../../domain/events/event-types.ts';
 import { USAGE_COUNTERS } from '../../domain/usage/counters.ts';
 import { pageQuery } from '../lists.ts';
-import { enumOf, id, strictObject, text, timestamp } from '../schemas.ts';
+import { enumOf, id, nullableText, nullableTimestamp, strictObject, text, timestamp } from '../schemas.ts';
 
 /** The largest message the service accepts; no text in it can be longer. */
 const MAX_TEXT_LENGTH = 37_748_736;
@@ -17,6 +17,15 @@ const message = {
   thread_id: id('Thread (thr_…).'),
   inbox_id: id('Inbox (inb_…).'),
 };
+const draft = {
+  draft_id: id('Draft (drf_…).'),
+  inbox_id: message.inbox_id,
+  to_addresses: addresses,
+  subject,
+  version: Type.Integer({ minimum: 1 }),
+};
+const nullableId = (description: string) => nullableText(64, { description });
+const MAX_NOTE_LENGTH = 2_000;
 const usage = strictObject({
   counter: enumOf(USAGE_COUNTERS),
   current: Type.Number({ minimum: 0 }),
@@ -95,6 +104,29 @@ const DATA_SCHEMAS: Record<EventType, TSchema> = {
     subject,
     rejection_reason: enumOf(['blocked_recipient', 'rate_limited', 'account_paused']),
     rejection_detail: text(MAX_TEXT_LENGTH),
+    rejected_at: timestamp(),
+  }),
+  'draft.pending_approval': strictObject({
+    ...draft,
+    from_address: address,
+    requested_at: timestamp(),
+    expires_at: timestamp('When the draft is rejected if nobody has decided.'),
+  }),
+  'draft.approved': strictObject({
+    ...draft,
+    message_id: nullableId('Message (msg_…) that the draft became; null if it is scheduled.'),
+    send_at: nullableTimestamp('When it is sent; null if it was sent.'),
+    note: nullableText(MAX_NOTE_LENGTH),
+    approved_by: id('User (usr_…).'),
+    approved_at: timestamp(),
+  }),
+  'draft.rejected': strictObject({
+    ...draft,
+    decision: enumOf(['rejected', 'expired', 'canceled'], {
+      description: 'Who decided: a person, nobody in time, or an operator of the service.',
+    }),
+    note: nullableText(MAX_NOTE_LENGTH),
+    rejected_by: nullableId('User (usr_…); null unless a person decided.'),
     rejected_at: timestamp(),
   }),
   'domain.verified': strictObject({

@@ -1,12 +1,12 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { Static } from 'typebox';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
-import type { DraftService } from '../../domain/drafts/draft.service.ts';
+import type { DraftDetails, DraftService } from '../../domain/drafts/draft.service.ts';
 import type { MessageService } from '../../domain/messages/message.service.ts';
 import type { MessageFilter } from '../../domain/messages/message-filter.ts';
 import type { SendService } from '../../domain/outbound/send.service.ts';
 import { storeBodyFiles } from '../attachments/body-files.ts';
-import { DraftRecord, presentDraft, SCHEDULED_RESPONSE } from '../drafts/drafts.schemas.ts';
+import { DraftRecord, presentDraft, presentSent, SCHEDULED_RESPONSE } from '../drafts/drafts.schemas.ts';
 import type { Lists } from '../lists.ts';
 import { listOf } from '../lists.ts';
 import { id, postProblems, problems, ref, strictObject } from '../schemas.ts';
@@ -36,7 +36,7 @@ export const messageRoutes =
     lists,
   }: {
     messages: MessageService;
-    sends: SendService;
+    sends: SendService<DraftDetails>;
     drafts: DraftService;
     attachments: AttachmentService;
     lists: Lists;
@@ -71,9 +71,7 @@ export const messageRoutes =
           reply.code(202);
           return presentDraft(await drafts.schedule(scope, params.inboxId, scheduled));
         }
-        const sent = await sends.send(scope, params.inboxId, content, filesToAttach);
-        reply.code(201);
-        return presentMessage(sent);
+        return presentSent(reply, await sends.send(scope, params.inboxId, content, filesToAttach));
       },
     );
 

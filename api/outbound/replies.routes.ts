@@ -1,17 +1,15 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import type { FastifyReply } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
 import type { DraftDetails } from '../../domain/drafts/draft.service.ts';
-import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import type { ReplyService } from '../../domain/outbound/reply.service.ts';
 import { invalid } from '../../platform/errors.ts';
 import { storeBodyFiles } from '../attachments/body-files.ts';
-import { DraftRecord, presentDraft, SCHEDULED_RESPONSE } from '../drafts/drafts.schemas.ts';
+import { DraftRecord, presentSent, SCHEDULED_RESPONSE } from '../drafts/drafts.schemas.ts';
 import { type AddressInput, addressList } from '../messages/addresses.ts';
 import { CONTENT_BODY_LIMIT_BYTES, contentFields, sendAt } from '../messages/content.schemas.ts';
 import { readContent, readSendAt } from '../messages/content.ts';
-import { MESSAGE_RESPONSE, MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
+import { MESSAGE_RESPONSE, MessageRecord } from '../messages/messages.schemas.ts';
 import { id, postProblems, ref, strictObject } from '../schemas.ts';
 
 const MessageParams = strictObject({ id: id('Message id (msg_…).') });
@@ -129,11 +127,6 @@ export const replyRoutes =
     );
     done();
   };
-
-function presentSent(reply: FastifyReply, sent: MessageDetails | DraftDetails) {
-  reply.code('draft' in sent ? 202 : 201);
-  return 'draft' in sent ? presentDraft(sent) : presentMessage(sent);
-}
 
 function requireBody({ text_body: text, html_body: html }: Static<typeof ReplyToMessage>): void {
   if (text?.trim() || html?.trim()) return;

@@ -1,13 +1,16 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Row } from '../../platform/database/find-rows.ts';
 import { newId } from '../../platform/ids.ts';
-import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
+import type { Scope } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { rejectReceivedLabels } from '../messages/hidden-labels.ts';
 import type { OutboundContent } from '../outbound/outbound-content.ts';
+import type { DraftCreation, PendingSend } from '../outbound/pending-send.ts';
+import type { Submission } from '../outbound/submitted-message.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
-import { scheduleSend, unscheduleSend } from './draft-schedule.ts';
+import { type ApprovalOptions, requestApproval } from './draft-approval.ts';
+import { planSend } from './plan-send.ts';
 
 /** An undefined field is unchanged; null or an empty array clears it. */
 export interface DraftFields extends Partial<OutboundContent> {
@@ -25,18 +28,50 @@ export interface DraftDetails {
 }
 
 export interface NewDraft {
+  scope: Scope;
   inbox: Row<Inbox>;
   fields: DraftFields;
+  submission?: Submission;
   /** Returns the rows of the draft's files, assigned to it. */
   attach(draftId: string): Promise<Attachment[]>;
 }
 
+/** Creates a draft. With `sendAt` it is scheduled, or waits for approval first. */
 export async function createDraft(
   transaction: Transaction,
-  outbox: Outbox,
-  { inbox, fields, attach }: NewDraft,
+  options: ApprovalOptions,
+  newDraft: NewDraft,
 ): Promise<DraftDetails> {
-  const draft = transaction.em.create(DraftEntity, {
+  const { scope, inbox, fields } = newDraft;
+  const { draft, attachments } = await persistDraft(transaction, newDraft);
+  if (fields.sendAt)
+    await planSend(transaction, options, draft, { scope, inbox, sendAt: fields.sendAt, attachments });
+  return { draft, attachments };
+}
+
+/** How sends become drafts, for the rooms that send. */
+export function createDraftCreation(options: ApprovalOptions): DraftCreation<DraftDetails> {
+  return {
+    schedule: (transaction, pending) => createDraft(transaction, options, pending),
+    async requestApproval(transaction, pending: PendingSend) {
+      const { scope, inbox, fields } = pending;
+      const { draft, attachments } = await persistDraft(transaction, pending);
+      draft.sendAt = fields.sendAt;
+      await requestApproval(transaction, options, draft, {
+        inbox,
+        actor: scope.actor,
+        attachmentCount: attachments.length,
+      });
+      return { draft, attachments };
+    },
+  };
+}
+
+async function persistDraft(
+  { em }: Transaction,
+  { inbox, fields, submission, attach }: NewDraft,
+): Promise<{ draft: Draft; attachments: Attachment[] }> {
+  const draft = em.create(DraftEntity, {
     id: newId('draft'),
     organizationId: inbox.organizationId,
     environmentId: inbox.environmentId,
@@ -46,25 +81,30 @@ export async function createDraft(
     bcc: [],
     replyTo: [],
     headers: {},
+    sendStatus: 'draft',
     scheduleVersion: 0,
+    approvalEpisode: 0,
+    submission: submission ?? null,
     version: 0,
   });
-  transaction.em.persist(draft);
-  changeDraft(transaction, outbox, draft, fields);
+  em.persist(draft);
+  setFields(draft, fields);
   return { draft, attachments: await attach(draft.id) };
 }
 
-export function changeDraft(
-  transaction: Transaction,
-  outbox: Outbox,
-  draft: Draft,
-  { sendAt, ...fields }: DraftFields,
-): void {
-  if (fields.labels) rejectReceivedLabels(fields.labels);
-  for (const [name, value] of Object.entries(fields)) {
-    if (value !== undefined) Object.assign(draft, { [name]: value });
+/** Sets the content of a draft, which is then another version. Returns the API names of the fields that changed. */
+export function setFields(draft: Draft, { sendAt: _sendAt, ...content }: DraftFields): string[] {
+  if (content.labels) rejectReceivedLabels(content.labels);
+  const changed: string[] = [];
+  for (const [name, value] of Object.entries(content)) {
+    if (value === undefined) continue;
+    if (JSON.stringify(draft[name as keyof Draft] ?? null) !== JSON.stringify(value))
+      changed.push(toApiName(name));
+    Object.assign(draft, { [name]: value });
   }
   draft.version += 1;
-  if (sendAt === null) unscheduleSend(transaction, outbox, draft);
-  else if (sendAt !== undefined) scheduleSend(transaction, outbox, draft, sendAt);
+  return changed;
 }
+
+const toApiName = (property: string): string =>
+  property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

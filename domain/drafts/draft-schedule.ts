@@ -35,17 +35,20 @@ export function unscheduleSend(
   draft: Draft,
   reason: string | null = null,
 ): void {
-  const { sendAt } = draft;
+  if (draft.sendStatus === 'scheduled') signalUnscheduled(transaction, outbox, draft);
   draft.sendAt = null;
   draft.sendError = reason;
-  if (draft.sendStatus === 'scheduled' && sendAt) {
-    const start = buildScheduledSendStart(draft, sendAt);
-    outbox.enqueue(transaction, draft.organizationId, {
-      start,
-      signal: { workflowId: start.workflowId, signalName: UNSCHEDULE_DRAFT, args: [] },
-    });
-  }
   draft.sendStatus = 'draft';
+}
+
+/** Ends the run of a scheduled draft. The caller changes the draft. */
+export function signalUnscheduled(transaction: Transaction, outbox: Outbox, draft: Draft): void {
+  if (!draft.sendAt) return;
+  const start = buildScheduledSendStart(draft, draft.sendAt);
+  outbox.enqueue(transaction, draft.organizationId, {
+    start,
+    signal: { workflowId: start.workflowId, signalName: UNSCHEDULE_DRAFT, args: [] },
+  });
 }
 
 export function buildRescheduleSignal(

@@ -1,20 +1,61 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
+import { createdAt, idColumn, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { functionTrigger } from '../../platform/database/triggers.ts';
+import type { Actor } from '../identity/scope.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import type { Submission } from '../outbound/submitted-message.ts';
 
-export type DraftSendStatus = 'draft' | 'scheduled' | 'failed';
+export const DRAFT_SEND_STATUSES = ['draft', 'scheduled', 'pending_approval', 'rejected', 'failed'] as const;
+export type DraftSendStatus = (typeof DRAFT_SEND_STATUSES)[number];
+
+/** What an approver should know about a draft. Stored as the API returns it. */
+export interface ApprovalReview {
+  signals: ApprovalSignal[];
+  recipients: { email: string; external: boolean; first_contact: boolean }[];
+  /** Changes while the draft waited, oldest first; at most the newest 20. */
+  changes: { version: number; changed_at: string; fields: string[] }[];
+}
+
+export const APPROVAL_SIGNALS = [
+  /** A recipient is outside the organization's inboxes and verified domains. */
+  'external_recipient',
+  /** The inbox has not recently exchanged messages with a recipient. */
+  'first_contact',
+  'attachments',
+  /** It was changed after it was first shown to approvers. */
+  'changed',
+] as const;
+export type ApprovalSignal = (typeof APPROVAL_SIGNALS)[number];
 
 /** An unsent message. Sending deletes it in the transaction that creates the message. */
 export const DraftEntity = defineEntity({
   name: 'Draft',
   tableName: 'drafts',
   policies: tenantPolicies({ lookup: true }),
+  triggers: [
+    functionTrigger({
+      name: 'release_submission',
+      table: 'drafts',
+      event: 'delete',
+      when: 'old.submission is not null',
+      calls: 'release_submission',
+    }),
+  ],
   indexes: [
     { properties: ['inboxId', 'id'] },
+    { properties: ['organizationId', 'id'] },
+    {
+      name: 'drafts_pending_approval_index',
+      expression: `create index "drafts_pending_approval_index" on "drafts" ("org_id", "id") where "send_status" = 'pending_approval'`,
+    },
+    {
+      name: 'drafts_submission_index',
+      expression: `create index "drafts_submission_index" on "drafts" ("inbox_id", ("submission" ->> 'messageId')) where "submission" is not null`,
+    },
     {
       name: 'drafts_scheduled_index',
       expression: `create index "drafts_scheduled_index" on "drafts" ("send_at") where "send_status" = 'scheduled'`,
@@ -45,6 +86,24 @@ export const DraftEntity = defineEntity({
     sendError: p.text().strictNullable(),
     /** Incremented with every new schedule; each schedule has its own workflow run. */
     scheduleVersion: p.integer().default(0),
+    /** Who scheduled it or asked to send it; null for a draft that is neither, or from before approvals existed. */
+    requestedByKind: p.text().$type<Actor['kind']>().strictNullable(),
+    requestedById: idColumn().strictNullable(),
+    approvalRequestedAt: timestamp().strictNullable(),
+    approvalExpiresAt: timestamp().strictNullable(),
+    /** Incremented with every request for approval; each has its own workflow run. */
+    approvalEpisode: p.integer().default(0),
+    /** Whether an email to the approvers has counted it. */
+    approvalAnnounced: p.boolean().default(false),
+    approvalReview: p.json().$type<ApprovalReview>().strictNullable(),
+    /** The version that a person approved. A later one needs another approval. */
+    approvedVersion: p.integer().strictNullable(),
+    /** The user who approved or rejected it; null if it expired. */
+    decidedById: idColumn().strictNullable(),
+    decidedAt: timestamp().strictNullable(),
+    decisionNote: p.text().strictNullable(),
+    /** The bytes and envelope of a message that was submitted over SMTP; null for every other draft. */
+    submission: p.json().$type<Submission>().strictNullable(),
     /** Incremented with every change; compared with `If-Match`. */
     version: p.integer().default(1),
     /** When the reconciler last checked the row's workflow run; null if never. */

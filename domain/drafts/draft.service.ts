@@ -1,31 +1,40 @@
-import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
-import { findRow, findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
-import { AppError, notFound } from '../../platform/errors.ts';
-import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { findRow, type Row } from '../../platform/database/find-rows.ts';
+import { AppError } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { attachFiles, findDraftAttachments } from '../attachments/attach-files.ts';
-import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
+import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
-import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
-import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
-import type { EventService } from '../events/event.service.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
 import { readInbox, requireActive, requireActiveInbox } from '../inboxes/find-inbox.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
-import { MessageEntity } from '../messages/message.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { buildEnvelope, type OutboundContent } from '../outbound/outbound-content.ts';
-import { changeDraft, createDraft, type DraftDetails, type DraftFields } from './create-draft.ts';
-import { type Draft, DraftEntity } from './draft.entity.ts';
-import { unscheduleSend } from './draft-schedule.ts';
-import { type DueDraftResult, sendDraft, sendDueDraft } from './send-draft.ts';
+import { createDraft, type DraftDetails, type DraftFields, setFields } from './create-draft.ts';
+import { type Draft, DraftEntity, type DraftSendStatus } from './draft.entity.ts';
+import { requestApproval, voidApproval } from './draft-approval.ts';
+import { signalUnscheduled } from './draft-schedule.ts';
+import {
+  draftNotFound,
+  loadDetailsForAll,
+  lockDraft,
+  readInboxWithinReach,
+  versionConflict,
+  withinReach,
+} from './find-draft.ts';
+import { replanSend } from './plan-send.ts';
+import { type DueDraftResult, type SendDraftOptions, sendDraft, sendDueDraft } from './send-draft.ts';
 
 export interface DraftInput extends DraftFields {
   /** All files of the draft; files that are not listed are removed. */
   files?: readonly FileToAttach[];
+}
+
+export interface DraftFilter {
+  sendStatus?: DraftSendStatus | undefined;
+  inboxId?: string | undefined;
 }
 
 export type { DraftDetails };
@@ -54,49 +63,43 @@ export interface DraftService {
   update(scope: Scope, draftId: string, patch: DraftInput, expectedVersion?: number): Promise<DraftDetails>;
   get(scope: Scope, draftId: string): Promise<DraftDetails>;
   list(scope: Scope, inboxId: string, page: PageRequest): Promise<Page<DraftDetails>>;
+  /** Lists the drafts of everything that the credential reaches, in every environment. */
+  listAll(scope: Scope, filter: DraftFilter, page: PageRequest): Promise<Page<DraftDetails>>;
   delete(scope: Scope, draftId: string): Promise<void>;
   /**
    * Turns the draft into a message: afterwards the draft is deleted, the message is queued and its workflow starts,
    * even if this process crashes right after the commit. If two calls race, one sends and the other finds no draft.
    *
    * @throws AppError `not_found`, `draft_target_not_found`, `no_recipients`, `message_rejected`, `*_suspended`,
-   * `usage_limit_exceeded`; the draft is kept in each case.
+   * `usage_limit_exceeded`, `conflict` if the draft waits for approval or was rejected; the draft is kept in each case.
+   * @returns the message, or the draft if a policy lets it wait for an approval.
    */
-  send(scope: Scope, draftId: string): Promise<MessageDetails>;
+  send(scope: Scope, draftId: string): Promise<MessageDetails | DraftDetails>;
   /** Sends a scheduled draft when it is due. A refusal is recorded on the draft. */
   sendDue(draftId: string, scheduleVersion: number): Promise<DueDraftResult>;
   /** Unschedules a draft because an operator ended its workflow, and records the reason in `send_error`. */
   cancelSchedule(draftId: string, scheduleVersion: number): Promise<void>;
 }
 
-export interface DraftServiceOptions {
+export interface DraftServiceOptions extends SendDraftOptions {
   database: Database;
-  outbox: Outbox;
-  events: EventService;
-  unsubscribeLinks: UnsubscribeLinks;
-  sharedDomainLimit?: SharedDomainLimit | undefined;
 }
 
-export function createDraftService({
-  database,
-  outbox,
-  events,
-  unsubscribeLinks,
-  sharedDomainLimit,
-}: DraftServiceOptions): DraftService {
+export function createDraftService({ database, ...options }: DraftServiceOptions): DraftService {
+  const { outbox } = options;
   return {
     create: (scope, inboxId, input) =>
       database.transaction(scope, async (transaction) => {
         if (input.sendAt) requirePermission(scope, 'messages:send');
         const inbox = requireActive(await readInbox(transaction.em, scope, inboxId));
-        return createWithFiles(transaction, outbox, { scope, inbox, input });
+        return createWithFiles(transaction, options, { scope, inbox, input });
       }),
 
     schedule: (scope, inboxId, { sendAt, files, ...content }) =>
       database.transaction(scope, async (transaction) => {
         const inbox = requireActive(await readInbox(transaction.em, scope, inboxId));
         buildEnvelope(content);
-        return createWithFiles(transaction, outbox, {
+        return createWithFiles(transaction, options, {
           scope,
           inbox,
           input: { ...content, sendAt, files: files ?? [] },
@@ -106,19 +109,26 @@ export function createDraftService({
     update: (scope, draftId, patch, expectedVersion) =>
       database.transaction(scope, async (transaction) => {
         const draft = await lockDraft(transaction.em, scope, draftId);
-        await requireActiveInbox(transaction.em, draft.inboxId);
-        // A scheduled draft is sent without another call, so scheduling or changing it needs the permission to send.
-        if (patch.sendAt || draft.sendStatus === 'scheduled') requirePermission(scope, 'messages:send');
-        if (expectedVersion !== undefined && draft.version !== expectedVersion) throw versionConflict(draft);
         const { files, ...fields } = patch;
-        changeDraft(transaction, outbox, draft, fields);
-        return { draft, attachments: await replaceFiles(transaction.em, scope, draft, files) };
+        const inbox = requireActive(await readInbox(transaction.em, scope, draft.inboxId));
+        // Such a draft is sent without another call, so planning or changing it needs the permission to send.
+        if (fields.sendAt || ['scheduled', 'pending_approval'].includes(draft.sendStatus))
+          requirePermission(scope, 'messages:send');
+        if (expectedVersion !== undefined && draft.version !== expectedVersion) throw versionConflict(draft);
+        if (draft.submission) throw submittedBytesAreFixed();
+        const changedFields = setFields(draft, fields);
+        const attachments = await replaceFiles(transaction.em, scope, draft, files);
+        if (files) changedFields.push('attachments');
+        if (fields.sendAt !== undefined) changedFields.push('send_at');
+        const { sendAt } = fields;
+        await replanSend(transaction, options, draft, { scope, inbox, sendAt, attachments, changedFields });
+        return { draft, attachments };
       }),
 
     get: (scope, draftId) =>
       database.read(scope, async (reader) => {
         const draft = await findRow(reader, DraftEntity, { where: { id: draftId, ...withinScope(scope) } });
-        if (!draft) throw await draftNotFound(reader, scope, draftId);
+        if (!draft) throw await draftNotFound(reader, draftId, withinScope(scope));
         const [details] = await loadDetailsForAll(reader, [draft]);
         return details as DraftDetails;
       }),
@@ -135,29 +145,32 @@ export function createDraftService({
       database.transaction(scope, async (transaction) => {
         const draft = await lockDraft(transaction.em, scope, draftId);
         await requireActiveInbox(transaction.em, draft.inboxId);
-        unscheduleSend(transaction, outbox, draft);
+        voidApproval(transaction, outbox, draft);
+        if (draft.sendStatus === 'scheduled') signalUnscheduled(transaction, outbox, draft);
         transaction.em.remove(draft);
+      }),
+
+    listAll: (scope, { sendStatus, inboxId }, page) =>
+      database.read(scope, async (reader) => {
+        if (inboxId !== undefined) await readInboxWithinReach(reader, scope, inboxId);
+        const where = {
+          ...withinReach(scope),
+          ...(sendStatus === undefined ? {} : { sendStatus }),
+          ...(inboxId === undefined ? {} : { inboxId }),
+        };
+        const { items, next } = await findPage(reader, DraftEntity, { where, page });
+        return { items: await loadDetailsForAll(reader, items), next };
       }),
 
     send: (scope, draftId) =>
       database.transaction(scope, async (transaction) => {
         const draft = await lockDraft(transaction.em, scope, draftId);
-        return sendDraft(transaction, scope, draft, {
-          outbox,
-          events,
-          unsubscribeLinks,
-          sharedDomainLimit,
-        }).catch((error: unknown) => {
+        return sendOrRequestApproval(transaction, options, scope, draft).catch((error: unknown) => {
           throw scope.permissions.has('drafts:read') ? error : withoutDraftContent(error);
         });
       }),
 
-    sendDue: (draftId, scheduleVersion) =>
-      sendDueDraft(
-        { database, outbox, events, unsubscribeLinks, sharedDomainLimit },
-        draftId,
-        scheduleVersion,
-      ),
+    sendDue: (draftId, scheduleVersion) => sendDueDraft({ ...options, database }, draftId, scheduleVersion),
 
     cancelSchedule: (draftId, scheduleVersion) =>
       database.systemTransaction(async ({ em }) => {
@@ -175,13 +188,40 @@ export function createDraftService({
   };
 }
 
+async function sendOrRequestApproval(
+  transaction: Transaction,
+  options: SendDraftOptions,
+  scope: Scope,
+  draft: Draft,
+): Promise<MessageDetails | DraftDetails> {
+  const { em } = transaction;
+  const wasPending = draft.sendStatus === 'pending_approval';
+  if (wasPending && scope.actor.kind === 'user') throw mustBeApproved(draft);
+  if (draft.sendStatus === 'rejected' && draft.decidedById && scope.actor.kind !== 'user')
+    throw wasRejected(draft);
+  const sent = await sendDraft(transaction, draft, options, { scope });
+  if (sent !== 'needs_approval') {
+    voidApproval(transaction, options.outbox, draft);
+    return sent;
+  }
+  const attachments = await findDraftAttachments(em, draft.id);
+  if (!wasPending) {
+    const inbox = await readInbox(em, scope, draft.inboxId);
+    const request = { inbox, actor: scope.actor, attachmentCount: attachments.length };
+    await requestApproval(transaction, options, draft, request);
+    // It is sent as soon as it is approved.
+    draft.sendAt = null;
+  }
+  return { draft, attachments };
+}
+
 function createWithFiles(
   transaction: Transaction,
-  outbox: Outbox,
+  options: SendDraftOptions,
   { scope, inbox, input: { files = [], ...fields } }: { scope: Scope; inbox: Row<Inbox>; input: DraftInput },
 ): Promise<DraftDetails> {
   const attach = (draftId: string) => attachFiles(transaction.em, { scope, inbox, files, draftId });
-  return createDraft(transaction, outbox, { inbox, fields, attach });
+  return createDraft(transaction, options, { scope, inbox, fields, attach });
 }
 
 /** A refusal names recipients and targets, which a credential that may send but not read drafts must not learn. */
@@ -212,43 +252,25 @@ async function replaceFiles(
   return attachments;
 }
 
-/** Loads the attachments of all drafts in one statement. */
-async function loadDetailsForAll(reader: RowReader, drafts: Row<Draft>[]): Promise<DraftDetails[]> {
-  if (drafts.length === 0) return [];
-  const ids = drafts.map(({ id }) => id);
-  const attachments = await findRows(reader, AttachmentEntity, {
-    where: { draftId: { $in: ids } },
-    orderBy: { position: 'asc' },
-  });
-  const attachmentsByDraftId = Map.groupBy(attachments, ({ draftId }) => draftId);
-  return drafts.map((draft) => ({ draft, attachments: attachmentsByDraftId.get(draft.id) ?? [] }));
-}
-
-async function lockDraft(em: EntityManager, scope: Scope, draftId: string): Promise<Draft> {
-  const draft = await em.findOne(
-    DraftEntity,
-    { id: draftId, ...withinScope(scope) },
-    { lockMode: LockMode.PESSIMISTIC_WRITE },
-  );
-  if (!draft) throw await draftNotFound(em, scope, draftId);
-  return draft;
-}
-
-/** Names the message that the draft became, if it was sent. */
-async function draftNotFound(reader: RowReader, scope: Scope, draftId: string): Promise<AppError> {
-  const message = await findRow(reader, MessageEntity, { where: { draftId, ...withinScope(scope) } });
-  if (!message) return notFound('draft', draftId);
-  return new AppError('not_found', {
-    detail: `The draft ${draftId.slice(0, 64)} was sent and is now the message ${message.id}.`,
-    fix: `Use the message: GET /api/v1/messages/${message.id}.`,
-    extensions: { message_id: message.id },
-  });
-}
-
-function versionConflict(draft: Draft): AppError {
+function mustBeApproved({ id, version }: Draft): AppError {
   return new AppError('conflict', {
-    detail: `The draft was changed in the meantime; its version is now ${draft.version}.`,
-    fix: 'Fetch the draft again and repeat the change with its current version in If-Match.',
-    extensions: { version: draft.version },
+    detail: 'The draft waits for an approval, which is bound to its version.',
+    fix: `Review it, then approve it: POST /api/v1/drafts/${id}/approve with {"version": ${version}}.`,
+    extensions: { version },
+  });
+}
+
+function wasRejected({ version }: Draft): AppError {
+  return new AppError('conflict', {
+    detail: 'An approver rejected this version of the draft.',
+    fix: 'Read the reason in send_error, change the draft, then send it again.',
+    extensions: { version },
+  });
+}
+
+function submittedBytesAreFixed(): AppError {
+  return new AppError('conflict', {
+    detail: 'The draft is a message that was submitted over SMTP, whose bytes do not change.',
+    fix: 'Delete the draft and submit the changed message.',
   });
 }

@@ -1,86 +1,110 @@
 import { LockMode } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
-import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { PRIORITY, type Priority } from '../../workflows/task-queues.contract.ts';
 import { findDraftAttachments } from '../attachments/attach-files.ts';
 import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
 import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
-import type { Scope } from '../identity/scope.ts';
+import type { Actor, Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
+import { findLinkedThreadId } from '../messages/place-message.ts';
 import { toReplySubject } from '../mime/subject.ts';
 import { checkSend, recordRefusedSend } from '../outbound/check-send.ts';
 import { createOutboundMessage } from '../outbound/create-outbound-message.ts';
 import { readGateInput } from '../outbound/gate-input.ts';
 import { HELD_DETAIL } from '../outbound/held-sends.ts';
 import { isSuspended } from '../outbound/send-gate.ts';
+import { createSubmittedMessage, envelopeContent } from '../outbound/submitted-message.ts';
 import { addUnsubscribeHeaders } from '../outbound/unsubscribe-headers.ts';
 import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
-import { unscheduleSend } from './draft-schedule.ts';
+import { type ApprovalOptions, requestApproval } from './draft-approval.ts';
+import { signalUnscheduled } from './draft-schedule.ts';
 import { findDraftTarget } from './draft-target.ts';
 
-export interface SendDraftOptions {
-  outbox: Outbox;
-  events: EventService;
+export interface SendDraftOptions extends ApprovalOptions {
   unsubscribeLinks: UnsubscribeLinks;
   sharedDomainLimit?: SharedDomainLimit | undefined;
 }
 
+export interface DraftSend {
+  /** Its actor is who sends the message. */
+  scope: Scope;
+  /** A person has approved the draft's version. */
+  isApproved?: boolean;
+  priority?: Priority;
+}
+
 /**
- * Creates the message of a locked draft and deletes the draft, in the caller's transaction.
+ * Creates the message of a locked draft and deletes the draft, in the caller's transaction. If a policy requires approval,
+ * does neither.
  *
  * @throws AppError `draft_target_not_found`, `no_recipients`, `message_rejected`, `*_suspended`.
  */
 export async function sendDraft(
   transaction: Transaction,
-  scope: Scope,
   draft: Draft,
-  {
-    outbox,
-    events,
-    unsubscribeLinks,
-    sharedDomainLimit,
-    priority,
-  }: SendDraftOptions & { priority?: Priority },
-): Promise<MessageDetails> {
+  { outbox, events, unsubscribeLinks, sharedDomainLimit }: SendDraftOptions,
+  { scope, isApproved = false, priority }: DraftSend,
+): Promise<MessageDetails | 'needs_approval'> {
   const { em } = transaction;
   const inbox = await findInbox(em, scope, draft.inboxId);
-  const { thread, parent } = await findDraftTarget(em, draft);
-  const subject = parent ? toReplySubject(draft.subject ?? parent.subject) : draft.subject;
-  const content = { ...draft, subject };
-  const { autoSubmitted } = await checkSend(transaction, events, {
-    scope,
-    inbox,
-    content,
-    threadId: thread?.id,
-    sharedDomainLimit,
-  });
-  const attachments = await findDraftAttachments(em, draft.id);
-  const created = createOutboundMessage(transaction, outbox, {
-    inbox,
-    content: addUnsubscribeHeaders(content, inbox, unsubscribeLinks),
-    thread,
-    parent,
-    attachments,
-    draftId: draft.id,
-    autoSubmitted,
-    priority,
-  });
-  unscheduleSend(transaction, outbox, draft);
+  const check = { scope, inbox, isApproved, sharedDomainLimit };
+  const { submission } = draft;
+  let created: MessageDetails;
+  if (submission) {
+    const threadId = await findLinkedThreadId(em, inbox.id, submission);
+    const content = envelopeContent(draft, submission);
+    const { needsApproval } = await checkSend(transaction, events, { ...check, content, threadId });
+    if (needsApproval) return 'needs_approval';
+    const attachments = await findDraftAttachments(em, draft.id);
+    created = await createSubmittedMessage(transaction, outbox, {
+      inbox,
+      content: draft,
+      submission,
+      attachments,
+      draftId: draft.id,
+    });
+  } else {
+    const { thread, parent } = await findDraftTarget(em, draft);
+    const subject = parent ? toReplySubject(draft.subject ?? parent.subject) : draft.subject;
+    const content = { ...draft, subject };
+    const { needsApproval, autoSubmitted } = await checkSend(transaction, events, {
+      ...check,
+      content,
+      threadId: thread?.id,
+    });
+    if (needsApproval) return 'needs_approval';
+    created = createOutboundMessage(transaction, outbox, {
+      inbox,
+      content: addUnsubscribeHeaders(content, inbox, unsubscribeLinks),
+      thread,
+      parent,
+      attachments: await findDraftAttachments(em, draft.id),
+      draftId: draft.id,
+      autoSubmitted,
+      priority,
+    });
+  }
+  if (draft.sendStatus === 'scheduled') signalUnscheduled(transaction, outbox, draft);
   em.remove(draft);
   return created;
 }
 
 /**
- * The result of a scheduled send. `held`: the draft waits for the end of a suspension. `waitUntil` is the new time, ISO 8601, if the
- * draft was rescheduled.
+ * The result of a scheduled send. `held`: the draft waits for the end of a suspension. `pending_approval`: a policy that
+ * was set meanwhile lets it wait for a person. `waitUntil` is the new time, ISO 8601, if the draft was rescheduled.
  */
-export type DueDraftResult = { waitUntil: string } | 'sent' | 'refused' | 'held' | 'gone';
+export type DueDraftResult =
+  | { waitUntil: string }
+  | 'sent'
+  | 'refused'
+  | 'held'
+  | 'pending_approval'
+  | 'gone';
 
 /**
  * Sends a scheduled draft when it is due. A refusal is recorded on the draft.
@@ -106,11 +130,9 @@ export async function sendDueDraft(
         draft.sendError = HELD_DETAIL;
         return 'held';
       }
-      await sendDraft(transaction, await scheduledSendScope(transaction.em, draft), draft, {
-        ...options,
-        priority: PRIORITY.scheduled,
-      });
-      return 'sent';
+      return (await sendPlanned(transaction, options, draft)) === 'needs_approval'
+        ? 'pending_approval'
+        : 'sent';
     });
   } catch (error) {
     if (!(error instanceof AppError) || error.status >= 500) throw error;
@@ -129,6 +151,28 @@ export async function sendDueDraft(
   }
 }
 
+async function sendPlanned(
+  transaction: Transaction,
+  options: SendDraftOptions,
+  draft: Draft,
+): Promise<MessageDetails | 'needs_approval'> {
+  const inbox = await transaction.em.findOneOrFail(InboxEntity, { id: draft.inboxId });
+  const scope = createRequesterScope(draft);
+  const isApproved = draft.approvedVersion === draft.version;
+  const result = await sendDraft(transaction, draft, options, {
+    scope,
+    isApproved,
+    priority: PRIORITY.scheduled,
+  });
+  if (result !== 'needs_approval') return result;
+  // The run that called this ends by itself.
+  draft.sendStatus = 'draft';
+  const attachments = await findDraftAttachments(transaction.em, draft.id);
+  const request = { inbox, actor: scope.actor, attachmentCount: attachments.length };
+  await requestApproval(transaction, options, draft, request);
+  return result;
+}
+
 async function recordOverLimit(
   transaction: Transaction,
   events: EventService,
@@ -145,16 +189,26 @@ async function recordOverLimit(
   });
 }
 
-/** A scheduled send may act only within the draft's own inbox. */
-async function scheduledSendScope(em: EntityManager, draft: Draft): Promise<Scope> {
-  const inbox = await em.findOneOrFail(InboxEntity, { id: draft.inboxId });
+/** The scope of a send without a request: it may act only within the draft's own inbox, for whoever planned it. */
+function createRequesterScope(draft: Draft): Scope {
   return {
     organizationId: draft.organizationId,
     environmentId: draft.environmentId,
     environmentBound: true,
-    inboxId: inbox.id,
+    inboxId: draft.inboxId,
     permissions: new Set(['messages:send'] as const),
-    actor: { kind: 'system', id: draft.id },
+    actor: requesterOf(draft),
     requestId: draft.id,
   };
+}
+
+/** Who asked to send the draft. A plan from before this was recorded counts as an agent's. */
+export function requesterOf({
+  id,
+  requestedByKind,
+  requestedById,
+}: Pick<Draft, 'id' | 'requestedByKind' | 'requestedById'>): Actor {
+  return requestedByKind && requestedById
+    ? { kind: requestedByKind, id: requestedById }
+    : { kind: 'system', id };
 }

@@ -61,6 +61,30 @@ export interface EventDataByType {
     rejection_detail: string;
     rejected_at: string;
   };
+  'draft.pending_approval': DraftEventData & {
+    version: number;
+    from_address: string;
+    requested_at: string;
+    expires_at: string;
+  };
+  'draft.approved': DraftEventData & {
+    version: number;
+    /** Null if the draft is scheduled. */
+    message_id: string | null;
+    send_at: string | null;
+    note: string | null;
+    /** User id. */
+    approved_by: string;
+    approved_at: string;
+  };
+  'draft.rejected': DraftEventData & {
+    version: number;
+    decision: 'rejected' | 'expired' | 'canceled';
+    note: string | null;
+    /** User id; null if nobody decided in time. */
+    rejected_by: string | null;
+    rejected_at: string;
+  };
   'domain.verified': {
     domain_id: string;
     domain_name: string;
@@ -72,6 +96,14 @@ export interface EventDataByType {
   };
   'usage.warning': UsageData;
   'usage.exceeded': UsageData;
+}
+
+/** The types `draft.*` are additions to the specification. */
+interface DraftEventData {
+  draft_id: string;
+  inbox_id: string;
+  to_addresses: string[];
+  subject: string;
 }
 
 /** The specification leaves the fields of `usage.*` open. */
@@ -100,6 +132,9 @@ export const EVENT_TYPES = [
   'message.bounced',
   'message.complained',
   'message.rejected',
+  'draft.pending_approval',
+  'draft.approved',
+  'draft.rejected',
   'domain.verified',
   'usage.warning',
   'usage.exceeded',

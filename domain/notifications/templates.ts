@@ -3,6 +3,7 @@ import type { LimitKind } from '../usage/tiers.ts';
 import { ACCOUNT_TEMPLATES, type AccountTemplateParams } from './account-templates.ts';
 import type { EmailContent } from './email-content.ts';
 import { SSO_TEMPLATES, type SsoTemplateParams } from './sso-templates.ts';
+import { formatUtc } from './format-utc.ts';
 
 /** Parameters of each template. All plain text: rendering escapes it. */
 export interface TemplateParams extends AccountTemplateParams, SsoTemplateParams {
@@ -28,6 +29,13 @@ export interface TemplateParams extends AccountTemplateParams, SsoTemplateParams
     keyId: string;
     keyName: string;
     lastFour: string;
+    expiresAt: string;
+  };
+  'approvals-pending': {
+    organizationId: string;
+    /** Drafts that wait now. */
+    count: number;
+    /** ISO 8601 UTC; when the first of them is rejected. */
     expiresAt: string;
   };
   'retention-notice': RetentionWarningParams;
@@ -102,6 +110,22 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Ema
       `To keep it: PATCH /api/v1/api-keys/${keyId} with a later {"expires_at": "…"}. To replace it: POST /api/v1/api-keys. An expired key cannot be renewed.`,
     ],
   }),
+  'approvals-pending': ({ organizationId, count, expiresAt }) => ({
+    subject: count === 1 ? 'A message waits for your approval' : `${count} messages wait for your approval`,
+    body: [
+      'An agent of your organization wants to send email, and a policy requires that a person approves it.',
+      [
+        ['Organization', organizationId],
+        ['Waiting', String(count)],
+        ['First one expires', formatUtc(new Date(expiresAt))],
+      ],
+      { label: 'Review what waits', path: '/approvals' },
+      'You get at most one of these emails in ten minutes. What nobody decides in time is rejected.',
+    ],
+    footer:
+      'You received this email because you may approve messages of the organization. Replies to this address are not monitored.',
+  }),
+
   'retention-notice': ({ organizationId, days, firstDeletionAt }) => ({
     subject: `Messages older than ${formatDays(days)} will be deleted starting ${firstDeletionAt}`,
     body: [

@@ -19,15 +19,19 @@ import { findRefusal, type GateInput, type Refusal, toRefusalError } from './sen
 export interface SendToCheck {
   scope: Pick<Scope, 'sendRefusal' | 'actor'>;
   inbox: Inbox;
-  content: OutboundContent;
+  content: Pick<OutboundContent, 'to' | 'cc' | 'bcc' | 'subject' | 'labels'>;
   /** Null if the message starts a thread. */
   threadId?: string | null;
+  /** A person approved this content: no further approval is asked for. */
+  isApproved?: boolean;
   /** Unset: the shared domain has no daily cap. */
   sharedDomainLimit?: SharedDomainLimit | undefined;
 }
 
-/** How a message that passed the gate is sent. */
-export interface AllowedSend {
+/** What happens with a message that passed the gate. */
+export interface CheckedSend {
+  /** A person must approve it before it is sent. Nothing has been taken from the daily allowances. */
+  needsApproval: boolean;
   /** Whether the message says that no person wrote it (RFC 3834). */
   autoSubmitted: boolean;
 }
@@ -41,24 +45,41 @@ export interface AllowedSend {
 export async function checkSend(
   transaction: Transaction,
   events: EventService,
-  { scope, inbox, content, threadId = null, sharedDomainLimit }: SendToCheck,
-): Promise<AllowedSend> {
+  { scope, inbox, content, threadId = null, isApproved = false, sharedDomainLimit }: SendToCheck,
+): Promise<CheckedSend> {
   if (scope.sendRefusal)
     throw await recordRefusedRequest(transaction, events, inbox, content, scope.sendRefusal);
   rejectReceivedLabels(content.labels);
   const recipients = toRecipientKeys(content);
   const { em } = transaction;
   const gateInput = await readGateInput(em, inbox.id, recipients, threadId);
+  const needsApproval = !isApproved && isForApproval(scope, gateInput);
   const refusal =
     findRefusal(gateInput) ??
-    (await findCapRefusal(em, inbox, {
-      recipients: recipients.length,
-      sharedDomainLimit,
-      inboxCap: gateInput.policies.dailySendCapPerInbox,
-    }));
-  if (!refusal) return { autoSubmitted: isAutoSubmitted(scope, gateInput) };
+    (needsApproval
+      ? null
+      : await findCapRefusal(em, inbox, {
+          recipients: recipients.length,
+          sharedDomainLimit,
+          inboxCap: gateInput.policies.dailySendCapPerInbox,
+        }));
+  if (!refusal) return { needsApproval, autoSubmitted: isAutoSubmitted(scope, gateInput) };
   await recordRefusedSend(transaction, events, { inbox, content, refusal });
   throw toRefusalError(refusal);
+}
+
+/** People need no approval for what they send. */
+function isForApproval({ actor }: Pick<Scope, 'actor'>, { policies }: Pick<GateInput, 'policies'>): boolean {
+  return actor.kind !== 'user' && policies.unapprovedRecipients > 0;
+}
+
+/** Whether a person must approve the content before it is sent, for sends that are only planned yet. */
+export async function requiresApproval(
+  em: EntityManager,
+  { scope, inbox, content }: Pick<SendToCheck, 'scope' | 'content'> & { inbox: Pick<Inbox, 'id'> },
+): Promise<boolean> {
+  if (scope.actor.kind === 'user') return false;
+  return isForApproval(scope, await readGateInput(em, inbox.id, toRecipientKeys(content), null));
 }
 
 /** A person's own message is not automatic. */
@@ -74,7 +95,7 @@ async function recordRefusedRequest(
   transaction: Transaction,
   events: EventService,
   inbox: Inbox,
-  content: OutboundContent,
+  content: SendToCheck['content'],
   { reason, error }: SendRefusal,
 ): Promise<AppError> {
   const { code, detail, fix, headers, extensions } = error;
@@ -113,7 +134,8 @@ export async function recordRefusedSend(
   });
 }
 
-function toRecipientKeys({ to, cc, bcc }: OutboundContent): string[] {
+/** Distinct normalized addresses. */
+export function toRecipientKeys({ to, cc, bcc }: Pick<OutboundContent, 'to' | 'cc' | 'bcc'>): string[] {
   return [...new Set([...to, ...cc, ...bcc].map(({ email }) => toAddressKey(email) ?? email.toLowerCase()))];
 }
 

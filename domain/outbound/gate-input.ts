@@ -6,9 +6,9 @@ import {
   recipientRestrictionsSql,
 } from '../deliverability/recipient-restrictions.ts';
 import { DEFAULT_POLICIES } from '../policies/find-policies.ts';
-import type { ApprovalMode } from '../policies/organization-policies.entity.ts';
 import { type RecipientViolation, recipientViolationsSql } from '../policies/recipient-policies.ts';
 import type { GateInput } from './send-gate.ts';
+import { unapprovedRecipientsSql } from './unapproved-recipients.ts';
 
 interface GateRow {
   organizationStatus: 'active' | 'suspended';
@@ -26,8 +26,8 @@ interface GateRow {
   recipientViolations: RecipientViolation[];
   maxRecipientsPerMessage: number | null;
   dailySendCapPerInbox: number | null;
-  requireSendApproval: ApprovalMode;
   autoSubmittedHeader: boolean;
+  unapprovedRecipients?: number;
 }
 
 const INBOX_COLUMNS = sql`o.status as "organizationStatus", e.status as "environmentStatus", i.status as "inboxStatus",
@@ -35,7 +35,6 @@ const INBOX_COLUMNS = sql`o.status as "organizationStatus", e.status as "environ
     t.id as "threadId", t.send_paused_until > now() as "threadPaused", t.send_paused_until as "threadPausedUntil",
     i.domain_id is null or d.verification_status = 'verified' as "domainVerified",
     op.max_recipients_per_message as "maxRecipientsPerMessage", op.daily_send_cap_per_inbox as "dailySendCapPerInbox",
-    coalesce(op.require_send_approval, ${DEFAULT_POLICIES.requireSendApproval}) as "requireSendApproval",
     coalesce(op.auto_submitted_header, ${DEFAULT_POLICIES.autoSubmittedHeader}) as "autoSubmittedHeader"
   from inboxes i left join domains d on d.id = i.domain_id left join organization_policies op on op.org_id = i.org_id
     join environments e on e.id = i.env_id join organizations o on o.id = i.org_id`;
@@ -63,7 +62,7 @@ export async function readGateInput(
 ): Promise<GateInput> {
   const emails = sql`select value as email from jsonb_array_elements_text(${JSON.stringify(recipients)}::jsonb)`;
   const [row] = await em.execute<GateRow[]>(sql`
-    select ${selectRecipients(emails)},
+    select ${selectRecipients(emails)}, ${unapprovedRecipientsSql(emails, sql`op`)} as "unapprovedRecipients",
       ${recipients.length} as "recipientCount", ${INBOX_COLUMNS} left join threads t on t.id = ${threadId}
       where i.id = ${inboxId}`);
   if (!row) throw new Error(`Inbox ${inboxId} does not exist`);
@@ -96,8 +95,8 @@ function toGateInput(row: GateRow): GateInput {
       recipientViolations: row.recipientViolations,
       maxRecipientsPerMessage: row.maxRecipientsPerMessage,
       dailySendCapPerInbox: row.dailySendCapPerInbox,
-      requireSendApproval: row.requireSendApproval,
       autoSubmittedHeader: row.autoSubmittedHeader,
+      unapprovedRecipients: row.unapprovedRecipients ?? 0,
     },
     thread:
       row.threadId === null

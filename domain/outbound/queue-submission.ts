@@ -1,3 +1,5 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -8,20 +10,21 @@ import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows
 import type { EventService } from '../events/event.service.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { InboxCredentialEntity } from '../inboxes/inbox-credential.entity.ts';
-import { type Message, MessageEntity } from '../messages/message.entity.ts';
-import { findLinkedThreadId, placeMessage } from '../messages/place-message.ts';
+import { MessageEntity } from '../messages/message.entity.ts';
+import { findLinkedThreadId } from '../messages/place-message.ts';
 import { RecipientEntity } from '../messages/recipient.entity.ts';
 import { findCustomHeaderProblem } from '../mime/custom-header.ts';
 import type { ParsedInboundMail } from '../mime/parser/pool.ts';
 import { claimObjects } from '../stored-objects/unclaimed-objects.ts';
 import { checkSend } from './check-send.ts';
-import { createOutboundMessage } from './create-outbound-message.ts';
 import type { EnvelopeRecipient, OutboundContent } from './outbound-content.ts';
+import type { DraftCreation } from './pending-send.ts';
+import { createSubmittedMessage, envelopeContent, type Submission } from './submitted-message.ts';
 import type { Submitter } from './submitter.ts';
 
 const DUPLICATE_WINDOW_MS = 24 * 3_600_000;
 
-interface Submission {
+interface ParsedSubmission {
   submitter: Submitter;
   mail: ParsedInboundMail;
   files: FileToAttach[];
@@ -31,18 +34,25 @@ interface Submission {
 
 /**
  * Creates and queues the message of a parsed submission in the caller's transaction. If the same submission was queued
- * before, returns the existing message.
+ * before, returns the existing one. Becomes a draft if a policy
+ * requires approval.
  *
- * @returns the message's id.
+ * @returns the id of the message or draft.
  */
 export async function queueSubmission(
   transaction: Transaction,
   {
     outbox,
     events,
+    drafts,
     sharedDomainLimit,
-  }: { outbox: Outbox; events: EventService; sharedDomainLimit?: SharedDomainLimit | undefined },
-  { submitter, mail, files, submittedKey, recipients }: Submission,
+  }: {
+    outbox: Outbox;
+    events: EventService;
+    drafts: Pick<DraftCreation<string>, 'requestApproval'>;
+    sharedDomainLimit?: SharedDomainLimit | undefined;
+  },
+  { submitter, mail, files, submittedKey, recipients }: ParsedSubmission,
 ): Promise<string> {
   const { em } = transaction;
   const { scope } = submitter;
@@ -51,42 +61,37 @@ export async function queueSubmission(
   const duplicateId = await findDuplicate(transaction, inbox.id, mail.messageId, recipients);
   if (duplicateId) return duplicateId;
   const { content, envelope } = toOutboundContent(mail, recipients);
+  const submission = toSubmission(mail, envelope, submittedKey);
   // A refusal commits the transaction, so nothing is recorded before the gate.
   const threadId = await findLinkedThreadId(em, inbox.id, mail);
-  const envelopeContent = { ...content, ...groupByField(envelope) };
-  await checkSend(transaction, events, {
+  const { needsApproval } = await checkSend(transaction, events, {
     scope,
     inbox,
-    content: envelopeContent,
+    content: envelopeContent(content, submission),
     threadId,
     sharedDomainLimit,
   });
   await claimObjects(em, [submittedKey]);
-  const { thread } = await placeMessage(transaction, outbox, {
-    inbox,
-    mail,
-    isTrusted: true,
-    correspondents: null,
-    at: new Date(),
-  });
-  const { message } = createOutboundMessage(transaction, outbox, {
+  const attach = (draftId: string | null) => attachFiles(em, { scope, inbox, files, draftId });
+  if (needsApproval) {
+    const fields = { ...content, threadId: null, inReplyTo: null, sendAt: null };
+    return drafts.requestApproval(transaction, { scope, inbox, fields, submission, attach });
+  }
+  const { message } = await createSubmittedMessage(transaction, outbox, {
     inbox,
     content,
-    envelope,
-    thread,
-    // The client's own header is sent.
-    autoSubmitted: false,
-    parent: null,
-    rfcMessageId: mail.messageId,
-    attachments: await attachFiles(em, { scope, inbox, files }),
+    submission,
+    attachments: await attach(null),
   });
-  Object.assign(message, {
-    submittedKey,
-    inReplyTo: mail.inReplyTo,
-    references: mail.references,
-    fromName: mail.from?.name ?? null,
-  } satisfies Partial<Message>);
   return message.id;
+}
+
+function toSubmission(
+  { messageId, inReplyTo, references, from }: ParsedInboundMail,
+  envelope: EnvelopeRecipient[],
+  storageKey: string,
+): Submission {
+  return { storageKey, envelope, messageId, inReplyTo, references, fromName: from?.name ?? null };
 }
 
 /** A password change also ends existing connections, because the old password may have leaked. */
@@ -120,7 +125,26 @@ async function findDuplicate(
     const sent = rows.filter(({ messageId }) => messageId === id).map(({ email }) => email.toLowerCase());
     if (JSON.stringify(sent.sort()) === JSON.stringify(expected)) return id;
   }
-  return null;
+  return findPendingDuplicate(em, inboxId, rfcMessageId, expected);
+}
+
+/** The same submission may wait for approval. */
+async function findPendingDuplicate(
+  em: EntityManager,
+  inboxId: string,
+  rfcMessageId: string,
+  expected: readonly string[],
+): Promise<string | null> {
+  const drafts = await em.execute<{ id: string; submission: Submission }[]>(sql`
+    select id, submission from drafts
+    where inbox_id = ${inboxId} and submission ->> 'messageId' = ${rfcMessageId} and submission is not null
+      and send_status = 'pending_approval'
+    order by id desc limit 20`);
+  const duplicate = drafts.find(({ submission: { envelope } }) => {
+    const waiting = envelope.map(({ email }) => email.toLowerCase()).sort();
+    return JSON.stringify(waiting) === JSON.stringify(expected);
+  });
+  return duplicate?.id ?? null;
 }
 
 /**
@@ -152,10 +176,4 @@ function toOutboundContent(
     ),
   };
   return { content, envelope };
-}
-
-function groupByField(envelope: EnvelopeRecipient[]): Pick<OutboundContent, 'to' | 'cc' | 'bcc'> {
-  const addressesOf = (field: EnvelopeRecipient['field']) =>
-    envelope.filter((recipient) => recipient.field === field).map(({ email }) => ({ email }));
-  return { to: addressesOf('to'), cc: addressesOf('cc'), bcc: addressesOf('bcc') };
 }

@@ -11,7 +11,6 @@ import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
-import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { lockLivingThread } from '../messages/resolve-thread.ts';
@@ -20,6 +19,7 @@ import { toForwardSubject, toReplySubject } from '../mime/subject.ts';
 import { checkSend } from './check-send.ts';
 import { createOutboundMessage, type OutboundMessageRequest } from './create-outbound-message.ts';
 import { buildEnvelope, type OutboundContent } from './outbound-content.ts';
+import type { DraftCreation } from './pending-send.ts';
 import { type Bodies, buildForwardBodies, buildReplyBodies } from './quoted-original.ts';
 import { addRequestedRecipients, findReplyRecipients } from './reply-recipients.ts';
 import { addUnsubscribeHeaders } from './unsubscribe-headers.ts';
@@ -43,34 +43,27 @@ export interface ForwardRequest {
   files?: readonly FileToAttach[];
 }
 
-/** @typeParam Scheduled what `scheduleDraft` returns. */
-export interface ReplyService<Scheduled> {
+/** @typeParam Draft what `drafts` creates. */
+export interface ReplyService<Draft> {
   /**
-   * Queues a reply in the thread of the message, with the original quoted below.
+   * Queues a reply in the thread of the message, with the original quoted below. With `sendAt`, or if a policy requires
+   * approval, creates a draft instead.
    *
    * @throws AppError `not_found`, `permission_denied`, `no_recipients`, `message_rejected`, `*_suspended`,
    * `payload_too_large`, `validation_error` over 50 recipients, `usage_limit_exceeded`.
    */
-  reply(scope: Scope, messageId: string, request: ReplyRequest): Promise<MessageDetails | Scheduled>;
+  reply(scope: Scope, messageId: string, request: ReplyRequest): Promise<MessageDetails | Draft>;
   /**
    * Queues a message in a new thread with the header, body and files of the original. The new attachment rows share the
    * stored bytes.
    *
    * @throws the same errors as `reply`.
    */
-  forward(scope: Scope, messageId: string, request: ForwardRequest): Promise<MessageDetails | Scheduled>;
+  forward(scope: Scope, messageId: string, request: ForwardRequest): Promise<MessageDetails | Draft>;
 }
 
-/** A reply or forward that is sent later, as a draft. */
-export interface ScheduledSend {
-  inbox: Inbox;
-  fields: OutboundContent & { threadId: string | null; inReplyTo: string | null; sendAt: Date };
-  attach(draftId: string): Promise<Attachment[]>;
-}
-
-export interface ReplyServiceOptions<Scheduled> {
-  /** Creates the draft. Injected, because `outbound` must not import `drafts`. */
-  scheduleDraft(transaction: Transaction, scheduled: ScheduledSend): Promise<Scheduled>;
+export interface ReplyServiceOptions<Draft> {
+  drafts: DraftCreation<Draft>;
   database: Database;
   outbox: Outbox;
   events: EventService;
@@ -79,9 +72,7 @@ export interface ReplyServiceOptions<Scheduled> {
   converter: Pick<HtmlConverter, 'sanitize' | 'toText'>;
 }
 
-export function createReplyService<Scheduled>(
-  options: ReplyServiceOptions<Scheduled>,
-): ReplyService<Scheduled> {
+export function createReplyService<Draft>(options: ReplyServiceOptions<Draft>): ReplyService<Draft> {
   const { database, converter } = options;
   // The conversion of HTML may take a second, so no transaction waits for it. The original's content never changes.
   const readOriginal = (scope: Scope, messageId: string) =>
@@ -127,11 +118,11 @@ interface ReplyContext<Request> {
   bodies: Bodies;
 }
 
-async function sendReply<Scheduled>(
+async function sendReply<Draft>(
   transaction: Transaction,
-  services: ReplyServiceOptions<Scheduled>,
+  services: ReplyServiceOptions<Draft>,
   { scope, original, request, bodies }: ReplyContext<ReplyRequest>,
-): Promise<MessageDetails | Scheduled> {
+): Promise<MessageDetails | Draft> {
   const { em } = transaction;
   const inbox = await findInbox(em, scope, original.inboxId);
   const { content: requested, replyAll, files = [] } = request;
@@ -153,11 +144,11 @@ async function sendReply<Scheduled>(
   return sendOrSchedule(transaction, services, { scope, message, attach, sendAt: request.sendAt });
 }
 
-async function sendForward<Scheduled>(
+async function sendForward<Draft>(
   transaction: Transaction,
-  services: ReplyServiceOptions<Scheduled>,
+  services: ReplyServiceOptions<Draft>,
   { scope, original, request, bodies }: ReplyContext<ForwardRequest>,
-): Promise<MessageDetails | Scheduled> {
+): Promise<MessageDetails | Draft> {
   const { em } = transaction;
   const inbox = await findInbox(em, scope, original.inboxId);
   const { content: requested, includeAttachments, files = [] } = request;
@@ -187,25 +178,30 @@ interface SendOrSchedule {
   sendAt: Date | undefined;
 }
 
-/** Runs the send gate, then creates the message with its attachments; or creates a draft that is sent later. */
-async function sendOrSchedule<Scheduled>(
+/** Runs the send gate, then creates the message with its attachments; or a draft that is sent later or after approval. */
+async function sendOrSchedule<Draft>(
   transaction: Transaction,
-  { outbox, events, unsubscribeLinks, sharedDomainLimit, scheduleDraft }: ReplyServiceOptions<Scheduled>,
+  { outbox, events, unsubscribeLinks, sharedDomainLimit, drafts }: ReplyServiceOptions<Draft>,
   { scope, message, attach, sendAt }: SendOrSchedule,
-): Promise<MessageDetails | Scheduled> {
+): Promise<MessageDetails | Draft> {
   const { inbox, content, thread, parent } = message;
+  const target = { threadId: thread?.id ?? null, inReplyTo: parent?.id ?? null };
+  const pending = { scope, inbox, fields: { ...content, ...target, sendAt: sendAt ?? null }, attach };
   if (sendAt) {
     buildEnvelope(content);
-    const target = { threadId: thread?.id ?? null, inReplyTo: parent?.id ?? null };
-    return scheduleDraft(transaction, { inbox, fields: { ...content, ...target, sendAt }, attach });
+    return drafts.schedule(transaction, pending);
   }
-  const { autoSubmitted } = await checkSend(transaction, events, {
+  const { needsApproval, autoSubmitted } = await checkSend(transaction, events, {
     scope,
     inbox,
     content,
     threadId: thread?.id,
     sharedDomainLimit,
   });
+  if (needsApproval) {
+    buildEnvelope(content);
+    return drafts.requestApproval(transaction, pending);
+  }
   return createOutboundMessage(transaction, outbox, {
     ...message,
     autoSubmitted,

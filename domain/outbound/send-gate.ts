@@ -29,12 +29,11 @@ export interface GateInput {
 
 /** The organization's policies for messages. */
 export interface GatePolicies
-  extends Pick<
-    Policies,
-    'maxRecipientsPerMessage' | 'dailySendCapPerInbox' | 'requireSendApproval' | 'autoSubmittedHeader'
-  > {
+  extends Pick<Policies, 'maxRecipientsPerMessage' | 'dailySendCapPerInbox' | 'autoSubmittedHeader'> {
   /** Unsent recipients in domains that the organization does not allow. */
   recipientViolations: RecipientViolation[];
+  /** Recipients for whom a person must approve what an agent sends. Read on the request only. */
+  unapprovedRecipients: number;
 }
 
 export interface Refusal {

@@ -15,12 +15,15 @@ import { loadDetails, type MessageDetails } from '../messages/message-details.ts
 import { cancelUnsentMessage } from './cancel-unsent.ts';
 import { checkSend } from './check-send.ts';
 import { createOutboundMessage } from './create-outbound-message.ts';
-import type { OutboundContent } from './outbound-content.ts';
+import { buildEnvelope, type OutboundContent } from './outbound-content.ts';
+import type { DraftCreation } from './pending-send.ts';
 import { addUnsubscribeHeaders } from './unsubscribe-headers.ts';
 
-export interface SendService {
+/** @typeParam Draft what `drafts` creates. */
+export interface SendService<Draft> {
   /**
-   * Queues a message in a new thread. The commit starts `sendMessage`.
+   * Queues a message in a new thread. The commit starts `sendMessage`. If a policy requires approval, creates a draft
+   * instead, which waits for it.
    *
    * @throws AppError `not_found`, `no_recipients`, `message_rejected`, `*_suspended`, `payload_too_large`,
    * `usage_limit_exceeded`.
@@ -30,7 +33,7 @@ export interface SendService {
     inboxId: string,
     content: OutboundContent,
     files?: readonly FileToAttach[],
-  ): Promise<MessageDetails>;
+  ): Promise<MessageDetails | Draft>;
   /**
    * Cancels a message that has not been transmitted to any recipient (`queued` or `deferred`).
    *
@@ -39,7 +42,8 @@ export interface SendService {
   cancel(scope: Scope, messageId: string): Promise<MessageDetails>;
 }
 
-export interface SendServiceOptions {
+export interface SendServiceOptions<Draft> {
+  drafts: Pick<DraftCreation<Draft>, 'requestApproval'>;
   database: Database;
   outbox: Outbox;
   events: EventService;
@@ -48,31 +52,38 @@ export interface SendServiceOptions {
   now?: () => Date;
 }
 
-export function createSendService({
+export function createSendService<Draft>({
+  drafts,
   database,
   outbox,
   events,
   unsubscribeLinks,
   sharedDomainLimit,
   now = () => new Date(),
-}: SendServiceOptions): SendService {
+}: SendServiceOptions<Draft>): SendService<Draft> {
   return {
     send: (scope, inboxId, content, files = []) =>
       database.transaction(scope, async (transaction) => {
         const inbox = await findInbox(transaction.em, scope, inboxId);
-        const { autoSubmitted } = await checkSend(transaction, events, {
+        const { needsApproval, autoSubmitted } = await checkSend(transaction, events, {
           scope,
           inbox,
           content,
           sharedDomainLimit,
         });
-        const attachments = await attachFiles(transaction.em, { scope, inbox, files });
+        const attach = (draftId: string | null) =>
+          attachFiles(transaction.em, { scope, inbox, files, draftId });
+        if (needsApproval) {
+          buildEnvelope(content);
+          const fields = { ...content, threadId: null, inReplyTo: null, sendAt: null };
+          return drafts.requestApproval(transaction, { scope, inbox, fields, attach });
+        }
         return createOutboundMessage(transaction, outbox, {
           inbox,
           content: addUnsubscribeHeaders(content, inbox, unsubscribeLinks),
           thread: null,
           parent: null,
-          attachments,
+          attachments: await attach(null),
           autoSubmitted,
           now: now(),
         });

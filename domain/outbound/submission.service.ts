@@ -14,6 +14,7 @@ import { baseAddress } from '../inboxes/inbox-address.ts';
 import type { ParsedInboundMail, ParserPool } from '../mime/parser/pool.ts';
 import { registerObjects } from '../stored-objects/unclaimed-objects.ts';
 import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
+import type { DraftCreation } from './pending-send.ts';
 import { queueSubmission } from './queue-submission.ts';
 import { checkSubmission } from './rewrite-submission.ts';
 import type { Submitter } from './submitter.ts';
@@ -34,7 +35,7 @@ export interface SubmissionService {
    * send through the API. The same Message-ID to the same recipients within a day is a duplicate, because a client that
    * missed the response submits the message again.
    *
-   * @returns the message's id.
+   * @returns the id of the message, or of the draft that waits for approval.
    * @throws AppError `permission_denied` for a different From, `validation_error` for a malformed message,
    * `unauthenticated` if the password was changed in the meantime, and `message_rejected`, `usage_limit_exceeded` and
    * `*_suspended` as for the API; errors that `raw` emits. Nothing is queued in these cases.
@@ -47,6 +48,7 @@ export interface SubmissionServiceOptions {
   storage: Pick<Storage, 'putStream' | 'getStream'>;
   outbox: Outbox;
   events: EventService;
+  drafts: Pick<DraftCreation<string>, 'requestApproval'>;
   sharedDomainLimit?: SharedDomainLimit | undefined;
   credentials: Pick<CredentialService, 'authenticate'>;
   attachments: Pick<AttachmentService, 'storeUpload'>;

@@ -42,7 +42,7 @@ export interface UsageCheckServiceOptions {
   /** Connected as the worker role, which sees every organization. */
   database: Database;
   events: EventService;
-  notifications: NotificationService;
+  notifications: Pick<NotificationService, 'notifyOwners'>;
   logger: Logger;
   now?: () => Date;
   /** Organizations checked in one statement. */

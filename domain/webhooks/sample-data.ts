@@ -72,6 +72,27 @@ const SAMPLES: { [Type in EventType]: (context: SampleContext) => EventDataByTyp
     rejection_detail: 'Test event: the recipient is on a block list.',
     rejected_at: timestampOf(context),
   }),
+  'draft.pending_approval': (context) => ({
+    ...draftFields(context),
+    from_address: AGENT,
+    requested_at: timestampOf(context),
+    expires_at: timestampOf(context),
+  }),
+  'draft.approved': (context) => ({
+    ...draftFields(context),
+    message_id: newId('message'),
+    send_at: null,
+    note: null,
+    approved_by: newId('user'),
+    approved_at: timestampOf(context),
+  }),
+  'draft.rejected': (context) => ({
+    ...draftFields(context),
+    decision: 'rejected',
+    note: 'Test event: not to this customer.',
+    rejected_by: newId('user'),
+    rejected_at: timestampOf(context),
+  }),
   'domain.verified': (context) => ({
     domain_id: newId('domain'),
     domain_name: 'mail.example.com',
@@ -84,6 +105,16 @@ const SAMPLES: { [Type in EventType]: (context: SampleContext) => EventDataByTyp
   'usage.warning': (context) => usageFields(context, 80),
   'usage.exceeded': (context) => usageFields(context, 100),
 };
+
+function draftFields({ inboxId }: SampleContext) {
+  return {
+    draft_id: newId('draft'),
+    inbox_id: inboxId,
+    to_addresses: [CUSTOMER],
+    subject: SUBJECT,
+    version: 1,
+  };
+}
 
 function messageFields({ inboxId }: SampleContext) {
   return { message_id: newId('message'), thread_id: newId('thread'), inbox_id: inboxId };

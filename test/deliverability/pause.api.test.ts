@@ -7,7 +7,7 @@ import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
-import { testUnsubscribeLinks } from '../support/mail-services.ts';
+import { TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createKey } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -199,6 +199,7 @@ describe('a paused inbox', () => {
   test('does not send a scheduled draft and records the reason on it', async () => {
     const world = await arrange();
     const drafts = createDraftService({
+      approvalMs: TEST_APPROVAL_MS,
       unsubscribeLinks: testUnsubscribeLinks,
       database: app.worker,
       outbox: recordingOutbox().outbox,

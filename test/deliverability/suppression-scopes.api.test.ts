@@ -8,7 +8,12 @@ import { createSubmissionService } from '../../domain/outbound/submission.servic
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { AppError } from '../../platform/errors.ts';
 import { mail, sharedParserPool } from '../support/inbound-mail.ts';
-import { createMemoryStorage, testUnsubscribeLinks } from '../support/mail-services.ts';
+import {
+  createMemoryStorage,
+  noApprovals,
+  TEST_APPROVAL_MS,
+  testUnsubscribeLinks,
+} from '../support/mail-services.ts';
 import {
   createInbox,
   createKey,
@@ -79,6 +84,7 @@ async function submit({ organization }: World, inbox: Inbox): Promise<string> {
   const credentials = createCredentialService({ database: app.worker });
   const { password } = await credentials.rotate(testScope(organization, inbox), inbox.id);
   const submissions = createSubmissionService({
+    drafts: noApprovals,
     database: app.worker,
     storage: createMemoryStorage(new Map()),
     outbox,
@@ -111,6 +117,7 @@ const WAYS: Record<string, (world: World, inbox: Inbox) => Promise<() => Promise
   },
   'scheduled draft': async ({ organization }, inbox) => {
     const drafts = createDraftService({
+      approvalMs: TEST_APPROVAL_MS,
       unsubscribeLinks: testUnsubscribeLinks,
       database: app.worker,
       outbox,

@@ -5,7 +5,7 @@ import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { newId } from '../../platform/ids.ts';
-import { testUnsubscribeLinks } from '../support/mail-services.ts';
+import { TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import {
   createInbox,
   createKey,
@@ -76,6 +76,7 @@ describe('a message with unsubscribe', () => {
     ).json<Json>();
     const { outbox } = recordingOutbox();
     const drafts = createDraftService({
+      approvalMs: TEST_APPROVAL_MS,
       database: app.worker,
       outbox,
       events: createWebhookEvents({ outbox }),

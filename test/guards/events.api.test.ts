@@ -5,9 +5,13 @@ import { pino } from 'pino';
 import type { DeliveryOutcome } from '../../domain/delivery-reports/delivery-outcome.ts';
 import { createDomainService } from '../../domain/domains/domain.service.ts';
 import { createVerificationService } from '../../domain/domains/verification.service.ts';
+import { createApprovalService } from '../../domain/drafts/approval.service.ts';
+import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { serializeEnvelope } from '../../domain/events/envelope.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { EVENT_TYPES, type EventType } from '../../domain/events/event-types.ts';
+import type { Person } from '../../domain/identity/person.ts';
+import type { Scope } from '../../domain/identity/scope.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createLimitService } from '../../domain/usage/limit.service.ts';
 import { createUsageCheckService } from '../../domain/usage-alerts/usage-check.service.ts';
@@ -20,7 +24,8 @@ import { publishRecords } from '../support/domains.ts';
 import { findSchemaError } from '../support/event-schema.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { setLimit } from '../support/limits.ts';
-import { createOrganization } from '../support/organizations.ts';
+import { TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -54,6 +59,17 @@ const EMITTERS: Record<EventType, () => Promise<string>> = {
     await expect(send(RECIPIENT)).rejects.toThrow();
     return scope.organizationId;
   },
+  'draft.pending_approval': async () => (await requestTestApproval()).organizationId,
+  'draft.approved': async () => {
+    const { organizationId, draftId, owner, sending } = await requestTestApproval();
+    await createApprovalService(sending).approve(owner, draftId, { version: 1 });
+    return organizationId;
+  },
+  'draft.rejected': async () => {
+    const { organizationId, draftId, owner, sending } = await requestTestApproval();
+    await createApprovalService(sending).reject(owner, draftId, { version: 1, note: 'Not to them.' });
+    return organizationId;
+  },
   'domain.verified': async () => {
     const organization = await createOrganization(database);
     const parts = {
@@ -77,6 +93,34 @@ const EMITTERS: Record<EventType, () => Promise<string>> = {
   'usage.warning': () => sendMessages(800),
   'usage.exceeded': () => sendMessages(1_000),
 };
+
+/** Creates a draft that waits for the approval of the owner. */
+async function requestTestApproval() {
+  const organization = await createOrganization(database);
+  const { organizationId, ownerId } = organization;
+  const inbox = await createInbox(database, organization);
+  await database.query(
+    sql`insert into organization_policies (org_id, require_send_approval, updated_at) values (${organizationId}, 'all', now())`,
+  );
+  const sending = {
+    database,
+    outbox,
+    events,
+    unsubscribeLinks: testUnsubscribeLinks,
+    approvalMs: TEST_APPROVAL_MS,
+  };
+  const drafts = createDraftService(sending);
+  const scope = testScope(organization, inbox);
+  const { draft } = await drafts.create(scope, inbox.id, { to: [{ email: RECIPIENT }], textBody: 'x' });
+  await drafts.send(scope, draft.id);
+  const person = { sessionId: 'ses_test' } as Person;
+  const owner: Scope = {
+    ...scope,
+    actor: { kind: 'user', id: ownerId },
+    member: { person, role: 'owner' },
+  };
+  return { organizationId, draftId: draft.id, owner, sending };
+}
 
 /** Sends one message and applies an outcome, if given. */
 async function sendOne(outcome?: Omit<DeliveryOutcome, 'position' | 'diagnosticCode'>): Promise<string> {

@@ -65,7 +65,7 @@ describe('a message that the database rejects', () => {
         async record({ em }, { data }) {
           // SQLSTATE 22P02, as for an unforeseen value.
           if ('subject' in data && data.subject !== '') await em.execute(sql`select 'x'::int`);
-          announced.push('message_id' in data ? data.message_id : '');
+          announced.push('message_id' in data ? (data.message_id ?? '') : '');
         },
       },
     });

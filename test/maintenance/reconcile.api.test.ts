@@ -20,7 +20,9 @@ import {
   accepted,
   createMailServices,
   deferred,
+  noApprovals,
   ScriptedTransport,
+  TEST_APPROVAL_MS,
   testUnsubscribeLinks,
 } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
@@ -64,8 +66,20 @@ async function arrange() {
   const transport = new ScriptedTransport(async () => accepted);
   const { dispatch } = createMailServices(database, transport, { outbox });
   const events = createWebhookEvents({ outbox });
-  const drafts = createDraftService({ unsubscribeLinks: testUnsubscribeLinks, database, outbox, events });
-  const sends = createSendService({ unsubscribeLinks: testUnsubscribeLinks, database, outbox, events });
+  const drafts = createDraftService({
+    approvalMs: TEST_APPROVAL_MS,
+    unsubscribeLinks: testUnsubscribeLinks,
+    database,
+    outbox,
+    events,
+  });
+  const sends = createSendService({
+    drafts: noApprovals,
+    unsubscribeLinks: testUnsubscribeLinks,
+    database,
+    outbox,
+    events,
+  });
   const { reconcileOverdue } = createMaintenanceActivities({
     outbox,
     workflows: temporal,

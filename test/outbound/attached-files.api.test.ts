@@ -10,7 +10,7 @@ import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ensureMimeStored } from '../../domain/outbound/stored-mime.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Storage } from '../../platform/storage.ts';
-import { testUnsubscribeLinks, unsigned } from '../support/mail-services.ts';
+import { TEST_APPROVAL_MS, testUnsubscribeLinks, unsigned } from '../support/mail-services.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
 import { useObjectStorage, useStorage, useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -137,6 +137,7 @@ test('a scheduled draft is sent with its attachments', async () => {
   const world = await arrangeSending(database);
   const { outbox } = recordingOutbox();
   const drafts = createDraftService({
+    approvalMs: TEST_APPROVAL_MS,
     unsubscribeLinks: testUnsubscribeLinks,
     database,
     outbox,

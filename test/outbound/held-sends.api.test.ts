@@ -11,7 +11,13 @@ import { releaseAllHeldSends } from '../../domain/outbound/held-sends.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
-import { accepted, deferred, refused, testUnsubscribeLinks } from '../support/mail-services.ts';
+import {
+  accepted,
+  deferred,
+  refused,
+  TEST_APPROVAL_MS,
+  testUnsubscribeLinks,
+} from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -89,6 +95,7 @@ test('a scheduled draft stays scheduled while its organization is suspended, and
   const setup = await arrangeSending(database);
   const { outbox, commands } = recordingOutbox();
   const drafts = createDraftService({
+    approvalMs: TEST_APPROVAL_MS,
     unsubscribeLinks: testUnsubscribeLinks,
     database,
     outbox,

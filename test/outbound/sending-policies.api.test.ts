@@ -7,7 +7,7 @@ import { EventEntity } from '../../domain/events/event.entity.ts';
 import type { Policies } from '../../domain/policies/find-policies.ts';
 import { OrganizationPoliciesEntity } from '../../domain/policies/organization-policies.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
-import { accepted, testUnsubscribeLinks } from '../support/mail-services.ts';
+import { accepted, TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, readMessageState } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -211,6 +211,7 @@ describe('what waits to be sent', () => {
     });
     const { outbox } = recordingOutbox();
     const drafts = createDraftService({
+      approvalMs: TEST_APPROVAL_MS,
       database: app.worker,
       outbox,
       events: createWebhookEvents({ outbox }),

@@ -4,7 +4,7 @@ import { EventEntity } from '../../domain/events/event.entity.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
-import { testUnsubscribeLinks } from '../support/mail-services.ts';
+import { noApprovals, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -23,6 +23,7 @@ async function arrange(environment: 'production' | 'sandbox' = 'production') {
   const { outbox } = recordingOutbox();
   let now = new Date('2031-03-01T10:00:00Z');
   const sends = createSendService({
+    drafts: noApprovals,
     database: app.worker,
     outbox,
     events: createWebhookEvents({ outbox }),

@@ -5,6 +5,7 @@ import type { DkimKeys } from '../../domain/domains/dkim-keys.ts';
 import { createReceiptService, type ReceiptServiceOptions } from '../../domain/inbound/receipt.service.ts';
 import { createDispatchService, type DispatchService } from '../../domain/outbound/dispatch.service.ts';
 import { createOutcomeService, type OutcomeService } from '../../domain/outbound/outcome.service.ts';
+import type { DraftCreation } from '../../domain/outbound/pending-send.ts';
 import {
   createTransmissionService,
   type TransmissionService,
@@ -23,6 +24,13 @@ import { createReturnPaths } from '../../platform/return-path.ts';
 import type { Storage } from '../../platform/storage.ts';
 
 const TEST_KEY = Buffer.alloc(32, 7).toString('base64');
+
+/** For services that send without an approval policy. */
+export const noApprovals: DraftCreation<never> = {
+  schedule: () => Promise.reject(new Error('nothing is scheduled here')),
+  requestApproval: () => Promise.reject(new Error('no approval is required here')),
+};
+export const TEST_APPROVAL_MS = 7 * 86_400_000;
 
 /** The return paths of the services below. */
 export const testUnsubscribeLinks = createUnsubscribeLinks({

@@ -23,6 +23,7 @@ export const RESOURCES = [
   'member',
   'invitation',
   'ssoConfiguration',
+  'approvedRecipient',
 ] as const;
 export type Resource = (typeof RESOURCES)[number];
 export type ResourceIds = Partial<Record<Resource, string>>;
@@ -48,6 +49,7 @@ const RESOURCE_BY_SEGMENT: Record<string, Resource> = {
   environments: 'environment',
   invitations: 'invitation',
   sso: 'ssoConfiguration',
+  'approved-recipients': 'approvedRecipient',
   '{effect}': 'listEntry',
 };
 /** Path parameters that are no ids. */
@@ -87,6 +89,7 @@ const PLAIN_QUERY = [
     'type',
     'types',
     'status',
+    'send_status',
     'event_type',
   ],
   ...['direction', 'label', 'from', 'to', 'subject', 'has_attachments', 'q', 'timeout_seconds', 'domain'],
@@ -209,6 +212,8 @@ export const BODIES: Record<string, unknown> = {
   'apiKeys.rotate': { overlap_seconds: 60 },
   'members.offboard': { revoke_keys: true },
   'domains.create': { domain_name: 'new.example.com' },
+  'drafts.approve': { version: 1 },
+  'drafts.reject': { version: 1 },
   'drafts.create': { subject: 'x' },
   'drafts.update': { subject: 'x' },
   'inboxes.create': {},

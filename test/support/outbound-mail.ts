@@ -5,7 +5,13 @@ import { createSendService } from '../../domain/outbound/send.service.ts';
 import { SendAttemptEntity } from '../../domain/outbound/send-attempt.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { accepted, createMailServices, ScriptedTransport, testUnsubscribeLinks } from './mail-services.ts';
+import {
+  accepted,
+  createMailServices,
+  noApprovals,
+  ScriptedTransport,
+  testUnsubscribeLinks,
+} from './mail-services.ts';
 import { createInbox, createOrganization } from './organizations.ts';
 import { recordingOutbox } from './test-app.ts';
 import { testScope } from './test-scope.ts';
@@ -26,6 +32,7 @@ export async function arrangeSending(
   const transport = new ScriptedTransport(async () => accepted);
   const services = createMailServices(database, transport, { outbox });
   const sends = createSendService({
+    drafts: noApprovals,
     unsubscribeLinks: testUnsubscribeLinks,
     database,
     outbox,

@@ -5,6 +5,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { RECHECK_DOMAINS } from '../../workflows/domains/recheck-domains.contract.ts';
 import { CHECK_NOW, VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
+import { AWAIT_APPROVAL, DRAFT_APPROVED } from '../../workflows/drafts/await-approval.contract.ts';
 import { SEND_SCHEDULED_DRAFT } from '../../workflows/drafts/send-scheduled-draft.contract.ts';
 import { CANCEL_EXPORT, EXPORT_ORGANIZATION } from '../../workflows/exports/export-organization.contract.ts';
 import { RECEIVE_MESSAGE } from '../../workflows/inbound/receive-message.contract.ts';
@@ -98,6 +99,26 @@ const PATHS: Path[] = [
     workflowType: SEND_MESSAGE,
     input: { messageId: 'msg_1' },
     activities: { ...send, recordSend: async () => 'deferred', cancelMessage: async () => 'canceled' },
+    cancels: true,
+  },
+  {
+    name: 'await-approval.approved',
+    workflowType: AWAIT_APPROVAL,
+    input: { draftId: 'drf_1', episode: 1, expiresAt: '2099-01-01T00:00:00.000Z' },
+    activities: { announceApproval: async () => undefined, settleApproval: async () => 'decided' },
+    signals: [{ name: DRAFT_APPROVED, args: [] }],
+  },
+  {
+    name: 'await-approval.expired',
+    workflowType: AWAIT_APPROVAL,
+    input: { draftId: 'drf_1', episode: 1, expiresAt: longAgo },
+    activities: { announceApproval: async () => undefined, settleApproval: async () => 'expired' },
+  },
+  {
+    name: 'await-approval.canceled',
+    workflowType: AWAIT_APPROVAL,
+    input: { draftId: 'drf_1', episode: 1, expiresAt: '2099-01-01T00:00:00.000Z' },
+    activities: { announceApproval: async () => undefined, cancelApproval: async () => undefined },
     cancels: true,
   },
   {

@@ -397,6 +397,10 @@ export async function addInternalRows(organizationId: string): Promise<void> {
      select inbox_id, md5(rfc_message_id), org_id, thread_id, 'held' from messages where org_id = $1`,
     `insert into shared_domain_caps (org_id, day, recipients, cap)
      select id, now()::date, 1, 100 from organizations where id = $1`,
+    `insert into approval_digests (org_id, sent_at) select id, now() from organizations where id = $1`,
+    `insert into approved_recipients (id, org_id, env_id, inbox_id, email, approved_by, expires_at, created_at)
+     select 'apr' || substr(id, 4), org_id, env_id, id, 'approved@example.test', 'usr_test', now() + interval '1 day', now()
+     from inboxes where org_id = $1`,
     `insert into inbox_daily_sends (inbox_id, org_id, day, messages)
      select id, org_id, now()::date, 1 from inboxes where org_id = $1`,
     `insert into reputation_outcomes (inbox_id, kind, message_id, position, org_id, created_at)

@@ -9,7 +9,7 @@ import { createLimitService, type LimitService } from '../../domain/usage/limit.
 import { createUsageService } from '../../domain/usage/usage.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { setLimit } from '../support/limits.ts';
-import { testUnsubscribeLinks } from '../support/mail-services.ts';
+import { noApprovals, TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -139,6 +139,7 @@ test('keeps a scheduled draft over the limit with its error and emits message.re
   ).json();
   const { outbox } = recordingOutbox();
   const drafts = createDraftService({
+    approvalMs: TEST_APPROVAL_MS,
     unsubscribeLinks: testUnsubscribeLinks,
     database: app.worker,
     outbox,
@@ -189,7 +190,7 @@ test('resets the counter with the new month', async () => {
     unsubscribeLinks: testUnsubscribeLinks,
     now: () => now,
   };
-  const sends = createSendService(options);
+  const sends = createSendService({ ...options, drafts: noApprovals });
   const usage = createUsageService(options);
   const sendOne = () =>
     sends.send(scope, inbox.id, {

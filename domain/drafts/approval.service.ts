@@ -1,0 +1,215 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { storableText } from '../../platform/database/storable.ts';
+import { AppError } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { DRAFT_APPROVED, DRAFT_REJECTED } from '../../workflows/drafts/await-approval.contract.ts';
+import { findDraftAttachments } from '../attachments/attach-files.ts';
+import { recordAudit } from '../audit/record-audit.ts';
+import type { MemberRole } from '../identity/roles.ts';
+import { ROLE_PERMISSIONS } from '../identity/roles.ts';
+import type { Scope } from '../identity/scope.ts';
+import type { MessageDetails } from '../messages/message-details.ts';
+import type { DraftDetails } from './create-draft.ts';
+import type { Draft } from './draft.entity.ts';
+import { recipientKeysOf, signalApproval } from './draft-approval.ts';
+import { scheduleSend } from './draft-schedule.ts';
+import { lockDraft, versionConflict, withinReach } from './find-draft.ts';
+import { recordDraftRejected, rejectDraft } from './reject-draft.ts';
+import { requesterOf, type SendDraftOptions, sendDraft } from './send-draft.ts';
+
+export interface Decision {
+  /** The version that the approver has seen. */
+  version: number;
+  /** Why. */
+  note?: string | null | undefined;
+}
+
+export interface ApprovalService {
+  /**
+   * Sends a draft that waits for approval, or schedules it. If two approvers decide, or the draft is changed at the same
+   * time, one of them wins.
+   *
+   * @param rememberRecipients lets the inbox send to the draft's recipients without approval for 30 days.
+   * @throws AppError `not_found`, `conflict` if the draft does not wait or has another version, `permission_denied`, and
+   * whatever refuses a send: the draft then still waits.
+   */
+  approve(
+    scope: Scope,
+    draftId: string,
+    decision: Decision & { rememberRecipients?: boolean | undefined },
+  ): Promise<MessageDetails | DraftDetails>;
+  /** Rejects a draft that waits for approval. @throws AppError as `approve`. */
+  reject(scope: Scope, draftId: string, decision: Decision): Promise<DraftDetails>;
+}
+
+const REMEMBERED_DAYS = 30;
+
+export function createApprovalService({
+  database,
+  ...options
+}: SendDraftOptions & { database: Database }): ApprovalService {
+  return {
+    approve: (scope, draftId, decision) =>
+      database.transaction(scope, async (transaction) => {
+        const draft = await lockPending(transaction.em, scope, draftId, decision);
+        const approver = await requireApprover(transaction.em, scope);
+        const remembered = decision.rememberRecipients ? recipientKeysOf(draft) : [];
+        const result = await sendOrSchedule(transaction, options, { scope, draft, approver, decision });
+        await rememberRecipients(transaction.em, draft, { approver, emails: remembered });
+        signalApproval(transaction, options.outbox, draft, DRAFT_APPROVED);
+        await recordApproved(transaction, options, { scope, draft, approver, decision, result, remembered });
+        return result;
+      }),
+
+    reject: (scope, draftId, decision) =>
+      database.transaction(scope, async (transaction) => {
+        const { em } = transaction;
+        const draft = await lockPending(em, scope, draftId, decision);
+        const approver = await requireApprover(em, scope);
+        const note = toNote(decision);
+        rejectDraft(draft, { decision: 'rejected', note, decidedById: approver });
+        signalApproval(transaction, options.outbox, draft, DRAFT_REJECTED);
+        await recordDraftRejected(transaction, options.events, scope, draft, 'rejected');
+        return { draft, attachments: await findDraftAttachments(em, draft.id) };
+      }),
+  };
+}
+
+const toNote = ({ note }: Decision): string | null =>
+  note === undefined || note === null || note.trim() === '' ? null : storableText(note);
+
+/** @throws AppError `not_found`, `conflict`. */
+async function lockPending(
+  em: EntityManager,
+  scope: Scope,
+  draftId: string,
+  { version }: Decision,
+): Promise<Draft> {
+  const draft = await lockDraft(em, scope, draftId, withinReach(scope));
+  if (draft.sendStatus !== 'pending_approval')
+    throw new AppError('conflict', {
+      detail: `The draft does not wait for an approval; its send_status is ${draft.sendStatus}.`,
+      fix: 'Fetch the draft to see what happened to it.',
+      extensions: { version: draft.version, send_status: draft.sendStatus },
+    });
+  if (draft.version !== version) throw versionConflict(draft);
+  return draft;
+}
+
+/**
+ * Checks again in the transaction of the decision, which a removal or demotion of the member waits for.
+ *
+ * @returns the user's id.
+ * @throws AppError `permission_denied`.
+ */
+async function requireApprover(em: EntityManager, { organizationId, actor, member }: Scope): Promise<string> {
+  if (actor.kind === 'user' && member) {
+    const [row] = await em.execute<{ role: MemberRole }[]>(sql`
+      select role from members where org_id = ${organizationId} and user_id = ${actor.id} for share`);
+    if (row && ROLE_PERMISSIONS[row.role].includes('messages:approve')) return actor.id;
+  }
+  throw new AppError('permission_denied', {
+    detail: 'Only a person whose role has the permission messages:approve decides about a draft.',
+    fix: 'Sign in as an owner, admin or developer of the organization.',
+    extensions: { permission: 'messages:approve' },
+  });
+}
+
+interface ApprovedDraft {
+  scope: Scope;
+  draft: Draft;
+  /** User id. */
+  approver: string;
+  decision: Decision;
+}
+
+async function sendOrSchedule(
+  transaction: Transaction,
+  options: SendDraftOptions,
+  { scope, draft, approver, decision }: ApprovedDraft,
+): Promise<MessageDetails | DraftDetails> {
+  const { em } = transaction;
+  if (!draft.sendAt || draft.sendAt.getTime() <= Date.now()) {
+    const sender = { ...scope, environmentId: draft.environmentId, actor: requesterOf(draft) };
+    const sent = await sendDraft(transaction, draft, options, { scope: sender, isApproved: true });
+    if (sent === 'needs_approval') throw new Error('An approved draft needs no approval');
+    return sent;
+  }
+  Object.assign(draft, {
+    approvedVersion: draft.version,
+    decidedById: approver,
+    decidedAt: new Date(),
+    decisionNote: toNote(decision),
+    approvalExpiresAt: null,
+  } satisfies Partial<Draft>);
+  scheduleSend(transaction, options.outbox, draft, draft.sendAt);
+  return { draft, attachments: await findDraftAttachments(em, draft.id) };
+}
+
+async function rememberRecipients(
+  em: EntityManager,
+  { inboxId, organizationId, environmentId }: Draft,
+  { approver, emails }: { approver: string; emails: string[] },
+): Promise<void> {
+  if (emails.length === 0) return;
+  const rows = JSON.stringify(emails.map((email) => ({ id: newId('approvedRecipient'), email })));
+  await em.execute(sql`
+    insert into approved_recipients (id, org_id, env_id, inbox_id, email, approved_by, expires_at, created_at)
+    select r.id, ${organizationId}, ${environmentId}, ${inboxId}, r.email, ${approver},
+      now() + make_interval(days => ${REMEMBERED_DAYS}), now()
+    from jsonb_to_recordset(${rows}::jsonb) as r (id text, email text)
+    order by r.email
+    on conflict (inbox_id, email) do update
+    set expires_at = excluded.expires_at, approved_by = excluded.approved_by`);
+}
+
+async function recordApproved(
+  transaction: Transaction,
+  { events }: Pick<SendDraftOptions, 'events'>,
+  {
+    scope,
+    draft,
+    approver,
+    decision,
+    result,
+    remembered,
+  }: ApprovedDraft & { result: MessageDetails | DraftDetails; remembered: string[] },
+): Promise<void> {
+  const messageId = 'message' in result ? result.message.id : null;
+  const sendAt = messageId === null ? (draft.sendAt?.toISOString() ?? null) : null;
+  const note = toNote(decision);
+  await recordAudit(transaction.em, scope, {
+    action: 'draft.approved',
+    resourceType: 'draft',
+    resourceId: draft.id,
+    reason: note,
+    details: {
+      version: draft.version,
+      inbox_id: draft.inboxId,
+      message_id: messageId,
+      send_at: sendAt,
+      requested_by: requesterOf(draft).id,
+      remembered_recipients: remembered.length,
+    },
+  });
+  await events.record(transaction, {
+    organizationId: draft.organizationId,
+    environmentId: draft.environmentId,
+    inboxId: draft.inboxId,
+    type: 'draft.approved',
+    data: {
+      draft_id: draft.id,
+      inbox_id: draft.inboxId,
+      to_addresses: draft.to.map(({ email }) => email),
+      subject: draft.subject ?? '',
+      version: draft.version,
+      message_id: messageId,
+      send_at: sendAt,
+      note,
+      approved_by: approver,
+      approved_at: new Date().toISOString(),
+    },
+  });
+}

@@ -1,0 +1,29 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, idColumn, primaryId, timestamp } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { InboxEntity } from '../inboxes/inbox.entity.ts';
+import { EnvironmentEntity } from '../organizations/environment.entity.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+
+/** An address to which an inbox may send without approval for a time, because an approver said so. */
+export const ApprovedRecipientEntity = defineEntity({
+  name: 'ApprovedRecipient',
+  tableName: 'approved_recipients',
+  policies: tenantPolicies(),
+  indexes: [{ properties: ['inboxId', 'id'] }, { properties: ['expiresAt'] }],
+  uniques: [{ properties: ['inboxId', 'email'] }],
+  properties: {
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
+    inboxId: () => p.manyToOne(InboxEntity).mapToPk().deleteRule('cascade'),
+    /** Normalized by `toAddressKey`. */
+    email: p.text(),
+    /** Id of the user. */
+    approvedBy: idColumn(),
+    expiresAt: timestamp(),
+    createdAt: createdAt(),
+  },
+});
+
+export type ApprovedRecipient = InferEntity<typeof ApprovedRecipientEntity>;

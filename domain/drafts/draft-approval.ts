@@ -1,0 +1,179 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Transaction } from '../../platform/database/database.ts';
+import type { Row } from '../../platform/database/find-rows.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
+import {
+  APPROVAL_VOIDED,
+  AWAIT_APPROVAL,
+  awaitApprovalWorkflowId,
+} from '../../workflows/drafts/await-approval.contract.ts';
+import { OUTBOUND_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
+import type { EventService } from '../events/event.service.ts';
+import type { Actor } from '../identity/scope.ts';
+import type { Inbox } from '../inboxes/inbox.entity.ts';
+import { toRecipientKeys } from '../outbound/check-send.ts';
+import { buildEnvelope } from '../outbound/outbound-content.ts';
+import { envelopeContent } from '../outbound/submitted-message.ts';
+import { isOwnAddressSql } from '../outbound/unapproved-recipients.ts';
+import type { ApprovalReview, ApprovalSignal, Draft } from './draft.entity.ts';
+import { signalUnscheduled } from './draft-schedule.ts';
+
+export interface ApprovalOptions {
+  outbox: Outbox;
+  events: EventService;
+  /** How long a draft waits for a decision. */
+  approvalMs: number;
+}
+
+export interface ApprovalRequest {
+  inbox: Row<Inbox>;
+  /** Who asks to send the draft. */
+  actor: Actor;
+  attachmentCount: number;
+  /** API names of the fields that changed while the draft waited. */
+  changedFields?: string[];
+}
+
+const MAX_CHANGES = 20;
+
+/**
+ * Lets a draft wait for the approval of its present version, and announces that. An earlier request for it is void. A
+ * `sendAt` is kept: the draft is scheduled once it is approved.
+ */
+export async function requestApproval(
+  transaction: Transaction,
+  { outbox, events, approvalMs }: ApprovalOptions,
+  draft: Draft,
+  { inbox, actor, attachmentCount, changedFields = [] }: ApprovalRequest,
+): Promise<void> {
+  const now = new Date();
+  const earlier = draft.sendStatus === 'pending_approval' ? draft.approvalReview : null;
+  if (draft.sendStatus === 'scheduled') signalUnscheduled(transaction, outbox, draft);
+  voidApproval(transaction, outbox, draft);
+  const changes = [
+    ...(earlier?.changes ?? []),
+    ...(changedFields.length > 0
+      ? [{ version: draft.version, changed_at: now.toISOString(), fields: changedFields }]
+      : []),
+  ].slice(-MAX_CHANGES);
+  const expiresAt = new Date(now.getTime() + approvalMs);
+  Object.assign(draft, {
+    sendStatus: 'pending_approval',
+    sendError: null,
+    requestedByKind: actor.kind,
+    requestedById: actor.id,
+    approvalRequestedAt: now,
+    approvalExpiresAt: expiresAt,
+    approvalEpisode: draft.approvalEpisode + 1,
+    approvalAnnounced: false,
+    approvalReview: await buildReview(transaction.em, draft, { changes, attachmentCount }),
+    decidedById: null,
+    decidedAt: null,
+    decisionNote: null,
+  } satisfies Partial<Draft>);
+  outbox.enqueue(transaction, draft.organizationId, { start: buildApprovalStart(draft, expiresAt) });
+  await events.record(transaction, {
+    organizationId: draft.organizationId,
+    environmentId: draft.environmentId,
+    inboxId: draft.inboxId,
+    type: 'draft.pending_approval',
+    data: {
+      draft_id: draft.id,
+      inbox_id: draft.inboxId,
+      version: draft.version,
+      from_address: inbox.email,
+      to_addresses: draft.to.map(({ email }) => email),
+      subject: draft.subject ?? '',
+      requested_at: now.toISOString(),
+      expires_at: expiresAt.toISOString(),
+    },
+  });
+}
+
+/** Ends the run of a request for approval, if the draft waits for one. The caller changes the status. */
+export function voidApproval(transaction: Transaction, outbox: Outbox, draft: Draft): void {
+  if (draft.sendStatus === 'pending_approval') signalApproval(transaction, outbox, draft, APPROVAL_VOIDED);
+}
+
+export function signalApproval(
+  transaction: Transaction,
+  outbox: Outbox,
+  draft: Draft,
+  signalName: string,
+): void {
+  // The run may not have started yet.
+  const start = buildApprovalStart(draft, draft.approvalExpiresAt ?? new Date());
+  outbox.enqueue(transaction, draft.organizationId, {
+    start,
+    signal: { workflowId: start.workflowId, signalName, args: [] },
+  });
+}
+
+/** Builds the command that starts the run of a request. The reconciler uses it to restart a lost run. */
+export function buildApprovalStart(
+  draft: Pick<Draft, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'approvalEpisode'>,
+  expiresAt: Date,
+): StartCommand {
+  return {
+    workflowType: AWAIT_APPROVAL,
+    workflowId: awaitApprovalWorkflowId(draft.id, draft.approvalEpisode),
+    taskQueue: OUTBOUND_QUEUE,
+    priority: { priorityKey: PRIORITY.notification, fairnessKey: draft.organizationId },
+    input: { draftId: draft.id, episode: draft.approvalEpisode, expiresAt: expiresAt.toISOString() },
+    searchAttributes: {
+      OrgId: draft.organizationId,
+      EnvId: draft.environmentId,
+      InboxId: draft.inboxId,
+      ResourceId: draft.id,
+      Stage: 'pending_approval',
+    },
+    summary: `Approval of draft ${draft.id} until ${expiresAt.toISOString()}`,
+  };
+}
+
+/** Distinct normalized addresses that the draft would be sent to. */
+export function recipientKeysOf(draft: Pick<Draft, 'to' | 'cc' | 'bcc' | 'submission'>): string[] {
+  return toRecipientKeys(draft.submission ? envelopeContent(draft as Draft, draft.submission) : draft);
+}
+
+/** How many of the inbox's newest messages count as its recent correspondence. */
+const RECENT_MESSAGES = 1_000;
+
+async function buildReview(
+  em: EntityManager,
+  draft: Draft,
+  { changes, attachmentCount }: { changes: ApprovalReview['changes']; attachmentCount: number },
+): Promise<ApprovalReview> {
+  if (!draft.submission) buildEnvelope(draft);
+  const keys = JSON.stringify(recipientKeysOf(draft));
+  const recipients = await em.execute<{ email: string; external: boolean; known: boolean }[]>(sql`
+    with recent as materialized (
+      select id, direction, from_email from messages where inbox_id = ${draft.inboxId}
+      order by id desc limit ${RECENT_MESSAGES}),
+    correspondents as materialized (
+      select lower(from_email) as email from recent where direction = 'inbound'
+      union select lower(r.email) from recent m join message_recipients r on r.message_id = m.id
+        where m.direction = 'outbound')
+    select k.email, not ${isOwnAddressSql(sql`k.email`)} as external,
+      k.email in (select email from correspondents) as known
+    from jsonb_array_elements_text(${keys}::jsonb) with ordinality k(email, position)
+      join inboxes i on i.id = ${draft.inboxId}
+    order by k.position`);
+  const signals: [ApprovalSignal, boolean][] = [
+    ['external_recipient', recipients.some(({ external }) => external)],
+    ['first_contact', recipients.some(({ known }) => !known)],
+    ['attachments', attachmentCount > 0],
+    ['changed', changes.length > 0],
+  ];
+  return {
+    signals: signals.flatMap(([signal, applies]) => (applies ? [signal] : [])),
+    recipients: recipients.map(({ email, external, known }) => ({
+      email,
+      external,
+      first_contact: !known,
+    })),
+    changes,
+  };
+}
