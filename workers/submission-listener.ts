@@ -12,7 +12,7 @@ import {
 import { findAddressProblem } from '../domain/mime/address-syntax.ts';
 import { MAX_RECIPIENTS } from '../domain/outbound/outbound-content.ts';
 import type { SubmissionService } from '../domain/outbound/submission.service.ts';
-import type { Submitter } from '../domain/outbound/submitter.ts';
+import type { Submitter } from '../domain/outbound/submitted-message.ts';
 import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
 import type { Config } from '../platform/config.ts';
 import { AppError } from '../platform/errors.ts';

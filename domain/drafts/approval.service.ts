@@ -53,8 +53,7 @@ export function createApprovalService({
   return {
     approve: (scope, draftId, decision) =>
       database.transaction(scope, async (transaction) => {
-        const draft = await lockPending(transaction.em, scope, draftId, decision);
-        const approver = await requireApprover(transaction.em, scope);
+        const { draft, approver } = await lockForDecision(transaction.em, scope, draftId, decision);
         const remembered = decision.rememberRecipients ? recipientKeysOf(draft) : [];
         const result = await sendOrSchedule(transaction, options, { scope, draft, approver, decision });
         await rememberRecipients(transaction.em, draft, { approver, emails: remembered });
@@ -66,8 +65,7 @@ export function createApprovalService({
     reject: (scope, draftId, decision) =>
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
-        const draft = await lockPending(em, scope, draftId, decision);
-        const approver = await requireApprover(em, scope);
+        const { draft, approver } = await lockForDecision(em, scope, draftId, decision);
         const note = toNote(decision);
         rejectDraft(draft, { decision: 'rejected', note, decidedById: approver });
         signalApproval(transaction, options.outbox, draft, DRAFT_REJECTED);
@@ -80,14 +78,15 @@ export function createApprovalService({
 const toNote = ({ note }: Decision): string | null =>
   note === undefined || note === null || note.trim() === '' ? null : storableText(note);
 
-/** @throws AppError `not_found`, `conflict`. */
-async function lockPending(
+/** @throws AppError `not_found`, `permission_denied`, `conflict`. */
+async function lockForDecision(
   em: EntityManager,
   scope: Scope,
   draftId: string,
   { version }: Decision,
-): Promise<Draft> {
+): Promise<{ draft: Draft; approver: string }> {
   const draft = await lockDraft(em, scope, draftId, withinReach(scope));
+  const approver = await requireApprover(em, scope);
   if (draft.sendStatus !== 'pending_approval')
     throw new AppError('conflict', {
       detail: `The draft does not wait for an approval; its send_status is ${draft.sendStatus}.`,
@@ -95,7 +94,7 @@ async function lockPending(
       extensions: { version: draft.version, send_status: draft.sendStatus },
     });
   if (draft.version !== version) throw versionConflict(draft);
-  return draft;
+  return { draft, approver };
 }
 
 /**

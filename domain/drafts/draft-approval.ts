@@ -16,7 +16,7 @@ import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { toRecipientKeys } from '../outbound/check-send.ts';
 import { buildEnvelope } from '../outbound/outbound-content.ts';
 import { envelopeContent } from '../outbound/submitted-message.ts';
-import { isOwnAddressSql } from '../outbound/unapproved-recipients.ts';
+import { isOwnAddressSql } from '../policies/approval-recipients.ts';
 import type { ApprovalReview, ApprovalSignal, Draft } from './draft.entity.ts';
 import { signalUnscheduled } from './draft-schedule.ts';
 

@@ -5,10 +5,10 @@ import {
   type RecipientRestrictions,
   recipientRestrictionsSql,
 } from '../deliverability/recipient-restrictions.ts';
+import { unapprovedRecipientsSql } from '../policies/approval-recipients.ts';
 import { DEFAULT_POLICIES } from '../policies/find-policies.ts';
 import { type RecipientViolation, recipientViolationsSql } from '../policies/recipient-policies.ts';
 import type { GateInput } from './send-gate.ts';
-import { unapprovedRecipientsSql } from './unapproved-recipients.ts';
 
 interface GateRow {
   organizationStatus: 'active' | 'suspended';

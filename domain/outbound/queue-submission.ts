@@ -19,8 +19,12 @@ import { claimObjects } from '../stored-objects/unclaimed-objects.ts';
 import { checkSend } from './check-send.ts';
 import type { EnvelopeRecipient, OutboundContent } from './outbound-content.ts';
 import type { DraftCreation } from './pending-send.ts';
-import { createSubmittedMessage, envelopeContent, type Submission } from './submitted-message.ts';
-import type { Submitter } from './submitter.ts';
+import {
+  createSubmittedMessage,
+  envelopeContent,
+  type Submission,
+  type Submitter,
+} from './submitted-message.ts';
 
 const DUPLICATE_WINDOW_MS = 24 * 3_600_000;
 

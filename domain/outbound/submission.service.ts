@@ -17,7 +17,7 @@ import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
 import type { DraftCreation } from './pending-send.ts';
 import { queueSubmission } from './queue-submission.ts';
 import { checkSubmission } from './rewrite-submission.ts';
-import type { Submitter } from './submitter.ts';
+import type { Submitter } from './submitted-message.ts';
 
 export interface SubmittedMessage {
   /** Envelope recipients, each valid for the API. */

@@ -1,12 +1,22 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
+import type { Scope } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { Message } from '../messages/message.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { placeMessage } from '../messages/place-message.ts';
 import { createOutboundMessage } from './create-outbound-message.ts';
 import type { EnvelopeRecipient, OutboundContent } from './outbound-content.ts';
+
+/** A mail client that authenticated with an inbox's password. */
+export interface Submitter {
+  inboxId: string;
+  email: string;
+  /** When the password that the client used was set. */
+  rotatedAt: Date;
+  scope: Scope;
+}
 
 /** What a message that was submitted over SMTP has beyond its content. */
 export interface Submission {

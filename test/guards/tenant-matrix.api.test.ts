@@ -127,6 +127,9 @@ const newMarker = () => `secret${randomBytes(8).toString('hex')}`;
 /** Drafts take any target: it is looked up when the draft is sent. */
 const CHECKED_WHEN_SENT = /^drafts\.(create|update) body (thread_id|in_reply_to)$/;
 
+/** Keys cannot hold its permission, so they get 403 before the row is looked up. */
+const isForPeople = ({ 'x-permission': permission }: Probe['operation']) => permission === 'messages:approve';
+
 /** A bound key may not export anything and manages neither members nor SSO, so it gets 403 before the row is looked up. */
 const REFUSED_TO_BOUND_KEYS =
   /^(exports(Unversioned)?\.\w+ path export_id|members\.\w+ path userId|invitations\.\w+ path id|sso\.\w+ path configurationId|organization\.\w+Environment path id)$/;
@@ -145,6 +148,7 @@ function findViolation(
   if (hidden.some((text) => text !== undefined && shown.includes(text))) return "shows the victim's ids:";
   if (position === 'none') return status < 500 ? undefined : 'failed:';
   if (REFUSED_TO_BOUND_KEYS.test(name)) return status === 403 || status === 404 ? undefined : 'is not 403:';
+  if (isForPeople(operation) && position !== 'x-env-id') return status === 403 ? undefined : 'is not 403:';
   if (position === 'x-env-id' || position.where === 'path') return status === 404 ? undefined : 'is not 404:';
   // A filter by a foreign id finds nothing.
   if (position.where === 'query' && operation.method === 'GET' && status === 200) return undefined;
