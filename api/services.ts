@@ -9,6 +9,7 @@ import { createDomainService } from '../domain/domains/domain.service.ts';
 import { lockVerifiedDomain } from '../domain/domains/lock-verified-domain.ts';
 import { createApprovalService } from '../domain/drafts/approval.service.ts';
 import { createApprovedRecipientService } from '../domain/drafts/approved-recipient.service.ts';
+import { createDraftPreviewService } from '../domain/drafts/draft-preview.service.ts';
 import { unscheduleDraftsOfInbox } from '../domain/drafts/unschedule-drafts-of-inbox.ts';
 import { createEventReaderService } from '../domain/events/event-reader.service.ts';
 import { createEventStreams } from '../domain/events/event-stream.ts';
@@ -158,6 +159,7 @@ export function createServices({
     messages,
     sends: createSendService({ ...sending, drafts: draftCreation }),
     approvals: createApprovalService(sending),
+    draftPreviews: createDraftPreviewService({ database, converter }),
     approvedRecipients: createApprovedRecipientService({ database }),
     messageWaits: createMessageWaitService({ database, messages, eventStreams }),
     outcomeWaits: createOutcomeWaitService({ messages, eventStreams }),

@@ -26,6 +26,9 @@ export const NOTICES = {
   'member-changed': 'The role is changed.',
   'member-removed': 'The member is removed, and their API keys and invitations are revoked.',
   'key-revoked': 'The API key is revoked.',
+  'draft-approved': 'The message is approved.',
+  'draft-rejected': 'The message is rejected.',
+  'draft-decided': 'Somebody else has decided about that message.',
 } as const;
 
 export type Notice = keyof typeof NOTICES;

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { RouteDependencies } from '../route-dependencies.ts';
 import { accountPages } from './account.routes.ts';
+import { approvalPages } from './approvals.routes.ts';
 import { assetRoutes } from './assets.routes.ts';
 import { organizationPages } from './organization.routes.ts';
 import { installPages } from './pages.ts';
@@ -29,5 +30,6 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(providerPages(all));
     await context.register(organizationPages(all));
     await context.register(ssoPages(all));
+    await context.register(approvalPages(all));
   });
 }

@@ -67,6 +67,7 @@ describe('drafts', () => {
       send_at: null,
       send_status: 'draft',
       send_error: null,
+      approval: null,
       version: 1,
       created_at: expect.any(String),
       updated_at: expect.any(String),
