@@ -1,0 +1,130 @@
+import { describe, expect, test } from '@jest/globals';
+import { OrganizationPoliciesEntity } from '../../domain/policies/organization-policies.entity.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { createPageClient } from '../support/page-client.ts';
+import { useTestApp } from '../support/resources.ts';
+import { createTestSession, createTestUser } from '../support/sessions.ts';
+
+const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
+
+async function arrange(role: 'developer' | 'viewer' = 'developer') {
+  const organization = await createOrganization(app.worker);
+  const { organizationId, token } = organization;
+  const inbox = await createInbox(app.worker, organization);
+  await app.worker.systemTransaction(({ em }) =>
+    em.upsert(OrganizationPoliciesEntity, {
+      organizationId,
+      requireSendApproval: 'all',
+      updatedAt: new Date(),
+    }),
+  );
+  const userId = await createTestUser(app.worker, { organizationId, role });
+  const browser = createPageClient(app);
+  browser.cookies.set('session', (await createTestSession(app.worker, userId)).token);
+  const call = (method: 'GET' | 'POST' | 'PATCH', path: string, body?: unknown) =>
+    app.call(path, { method, token, body });
+  const pend = async (content: object = {}) =>
+    (
+      await call('POST', `/inboxes/${inbox.id}/messages`, {
+        to: ['ada@people.example'],
+        subject: 'Offer <b>1</b>',
+        text_body: 'Plain',
+        ...content,
+      })
+    ).json<{ id: string; version: number }>();
+  const at = (path: string) => `${path}?org=${organizationId}`;
+  return { organizationId, browser, call, pend, at };
+}
+
+describe('the page of approvals', () => {
+  test('lists what waits, shows one, and approves what was shown', async () => {
+    const { browser, pend, at, call } = await arrange();
+    expect((await browser.open('/approvals')).body).toContain('Nothing waits');
+    const { id } = await pend();
+    const list = await browser.open('/approvals');
+    expect(list.body).toContain(`/approvals/${id}`);
+    expect(list.body).toContain('Offer &lt;b&gt;1&lt;/b&gt;');
+    const page = await browser.open(at(`/approvals/${id}`));
+    for (const shown of ['ada@people.example', 'Plain', 'outside your organization', 'First message'])
+      expect(page.body).toContain(shown);
+    const approved = await browser.submit(at(`/approvals/${id}/approve`), { note: 'Fine' });
+    expect(approved.body).toContain('The message is approved.');
+    expect((await call('GET', `/drafts/${id}`)).json()).toMatchObject({ message_id: expect.any(String) });
+  });
+
+  test('rejects with a reason', async () => {
+    const { browser, pend, at, call } = await arrange();
+    const { id } = await pend();
+    await browser.open(at(`/approvals/${id}`));
+    await browser.submit(at(`/approvals/${id}/reject`), { note: 'Wrong price' });
+    expect((await call('GET', `/drafts/${id}`)).json()).toMatchObject({
+      send_error: 'approval_rejected: Wrong price',
+    });
+    expect((await browser.open(at(`/approvals/${id}`))).body).toContain(
+      'does not wait for approval any more',
+    );
+  });
+
+  test('shows what changed since the person looked, instead of approving it', async () => {
+    const { browser, pend, at, call } = await arrange();
+    const { id } = await pend();
+    await browser.open(at(`/approvals/${id}`));
+    await call('PATCH', `/drafts/${id}`, { text_body: 'Something else' });
+    const refused = await browser.submit(at(`/approvals/${id}/approve`), { note: '' });
+    expect(refused.statusCode).toBe(409);
+    expect(refused.body).toMatch(/Since you looked:<\/strong> text body/);
+    expect(refused.body).toContain('Something else');
+    const approved = await browser.submit(at(`/approvals/${id}/approve`), { note: '' });
+    expect(approved.body).toContain('The message is approved.');
+  });
+
+  test('says that somebody else has decided', async () => {
+    const { browser, pend, at, organizationId } = await arrange();
+    const { id, version } = await pend();
+    await browser.open(at(`/approvals/${id}`));
+    const other = await createTestUser(app.worker, { organizationId, role: 'owner' });
+    const { token } = await createTestSession(app.worker, other);
+    const body = { version };
+    expect((await app.call(`/drafts/${id}/approve`, { method: 'POST', token, body })).statusCode).toBe(201);
+    const late = await browser.submit(at(`/approvals/${id}/reject`), { note: 'No' });
+    expect(late.body).toContain('Somebody else has decided');
+  });
+
+  test('serves the HTML of a message sanitized, for a sandboxed frame and with a policy of its own', async () => {
+    const { browser, pend, at } = await arrange();
+    const { id } = await pend({
+      html_body:
+        '<p onclick="x()">Hello <script>alert(1)</script><img src="https://track.example/x.png"><b>you</b></p>',
+    });
+    expect((await browser.open(at(`/approvals/${id}`))).body).toMatch(/<iframe [^>]*\bsandbox src=/);
+    const message = await browser.open(at(`/approvals/${id}/message`));
+    expect(message.headers['content-security-policy']).toMatch(/^sandbox; default-src 'none';/);
+    expect(message.headers['content-security-policy']).not.toMatch(/script-src|allow-/);
+    expect(message.body).toContain('<b>you</b>');
+    expect(message.body).not.toMatch(/<script|onclick|track\.example/);
+  });
+
+  test('is not available to a viewer, for another organization, and without the token of its form', async () => {
+    const viewer = await arrange('viewer');
+    expect((await viewer.browser.open('/approvals')).statusCode).toBe(403);
+    const { pend, call } = await arrange();
+    const { id, version } = await pend();
+    const stranger = await arrange();
+    expect((await stranger.browser.open(`/approvals/${id}`)).statusCode).toBe(404);
+    expect((await stranger.browser.open(`/approvals/${id}/message`)).statusCode).toBe(404);
+    const forged = await stranger.browser.post(`/approvals/${id}/approve`, {
+      version: String(version),
+      note: '',
+    });
+    expect(forged.statusCode).toBe(403);
+    expect((await call('GET', `/drafts/${id}`)).json().send_status).toBe('pending_approval');
+  });
+
+  test.each(['0', '-1', 'x', '', '99999999999'])('refuses the version %j', async (version) => {
+    const { browser, pend, at } = await arrange();
+    const { id } = await pend();
+    await browser.open(at(`/approvals/${id}`));
+    const refused = await browser.submit(at(`/approvals/${id}/approve`), { version, note: '' });
+    expect(refused.statusCode).toBe(400);
+  });
+});
