@@ -2,8 +2,8 @@ import type { UsageCounter } from '../usage/counters.ts';
 import type { LimitKind } from '../usage/tiers.ts';
 import { ACCOUNT_TEMPLATES, type AccountTemplateParams } from './account-templates.ts';
 import type { EmailContent } from './email-content.ts';
-import { SSO_TEMPLATES, type SsoTemplateParams } from './sso-templates.ts';
 import { formatUtc } from './format-utc.ts';
+import { SSO_TEMPLATES, type SsoTemplateParams } from './sso-templates.ts';
 
 /** Parameters of each template. All plain text: rendering escapes it. */
 export interface TemplateParams extends AccountTemplateParams, SsoTemplateParams {

@@ -1,11 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
+import { createApprovalService } from '../../domain/drafts/approval.service.ts';
 import { createApprovalRunService } from '../../domain/drafts/approval-run.service.ts';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { overdueApprovals } from '../../domain/drafts/overdue-approvals.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
+import type { Person } from '../../domain/identity/person.ts';
 import type { MemberRole } from '../../domain/identity/roles.ts';
+import type { Scope } from '../../domain/identity/scope.ts';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { MemberEntity } from '../../domain/organizations/member.entity.ts';
@@ -21,6 +24,7 @@ import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { recordingOutbox } from '../support/test-app.ts';
+import { testScope } from '../support/test-scope.ts';
 
 const app = useTestApp();
 const CONTENT = { to: ['ada@people.example'], subject: 'Offer', text_body: 'x' };
@@ -374,6 +378,36 @@ describe('an approval', () => {
     });
     expectProblem(await demoted.post(`/drafts/${id}/approve`, { version }), 'permission_denied');
     expect((await removed.post(`/drafts/${id}/approve`, { version })).statusCode).toBeGreaterThanOrEqual(400);
+    expect(await messages()).toEqual([]);
+  });
+
+  test('is checked again in its own transaction: the member was demoted after the request was authenticated', async () => {
+    const { pend, signIn, organization, inbox, messages } = await arrange();
+    const { organizationId } = organization;
+    const { id, version } = await pend();
+    const { userId } = await signIn('developer');
+    const scope: Scope = {
+      ...testScope(organization, inbox),
+      actor: { kind: 'user', id: userId },
+      member: { person: { sessionId: 'ses_test' } as Person, role: 'developer' },
+    };
+    await app.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(MemberEntity, { organizationId, userId }, { role: 'viewer' }),
+    );
+    const { outbox } = recordingOutbox();
+    const approvals = createApprovalService({
+      database: app.database,
+      outbox,
+      events: createWebhookEvents({ outbox }),
+      unsubscribeLinks: testUnsubscribeLinks,
+      approvalMs: TEST_APPROVAL_MS,
+    });
+    await expect(approvals.approve(scope, id, { version })).rejects.toMatchObject({
+      code: 'permission_denied',
+    });
+    await expect(approvals.reject(scope, id, { version })).rejects.toMatchObject({
+      code: 'permission_denied',
+    });
     expect(await messages()).toEqual([]);
   });
 
