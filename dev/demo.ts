@@ -21,6 +21,8 @@ interface Delivered {
 
 /** The fields of API responses that the demo reads. Each response has those of its resource. */
 interface Answer {
+  /** Of a draft that waits for approval. */
+  send_status?: string;
   id: string;
   email: string;
   url: string;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { OrganizationPoliciesEntity } from '../../domain/policies/organization-policies.entity.ts';
 import { findBrowserObstacle, launchBrowser } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession } from '../support/sessions.ts';
@@ -39,13 +40,16 @@ if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}
     const context = await browser.newContext({ colorScheme: 'dark' });
     await context.addCookies([{ name: 'session', value: session.token, url: origin }]);
     const page = await context.newPage();
-    const requested: string[] = [];
-    page.on('request', (request) => requested.push(request.url()));
+    const answered: string[] = [];
+    const blocked: string[] = [];
+    page.on('response', (response) => answered.push(response.url()));
+    page.on('requestfailed', (request) => blocked.push(`${request.url()} ${request.failure()?.errorText}`));
     await page.goto(`${origin}/approvals`);
     await page.getByRole('link', { name: 'Offer' }).click();
     const frame = page.frameLocator('iframe.message');
     await frame.getByText('Our price').waitFor();
-    expect(requested.filter((url) => !url.startsWith(origin))).toEqual([]);
+    await eventually(async () => expect(blocked).toEqual(['https://track.example/x.png csp']));
+    expect(answered.filter((url) => !url.startsWith(origin))).toEqual([]);
     await page.getByLabel('Note').fill('Fine');
     await page.getByRole('button', { name: 'Approve and send' }).click();
     await page.getByRole('status').getByText('The message is approved.').waitFor();

@@ -99,9 +99,9 @@ describe('the page of approvals', () => {
     expect((await browser.open(at(`/approvals/${id}`))).body).toMatch(/<iframe [^>]*\bsandbox src=/);
     const message = await browser.open(at(`/approvals/${id}/message`));
     expect(message.headers['content-security-policy']).toMatch(/^sandbox; default-src 'none';/);
-    expect(message.headers['content-security-policy']).not.toMatch(/script-src|allow-/);
+    expect(message.headers['content-security-policy']).not.toMatch(/script-src|allow-|https?:/);
     expect(message.body).toContain('<b>you</b>');
-    expect(message.body).not.toMatch(/<script|onclick|track\.example/);
+    expect(message.body).not.toMatch(/<script|onclick/);
   });
 
   test('is not available to a viewer, for another organization, and without the token of its form', async () => {
