@@ -563,6 +563,34 @@ describe('a change of a waiting draft', () => {
     );
   });
 
+  test('of a submission is refused; deleting it leaves its bytes to the sweep, sending it does not', async () => {
+    const { pend, patch, remove, approver, messages } = await arrange();
+    const keyOf = (id: string) => `raw/submitted/${id}.eml`;
+    const submit = async () => {
+      const { id, version } = await pend();
+      const submission = {
+        storageKey: keyOf(id),
+        envelope: [{ field: 'to', email: 'ada@people.example' }],
+        messageId: `${id}@program`,
+        inReplyTo: null,
+        references: [],
+        fromName: null,
+      };
+      await app.worker.query(
+        sql`update drafts set submission = ${JSON.stringify(submission)}::jsonb where id = ${id}`,
+      );
+      return { id, version };
+    };
+    const released = async ({ id }: { id: string }) =>
+      (await app.worker.query(sql`select 1 from unclaimed_objects where storage_key = ${keyOf(id)}`)).length;
+    const [deleted, sent] = [await submit(), await submit()];
+    expectProblem(await patch(`/drafts/${sent.id}`, { subject: 'Other' }), 'conflict');
+    await remove(`/drafts/${deleted.id}`);
+    await approver.post(`/drafts/${sent.id}/approve`, { version: sent.version });
+    expect(await messages()).toHaveLength(1);
+    expect([await released(deleted), await released(sent)]).toEqual([1, 0]);
+  });
+
   test('a person cannot send it past its approval', async () => {
     const { pend, approver } = await arrange();
     const { id, version } = await pend();
