@@ -234,10 +234,9 @@ describe('registering a passkey', () => {
     });
     expect((await register(selfAttested)).statusCode).toBe(201);
 
-    const subject = { countryName: 'US', organizationName: 'X', commonName: 'Authenticator' };
-    const attributes = Object.entries({ ...subject, organizationalUnitName: 'Authenticator Attestation' });
+    const subject = { C: 'US', O: 'X', OU: 'Authenticator Attestation', CN: 'Authenticator' };
     const certificate = await generateCertificate(
-      attributes.map(([name, value]) => ({ name, value })),
+      Object.entries(subject).map(([shortName, value]) => ({ shortName, value })),
       { keyType: 'ec', extensions: [{ name: 'basicConstraints', cA: false }] },
     );
     const certified = createSoftwareAuthenticator().register(await registrationOptions(), {
