@@ -77,7 +77,7 @@ const CHANGE_STATUSES = [409, 413, 415];
 const STATUS_DESCRIPTIONS: Record<number, string> = {
   400: 'The request is invalid.',
   401: 'There is no valid credential.',
-  403: 'The credential lacks the permission, or the organization, environment or inbox is suspended.',
+  403: 'The credential lacks the permission, or the organization, environment or inbox is suspended, or the organization is closed.',
   404: 'The resource does not exist or is not accessible.',
   409: 'The current state does not allow the operation.',
   413: 'The body is too large.',

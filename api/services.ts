@@ -2,6 +2,9 @@ import type { Logger } from 'pino';
 import { createApiKeyService } from '../domain/api-keys/api-key.service.ts';
 import { revokeKeysOfUser } from '../domain/api-keys/revoke-keys.ts';
 import { createAuditLogService } from '../domain/audit/audit-log.service.ts';
+import { createAccountDeletionService } from '../domain/deletions/account-deletion.service.ts';
+import { createOrganizationDeletionService } from '../domain/deletions/organization-deletion.service.ts';
+import { createRestoreDeleted } from '../domain/deletions/restore-account.ts';
 import { createListService } from '../domain/deliverability/list.service.ts';
 import { createSuppressionService } from '../domain/deliverability/suppression.service.ts';
 import { createUnsubscribeService } from '../domain/deliverability/unsubscribe.service.ts';
@@ -142,6 +145,7 @@ export function createServices({
       redirectUri: `${config.PUBLIC_URL.replace(/\/+$/, '')}/api/v1/auth/oauth/${provider.id}/callback`,
     }),
   }));
+  const restoreDeleted = createRestoreDeleted({ outbox, notifications: shared.personNotifications });
   return {
     inboxes: createInboxService({
       database,
@@ -216,7 +220,7 @@ export function createServices({
     passwords: createPasswordService(people),
     accounts: createAccountService(people),
     mfa: createMfaService({ ...people, issuer: new URL(config.PUBLIC_URL).hostname }),
-    mfaChallenges: createMfaChallengeService(people),
+    mfaChallenges: createMfaChallengeService({ ...people, restoreDeleted }),
     passkeyEnrollments: createPasskeyEnrollmentService(people),
     passkeySignIns: createPasskeySignInService(people),
     oauth: createOauthService({
@@ -245,6 +249,12 @@ export function createServices({
       }),
     }),
     ssoBreakGlass: createBreakGlass({ database, notifications: shared.notifications }),
+    accountDeletions: createAccountDeletionService({ ...people, outbox, restoreDeleted }),
+    organizationDeletions: createOrganizationDeletionService({
+      database,
+      outbox,
+      notifications: shared.notifications,
+    }),
     retentionPolicies: createRetentionPolicyService({ database, outbox }),
     suppressions: createSuppressionService({ database }),
     apiCalls: createApiCallMeter({ database, logger }),

@@ -89,6 +89,12 @@ import {
   VerifyEmail,
 } from './people/auth.schemas.ts';
 import {
+  CloseOrganization,
+  DeleteAccount,
+  DeletionAccepted,
+  RecoverAccount,
+} from './people/deletion.routes.ts';
+import {
   MfaEnrollmentRecord,
   MfaStatus,
   RecoveryCodes,
@@ -247,6 +253,10 @@ export const sharedSchemas = [
   MfaRequired,
   VerifiedSignUp,
   ForgotPassword,
+  CloseOrganization,
+  DeleteAccount,
+  DeletionAccepted,
+  RecoverAccount,
   ResetPassword,
   ChangePassword,
   ChangeEmail,

@@ -28,6 +28,7 @@ import { policyRoutes } from './organizations/policies.routes.ts';
 import { replyRoutes } from './outbound/replies.routes.ts';
 import { registerPages } from './pages/page-routes.ts';
 import { authRoutes } from './people/auth.routes.ts';
+import { deletionOfPeopleRoutes } from './people/deletion.routes.ts';
 import { mfaRoutes } from './people/mfa.routes.ts';
 import { passkeyRoutes } from './people/passkeys.routes.ts';
 import { sessionRoutes } from './people/sessions.routes.ts';
@@ -62,6 +63,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(sessionRoutes(dependencies));
       await v1.register(ssoConfigurationRoutes(dependencies));
       await v1.register(ssoLoginRoutes(dependencies));
+      await v1.register(deletionOfPeopleRoutes(dependencies));
       await v1.register(usageRoutes(dependencies));
       await v1.register(retentionPolicyRoutes(dependencies));
       await v1.register(apiKeyRoutes(dependencies));

@@ -4,6 +4,7 @@ import { RateBucketEntity } from '../platform/rate-limit/rate-bucket.entity.ts';
 import { ApiKeyEntity } from './api-keys/api-key.entity.ts';
 import { AttachmentEntity } from './attachments/attachment.entity.ts';
 import { AuditEntryEntity } from './audit/audit-entry.entity.ts';
+import { DeletionEntity } from './deletions/deletion.entity.ts';
 import { InboxDailySendsEntity } from './deliverability/inbox-daily-sends.entity.ts';
 import { ListEntryEntity } from './deliverability/list-entry.entity.ts';
 import { ReputationOutcomeEntity } from './deliverability/reputation-outcome.entity.ts';
@@ -91,6 +92,7 @@ export const entities = [
   SsoIdentityEntity,
   SsoAssertionEntity,
   SsoAttemptEntity,
+  DeletionEntity,
   DomainEntity,
   DkimKeyEntity,
   InboxEntity,

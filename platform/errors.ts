@@ -13,6 +13,8 @@ export const ERROR_CODES = {
   sso_failed: { status: 401, title: 'The single sign-on failed' },
   session_expired: { status: 401, title: 'The session has ended' },
   permission_denied: { status: 403, title: 'Permission denied' },
+  account_deleted: { status: 403, title: 'The account was deleted' },
+  organization_deleted: { status: 403, title: 'The organization is closed' },
   organization_suspended: { status: 403, title: 'The organization is suspended' },
   environment_suspended: { status: 403, title: 'The environment is suspended' },
   inbox_suspended: { status: 403, title: 'The inbox is suspended' },

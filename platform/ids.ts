@@ -31,6 +31,7 @@ const ID_PREFIXES = {
   ssoAttempt: 'sat',
   signUp: 'sgn',
   approvedRecipient: 'apr',
+  deletion: 'del',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;

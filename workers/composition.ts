@@ -23,6 +23,7 @@ import { createTemporalClient } from '../platform/temporal.ts';
 import { MAINTENANCE_QUEUE, type TaskQueue } from '../workflows/task-queues.contract.ts';
 import type { Room, WorkerDependencies } from './room.ts';
 import { attachmentsRoom } from './rooms/attachments.ts';
+import { deletionsRoom } from './rooms/deletions.ts';
 import { deliverabilityRoom } from './rooms/deliverability.ts';
 import { domainsRoom } from './rooms/domains.ts';
 import { draftsRoom } from './rooms/drafts.ts';
@@ -61,6 +62,7 @@ const ROOMS: readonly Room[] = [
   attachmentsRoom,
   storedObjectsRoom,
   retentionRoom,
+  deletionsRoom,
   exportsRoom,
   peopleRoom,
   oauthRoom,

@@ -1,3 +1,5 @@
+export { purgeAccount } from './deletions/purge-account.workflow.ts';
+export { purgeOrganization } from './deletions/purge-organization.workflow.ts';
 export { recheckDomains } from './domains/recheck-domains.workflow.ts';
 export { verifyDomain } from './domains/verify-domain.workflow.ts';
 export { awaitApproval } from './drafts/await-approval.workflow.ts';

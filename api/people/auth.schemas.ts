@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { MEMBER_ROLES } from '../../domain/identity/roles.ts';
-import type { Account } from '../../domain/people/account.service.ts';
+import type { Account, Membership } from '../../domain/people/account.service.ts';
 import { MAX_PASSWORD_CHARACTERS } from '../../domain/people/password-rules.ts';
 import type { SignInResult } from '../../domain/people/start-session.ts';
 import {
@@ -19,7 +19,15 @@ export const password = (description: string) => text(MAX_PASSWORD_CHARACTERS, {
 export const token = text(200, { minLength: 1, description: 'The mailed token.' });
 
 export const MembershipRecord = strictObject(
-  { id: id('Organization (org_…).'), name: text(255), slug: text(255), role: enumOf(MEMBER_ROLES) },
+  {
+    id: id('Organization (org_…).'),
+    name: text(255),
+    slug: text(255),
+    role: enumOf(MEMBER_ROLES),
+    deleted_at: nullableTimestamp(
+      'When it was closed; an owner can recover it for 30 days. Null while it is open.',
+    ),
+  },
   { $id: 'Membership', title: 'Membership' },
 );
 
@@ -143,6 +151,14 @@ export const UpdateUser = strictObject(
   { $id: 'UpdateUser', title: 'UpdateUser' },
 );
 
+export function presentMembership({
+  organizationId,
+  deletedAt,
+  ...membership
+}: Membership): Static<typeof MembershipRecord> {
+  return { id: organizationId, ...membership, deleted_at: deletedAt?.toISOString() ?? null };
+}
+
 export function presentUser(account: Account): Static<typeof UserRecord> {
   return {
     id: account.id,
@@ -151,10 +167,7 @@ export function presentUser(account: Account): Static<typeof UserRecord> {
     name: account.name,
     avatar_url: account.avatarUrl,
     mfa_enabled: account.isMfaEnabled,
-    organizations: account.organizations.map(({ organizationId, ...membership }) => ({
-      id: organizationId,
-      ...membership,
-    })),
+    organizations: account.organizations.map(presentMembership),
     created_at: account.createdAt.toISOString(),
     deleted_at: account.deletedAt?.toISOString() ?? null,
   };

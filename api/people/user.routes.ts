@@ -8,6 +8,7 @@ import {
   ChangeEmail,
   ChangePassword,
   MembershipRecord,
+  presentMembership,
   presentUser,
   UpdateUser,
   UserRecord,
@@ -63,7 +64,7 @@ export const userRoutes =
         config: { person: 'any' },
         schema: {
           operationId: 'user.listOrganizations',
-          summary: 'List the organizations you belong to',
+          summary: 'List the organizations you belong to, with closed ones that can be recovered',
           tags: ['User'],
           response: {
             200: strictObject(
@@ -74,7 +75,9 @@ export const userRoutes =
           },
         },
       },
-      async ({ person }) => ({ data: presentUser(await accounts.get(person.userId)).organizations }),
+      async ({ person }) => ({
+        data: (await accounts.listOrganizations(person.userId)).map(presentMembership),
+      }),
     );
 
     app.post(

@@ -19,6 +19,10 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
     'The identity provider refused, or its answer did not pass the check named in <code>check</code>.',
   session_expired: 'The session has ended, or is too old for the operation. Sign in again.',
   permission_denied: 'The key or role lacks the permission named in <code>permission</code>.',
+  account_deleted:
+    'The account was deleted, and can be recovered for 30 days: <code>POST /api/v1/user/me/recover</code>. Only someone who has proved their password or another way to sign in gets this answer.',
+  organization_deleted:
+    'The organization was closed by an owner, who can recover it for 30 days. Until then its keys and sessions can neither read nor change anything.',
   organization_suspended: 'The organization can read but not change anything until it is reinstated.',
   environment_suspended: 'The environment can be read but not changed until it is reinstated.',
   inbox_suspended: 'The inbox can be read but not changed, and cannot send, until it is reinstated.',

@@ -8,6 +8,8 @@ import {
   type Authenticator,
   type Credentials,
   findSuspension,
+  type OrganizationStatus,
+  organizationDeleted,
   unauthenticated,
 } from '../identity/authentication.ts';
 import type { Permission } from '../identity/permissions.ts';
@@ -17,7 +19,7 @@ import { hashApiKeyToken, isApiKeyToken } from './api-key-token.ts';
 interface KeyRow {
   keyId: string;
   organizationId: string;
-  organizationStatus: 'active' | 'suspended';
+  organizationStatus: OrganizationStatus;
   environmentId: string | null;
   environmentStatus: 'active' | 'suspended' | null;
   environmentBound: boolean;
@@ -71,6 +73,7 @@ export function createKeyAuthenticator({
         throw notFound('organization', organizationId);
       if (!isAddressAllowed(ip, row.allowedCidrs)) throw addressNotAllowed('key');
       if (!isAddressAllowed(ip, row.organizationCidrs)) throw addressNotAllowed('organization');
+      if (row.organizationStatus === 'deleted') throw organizationDeleted(row.organizationId);
       if (row.environmentId === null) throw notFound('environment', environmentId ?? 'production');
       recordUse(row);
       return {

@@ -16,6 +16,7 @@ export const AttachmentEntity = defineEntity({
   tableName: 'attachments',
   policies: tenantPolicies({ lookup: true }),
   indexes: [
+    { properties: ['inboxId'] },
     { properties: ['messageId', 'position'] },
     { properties: ['draftId', 'position'] },
     { properties: ['storageKey'] },

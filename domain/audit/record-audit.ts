@@ -34,6 +34,20 @@ export async function recordAudit(
       ${JSON.stringify(event.details ?? {})}::jsonb, ${ip ?? null}, ${requestId}, now())`);
 }
 
+/** Records a person's change of an organization in which their session does not act. For the people role. */
+export async function recordOrganizationAudit(
+  em: EntityManager,
+  person: Pick<Person, 'userId' | 'ip' | 'requestId'> & { sessionId?: string },
+  { organizationId, ...event }: Pick<AuditEvent, 'action' | 'details'> & { organizationId: string },
+): Promise<void> {
+  await em.execute(sql`
+    insert into audit_entries (id, org_id, action, actor_kind, actor_id, credential_id, resource_type, resource_id, reason,
+      details, ip, request_id, created_at)
+    values (${newId('auditEntry')}, ${organizationId}, ${event.action}, 'user', ${person.userId},
+      ${person.sessionId ?? null}, 'organization', ${organizationId}, null,
+      ${JSON.stringify(event.details ?? {})}::jsonb, ${person.ip}, ${person.requestId}, now())`);
+}
+
 /** Records a person's change of their own account with each organization they belong to. For the people role. */
 export async function recordPersonAudit(
   em: EntityManager,

@@ -8,7 +8,7 @@ const BATCH_SIZE = 1_000;
 /** A sweep ends after this many batches; the next one, a minute later, continues. */
 const MAX_BATCHES = 10;
 const DAY_MS = 86_400_000;
-/** Deliveries held by a usage limit wait at most until the next month. */
+/** Deliveries held by a usage limit wait at most until the next month, those of a closed organization for 30 days. */
 const MAX_HOLD_DAYS = 31;
 
 /**
@@ -17,7 +17,7 @@ const MAX_HOLD_DAYS = 31;
  */
 export async function purgeEvents(database: Database, retentionDays: number): Promise<number> {
   const cutoff = new Date(Date.now() - retentionDays * DAY_MS);
-  // An event with a delivery that waits for the next month stays longer than the retention.
+  // An event with a delivery that waits for the next month or a recovery stays longer than the retention.
   const holdCutoff = new Date(cutoff.getTime() - MAX_HOLD_DAYS * DAY_MS);
   let deleted = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
@@ -27,7 +27,8 @@ export async function purgeEvents(database: Database, retentionDays: number): Pr
          select id from events where id < ${lowestIdAt('event', cutoff)}
            and (id < ${lowestIdAt('event', holdCutoff)} or not exists (
            select from webhook_deliveries d
-           where d.event_id = events.id and d.status = 'held' and d.held_for = 'usage_limit'))
+           where d.event_id = events.id and d.status = 'held' 
+             and d.held_for in ('usage_limit', 'organization_deleted')))
          order by id limit ${BATCH_SIZE})`,
     );
     deleted += count;

@@ -590,6 +590,7 @@ export const NOT_EXPORTED: Record<string, string> = {
   inbox_daily_sends: 'the current day’s count, of no use elsewhere',
   shared_domain_caps: 'the current day’s allowance, of no use elsewhere',
   unclaimed_objects: 'objects about to be deleted',
+  deletions: 'an export is made of an organization that is open',
   export_segments: 'internal state of a running export',
   exports: 'available through the API',
   idempotency_keys: 'encrypted responses of the last day',

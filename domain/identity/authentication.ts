@@ -43,8 +43,11 @@ export interface SessionAuthenticator extends Authenticator {
   authenticatePerson(credentials: Credentials): Promise<Person>;
 }
 
+/** `deleted`: closed by an owner, and recoverable for 30 days. */
+export type OrganizationStatus = 'active' | 'suspended' | 'deleted';
+
 export interface TenantStatus {
-  organizationStatus: 'active' | 'suspended';
+  organizationStatus: OrganizationStatus;
   environmentStatus: 'active' | 'suspended' | null;
 }
 
@@ -66,6 +69,14 @@ export function findSuspension({
     });
   }
   return undefined;
+}
+
+/** For keys, and for sessions of its members: everybody else gets the same answer as for an unknown organization. */
+export function organizationDeleted(organizationId: string): AppError {
+  return new AppError('organization_deleted', {
+    detail: `The organization ${organizationId} is closed: its data cannot be read or changed.`,
+    fix: `An owner can recover it within 30 days: POST /api/v1/user/me/organizations/${organizationId}/recover.`,
+  });
 }
 
 export function unauthenticated(): AppError {

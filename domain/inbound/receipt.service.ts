@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
@@ -85,6 +86,7 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
         const email = storableText(baseAddress(address));
         const inbox = await em.findOne(InboxEntity, { email, deletedAt: null });
         if (!inbox || (await isDomainOfAnotherOrganization(em, inbox))) return 'unknown';
+        if (await isOrganizationDeleted(em, inbox.organizationId)) return 'unknown';
         const { organizationId, environmentId, id } = inbox;
         if (await isBlocked(id)) return 'blocked';
         const remaining = await receiveQuota.remaining(em, organizationId);
@@ -257,6 +259,14 @@ export function buildReceiveStart(
     },
     summary: `Receive ${receipt.kind} ${receipt.messageId}`,
   };
+}
+
+/** A closed organization receives nothing: storing mail that nobody may ever read would hide from senders that it is lost. */
+async function isOrganizationDeleted(em: EntityManager, organizationId: string): Promise<boolean> {
+  const rows = await em.execute<object[]>(
+    sql`select from organizations where id = ${organizationId} and deleted_at is not null`,
+  );
+  return rows.length > 0;
 }
 
 /** A domain may have moved to another organization while inboxes of the old one remain. They must not receive its mail. */

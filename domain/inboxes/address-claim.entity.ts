@@ -10,6 +10,13 @@ export const AddressClaimEntity = defineEntity({
   name: 'AddressClaim',
   tableName: 'address_claims',
   policies: tenantPolicies({ lookup: true }),
+  indexes: [
+    { properties: ['organizationId'] },
+    {
+      name: 'address_claims_released_index',
+      expression: `create index "address_claims_released_index" on "address_claims" ("released_at") where "released_at" is not null`,
+    },
+  ],
   properties: {
     email: p.text().primary(),
     organizationId: idColumn().fieldName('org_id'),

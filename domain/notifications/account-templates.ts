@@ -25,6 +25,16 @@ export interface AccountTemplateParams {
     inviterEmail: string | null;
     expiresAt: string;
   };
+  'account-deleted': SecurityEventParams & {
+    /** Formatted. */
+    recoverableUntil: string;
+    /** Names of the organizations that were closed with it. */
+    organizations: string[];
+    token: string;
+  };
+  'account-recoverable': { recoverableUntil: string; token: string };
+  'account-deletion-reminder': { recoverableUntil: string; token: string };
+  'account-recovered': SecurityEventParams;
 }
 
 interface SecurityEventParams {
@@ -173,7 +183,60 @@ export const ACCOUNT_TEMPLATES: {
     ],
     footer: ACCOUNT_FOOTER,
   }),
+  'account-deleted': ({ recoverableUntil, organizations, token, ...params }) => ({
+    subject: 'Your account was deleted',
+    body: [
+      `Your account was deleted, and all sessions were signed out. On ${recoverableUntil} your personal data is deleted for good.`,
+      ...(organizations.length === 0
+        ? []
+        : [
+            `Organizations of which you were the only member are closed, and are deleted with your account: ${organizations.join(', ')}. Their API keys do not work, and their addresses accept no mail.`,
+          ]),
+      ...recoverySteps(token),
+      [
+        ['Time', params.at],
+        ['From address', params.ip],
+      ],
+      'If it was not you, recover the account and reset your password.',
+    ],
+    footer: ACCOUNT_FOOTER,
+  }),
+  'account-recoverable': ({ recoverableUntil, token }) => ({
+    subject: 'Your account was deleted and can be recovered',
+    body: [
+      `You, or someone else, tried to use this address for an account. It belongs to an account that was deleted, and can be recovered until ${recoverableUntil}.`,
+      ...recoverySteps(token),
+      'If it was not you, you need not do anything.',
+    ],
+    footer: ACCOUNT_FOOTER,
+  }),
+  'account-deletion-reminder': ({ recoverableUntil, token }) => ({
+    subject: `Your account is deleted for good on ${recoverableUntil}`,
+    body: [
+      `You have deleted your account. On ${recoverableUntil} your personal data, and the organizations that were closed with the account, are deleted for good.`,
+      ...recoverySteps(token),
+      'If you want it to be deleted, you need not do anything.',
+    ],
+    footer: ACCOUNT_FOOTER,
+  }),
+  'account-recovered': ({ at, ip }) => ({
+    subject: 'Your account was recovered',
+    body: [
+      'Your account, and the organizations that were closed with it, were recovered.',
+      [
+        ['Time', at],
+        ['From address', ip],
+      ],
+      'If it was not you, reset your password and sign out all sessions.',
+    ],
+    footer: ACCOUNT_FOOTER,
+  }),
 };
+
+const recoverySteps = (token: string): EmailContent['body'] => [
+  'To recover it, send this token: POST /api/v1/user/me/recover with {"token": "…"}, or send your address and password instead.',
+  [['Token', token]],
+];
 
 const ACCOUNT_FOOTER =
   'You received this email because your address was given to this service. Replies to this address are not monitored.';

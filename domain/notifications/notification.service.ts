@@ -61,7 +61,7 @@ async function notify<Name extends TemplateName>(
 ): Promise<void> {
   const { em } = transaction;
   const members = await em.execute<{ id: string; email: string }[]>(
-    sql`select u.id, u.email from members m join users u on u.id = m.user_id
+    sql`select u.id, u.email from members m join users u on u.id = m.user_id and u.deleted_at is null
          where m.org_id = ${organizationId} and m.role in (${roles}) order by u.id limit ${MAX_MEMBERS}`,
   );
   for (const member of members) {

@@ -46,8 +46,18 @@ export interface TemplateParams extends AccountTemplateParams, SsoTemplateParams
     /** Formatted; messages older than this are deleted within a month. */
     before: string;
   };
+  'organization-deleted': OrganizationDeletionParams & { at: string; by: string; ip: string };
+  'organization-deletion-reminder': OrganizationDeletionParams;
+  'organization-recovered': { organizationId: string; name: string; at: string; by: string; ip: string };
   'usage-warning': UsageAlertParams;
   'usage-exceeded': UsageAlertParams;
+}
+
+interface OrganizationDeletionParams {
+  organizationId: string;
+  name: string;
+  /** Formatted. */
+  recoverableUntil: string;
 }
 
 interface UsageAlertParams {
@@ -76,6 +86,8 @@ export type TemplateName = keyof TemplateParams;
  */
 const SECURITY_NOTICES: ReadonlySet<TemplateName> = new Set<TemplateName>([
   'export-ready',
+  'organization-deleted',
+  'organization-recovered',
   ...(Object.keys(ACCOUNT_TEMPLATES) as TemplateName[]),
   ...(Object.keys(SSO_TEMPLATES) as TemplateName[]),
 ]);
@@ -181,6 +193,43 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Ema
     ],
   }),
 
+  'organization-deleted': ({ organizationId, name, recoverableUntil, at, by, ip }) => ({
+    subject: `Your organization was closed: ${name}`,
+    body: [
+      `The organization ${name} was closed by one of its owners. Its API keys do not work, its addresses accept no mail, and nothing is sent. On ${recoverableUntil} all of its data is deleted for good.`,
+      [
+        ['Organization', organizationId],
+        ['Closed at', at],
+        ['Closed by', by],
+        ['From address', ip],
+      ],
+      recoverOrganization(organizationId),
+    ],
+  }),
+
+  'organization-deletion-reminder': ({ organizationId, name, recoverableUntil }) => ({
+    subject: `All data of ${name} is deleted on ${recoverableUntil}`,
+    body: [
+      `The organization ${name} is closed. On ${recoverableUntil} all of its messages, files and settings are deleted for good.`,
+      [['Organization', organizationId]],
+      recoverOrganization(organizationId),
+      'If you want it to be deleted, you need not do anything.',
+    ],
+  }),
+
+  'organization-recovered': ({ organizationId, name, at, by, ip }) => ({
+    subject: `Your organization was recovered: ${name}`,
+    body: [
+      `The organization ${name} is open again. Mail that waited is sent now; scheduled mail whose time has passed, too.`,
+      [
+        ['Organization', organizationId],
+        ['Recovered at', at],
+        ['Recovered by', by],
+        ['From address', ip],
+      ],
+    ],
+  }),
+
   'usage-warning': (params) => ({
     subject: `${params.percentage}% of your ${params.counter} limit used`,
     body: [
@@ -237,6 +286,9 @@ function usageTable({
     ...(resetsAt === null ? [] : [['Resets on', resetsAt] as [string, string]]),
   ];
 }
+
+const recoverOrganization = (organizationId: string): string =>
+  `To recover it, an owner signs in and calls POST /api/v1/user/me/organizations/${organizationId}/recover.`;
 
 const formatDays = (days: number): string => (days === 1 ? '1 day' : `${days} days`);
 

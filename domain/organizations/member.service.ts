@@ -131,6 +131,7 @@ async function lockMember(em: EntityManager, scope: Scope, userId: string): Prom
   return parseMember(row);
 }
 
+/** An owner who has deleted their account does not count. */
 async function requireAnotherOwner(
   em: EntityManager,
   { organizationId }: Scope,

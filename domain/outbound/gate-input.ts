@@ -5,13 +5,15 @@ import {
   type RecipientRestrictions,
   recipientRestrictionsSql,
 } from '../deliverability/recipient-restrictions.ts';
+import type { OrganizationStatus } from '../identity/authentication.ts';
+import { ORGANIZATION_STATUS } from '../organizations/organization-status.ts';
 import { unapprovedRecipientsSql } from '../policies/approval-recipients.ts';
 import { DEFAULT_POLICIES } from '../policies/find-policies.ts';
 import { type RecipientViolation, recipientViolationsSql } from '../policies/recipient-policies.ts';
 import type { GateInput } from './send-gate.ts';
 
 interface GateRow {
-  organizationStatus: 'active' | 'suspended';
+  organizationStatus: OrganizationStatus;
   environmentStatus: 'active' | 'suspended';
   inboxStatus: 'active' | 'suspended';
   sendPaused: boolean;
@@ -30,7 +32,7 @@ interface GateRow {
   unapprovedRecipients?: number;
 }
 
-const INBOX_COLUMNS = sql`o.status as "organizationStatus", e.status as "environmentStatus", i.status as "inboxStatus",
+const INBOX_COLUMNS = sql`${ORGANIZATION_STATUS} as "organizationStatus", e.status as "environmentStatus", i.status as "inboxStatus",
     i.send_paused as "sendPaused", i.send_paused_reason as "sendPausedReason", i.deleted_at is not null as deleted,
     t.id as "threadId", t.send_paused_until > now() as "threadPaused", t.send_paused_until as "threadPausedUntil",
     i.domain_id is null or d.verification_status = 'verified' as "domainVerified",

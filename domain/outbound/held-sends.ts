@@ -3,13 +3,18 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { buildSendStart } from './create-outbound-message.ts';
 
-/** `status_detail` of a message, and `send_error` of a scheduled draft, that waits for the end of a suspension. */
-export const HELD_DETAIL = 'Held while the organization, environment or inbox is suspended.';
+/**
+ * `status_detail` of a message, and `send_error` of a scheduled draft, that waits for the end of a suspension or for the
+ * recovery of a closed organization.
+ */
+export const HELD_DETAIL =
+  'Held while the organization, environment or inbox is suspended, or the organization is closed.';
 
-/** SQL: a row with the columns `org_id`, `env_id` and `inbox_id` is not affected by any suspension. */
+/** SQL: a row with the columns `org_id`, `env_id` and `inbox_id` is affected by no suspension, and its organization is open. */
 export const IS_REINSTATED = sql`exists (
   select from inboxes i join environments e on e.id = i.env_id join organizations o on o.id = i.org_id
-  where i.id = held.inbox_id and i.status = 'active' and e.status = 'active' and o.status = 'active')`;
+  where i.id = held.inbox_id and i.status = 'active' and e.status = 'active' and o.status = 'active'
+    and o.deleted_at is null)`;
 
 const BATCH_SIZE = 200;
 

@@ -3,15 +3,15 @@ import { AppError } from '../../platform/errors.ts';
 import { findDecidingMatch } from '../deliverability/list-match.ts';
 import type { RecipientRestrictions } from '../deliverability/recipient-restrictions.ts';
 import type { RejectionReason } from '../events/event-types.ts';
+import type { OrganizationStatus } from '../identity/authentication.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { Environment } from '../organizations/environment.entity.ts';
-import type { Organization } from '../organizations/organization.entity.ts';
 import type { Policies } from '../policies/find-policies.ts';
 import type { RecipientViolation } from '../policies/recipient-policies.ts';
 
 /** The data that the checks of the send gate use. */
 export interface GateInput {
-  organization: Pick<Organization, 'status'>;
+  organization: { status: OrganizationStatus };
   environment: Pick<Environment, 'status'>;
   /** Number of all recipients of the message, including those already sent to. */
   recipientCount: number;
@@ -55,6 +55,17 @@ interface GateCheck {
 
 /** The checks of the send gate, which runs on the request and again at dispatch. The first refusal applies. */
 const CHECKS: readonly GateCheck[] = [
+  {
+    name: 'organization_open',
+    refuse: ({ organization }) =>
+      organization.status === 'deleted'
+        ? createSuspendedRefusal(
+            'organization_deleted',
+            'The organization is closed.',
+            'Ask an owner to recover the organization.',
+          )
+        : null,
+  },
   {
     name: 'organization_active',
     refuse: ({ organization }) =>
@@ -186,7 +197,7 @@ const CHECKS: readonly GateCheck[] = [
 ];
 
 /**
- * Whether a suspension holds what was accepted before it. A message of a deleted inbox is refused even then, because
+ * Whether a suspension, or the closing of the organization, holds what was accepted before it. A message of a deleted inbox is refused even then, because
  * reinstatement would not restore it.
  */
 export function isSuspended({
@@ -196,7 +207,7 @@ export function isSuspended({
 }: Pick<GateInput, 'organization' | 'environment'> & {
   inbox: Pick<GateInput['inbox'], 'status' | 'deleted'>;
 }): boolean {
-  return !inbox.deleted && [organization, environment, inbox].some(({ status }) => status === 'suspended');
+  return !inbox.deleted && [organization, environment, inbox].some(({ status }) => status !== 'active');
 }
 
 type SuppressedRecipient = RecipientRestrictions & {

@@ -10,15 +10,17 @@ export interface NewAccountToken {
   /** With the purpose `change_email`. */
   newEmail?: string;
   lifetimeMinutes: number;
+  /** Whether earlier tokens for the purpose stay valid. Default: they are voided. */
+  keepsEarlier?: boolean;
 }
 
-/** Creates a token to be mailed and voids earlier ones for the same purpose. Runs in the caller's transaction. */
+/** Creates a token to be mailed and, unless it keeps them, voids earlier ones for the same purpose. Runs in the caller's transaction. */
 export async function createAccountToken(
   em: EntityManager,
-  { userId, purpose, newEmail, lifetimeMinutes }: NewAccountToken,
+  { userId, purpose, newEmail, lifetimeMinutes, keepsEarlier = false }: NewAccountToken,
 ): Promise<string> {
   const { token, hash } = createOneTimeToken();
-  await voidAccountTokens(em, userId, purpose);
+  if (!keepsEarlier) await voidAccountTokens(em, userId, purpose);
   await em.execute(sql`
     insert into account_tokens (token_hash, purpose, user_id, new_email, expires_at, created_at)
     values (${hash}, ${purpose}, ${userId}, ${newEmail ?? null}, now() + ${lifetimeMinutes} * interval '1 minute', now())`);

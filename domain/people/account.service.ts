@@ -3,6 +3,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import { AppError } from '../../platform/errors.ts';
+import { RECOVERY_DAYS } from '../../workflows/deletions/purge.contract.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
 import type { Person } from '../identity/person.ts';
 import type { MemberRole } from '../identity/roles.ts';
@@ -23,6 +24,8 @@ export interface Membership {
   name: string;
   slug: string;
   role: MemberRole;
+  /** When the organization was closed; null while it is open. */
+  deletedAt: Date | null;
 }
 
 export interface Account {
@@ -39,6 +42,8 @@ export interface Account {
 
 export interface AccountService {
   get(userId: string): Promise<Account>;
+  /** Lists the person's organizations, oldest first, with closed ones that can still be recovered. */
+  listOrganizations(userId: string): Promise<Membership[]>;
   /** @param change omitted fields stay; null clears. */
   update(person: Person, change: { name?: string | null; avatarUrl?: string | null }): Promise<Account>;
   /**
@@ -65,6 +70,8 @@ export function createAccountService(options: AccountOptions): AccountService {
   const { database, notifications, throttle, ownDomains } = options;
   return {
     get: (userId) => database.peopleTransaction(({ em }) => readAccount(em, userId)),
+
+    listOrganizations: (userId) => database.peopleTransaction(({ em }) => readMemberships(em, userId)),
 
     update: (person, { name, avatarUrl }) =>
       database.peopleTransaction(async ({ em }) => {
@@ -149,17 +156,12 @@ async function isAddressTaken(em: EntityManager, email: string): Promise<boolean
   return rows.length > 0;
 }
 
-type AccountRow = SerializedRow<Omit<Account, 'organizations'>> & { organizations: Membership[] };
+type AccountRow = SerializedRow<Omit<Account, 'organizations'>>;
 
 export async function readAccount(em: EntityManager, userId: string): Promise<Account> {
   const [row] = await em.execute<AccountRow[]>(sql`
     select u.id, u.email, u.email_verified_at is not null as "isEmailVerified", u.name, u.avatar_url as "avatarUrl",
       exists (select from mfa_enrollments e where e.user_id = u.id and e.confirmed_at is not null) as "isMfaEnabled",
-      coalesce((
-        select jsonb_agg(jsonb_build_object('organizationId', o.id, 'name', o.name, 'slug', o.slug, 'role', m.role)
-          order by o.id)
-        from members m join organizations o on o.id = m.org_id and o.deleted_at is null
-        where m.user_id = u.id), '[]') as organizations,
       u.created_at as "createdAt", u.deleted_at as "deletedAt"
     from users u where u.id = ${userId}`);
   if (!row)
@@ -167,5 +169,20 @@ export async function readAccount(em: EntityManager, userId: string): Promise<Ac
       detail: 'The account does not exist.',
       fix: 'Sign up, or sign in again.',
     });
-  return { ...row, createdAt: new Date(row.createdAt), deletedAt: parseTimestamp(row.deletedAt) };
+  const organizations = (await readMemberships(em, userId)).filter(({ deletedAt }) => deletedAt === null);
+  return {
+    ...row,
+    organizations,
+    createdAt: new Date(row.createdAt),
+    deletedAt: parseTimestamp(row.deletedAt),
+  };
+}
+
+async function readMemberships(em: EntityManager, userId: string): Promise<Membership[]> {
+  const rows = await em.execute<SerializedRow<Membership>[]>(sql`
+    select o.id as "organizationId", o.name, o.slug, m.role, o.deleted_at as "deletedAt"
+    from members m join organizations o on o.id = m.org_id
+    where m.user_id = ${userId}
+      and (o.deleted_at is null or o.deleted_at > now() - ${RECOVERY_DAYS} * interval '1 day') order by o.id`);
+  return rows.map((row) => ({ ...row, deletedAt: parseTimestamp(row.deletedAt) }));
 }

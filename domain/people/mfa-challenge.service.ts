@@ -46,10 +46,12 @@ export interface MfaChallengeOptions {
   secretBox: SecretBox;
   recoverySigner: Signer;
   relyingParty: RelyingParty | null;
+  /** Restores a deleted account once its second factor is proved. Injected, because `people` must not import `deletions`. */
+  restoreDeleted(transaction: Transaction, userId: string, client: Client): Promise<void>;
 }
 
 export function createMfaChallengeService(options: MfaChallengeOptions): MfaChallengeService {
-  const { database, notifications, throttle } = options;
+  const { database, notifications, throttle, restoreDeleted } = options;
   return {
     async complete(input, client) {
       const userId = await database.peopleTransaction(({ em }) => findWaitingUser(em, input.mfaToken));
@@ -81,6 +83,7 @@ export function createMfaChallengeService(options: MfaChallengeOptions): MfaChal
           params: { at: formatUtc(new Date()), ip: client.ip },
         });
       }
+      if (method === 'recovery') await restoreDeleted(transaction, userId, client);
       const signIn = await startSession(em, {
         userId,
         method,

@@ -10,6 +10,7 @@ import type { PersonNotificationService } from '../notifications/person-notifica
 import { endSessions } from '../sessions/session.service.ts';
 import { createAccountToken, useAccountToken, voidAccountTokens } from './account-tokens.ts';
 import type { Client } from './client.ts';
+import { mailRecoveryToken } from './deleted-account.ts';
 import { requireStrongPassword } from './password-rules.ts';
 import { markAddressVerified } from './prove-address.ts';
 import { requireCurrentPassword } from './require-current-password.ts';
@@ -51,6 +52,8 @@ export function createPasswordService(options: PasswordOptions): PasswordService
     async requestReset(email) {
       await database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
+        // The password of a deleted account is not the way in: its recovery is.
+        if (await mailRecoveryToken(transaction, notifications, email.toLowerCase())) return;
         const [user] = await em.execute<{ id: string; email: string; resets: number }[]>(sql`
           select id, email, (select count(*)::int from account_tokens t where t.user_id = u.id
               and t.purpose = 'reset_password' and t.created_at > now() - interval '1 hour') as resets

@@ -16,7 +16,7 @@ export interface SignInService {
   /**
    * Signs a person in by password. The answer and its time are the same for a wrong password and an unknown address.
    *
-   * @throws AppError `invalid_credentials`, or `rate_limited` after repeated failures.
+   * @throws AppError `invalid_credentials`; `rate_limited` after repeated failures; `account_deleted` after the right password.
    */
   signInByPassword(input: { email: string; password: string }, client: Client): Promise<SignedIn>;
   /** Ends the person's session. */
@@ -49,7 +49,7 @@ export function createSignInService({
   };
 }
 
-/** Returns undefined for an unknown address, and for a deleted or suspended account. */
+/** Returns undefined for an unknown address and for a suspended account. `startSession` refuses a deleted one. */
 function findUserByEmail(
   database: Database,
   email: string,
@@ -57,7 +57,7 @@ function findUserByEmail(
   return database.peopleTransaction(async ({ em }) => {
     const [user] = await em.execute<{ id: string; passwordHash: string | null }[]>(sql`
       select id, password_hash as "passwordHash" from users
-      where email = ${email} and deleted_at is null and status = 'active'`);
+      where email = ${email} and status = 'active'`);
     return user;
   });
 }

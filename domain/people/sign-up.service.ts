@@ -16,6 +16,7 @@ import type { CreatedSession } from '../sessions/create-session.ts';
 import { normalizeAccountAddress } from './account-address.ts';
 import type { Client } from './client.ts';
 import { createUser } from './create-user.ts';
+import { mailRecoveryToken } from './deleted-account.ts';
 import { createOneTimeToken, hashOneTimeToken } from './one-time-token.ts';
 import { requireStrongPassword } from './password-rules.ts';
 import { voidSignUps } from './prove-address.ts';
@@ -90,6 +91,7 @@ export function createSignUpService(options: SignUpOptions): SignUpService {
             ${browser.hash}, now() + ${LIFETIME_HOURS} * interval '1 hour', now())`);
         // The row of a sign-up for an existing account is never verified: its token is not mailed.
         const recipient = { userId: null, email, params: {} };
+        if (await mailRecoveryToken(transaction, notifications, email)) return;
         if (await isAddressTaken(em, email))
           await notifications.notify(transaction, { ...recipient, template: 'account-exists' });
         else

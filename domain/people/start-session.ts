@@ -1,10 +1,12 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { randomBase62, sha256 } from '../../platform/crypto.ts';
-import { AppError } from '../../platform/errors.ts';
 import type { SessionFactor, SessionMethod } from '../identity/person.ts';
+import { accountDeleted, invalidCredentials } from '../identity/sign-in-errors.ts';
 import { type CreatedSession, createSession } from '../sessions/create-session.ts';
 import type { MfaType } from './mfa-enrollment.entity.ts';
+
+export { invalidCredentials, wrongCredentials } from '../identity/sign-in-errors.ts';
 
 /** A person who has proved a first factor, or all factors. */
 export interface SignIn {
@@ -35,6 +37,7 @@ const MFA_TOKEN_LENGTH = 43;
 
 interface SignInFacts {
   status: 'active' | 'suspended';
+  deletedAt: string | null;
   types: MfaType[];
   isMfaRequired: boolean;
   isMfaRequiredDespiteSso: boolean;
@@ -45,14 +48,18 @@ interface SignInFacts {
  * second factor if the person has one, and limits the session to enrolling one if an organization requires it and the
  * person has none. Runs in the caller's transaction, as the people role.
  *
- * @throws AppError `invalid_credentials` for a deleted or suspended person.
+ * @throws AppError `account_deleted` for a person who can recover their account; `invalid_credentials` for a suspended one,
+ * and for one whose recovery period has passed.
  */
 export async function startSession(em: EntityManager, signIn: SignIn): Promise<SignInResult> {
   const { userId, method, factors = [], ssoConfigurationId = null, ip, userAgent } = signIn;
   const facts = await readFacts(em, userId);
   if (facts?.status !== 'active') throw invalidCredentials();
+  if (facts.deletedAt !== null && method !== 'recovery') throw accountDeleted(new Date(facts.deletedAt));
   const isProved = factors.length > 0 || method === 'passkey' || method === 'sso';
   if (!isProved && facts.types.length > 0) return challenge(em, signIn, facts.types);
+  // A recovery restores the account before its session begins, and after the second factor.
+  if (facts.deletedAt !== null) throw invalidCredentials();
   const isRequired = method === 'sso' ? facts.isMfaRequiredDespiteSso : facts.isMfaRequired;
   const isEnrollmentOnly =
     isRequired && factors.length === 0 && method !== 'passkey' && facts.types.length === 0;
@@ -69,16 +76,24 @@ export async function startSession(em: EntityManager, signIn: SignIn): Promise<S
   return { kind: 'session', session, isEnrollmentOnly };
 }
 
+/** Whether the person has a second factor, which {@link startSession} asks for after the first. */
+export async function hasSecondFactor(em: EntityManager, userId: string): Promise<boolean> {
+  const factors = await em.execute<object[]>(
+    sql`select from mfa_enrollments where user_id = ${userId} and confirmed_at is not null limit 1`,
+  );
+  return factors.length > 0;
+}
+
 async function readFacts(em: EntityManager, userId: string): Promise<SignInFacts | undefined> {
   const [facts] = await em.execute<SignInFacts[]>(sql`
-    select u.status,
+    select u.status, u.deleted_at as "deletedAt",
       array(select distinct e.type from mfa_enrollments e
             where e.user_id = u.id and e.confirmed_at is not null order by e.type) as types,
       exists (select from members m join organization_policies p on p.org_id = m.org_id
               where m.user_id = u.id and p.require_mfa) as "isMfaRequired",
       exists (select from members m join organization_policies p on p.org_id = m.org_id
               where m.user_id = u.id and p.require_mfa and not p.sso_satisfies_mfa) as "isMfaRequiredDespiteSso"
-    from users u where u.id = ${userId} and u.deleted_at is null`);
+    from users u where u.id = ${userId}`);
   return facts;
 }
 
@@ -94,18 +109,4 @@ async function challenge(
       ${browserToken === undefined ? null : sha256(browserToken)},
       now() + ${CHALLENGE_LIFETIME_MINUTES} * interval '1 minute', now())`);
   return { kind: 'mfa_required', mfaToken, methods: [...types, 'recovery_code'] };
-}
-
-/** The same for a wrong password, code or token, and for an account that does not exist. */
-export function invalidCredentials(): AppError {
-  return new AppError('invalid_credentials', {
-    detail: 'The address, password, code or token is wrong or no longer valid.',
-    fix: 'Check it and try again, or start over.',
-  });
-}
-
-/** The same, where the transaction that found it must commit: it counts the failure, or has used a challenge up. */
-export function wrongCredentials(): AppError {
-  const { detail, fix } = invalidCredentials();
-  return new AppError('invalid_credentials', { detail, fix, commitsTransaction: true });
 }

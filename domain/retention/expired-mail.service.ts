@@ -137,7 +137,8 @@ async function readRetentionDays(em: EntityManager, organizationId: string): Pro
   if (policy?.postponedUntil) return `Postponed until ${policy.postponedUntil.toISOString()}.`;
   if (!policy || !isDeleting(policy)) return 'Messages are kept forever.';
   const organization = await em.findOne(OrganizationEntity, { id: organizationId });
-  return organization?.status === 'active' ? policy.appliedDays : 'The organization is suspended.';
+  if (!organization || organization.deletedAt) return 'The organization is closed.';
+  return organization.status === 'active' ? policy.appliedDays : 'The organization is suspended.';
 }
 
 async function findNextEnvironment(

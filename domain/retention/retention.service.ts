@@ -112,9 +112,12 @@ export function createRetentionService({
 
 const NO_ACTION: RetentionReview = { cutoff: null, warnings: 0 };
 
-/** The messages of a suspended organization are not deleted, because it cannot postpone or change its policy. */
+/**
+ * The messages of a suspended or closed organization are not deleted, because it cannot postpone or change its policy, and
+ * its recovery brings back all as it was.
+ */
 async function isActive({ em }: Transaction, organizationId: string): Promise<boolean> {
-  return (await em.count(OrganizationEntity, { id: organizationId, status: 'active' })) > 0;
+  return (await em.count(OrganizationEntity, { id: organizationId, status: 'active', deletedAt: null })) > 0;
 }
 
 function getCutoff({ appliedDays }: Pick<RetentionPolicy, 'appliedDays'>, at: Date): Date {

@@ -8,6 +8,8 @@ import { addressNotAllowed, isAddressAllowed } from '../identity/allowed-address
 import {
   type Credentials,
   findSuspension,
+  type OrganizationStatus,
+  organizationDeleted,
   type SessionAuthenticator,
   unauthenticated,
 } from '../identity/authentication.ts';
@@ -30,7 +32,7 @@ interface SessionRow extends SessionPolicies {
   isActiveSso: boolean;
   membershipCount: number;
   organizationId: string | null;
-  organizationStatus: 'active' | 'suspended' | null;
+  organizationStatus: OrganizationStatus | null;
   role: MemberRole | null;
   environmentId: string | null;
   environmentStatus: 'active' | 'suspended' | null;
@@ -87,6 +89,7 @@ export function createSessionAuthenticator({
       if (organizationId === null || organizationStatus === null || role === null)
         throw organizationUnknown(row, credentials);
       if (!isAddressAllowed(credentials.ip, row.allowedCidrs)) throw addressNotAllowed('organization');
+      if (organizationStatus === 'deleted') throw organizationDeleted(organizationId);
       const person = toPerson(row, credentials);
       const entered = { ...row, organizationId, role };
       const violation = findPolicyViolation(person, entered);
@@ -140,8 +143,8 @@ function organizationUnknown(row: SessionRow, { organizationId }: Credentials): 
   if (organizationId !== undefined) return notFound('organization', organizationId);
   if (row.membershipCount === 0)
     return new AppError('permission_denied', {
-      detail: 'You are not a member of any organization.',
-      fix: 'Accept an invitation to one.',
+      detail: 'You are not a member of any open organization.',
+      fix: 'Accept an invitation to one. If you closed yours, recover it: GET /api/v1/user/me/organizations lists it.',
     });
   return new AppError('organization_required', {
     detail: 'You are a member of several organizations.',

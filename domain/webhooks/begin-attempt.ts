@@ -9,6 +9,7 @@ import {
   attemptsInEpisode,
   GONE,
   HELD,
+  HELD_WHILE_DELETED,
   HELD_WHILE_FAILING,
   isSuperseded,
   retryLater,
@@ -88,6 +89,7 @@ export function beginAttempt(
     if (endpoint.deletedAt)
       return settleAs(em, delivery, terminalChange('canceled', 'The endpoint was deleted.'));
     if (endpoint.disabled) return settleAs(em, delivery, HELD);
+    if (due.isOrganizationDeleted) return settleAs(em, delivery, HELD_WHILE_DELETED);
     const waitMs = (delivery.nextAttemptAt?.getTime() ?? 0) - Date.now();
     if (waitMs > 0 && !now) return retryLater(delivery, waitMs);
     if (attemptsInEpisode(delivery) >= WEBHOOK_SCHEDULE_MS.length)

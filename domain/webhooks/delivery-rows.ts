@@ -65,9 +65,12 @@ interface TargetRow extends SerializedRow<Omit<EndpointRow, 'id'>> {
   data: EventRow['data'];
   test: boolean;
   createdAt: string;
+  isOrganizationDeleted: boolean;
 }
 
 export interface DueDelivery {
+  /** The organization is closed: nothing is delivered until it is recovered. */
+  isOrganizationDeleted: boolean;
   delivery: DeliveryRow;
   endpoint: EndpointRow;
   event: EventRow;
@@ -86,9 +89,10 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
        e.failing_since as "failingSince", e.consecutive_failures as "consecutiveFailures",
        e.holding_since as "holdingSince",
        v.id as "eventId", v.env_id as "environmentId", v.org_id as "eventOrganizationId", v.type, v.data, v.test,
-       v.created_at as "createdAt"
+       v.created_at as "createdAt", o.deleted_at is not null as "isOrganizationDeleted"
      from webhook_deliveries d
        join webhook_endpoints e on e.id = d.endpoint_id join events v on v.id = d.event_id
+       join organizations o on o.id = d.org_id
      where d.id = ${id}`,
   );
   if (!target) return null;
@@ -96,6 +100,7 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
     target;
   return {
     delivery,
+    isOrganizationDeleted: target.isOrganizationDeleted,
     endpoint: {
       id: target.endpointId,
       url,

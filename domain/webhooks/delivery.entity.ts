@@ -6,7 +6,8 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { WebhookEndpointEntity } from './endpoint.entity.ts';
 
 /**
- * `held`: has no run and waits until the endpoint is enabled or answers again, or the usage limit allows it (`heldFor`).
+ * `held`: has no run and waits until the endpoint is enabled or answers again, the usage limit allows it, or the
+ * organization is recovered (`heldFor`).
  * `blocked`: the egress policy does not allow the URL.
  */
 export const DELIVERY_STATUSES = [
@@ -18,7 +19,8 @@ export const DELIVERY_STATUSES = [
   'blocked',
 ] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
-export type HoldReason = 'usage_limit' | 'endpoint_failing';
+/** `organization_deleted`: until the closed organization is recovered. */
+export type HoldReason = 'usage_limit' | 'endpoint_failing' | 'organization_deleted';
 
 /** The delivery of one event to one endpoint. */
 export const WebhookDeliveryEntity = defineEntity({

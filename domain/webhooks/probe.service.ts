@@ -77,6 +77,8 @@ export function createProbeService(options: DeliveryServiceOptions): ProbeServic
       if ((await quota.remaining(em, endpoint.organizationId)) === 0)
         return repeat(nextProbeMs(endpoint), 'Not probed: the limit of webhook_deliveries is reached.');
       const due = await lockDueDelivery(em, deliveryId);
+      if (due?.isOrganizationDeleted)
+        return repeat(nextProbeMs(endpoint), 'Not probed: the organization is closed.');
       const started = due && (await startAttempt(em, options, due));
       if (!started) return repeat(BUSY_DELAY_MS, 'Another attempt is in progress.');
       const priorAttempts = due.delivery.priorAttempts + 1;

@@ -69,3 +69,28 @@ export async function releaseHeldForEnabledEndpoints(database: Database, outbox:
   }
   return released;
 }
+
+/** Batches per sweep. */
+const MAX_RECOVERED_BATCHES = 10;
+
+/**
+ * Sweep: restarts the deliveries that were held while their organization was closed, oldest first. Those of a disabled
+ * endpoint are then held for it.
+ *
+ * @returns how many were restarted.
+ */
+export async function releaseOfRecoveredOrganizations(database: Database, outbox: Outbox): Promise<number> {
+  const selection = sql`select h.id from webhook_deliveries h
+      join organizations o on o.id = h.org_id and o.deleted_at is null
+      where h.status = 'held' and h.held_for = 'organization_deleted'
+      order by h.created_at limit ${RELEASE_BATCH_SIZE} for update of h skip locked`;
+  let total = 0;
+  for (let batch = 0; batch < MAX_RECOVERED_BATCHES; batch += 1) {
+    const released = await database.systemTransaction((transaction) =>
+      restartDeliveries(transaction, outbox, { selection, mode: 'release' }),
+    );
+    total += released;
+    if (released < RELEASE_BATCH_SIZE) break;
+  }
+  return total;
+}

@@ -1,7 +1,7 @@
 -- Finds the key and the environment of a request, before its tenant is known. The token before the last rotation finds the
 -- key, too, until the overlap ends; expiry and last use are then those of this token. Returns no row if the key is unknown
--- or revoked; the environment is null if the requested one is not the organization's or not the key's. A key of the whole
--- organization works, unless the request names an environment, in that of the requested resource, or else in production.
+-- or revoked; the status is `deleted` if the organization is closed; the environment is null if the requested one is not
+-- the organization's or not the key's. A key of the whole organization works, unless the request names an environment, in that of the requested resource, or else in production.
 create or replace function find_api_key(presented_hash bytea, requested_env text, requested_resource text)
 returns table (
   key_id text, org_id text, org_status text, env_id text, env_kind text, env_status text, env_bound boolean,
@@ -9,7 +9,8 @@ returns table (
   last_used_at timestamptz, is_previous boolean
 )
 language sql stable security definer set search_path = public, pg_temp as $$
-  select k.id, o.id, o.status, e.id, e.kind, e.status, k.env_id is not null,
+  select k.id, o.id, case when o.deleted_at is null then o.status else 'deleted' end,
+         e.id, e.kind, e.status, k.env_id is not null,
          k.inbox_id, k.permissions, k.allowed_cidrs, coalesce(p.allowed_cidrs, '{}'),
          case when presented.is_previous then least(k.previous_expires_at, k.expires_at) else k.expires_at end,
          case when presented.is_previous then k.previous_last_used_at else k.last_used_at end,
@@ -19,7 +20,7 @@ language sql stable security definer set search_path = public, pg_temp as $$
     union all
     select id, true from api_keys where previous_token_hash = presented_hash) presented
   join api_keys k on k.id = presented.id
-  join organizations o on o.id = k.org_id and o.deleted_at is null
+  join organizations o on o.id = k.org_id
   left join organization_policies p on p.org_id = k.org_id
   -- `offset 0`: called once, not for each environment.
   left join lateral (

@@ -2,7 +2,7 @@
 -- the requested one, or the only one. Returns no row if the session is unknown or revoked, or its person is suspended or
 -- deleted. `active_sso`: the organization's active SSO configuration made the session. The organization is null
 -- if the person is not a member of it, or belongs to several and requests none.
--- The environment is the requested one, or that of the requested resource, or production.
+-- The status is `deleted` if the organization is closed. The environment is the requested one, or that of the requested resource, or production.
 create or replace function find_session(
   presented_hash bytea, requested_org text, requested_env text, requested_resource text
 )
@@ -17,7 +17,7 @@ returns table (
 language sql stable security definer set search_path = public, pg_temp as $$
   select s.id, s.user_id, s.kind, s.method, s.factors, s.sso_configuration_id,
          s.authenticated_at, s.expires_at, s.last_seen_at,
-         memberships.count, o.id, o.status, m.role,
+         memberships.count, o.id, case when o.deleted_at is null then o.status else 'deleted' end, m.role,
          e.id, e.status,
          exists (
            select from sso_configurations c
@@ -32,7 +32,7 @@ language sql stable security definer set search_path = public, pg_temp as $$
     where m.user_id = s.user_id) memberships
   left join members m on m.user_id = s.user_id
     and m.org_id = coalesce(requested_org, case when memberships.count = 1 then memberships.only_org end)
-  left join organizations o on o.id = m.org_id and o.deleted_at is null
+  left join organizations o on o.id = m.org_id
   -- `offset 0`: called once, not for each environment.
   left join lateral (
     select find_environment(requested_resource, o.id) as env_id where requested_env is null offset 0) r on true

@@ -57,6 +57,7 @@ const READ_BY_WRITERS: Record<string, string> = {
   'exports.remove': 'export:create also reads exports',
   'exportsUnversioned.remove': 'export:create also reads exports',
   'inboxes.rotateCredentials': 'the response is the new credential',
+  'organization.delete': 'the response has only the dates of the closing',
   'attachments.upload': 'the response describes the bytes of the request',
 };
 

@@ -154,6 +154,7 @@ describe('access', () => {
     'sso.start',
     'sso.finishOidc',
     'sso.postOidc',
+    'user.recover',
   ];
   const isPublic = ({ security }: Operation) => security?.length === 0;
   /** Operations of a signed-in person, which belong to no organization. */

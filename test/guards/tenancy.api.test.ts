@@ -17,6 +17,7 @@ const WITHOUT_TENANT = new Map([
   ['sign_ups', 'their organization does not exist yet; only the people role may read them'],
   ['sign_in_attempts', 'they belong to no organization; only the people role may read them'],
   ['sessions', 'they belong to users; only the people role may read them'],
+  ['deletions', 'they outlive the organization and contain only ids; only people and workers may read them'],
   ['unattributed_reports', 'their organization is unknown'],
   ['rate_buckets', 'they contain only tokens, by credential or organization id'],
   ['mikro_orm_migrations', 'it belongs to the schema'],

@@ -355,15 +355,15 @@ describe('signing in by passkey', () => {
   });
 
   test.each([
-    ['suspended', sql`status = 'suspended'`],
-    ['deleted', sql`deleted_at = now()`],
-  ])('is refused to a %s person', async (_case, change) => {
+    ['suspended', 'invalid_credentials', sql`status = 'suspended'`],
+    ['deleted', 'account_deleted', sql`deleted_at = now()`],
+  ] as const)('is refused to a %s person', async (_case, code, change) => {
     const { authenticator } = await enroll();
     const mfaToken = await startChallenge();
     const options = await signInOptions(mfaToken);
     await app.worker.query(sql`update users set ${change} where id = ${account.userId}`);
-    expectProblem(await tryPasskey(authenticator), 'invalid_credentials');
-    expectProblem(await complete(mfaToken, authenticator.authenticate(options)), 'invalid_credentials');
+    expectProblem(await tryPasskey(authenticator), code);
+    expectProblem(await complete(mfaToken, authenticator.authenticate(options)), code);
   });
 
   test('is refused for a passkey that was registered under another host name', async () => {

@@ -199,6 +199,7 @@ export function withId(
 
 /** A valid body of every operation that has one. */
 export const BODIES: Record<string, unknown> = {
+  'organization.delete': { name: 'x' },
   'members.update': { role: 'viewer' },
   'organization.update': { name: 'Renamed' },
   'organization.transferOwnership': { user_id: 'usr_x' },

@@ -3,6 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { ApplicationFailure } from '@temporalio/common';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { CANCEL_PURGE, PURGE_ACCOUNT, PURGE_ORGANIZATION } from '../../workflows/deletions/purge.contract.ts';
 import { RECHECK_DOMAINS } from '../../workflows/domains/recheck-domains.contract.ts';
 import { CHECK_NOW, VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
 import { AWAIT_APPROVAL, DRAFT_APPROVED } from '../../workflows/drafts/await-approval.contract.ts';
@@ -73,8 +74,48 @@ const slice = (end: string, messages: number) => ({
   cursor: { environmentId: 'env_1', after: 'msg_1' },
 });
 const longAgo = '2020-01-01T00:00:00.000Z';
+const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
 
 const PATHS: Path[] = [
+  // First, because later paths skip decades.
+  {
+    name: 'purge-account.recovered',
+    workflowType: PURGE_ACCOUNT,
+    input: { deletionId: 'del_1', dueAt: inDays(30) },
+    activities: { remindOfPurge: async () => 1, stopPurge: async () => 'recovered' },
+    signals: [{ name: CANCEL_PURGE, args: [] }],
+  },
+  {
+    name: 'purge-account.purged',
+    workflowType: PURGE_ACCOUNT,
+    input: { deletionId: 'del_1', dueAt: inDays(60) },
+    activities: {
+      remindOfPurge: async () => 1,
+      beginPurge: once(() => 'not_due', 'purging'),
+      purgeAccountData: async () => 'purged: deleted the account',
+    },
+  },
+  {
+    name: 'purge-organization.purged',
+    workflowType: PURGE_ORGANIZATION,
+    input: { deletionId: 'del_1', dueAt: inDays(120) },
+    activities: {
+      remindOfPurge: async () => 1,
+      beginPurge: async () => 'purging',
+      purgeOrganizationData: once(() => ({ isDone: false, rows: 500 }), { isDone: true, rows: 20 }),
+    },
+  },
+  {
+    name: 'purge-organization.canceled',
+    workflowType: PURGE_ORGANIZATION,
+    input: { deletionId: 'del_1', dueAt: longAgo },
+    activities: {
+      beginPurge: async () => 'purging',
+      purgeOrganizationData: async () => failing(),
+      stopPurge: async () => 'stopped',
+    },
+    cancels: true,
+  },
   {
     name: 'send-message.sent',
     workflowType: SEND_MESSAGE,

@@ -12,7 +12,10 @@ import { overdueDeliveries } from '../../domain/webhooks/overdue-deliveries.ts';
 import { overdueProbes } from '../../domain/webhooks/overdue-probes.ts';
 import { createProbeService } from '../../domain/webhooks/probe.service.ts';
 import { purgeBulkJobs } from '../../domain/webhooks/purge-bulk-jobs.ts';
-import { releaseHeldForEnabledEndpoints } from '../../domain/webhooks/release-held-deliveries.ts';
+import {
+  releaseHeldForEnabledEndpoints,
+  releaseOfRecoveredOrganizations,
+} from '../../domain/webhooks/release-held-deliveries.ts';
 import { releaseUsageLimitedForAll } from '../../domain/webhooks/release-usage-limited.ts';
 import { createEgress, readEgressOptions } from '../../platform/egress/egress.ts';
 import { MAINTENANCE_QUEUE, WEBHOOKS_QUEUE } from '../../workflows/task-queues.contract.ts';
@@ -47,6 +50,7 @@ export const webhooksRoom: Room = {
     sweeps: {
       expiredBulkJobs: () => purgeBulkJobs(database, config.EVENT_RETENTION_DAYS),
       heldDeliveries: () => holdDeliveriesOfDisabledEndpoints(database),
+      recoveredDeliveries: () => releaseOfRecoveredOrganizations(database, outbox),
       releasedDeliveries: () => releaseHeldForEnabledEndpoints(database, outbox),
       deliveriesWithinLimit: () => releaseUsageLimitedForAll(database, outbox),
     },

@@ -60,7 +60,7 @@ async function findCredential(
     select e.id, e.user_id as "userId", u.webauthn_handle as "userHandle", e.name, e.public_key as "publicKey"
     from mfa_enrollments e join users u on u.id = e.user_id
     where e.credential_id = ${Buffer.from(credentialId, 'base64url')} and e.rp_id = ${rpId}
-      and e.confirmed_at is not null and u.deleted_at is null and u.status = 'active'`);
+      and e.confirmed_at is not null and u.status = 'active'`);
   return row;
 }
 

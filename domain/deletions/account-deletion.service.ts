@@ -1,0 +1,191 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { recordOrganizationAudit, recordPersonAudit } from '../audit/record-audit.ts';
+import { verifyPassword } from '../identity/password.ts';
+import { type Person, requireFreshLogin } from '../identity/person.ts';
+import { invalidCredentials } from '../identity/sign-in-errors.ts';
+import { formatUtc } from '../notifications/format-utc.ts';
+import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
+import {
+  closeOrganization,
+  findOrganizationsOf,
+  type LedOrganization,
+  lockOrganizationsOf,
+} from '../organizations/closed-organization.ts';
+import { useAccountToken } from '../people/account-tokens.ts';
+import type { Client } from '../people/client.ts';
+import { createRecoveryToken, markAccountDeleted } from '../people/deleted-account.ts';
+import { requireCurrentPassword } from '../people/require-current-password.ts';
+import type { SignedIn } from '../people/sign-in.service.ts';
+import type { SignInThrottle } from '../people/sign-in-throttle.ts';
+import { hasSecondFactor, startSession } from '../people/start-session.ts';
+import { type CreatedDeletion, createDeletion } from './deletion-rows.ts';
+import { buildPurgeStart } from './purge-start.ts';
+import type { RestoreDeleted } from './restore-account.ts';
+
+export type RecoveryProof = { token: string } | { email: string; password: string };
+
+export interface DeletionPeriod {
+  deletedAt: Date;
+  recoverableUntil: Date;
+}
+
+export interface AccountDeletionService {
+  /**
+   * Deletes the person's account, and closes the organizations of which they are the only member. Both can be recovered for
+   * 30 days, then a workflow purges them.
+   *
+   * @param currentPassword undefined requires a sign-in within the last ten minutes.
+   * @throws AppError `conflict` if they are the last owner among other members; `invalid_credentials`; `session_expired`.
+   */
+  delete(person: Person, currentPassword: string | undefined): Promise<DeletionPeriod>;
+  /**
+   * Recovers an account, and the organizations closed with it, by the mailed token or the password, and signs in. A person
+   * with a second factor proves it first: until then nothing is recovered.
+   *
+   * @throws AppError `invalid_credentials`, also after the recovery period; `conflict` if the account is not deleted.
+   */
+  recover(proof: RecoveryProof, client: Client): Promise<SignedIn>;
+}
+
+export interface AccountDeletionOptions {
+  database: Database;
+  outbox: Pick<Outbox, 'enqueue'>;
+  notifications: PersonNotificationService;
+  throttle: SignInThrottle;
+  restoreDeleted: RestoreDeleted;
+}
+
+export function createAccountDeletionService(options: AccountDeletionOptions): AccountDeletionService {
+  const { database, outbox, notifications, throttle, restoreDeleted } = options;
+  return {
+    async delete(person, currentPassword) {
+      if (currentPassword === undefined) requireFreshLogin(person);
+      else await requireCurrentPassword({ database, throttle }, person, currentPassword);
+      return database.peopleTransaction(async (transaction) => {
+        const { em } = transaction;
+        await lockOrganizationsOf(em, person.userId);
+        const organizations = await findOrganizationsOf(em, person.userId);
+        requireOtherOwners(organizations);
+        const [user] = await em.execute<{ email: string }[]>(
+          sql`select email from users where id = ${person.userId}`,
+        );
+        const deletedAt = new Date();
+        await recordPersonAudit(em, person, { action: 'user.deleted' });
+        await markAccountDeleted(em, person.userId, deletedAt);
+        const account = await createDeletion(em, {
+          kind: 'account',
+          subjectId: person.userId,
+          deletedBy: person.userId,
+          deletedAt,
+        });
+        const abandoned = organizations.filter(({ otherMembers }) => otherMembers === 0);
+        const closed = await closeAll(em, person, abandoned, account, deletedAt);
+        await notifications.notify<'account-deleted', 'token'>(transaction, {
+          userId: person.userId,
+          email: user?.email ?? '',
+          template: 'account-deleted',
+          params: {
+            at: formatUtc(deletedAt),
+            ip: person.ip,
+            recoverableUntil: formatUtc(account.dueAt),
+            organizations: abandoned.map(({ name }) => name),
+          },
+          secrets: { token: await createRecoveryToken(em, person.userId) },
+        });
+        startPurges(transaction, [account, ...closed]);
+        return { deletedAt, recoverableUntil: account.dueAt };
+      });
+    },
+
+    async recover(proof, client) {
+      const provedId = 'email' in proof ? await checkPassword(proof, client) : undefined;
+      return database.peopleTransaction(async (transaction) => {
+        const { em } = transaction;
+        const userId =
+          'token' in proof ? (await useAccountToken(em, proof.token, 'recover')).userId : (provedId ?? '');
+        if (!(await hasSecondFactor(em, userId))) await restoreDeleted(transaction, userId, client);
+        return { userId, signIn: await startSession(em, { userId, method: 'recovery', ...client }) };
+      });
+    },
+  };
+
+  function startPurges(transaction: Transaction, deletions: CreatedDeletion[]): void {
+    for (const deletion of deletions)
+      outbox.enqueue(transaction, deletion.subjectId, { start: buildPurgeStart(deletion) });
+  }
+
+  /** Returns the id of the deleted account. */
+  async function checkPassword(
+    { email, password }: { email: string; password: string },
+    client: Client,
+  ): Promise<string> {
+    const account = email.toLowerCase();
+    const user = await throttle.run({ account, ip: client.ip }, async () => {
+      const found = await findUser(database, account);
+      const isRight = await verifyPassword(found?.passwordHash ?? null, password);
+      if (!found || !isRight) throw invalidCredentials();
+      return found;
+    });
+    if (user.isDeleted) return user.id;
+    throw new AppError('conflict', {
+      detail: 'The account is not deleted.',
+      fix: 'Sign in: POST /api/v1/auth/login.',
+    });
+  }
+}
+
+interface FoundUser {
+  id: string;
+  passwordHash: string | null;
+  isDeleted: boolean;
+}
+
+function findUser(database: Database, email: string): Promise<FoundUser | undefined> {
+  return database.peopleTransaction(async ({ em }) => {
+    const [user] = await em.execute<FoundUser[]>(sql`
+      select id, password_hash as "passwordHash", deleted_at is not null as "isDeleted"
+      from users where email = ${email} and status = 'active'`);
+    return user;
+  });
+}
+
+/** Closes the organizations of which the person was the only member. They come back with the account. */
+async function closeAll(
+  em: EntityManager,
+  person: Person,
+  organizations: LedOrganization[],
+  account: CreatedDeletion,
+  deletedAt: Date,
+): Promise<CreatedDeletion[]> {
+  const closed: CreatedDeletion[] = [];
+  for (const { id: organizationId } of organizations) {
+    await closeOrganization(em, organizationId, deletedAt);
+    await recordOrganizationAudit(em, person, { action: 'organization.deleted', organizationId });
+    closed.push(
+      await createDeletion(em, {
+        kind: 'organization',
+        subjectId: organizationId,
+        deletedBy: person.userId,
+        accountDeletionId: account.deletionId,
+        deletedAt,
+      }),
+    );
+  }
+  return closed;
+}
+
+function requireOtherOwners(organizations: LedOrganization[]): void {
+  const orphaned = organizations.find(
+    ({ isOwner, otherMembers, otherOwners }) => isOwner && otherMembers > 0 && otherOwners === 0,
+  );
+  if (!orphaned) return;
+  throw new AppError('conflict', {
+    detail: `You are the last owner of the organization ${orphaned.name} (${orphaned.id}), which has other members.`,
+    fix: 'Make another member an owner first (PATCH /api/v1/org/members/{user_id}), or close the organization (DELETE /api/v1/org).',
+    extensions: { organization_id: orphaned.id },
+  });
+}

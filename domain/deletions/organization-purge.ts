@@ -1,0 +1,122 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from '@mikro-orm/core';
+import type { Database } from '../../platform/database/database.ts';
+import type { Storage } from '../../platform/storage.ts';
+import { purgeExports } from '../exports/purge-exports.ts';
+import { deleteOrganizationReceiptsSql } from '../inbound/delete-inbox-receipts.ts';
+import { releaseAddressesOfOrganization } from '../inboxes/release-addresses.ts';
+import { deleteOrganizationMessages } from '../messages/delete-organization-messages.ts';
+import { sweepOrganizationObjects } from '../stored-objects/sweep-organization.ts';
+import { lockPurging, markPurged } from './purge.service.ts';
+import {
+  deleteAllSql,
+  deleteBatch,
+  TABLES_AFTER_MESSAGES,
+  TABLES_BEFORE_MESSAGES,
+  TABLES_WITH_ORGANIZATION,
+} from './purge-tables.ts';
+
+export interface PurgeSlice {
+  isDone: boolean;
+  /** Rows deleted in batches; their children are not counted. */
+  rows: number;
+}
+
+export interface OrganizationPurge {
+  /**
+   * Deletes everything that belongs to a closed organization, in batches that commit by themselves: it can be interrupted
+   * at any point, and the next call continues. The row of the organization goes last, then its stored objects.
+   *
+   * @throws AppError `conflict` if the purge was stopped.
+   */
+  purge(deletionId: string, options: PurgeSliceOptions): Promise<PurgeSlice>;
+}
+
+export interface PurgeSliceOptions {
+  /** Time limit; the slice ends after the batch that exceeds it. */
+  limitMs: number;
+  isAborted: () => boolean;
+}
+
+export interface OrganizationPurgeOptions {
+  database: Database;
+  storage: Pick<Storage, 'deleteMany' | 'multipartUploads'>;
+  /** Waits between batches. */
+  pause?: (ms: number) => Promise<unknown>;
+  batchSize?: number;
+}
+
+const BATCH_SIZE = 500;
+/** A pause lasts as long as its batch, so that a purge uses at most half of the capacity of a connection. */
+const MAX_PAUSE_MS = 5_000;
+
+/** Deletes at most a batch. Returns the number of rows. */
+type PurgeStep = (organizationId: string, batchSize: number) => Promise<number>;
+
+export function createOrganizationPurge(options: OrganizationPurgeOptions): OrganizationPurge {
+  const { database, storage, pause = sleep, batchSize = BATCH_SIZE } = options;
+
+  const steps: PurgeStep[] = [
+    ...TABLES_BEFORE_MESSAGES.map(toStep),
+    (organizationId, limit) => deleteOrganizationMessages(database, organizationId, limit),
+    ...TABLES_AFTER_MESSAGES.map(toStep),
+    async (organizationId) => {
+      await purgeExports({ database, storage }, organizationId);
+      return 0;
+    },
+  ];
+
+  function toStep(table: Parameters<typeof deleteBatch>[1]): PurgeStep {
+    return (organizationId, limit) => deleteBatch(database, table, { organizationId, batchSize: limit });
+  }
+
+  /** The subject of the purge, or null if it is complete. Checked before every batch, so that a stop takes effect. */
+  const findSubject = (deletionId: string): Promise<string | null> =>
+    database.systemTransaction(({ em }) => lockPurging(em, deletionId, 'organization'));
+
+  /**
+   * Deletes the organization's row, and with it what is left. The lock keeps out every transaction that adds rows to it:
+   * they wait, and fail because the organization no longer exists.
+   */
+  async function deleteOrganization(deletionId: string, organizationId: string): Promise<void> {
+    await database.systemTransaction(async ({ em }) => {
+      await lockPurging(em, deletionId, 'organization');
+      await em.execute(sql`select from organizations where id = ${organizationId} for update`);
+      const domains = await em.execute<{ name: string }[]>(
+        sql`select domain_name as name from domains where org_id = ${organizationId}`,
+      );
+      await releaseAddressesOfOrganization(
+        em,
+        organizationId,
+        domains.map(({ name }) => name),
+      );
+      await em.execute(deleteOrganizationReceiptsSql(organizationId));
+      for (const table of TABLES_WITH_ORGANIZATION) await em.execute(deleteAllSql(table, organizationId));
+    });
+  }
+
+  return {
+    async purge(deletionId, { limitMs, isAborted }) {
+      const endsAt = performance.now() + limitMs;
+      let rows = 0;
+      for (const step of steps) {
+        for (let deleted = batchSize; deleted === batchSize; ) {
+          const startedAt = performance.now();
+          const organizationId = await findSubject(deletionId);
+          if (organizationId === null) return { isDone: true, rows };
+          deleted = await step(organizationId, batchSize);
+          rows += deleted;
+          if (isAborted() || performance.now() > endsAt) return { isDone: false, rows };
+          await pause(Math.min(MAX_PAUSE_MS, performance.now() - startedAt));
+        }
+      }
+      const organizationId = await findSubject(deletionId);
+      if (organizationId === null) return { isDone: true, rows };
+      await deleteOrganization(deletionId, organizationId);
+      if ((await sweepOrganizationObjects(database, storage, organizationId)) === 'more')
+        return { isDone: false, rows };
+      await database.systemTransaction(({ em }) => markPurged(em, deletionId));
+      return { isDone: true, rows };
+    },
+  };
+}

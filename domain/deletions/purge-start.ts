@@ -1,0 +1,41 @@
+import type { SignalCommand, StartCommand } from '../../platform/outbox/outbox-command.ts';
+import {
+  CANCEL_PURGE,
+  PURGE_ACCOUNT,
+  PURGE_ORGANIZATION,
+  type PurgeRun,
+  purgeAccountWorkflowId,
+  purgeOrganizationWorkflowId,
+} from '../../workflows/deletions/purge.contract.ts';
+import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
+import type { DeletionKind } from './deletion.entity.ts';
+
+type Run = PurgeRun & { kind: DeletionKind };
+
+const workflowIdOf = (run: Run): string =>
+  run.kind === 'account' ? purgeAccountWorkflowId(run) : purgeOrganizationWorkflowId(run);
+
+/** Starts the run that waits for the end of the recovery period and then purges. */
+export function buildPurgeStart(run: Run & { dueAt: Date }): StartCommand {
+  const { kind, subjectId, deletionId, dueAt } = run;
+  const due = dueAt.toISOString();
+  return {
+    workflowType: kind === 'account' ? PURGE_ACCOUNT : PURGE_ORGANIZATION,
+    workflowId: workflowIdOf(run),
+    taskQueue: MAINTENANCE_QUEUE,
+    priority: { priorityKey: PRIORITY.default, fairnessKey: subjectId },
+    input: { deletionId, dueAt: due },
+    searchAttributes: {
+      ...(kind === 'organization' ? { OrgId: subjectId } : {}),
+      ResourceId: subjectId,
+      RelatedId: deletionId,
+      Stage: 'waiting',
+    },
+    summary: `Purge ${subjectId} on ${due.slice(0, 16)}Z unless it is recovered`,
+  };
+}
+
+/** Ends the run of a recovered deletion. */
+export function buildPurgeCancel(run: Run): SignalCommand {
+  return { workflowId: workflowIdOf(run), signalName: CANCEL_PURGE, args: [] };
+}

@@ -1,0 +1,76 @@
+import { sql } from '@mikro-orm/core';
+import type { Database } from '../../platform/database/database.ts';
+import { deleteRows } from '../../platform/database/delete-rows.ts';
+import type { Sql } from '../../platform/database/sql.ts';
+
+interface PurgedTable {
+  table: string;
+  /** Condition for the rows of the organization, by an index of the table where it has one. */
+  where: (organizationId: string) => Sql;
+}
+
+const inOrganization = (organizationId: string) => sql`org_id = ${organizationId}`;
+const inEnvironments = (organizationId: string) =>
+  sql`env_id in (select id from environments where org_id = ${organizationId})`;
+const inInboxes = (organizationId: string) =>
+  sql`inbox_id in (select id from inboxes where ${inEnvironments(organizationId)})`;
+
+/**
+ * Tables whose rows are deleted in batches, in this order: before the rows they refer to. Their children (attempts of a
+ * delivery, recipients and search entry of a message) go with them. Messages, receipts and exports have statements of their
+ * own, because they own stored objects.
+ *
+ * All other tables of an organization are small, and go with its row by their foreign key.
+ */
+export const TABLES_BEFORE_MESSAGES: readonly PurgedTable[] = [
+  {
+    table: 'webhook_deliveries',
+    where: (id) => sql`endpoint_id in (select id from webhook_endpoints where org_id = ${id})`,
+  },
+  { table: 'events', where: inEnvironments },
+];
+export const TABLES_AFTER_MESSAGES: readonly PurgedTable[] = [
+  { table: 'drafts', where: inInboxes },
+  // Uploads; all other attachments went with their message or draft.
+  {
+    table: 'attachments',
+    where: (id) => sql`message_id is null and draft_id is null and org_id = ${id}`,
+  },
+  { table: 'threads', where: inEnvironments },
+  { table: 'reputation_outcomes', where: inInboxes },
+  { table: 'metric_hours', where: inEnvironments },
+  { table: 'usage_hours', where: inOrganization },
+  { table: 'usage_events', where: inOrganization },
+  { table: 'notifications', where: inOrganization },
+  { table: 'audit_entries', where: inOrganization },
+  { table: 'suppressions', where: inOrganization },
+  { table: 'list_entries', where: inOrganization },
+  { table: 'inboxes', where: inEnvironments },
+];
+/** Tables without a foreign key to the organization, emptied in the transaction that deletes its row. */
+export const TABLES_WITH_ORGANIZATION: readonly PurgedTable[] = [
+  { table: 'metric_deltas', where: inEnvironments },
+  { table: 'organizations', where: (id) => sql`id = ${id}` },
+  // After the attachments, whose deletion adds to them.
+  { table: 'usage_deltas', where: inOrganization },
+  { table: 'idempotency_keys', where: inOrganization },
+  { table: 'outbox', where: inOrganization },
+];
+
+/** Deletes at most `batchSize` rows. Returns their number. */
+export function deleteBatch(
+  database: Database,
+  { table, where }: PurgedTable,
+  { organizationId, batchSize }: { organizationId: string; batchSize: number },
+): Promise<number> {
+  const name = sql.ref(table);
+  return deleteRows(
+    database,
+    sql`delete from ${name} where ctid = any(array(
+      select ctid from ${name} where ${where(organizationId)} limit ${batchSize}))`,
+  );
+}
+
+/** SQL: deletes all rows of the organization. */
+export const deleteAllSql = ({ table, where }: PurgedTable, organizationId: string): Sql =>
+  sql`delete from ${sql.ref(table)} where ${where(organizationId)}`;

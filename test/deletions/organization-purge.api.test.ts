@@ -1,0 +1,312 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
+import { createOrganizationPurge, type PurgeSlice } from '../../domain/deletions/organization-purge.ts';
+import { createPurgeService } from '../../domain/deletions/purge.service.ts';
+import { purgeReleasedAddresses } from '../../domain/inboxes/release-addresses.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
+import { createPersonNotificationService } from '../../domain/notifications/person-notification.service.ts';
+import { createSecretBox } from '../../platform/crypto.ts';
+import { newId } from '../../platform/ids.ts';
+import { useObjectStorage, usePostgres, useStorage, useWorkerDatabase } from '../support/resources.ts';
+import {
+  addInternalRows,
+  createRichOrganization,
+  type RichOrganization,
+} from '../support/rich-organization.ts';
+import { recordingOutbox } from '../support/test-app.ts';
+
+const database = useWorkerDatabase();
+const owner = usePostgres('ownerUrl');
+const storage = useStorage(useObjectStorage());
+
+const { outbox } = recordingOutbox();
+const purges = createPurgeService({
+  database,
+  notifications: createNotificationService({ outbox }),
+  personNotifications: createPersonNotificationService({
+    outbox,
+    secretBox: createSecretBox(Buffer.alloc(32, 7).toString('base64')),
+  }),
+});
+
+async function arrange(): Promise<RichOrganization> {
+  const organization = await createRichOrganization(storage, { messages: 5 });
+  await addInternalRows(organization.organizationId);
+  return organization;
+}
+
+/** Closes the organization so long ago that its purge is due. Returns the id of the deletion. */
+async function closeLongAgo(organizationId: string): Promise<string> {
+  const id = newId('deletion');
+  await database.query(sql`
+    update organizations set deleted_at = now() - interval '31 days' where id = ${organizationId}`);
+  await database.query(sql`
+    insert into deletions (id, kind, subject_id, deleted_by, deleted_at, due_at)
+    values (${id}, 'organization', ${organizationId}, ${newId('user')}, now() - interval '31 days', now() - interval '1 day')`);
+  return id;
+}
+
+const options = { limitMs: 60_000, isAborted: () => false };
+
+async function purgeAll(deletionId: string, batchSize?: number): Promise<PurgeSlice[]> {
+  const service = createOrganizationPurge({
+    database,
+    storage,
+    pause: async () => undefined,
+    ...(batchSize === undefined ? {} : { batchSize }),
+  });
+  const slices: PurgeSlice[] = [];
+  for (let isDone = false; !isDone; ) {
+    const slice = await service.purge(deletionId, options);
+    slices.push(slice);
+    isDone = slice.isDone;
+    if (slices.length > 20) throw new Error('The purge does not end.');
+  }
+  return slices;
+}
+
+/** Number of rows of the organization in every table that has its id. */
+async function countRows(organizationId: string): Promise<Record<string, number>> {
+  const { rows: tables } = await owner.query<{ name: string; column: string }>(`
+    select c.relname as name, a.attname as column from pg_class c
+    join pg_attribute a on a.attrelid = c.oid and (a.attname = 'org_id' or a.attname = 'id' and c.relname = 'organizations')
+    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') order by 1`);
+  const counts: Record<string, number> = {};
+  for (const { name, column } of tables) {
+    const { rows } = await owner.query(
+      `select count(*)::int as count from "${name}" where "${column}" = $1`,
+      [organizationId],
+    );
+    counts[name] = rows[0].count;
+  }
+  return counts;
+}
+
+/** Tables in which the text appears in any column. */
+async function findText(text: string): Promise<string[]> {
+  const { rows: tables } = await owner.query<{ name: string }>(
+    `select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') order by 1`,
+  );
+  const found: string[] = [];
+  for (const { name } of tables) {
+    const { rows } = await owner.query(`select from "${name}" t where strpos(t::text, $1) > 0 limit 1`, [
+      text,
+    ]);
+    if (rows.length > 0) found.push(name);
+  }
+  return found;
+}
+
+const objectsLeft = async ({ objects }: RichOrganization) => {
+  const sizes = await Promise.all([...objects.keys()].map((key) => storage.sizeOf(key)));
+  return sizes.filter((size) => typeof size === 'number').length;
+};
+
+const statusOf = async (deletionId: string) =>
+  (await database.query<{ status: string }>(sql`select status from deletions where id = ${deletionId}`))[0]
+    ?.status;
+
+describe('purging an organization', () => {
+  let purged: RichOrganization;
+  let other: RichOrganization;
+  let otherBefore: Record<string, number>;
+  let deletionId: string;
+  beforeAll(async () => {
+    [purged, other] = await Promise.all([arrange(), arrange()]);
+    otherBefore = await countRows(other.organizationId);
+    // Without rows everywhere, the tests below could not fail.
+    const before = await countRows(purged.organizationId);
+    expect(Object.entries(before).filter(([, count]) => count === 0)).toEqual([]);
+    expect(await objectsLeft(purged)).toBe(purged.objects.size);
+    deletionId = await closeLongAgo(purged.organizationId);
+    expect(await purges.begin(deletionId)).toBe('purging');
+    await purgeAll(deletionId, 2);
+  });
+
+  test('leaves no row of it in any table, except its reserved addresses', async () => {
+    const after = await countRows(purged.organizationId);
+    expect(Object.entries(after).filter(([, count]) => count > 0)).toEqual([['address_claims', 2]]);
+    expect(await statusOf(deletionId)).toBe('purged');
+  });
+
+  test('leaves none of its words anywhere, except in its addresses and accounts of its people', async () => {
+    expect(await findText(purged.marker)).toEqual(['address_claims', 'users']);
+    expect(await findText(purged.organizationId)).toEqual(['address_claims', 'deletions']);
+  });
+
+  test('deletes its stored objects', async () => {
+    expect(await objectsLeft(purged)).toBe(0);
+  });
+
+  test('changes nothing of another organization', async () => {
+    expect(await countRows(other.organizationId)).toEqual(otherBefore);
+    expect(await objectsLeft(other)).toBe(other.objects.size);
+  });
+
+  test('is not repeated', async () => {
+    expect(await purgeAll(deletionId)).toEqual([{ isDone: true, rows: 0 }]);
+    expect(await purges.begin(deletionId)).toBe('purged');
+    expect(await purges.stop(deletionId)).toBe('purged');
+  });
+
+  test('frees addresses on its own domain at once; those on the shared one after 90 days', async () => {
+    const shared = `reserved-${purged.marker}@mail.test`;
+    await database.query(sql`
+      insert into address_claims (email, org_id, inbox_id, released_at) values
+        (${shared}, ${purged.organizationId}, 'inb_x', now() - interval '89 days')`);
+    await purgeReleasedAddresses(database);
+    const left = await database.query<{ email: string }>(
+      sql`select email from address_claims where org_id = ${purged.organizationId}`,
+    );
+    expect(left).toEqual([{ email: shared }]);
+    await database.query(
+      sql`update address_claims set released_at = now() - interval '91 days' where email = ${shared}`,
+    );
+    await purgeReleasedAddresses(database);
+    expect(
+      await database.query(sql`select from address_claims where org_id = ${purged.organizationId}`),
+    ).toEqual([]);
+  });
+});
+
+describe('a purge that is interrupted', () => {
+  test('after any batch continues where it was', async () => {
+    const organization = await arrange();
+    const deletionId = await closeLongAgo(organization.organizationId);
+    await purges.begin(deletionId);
+    let interruptions = 0;
+    for (let isDone = false; !isDone; interruptions += 1) {
+      let batches = 0;
+      // Crashes after a growing number of batches.
+      const crash = async () => {
+        batches += 1;
+        if (batches > interruptions) throw new Error('crash');
+      };
+      const service = createOrganizationPurge({ database, storage, pause: crash, batchSize: 2 });
+      isDone = await service.purge(deletionId, options).then(
+        (slice) => slice.isDone,
+        (error: Error) => {
+          expect(error.message).toBe('crash');
+          return false;
+        },
+      );
+      if (interruptions > 200) throw new Error('The purge does not end.');
+    }
+    expect(interruptions).toBeGreaterThan(3);
+    const after = await countRows(organization.organizationId);
+    expect(Object.entries(after).filter(([, count]) => count > 0)).toEqual([['address_claims', 2]]);
+    expect(await objectsLeft(organization)).toBe(0);
+  });
+
+  test('while storage is down keeps the list of its objects, and deletes them later', async () => {
+    const organization = await arrange();
+    const deletionId = await closeLongAgo(organization.organizationId);
+    await purges.begin(deletionId);
+    const down = {
+      multipartUploads: storage.multipartUploads,
+      deleteMany: () => Promise.reject(new Error('storage is down')),
+    };
+    const service = createOrganizationPurge({ database, storage: down, pause: async () => undefined });
+    await expect(service.purge(deletionId, options)).rejects.toThrow('storage is down');
+    expect(await statusOf(deletionId)).toBe('purging');
+    expect(await objectsLeft(organization)).toBe(organization.objects.size);
+    await purgeAll(deletionId);
+    expect(await objectsLeft(organization)).toBe(0);
+  });
+
+  test('by an operator stops before its next batch, and continues once it is resumed', async () => {
+    const organization = await arrange();
+    const deletionId = await closeLongAgo(organization.organizationId);
+    await purges.begin(deletionId);
+    const stopFirst = async () => {
+      await purges.stop(deletionId);
+    };
+    const service = createOrganizationPurge({ database, storage, pause: stopFirst, batchSize: 1 });
+    await expect(service.purge(deletionId, options)).rejects.toMatchObject({ code: 'conflict' });
+    const { messages } = await countRows(organization.organizationId);
+    expect(messages).toBe(10);
+    expect(await purges.begin(deletionId)).toBe('stopped');
+    await database.query(sql`
+      update deletions set status = 'purging', episode = episode + 1 where id = ${deletionId}`);
+    await purgeAll(deletionId);
+    expect(await statusOf(deletionId)).toBe('purged');
+  });
+
+  test('ends its slice at the time limit, and when it is aborted', async () => {
+    const organization = await arrange();
+    const deletionId = await closeLongAgo(organization.organizationId);
+    await purges.begin(deletionId);
+    const service = createOrganizationPurge({
+      database,
+      storage,
+      pause: async () => undefined,
+      batchSize: 1,
+    });
+    expect(await service.purge(deletionId, { ...options, limitMs: 0 })).toMatchObject({
+      isDone: false,
+      rows: 1,
+    });
+    expect(await service.purge(deletionId, { ...options, isAborted: () => true })).toMatchObject({
+      isDone: false,
+    });
+    await purgeAll(deletionId);
+  });
+});
+
+test('nothing is purged before it is due, after a recovery, or without the begin', async () => {
+  const organization = await arrange();
+  const deletionId = await closeLongAgo(organization.organizationId);
+  const service = createOrganizationPurge({ database, storage, pause: async () => undefined });
+  await expect(service.purge(deletionId, options)).rejects.toMatchObject({ code: 'conflict' });
+  await database.query(
+    sql`update deletions set due_at = now() + interval '1 minute' where id = ${deletionId}`,
+  );
+  expect(await purges.begin(deletionId)).toBe('not_due');
+  await database.query(
+    sql`update deletions set status = 'recovered', due_at = now() where id = ${deletionId}`,
+  );
+  expect(await purges.begin(deletionId)).toBe('recovered');
+  await expect(service.purge(deletionId, options)).rejects.toMatchObject({ code: 'conflict' });
+  expect(await purges.begin(newId('deletion'))).toBe('gone');
+  const { messages } = await countRows(organization.organizationId);
+  expect(messages).toBe(10);
+});
+
+test('a row that is added while the organization goes is refused, not orphaned', async () => {
+  const organization = await arrange();
+  const deletionId = await closeLongAgo(organization.organizationId);
+  await purges.begin(deletionId);
+  await owner.query('begin');
+  // Holds the lock that every inserted row of the organization takes.
+  await owner.query(`select from organizations where id = $1 for key share`, [organization.organizationId]);
+  const purging = purgeAll(deletionId);
+  await owner.query(
+    `insert into audit_entries (id, org_id, action, actor_kind, actor_id, resource_type, resource_id, details, created_at)
+     values ($1, $2, 'x.y', 'system', 'x', 'x', 'x', '{}', now())`,
+    [newId('auditEntry'), organization.organizationId],
+  );
+  await owner.query('commit');
+  await purging;
+  const { address_claims: claims, ...rest } = await countRows(organization.organizationId);
+  expect(claims).toBe(2);
+  expect(Object.values(rest).every((count) => count === 0)).toBe(true);
+});
+
+test('every table of an organization is purged by name, or goes with the organization by a foreign key', async () => {
+  const { rows } = await owner.query<{ name: string }>(`
+    select c.relname as name from pg_class c
+    join pg_attribute a on a.attrelid = c.oid and a.attname = 'org_id'
+    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
+      and not exists (select from pg_constraint f where f.conrelid = c.oid and f.contype = 'f' and f.confdeltype = 'c')`);
+  expect(rows.map(({ name }) => name).sort()).toEqual([
+    // Kept for 90 days.
+    'address_claims',
+    // Deleted by name in the transaction that deletes the organization.
+    'idempotency_keys',
+    'metric_deltas',
+    'outbox',
+    // Deleted with the objects.
+    'unclaimed_objects',
+    'usage_deltas',
+  ]);
+});

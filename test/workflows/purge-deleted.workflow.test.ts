@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import { WorkflowFailedError } from '@temporalio/client';
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import type { DeletionActivities } from '../../activities/deletions.activities.ts';
+import type { PurgeSlice } from '../../domain/deletions/organization-purge.ts';
+import type { BegunPurge } from '../../domain/deletions/purge.service.ts';
+import {
+  CANCEL_PURGE,
+  MAX_SLICES_PER_RUN,
+  PURGE_ACCOUNT,
+  PURGE_ORGANIZATION,
+} from '../../workflows/deletions/purge.contract.ts';
+import { eventually } from '../support/eventually.ts';
+import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
+
+const environment = useWorkflowEnvironment();
+const DAY_MS = 86_400_000;
+
+type Step = [name: string, atDay: number];
+
+/** Records the steps with the day on which they ran, counted from the start. */
+function createFakeActivities({
+  begun = ['purging'] as BegunPurge[],
+  slices = [{ isDone: true, rows: 7 }] as (PurgeSlice | Error)[],
+  stopped = 'stopped',
+} = {}) {
+  const steps: Step[] = [];
+  let startedAt = 0;
+  const record = async (name: string) => {
+    const now = await environment.temporal.currentTimeMs();
+    startedAt ||= now;
+    steps.push([name, Math.round((now - startedAt) / DAY_MS)]);
+  };
+  const next = <T>(values: T[]): T => (values.length > 1 ? (values.shift() as T) : (values[0] as T));
+  const activities: DeletionActivities = {
+    async remindOfPurge({ daysLeft }) {
+      await record(`remind ${daysLeft}`);
+      return 1;
+    },
+    async beginPurge() {
+      await record('begin');
+      return next(begun);
+    },
+    async stopPurge() {
+      await record('stop');
+      return stopped;
+    },
+    async purgeAccountData() {
+      await record('purge');
+      return 'purged: deleted the account';
+    },
+    async purgeOrganizationData() {
+      const slice = next(slices);
+      await record('slice');
+      if (slice instanceof Error) throw slice;
+      return slice;
+    },
+  };
+  return {
+    activities,
+    steps,
+    startAt: (ms: number) => (startedAt = ms),
+    names: () => steps.map(([name]) => name),
+  };
+}
+
+async function start(
+  taskQueue: string,
+  { type = PURGE_ACCOUNT as string, days = 30, workflowId = `purge/${randomUUID()}` } = {},
+) {
+  const now = await environment.temporal.currentTimeMs();
+  const handle = await environment.temporal.client.workflow.start(type, {
+    taskQueue,
+    workflowId,
+    args: [{ deletionId: 'del_1', dueAt: new Date(now + days * DAY_MS).toISOString() }],
+  });
+  return { handle, now };
+}
+
+describe('a purge', () => {
+  test('reminds a week and a day before, and begins after 30 days', async () => {
+    const queue = randomUUID();
+    const { activities, steps, startAt } = createFakeActivities();
+    await environment.withWorker(queue, activities, async () => {
+      const { handle, now } = await start(queue);
+      startAt(now);
+      await expect(handle.result()).resolves.toBe('purged: deleted the account');
+    });
+    expect(steps).toEqual([
+      ['remind 7', 23],
+      ['remind 1', 29],
+      ['begin', 30],
+      ['purge', 30],
+    ]);
+  });
+
+  test.each([
+    [29.5, ['remind 7', 'remind 1', 'begin', 'purge']],
+    [5, ['remind 7', 'remind 1', 'begin', 'purge']],
+    [0.5, ['remind 1', 'begin', 'purge']],
+    [-2, ['begin', 'purge']],
+  ])(
+    'that starts %d days before it is due sends the reminders that still make sense',
+    async (days, expected) => {
+      const queue = randomUUID();
+      const { activities, names } = createFakeActivities();
+      await environment.withWorker(queue, activities, async () => {
+        const { handle } = await start(queue, { days });
+        await handle.result();
+      });
+      expect(names()).toEqual(expected);
+    },
+  );
+
+  test.each([
+    ['recovered', 'recovered'],
+    ['stopped', 'stopped'],
+  ])('ends as %s by the signal, as the row says', async (status, result) => {
+    const queue = randomUUID();
+    const { activities, names } = createFakeActivities({ stopped: status });
+    await environment.withWorker(queue, activities, async () => {
+      const { handle } = await start(queue);
+      await handle.signal(CANCEL_PURGE);
+      await expect(handle.result()).resolves.toBe(result);
+    });
+    expect(names()).toEqual(['stop']);
+  });
+
+  test('ends without purging if the row says that it was recovered, and waits if it is not due yet', async () => {
+    const queue = randomUUID();
+    const { activities, names } = createFakeActivities({ begun: ['not_due', 'recovered'] });
+    await environment.withWorker(queue, activities, async () => {
+      const { handle } = await start(queue, { days: -1 });
+      await expect(handle.result()).resolves.toBe('recovered');
+    });
+    expect(names()).toEqual(['begin', 'begin']);
+  });
+
+  test('ignores the signal once it has begun', async () => {
+    const queue = randomUUID();
+    const { activities, names } = createFakeActivities({
+      slices: [
+        { isDone: false, rows: 3 },
+        { isDone: true, rows: 4 },
+      ],
+    });
+    const { activities: original } = { activities: { ...activities } };
+    await environment.withWorker(queue, activities, async () => {
+      const { handle } = await start(queue, { type: PURGE_ORGANIZATION, days: -1 });
+      const firstSlice = original.purgeOrganizationData;
+      activities.purgeOrganizationData = async (input) => {
+        await handle.signal(CANCEL_PURGE);
+        return firstSlice(input);
+      };
+      await expect(handle.result()).resolves.toBe('purged: deleted 7 row(s)');
+    });
+    expect(names()).toEqual(['begin', 'slice', 'slice']);
+  });
+
+  test('records that an operator canceled the run, while it waits and while it purges', async () => {
+    const queue = randomUUID();
+    const purging = createFakeActivities({ slices: [{ isDone: false, rows: 1 }] });
+    const waiting = createFakeActivities();
+    const cancel = async (fake: typeof purging, days: number, first: string) => {
+      const own = `${queue}-${days}`;
+      await environment.withWorker(own, fake.activities, async () => {
+        const { handle } = await start(own, { type: PURGE_ORGANIZATION, days });
+        if (first !== '') await eventually(() => expect(fake.names()).toContain(first));
+        await handle.cancel();
+        await expect(handle.result()).rejects.toMatchObject({ cause: expect.any(CancelledFailure) });
+      });
+      expect(fake.names().at(-1)).toBe('stop');
+    };
+    await cancel(waiting, 30, '');
+    await cancel(purging, -1, 'slice');
+  });
+
+  test('of an organization retries a failed slice, and continues as a new run after many', async () => {
+    const queue = randomUUID();
+    const more: PurgeSlice = { isDone: false, rows: 1 };
+    const { activities, names } = createFakeActivities({
+      slices: [
+        ApplicationFailure.create({ type: 'Down', message: 'down' }),
+        ...Array.from({ length: MAX_SLICES_PER_RUN + 2 }, () => more),
+        { isDone: true, rows: 1 },
+      ],
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const { handle } = await start(queue, { type: PURGE_ORGANIZATION, days: -1 });
+      await expect(handle.result()).resolves.toBe('purged: deleted 3 row(s)');
+      expect((await handle.fetchHistory()).events?.length).toBeLessThan(100);
+    });
+    expect(names().filter((name) => name === 'begin')).toHaveLength(2);
+  }, 120_000);
+
+  test('can start again under its id after a termination, not after its end', async () => {
+    const queue = randomUUID();
+    const { activities } = createFakeActivities();
+    const workflowId = `purge/${randomUUID()}`;
+    await environment.withWorker(queue, activities, async () => {
+      const { handle } = await start(queue, { workflowId });
+      await handle.terminate();
+      await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
+      const { handle: second } = await start(queue, { workflowId, days: -1 });
+      await expect(second.result()).resolves.toContain('purged');
+    });
+  });
+});
