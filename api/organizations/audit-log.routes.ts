@@ -17,7 +17,10 @@ export const AuditEntryRecord = strictObject(
       }),
     }),
     credential_id: nullableText(128, { description: 'Session or key that made the request.' }),
-    resource: strictObject({ type: text(64), id: text(128) }),
+    resource: strictObject({
+      type: text(64),
+      id: text(320, { description: 'Id, or the address or domain of a suppression or list entry.' }),
+    }),
     reason: nullableText(2_000),
     details: Type.Record(Type.String({ maxLength: 100 }), Type.Unknown()),
     ip: nullableText(64),
@@ -42,7 +45,8 @@ export const auditLogRoutes =
             ...pageQuery,
             action: Type.Optional(text(100, { minLength: 1 })),
             actor_id: Type.Optional(id('User or key that made the change.')),
-            resource_id: Type.Optional(id('What was changed.')),
+            resource_type: Type.Optional(text(64, { minLength: 1, description: 'For example api_key.' })),
+            resource_id: Type.Optional(text(320, { minLength: 1, description: 'What was changed.' })),
             after: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
             before: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
           }),
@@ -50,12 +54,20 @@ export const auditLogRoutes =
         },
       },
       async (request) => {
-        const { action, actor_id: actorId, resource_id: resourceId, after, before } = request.query;
+        const {
+          action,
+          actor_id: actorId,
+          resource_type: resourceType,
+          resource_id: resourceId,
+          after,
+          before,
+        } = request.query;
         const page = await auditLog.list(
           request.scope,
           {
             ...(action === undefined ? {} : { action }),
             ...(actorId === undefined ? {} : { actorId }),
+            ...(resourceType === undefined ? {} : { resourceType }),
             ...(resourceId === undefined ? {} : { resourceId }),
             ...(after === undefined ? {} : { after: parseTime('/query/after', after) }),
             ...(before === undefined ? {} : { before: parseTime('/query/before', before) }),

@@ -14,6 +14,8 @@ export const AuditEntryEntity = defineEntity({
     { properties: ['organizationId', 'id'] },
     { properties: ['organizationId', 'actorId', 'id'] },
     { properties: ['organizationId', 'resourceId', 'id'] },
+    { properties: ['organizationId', 'resourceType', 'id'] },
+    { properties: ['organizationId', 'action', 'id'] },
   ],
   properties: {
     id: primaryId(),

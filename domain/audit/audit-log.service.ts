@@ -2,6 +2,7 @@ import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { joinSql, type Sql } from '../../platform/database/sql.ts';
+import { lowestIdAt } from '../../platform/ids.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import type { AuditActorKind } from './audit-entry.entity.ts';
@@ -26,6 +27,7 @@ export interface AuditLogEntry {
 export interface AuditFilter {
   action?: string;
   actorId?: string;
+  resourceType?: string;
   resourceId?: string;
   /** Recorded at or after this time. */
   after?: Date;
@@ -57,6 +59,10 @@ export function createAuditLogService({ database }: { database: Database }): Aud
   };
 }
 
+const CLOCK_SKEW_MS = 3_600_000;
+const idNear = (time: Date, offsetMs: number): string =>
+  lowestIdAt('auditEntry', new Date(Math.max(0, time.getTime() + offsetMs)));
+
 function conditions(
   { organizationId }: Scope,
   filter: AuditFilter,
@@ -65,9 +71,13 @@ function conditions(
   const all = [sql`a.org_id = ${organizationId}`];
   if (filter.action !== undefined) all.push(sql`a.action = ${filter.action}`);
   if (filter.actorId !== undefined) all.push(sql`a.actor_id = ${filter.actorId}`);
+  if (filter.resourceType !== undefined) all.push(sql`a.resource_type = ${filter.resourceType}`);
   if (filter.resourceId !== undefined) all.push(sql`a.resource_id = ${filter.resourceId}`);
-  if (filter.after) all.push(sql`a.created_at >= ${filter.after}`);
-  if (filter.before) all.push(sql`a.created_at < ${filter.before}`);
+  // The ids bound the scan: they begin with the time of the process that made them, whose clock may differ.
+  if (filter.after)
+    all.push(sql`a.created_at >= ${filter.after} and a.id >= ${idNear(filter.after, -CLOCK_SKEW_MS)}`);
+  if (filter.before)
+    all.push(sql`a.created_at < ${filter.before} and a.id < ${idNear(filter.before, CLOCK_SKEW_MS)}`);
   if (after !== undefined) all.push(order === 'asc' ? sql`a.id > ${after}` : sql`a.id < ${after}`);
   return all;
 }

@@ -6,6 +6,7 @@ import { findPage } from '../../platform/database/find-page.ts';
 import { invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
+import { recordAudit } from '../audit/record-audit.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findActiveInbox } from '../inboxes/find-inbox.ts';
 import { toListEntryKey } from '../mime/address-key.ts';
@@ -80,7 +81,9 @@ export function createListService({ database }: { database: Database }): ListSer
           'run',
         );
         const where = { organizationId: scope.organizationId, ...list, entry, ...entryScope };
-        return { entry: await em.findOneOrFail(ListEntryEntity, where), created: affectedRows === 1 };
+        const created = affectedRows === 1;
+        if (created) await audit(em, scope, { ...list, entry, ...entryScope }, 'created');
+        return { entry: await em.findOneOrFail(ListEntryEntity, where), created };
       }),
 
     remove: (scope, name, input) =>
@@ -97,9 +100,32 @@ export function createListService({ database }: { database: Database }): ListSer
                 entry,
                 ...entryScope,
               });
-        if (removed === 0) throw notFound('list entry', input.entry);
+        if (removed === 0 || entry === null) throw notFound('list entry', input.entry);
+        await audit(em, scope, { ...list, entry, ...entryScope }, 'removed');
       }),
   };
+}
+
+interface ChangedEntry {
+  direction: ListDirection;
+  effect: ListEffect;
+  entry: string;
+  environmentId: string | null;
+  inboxId: string | null;
+}
+
+function audit(
+  em: EntityManager,
+  scope: Scope,
+  { direction, effect, entry, environmentId, inboxId }: ChangedEntry,
+  change: string,
+): Promise<void> {
+  return recordAudit(em, scope, {
+    action: `list_entry.${change}`,
+    resourceType: 'list_entry',
+    resourceId: entry,
+    details: { direction, effect, env_id: environmentId, inbox_id: inboxId },
+  });
 }
 
 function parseListName({ direction, effect }: ListName): { direction: ListDirection; effect: ListEffect } {

@@ -1,10 +1,12 @@
 import type { FilterQuery } from '@mikro-orm/core';
 import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
+import { recordAudit } from '../audit/record-audit.ts';
 import { isOrganizationWide, type Scope } from '../identity/scope.ts';
 import { toAddressKey } from '../mime/address-key.ts';
 import { type Suppression, SuppressionEntity, type SuppressionOrigin } from './suppression.entity.ts';
@@ -62,7 +64,9 @@ export function createSuppressionService({ database }: { database: Database }): 
           'run',
         );
         const suppression = await em.findOneOrFail(SuppressionEntity, { organizationId, email, scopeId });
-        return { suppression, created: affectedRows === 1 };
+        const created = affectedRows === 1;
+        if (created) await audit(em, scope, email, 'created');
+        return { suppression, created };
       }),
 
     remove: (scope, address) =>
@@ -73,11 +77,24 @@ export function createSuppressionService({ database }: { database: Database }): 
         const removable = isOrganizationWide(scope)
           ? visible
           : { $and: [visible, { scopeId: { $ne: scope.organizationId } }] };
-        if ((await em.nativeDelete(SuppressionEntity, removable)) > 0) return;
+        if ((await em.nativeDelete(SuppressionEntity, removable)) > 0)
+          return audit(em, scope, email, 'removed');
         if ((await em.count(SuppressionEntity, visible)) > 0) throw suppressedForOrganization();
         throw notFound('suppression', address);
       }),
   };
+}
+
+function audit(em: EntityManager, scope: Scope, email: string, change: string): Promise<void> {
+  return recordAudit(em, scope, {
+    action: `suppression.${change}`,
+    resourceType: 'suppression',
+    resourceId: email,
+    details: {
+      env_id: scope.environmentBound ? scope.environmentId : null,
+      inbox_id: scope.inboxId ?? null,
+    },
+  });
 }
 
 function suppressedForOrganization(): AppError {

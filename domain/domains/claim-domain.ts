@@ -7,6 +7,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { recordAudit } from '../audit/record-audit.ts';
 import type { Scope } from '../identity/scope.ts';
 import {
   type DomainNameProblem,
@@ -63,6 +64,12 @@ export async function claimDomain(
     await requireQuota(transaction.em, scope.organizationId, 'domains');
     const domain = addDomain(options, transaction, { scope, name, clientId, pair });
     await transaction.em.flush();
+    await recordAudit(transaction.em, scope, {
+      action: 'domain.created',
+      resourceType: 'domain',
+      resourceId: domain.id,
+      details: { domain_name: name },
+    });
     return toResult(transaction, domain, true);
   });
 }

@@ -5,6 +5,7 @@ import { findPage } from '../../platform/database/find-page.ts';
 import type { DnsLookup } from '../../platform/dns.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
+import { recordAudit } from '../audit/record-audit.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
@@ -129,6 +130,7 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
         const domain = await lockDomain(em, scope, domainId);
         await rotateDkim(options, transaction, await loadKeys(em, domain), pair);
         await em.flush();
+        await audit(em, scope, domain, 'dkim_rotated');
         return toDetails(await loadKeys(em, domain));
       });
     },
@@ -140,9 +142,19 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
         await requireUnused(em, domain);
         await releaseAddressesOfDomain(em, domain);
         if (domain.nextCheckAt) signalCheckNow(transaction, outbox, domain);
+        await audit(em, scope, domain, 'deleted');
         em.remove(domain);
       }),
   };
+}
+
+function audit(em: EntityManager, scope: Scope, { id, domainName }: Domain, change: string): Promise<void> {
+  return recordAudit(em, scope, {
+    action: `domain.${change}`,
+    resourceType: 'domain',
+    resourceId: id,
+    details: { domain_name: domainName },
+  });
 }
 
 /** Applies a check and starts or ends the series of checks as the new status requires. */

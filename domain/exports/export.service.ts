@@ -9,6 +9,7 @@ import {
   CANCEL_EXPORT,
   exportOrganizationWorkflowId,
 } from '../../workflows/exports/export-organization.contract.ts';
+import { recordAudit } from '../audit/record-audit.ts';
 import { isOrganizationWide, type Scope } from '../identity/scope.ts';
 import { releaseObject } from '../stored-objects/unclaimed-objects.ts';
 import { type Export, ExportEntity } from './export.entity.ts';
@@ -101,8 +102,10 @@ export function createExportService({
           if (latest && (RUNNING.includes(latest.status) || isAvailable(latest, fresh, now())))
             return { row: latest, previous: await findLatest(em, organizationId, latest.id) };
           const id = await insertUnlessRunning(em, scope, now());
-          if (id)
+          if (id) {
             outbox.enqueue(transaction, organizationId, { start: buildExportStart({ id, organizationId }) });
+            await audit(em, scope, id, 'created');
+          }
           const row = id
             ? await em.findOneOrFail(ExportEntity, { id })
             : await em.findOneOrFail(ExportEntity, { organizationId, status: { $in: RUNNING } });
@@ -134,11 +137,20 @@ export function createExportService({
             signal: { workflowId, signalName: CANCEL_EXPORT, args: [] },
           });
         }
+        await audit(em, scope, exportId, 'removed');
         return found;
       });
       return toDetails({ row, previous: null });
     },
   };
+}
+
+function audit(em: EntityManager, scope: Scope, exportId: string, change: string): Promise<void> {
+  return recordAudit(em, scope, {
+    action: `export.${change}`,
+    resourceType: 'export',
+    resourceId: exportId,
+  });
 }
 
 const RUNNING: Export['status'][] = ['queued', 'running'];

@@ -2,6 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { randomBase62, sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import { recordAudit } from '../audit/record-audit.ts';
 import { requirePermission, type Scope } from '../identity/scope.ts';
 import { findActiveInbox, findInbox } from './find-inbox.ts';
 import { type Inbox, InboxEntity } from './inbox.entity.ts';
@@ -57,6 +58,11 @@ export function createCredentialService({ database }: { database: Database }): C
           passwordHash: sha256(password),
           rotatedAt,
         } as InboxCredential);
+        await recordAudit(em, scope, {
+          action: 'inbox.credentials_rotated',
+          resourceType: 'inbox',
+          resourceId: inbox.id,
+        });
         return { username: inbox.email, rotatedAt, password };
       }),
 

@@ -9,6 +9,7 @@ import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
+import { recordAudit } from '../audit/record-audit.ts';
 import { canAccessInbox, type Scope } from '../identity/scope.ts';
 import { toAddressKey } from '../mime/address-key.ts';
 import { requireQuota } from '../usage/resource-quotas.ts';
@@ -98,7 +99,9 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
         if (existing) return { inbox: existing, created: false };
         if (scope.inboxId !== undefined) throw credentialBoundToInbox();
         await requireQuota(transaction.em, scope.organizationId, 'inboxes');
-        return { inbox: await createInbox(transaction, scope, input, options), created: true };
+        const inbox = await createInbox(transaction, scope, input, options);
+        await audit(transaction.em, scope, inbox, 'created');
+        return { inbox, created: true };
       }),
 
     list: (scope, { email }, page) =>
@@ -115,6 +118,7 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
       database.transaction(scope, async ({ em }) => {
         const inbox = await findActiveInbox(em, scope, inboxId);
         if (displayName !== undefined) inbox.displayName = displayName;
+        await audit(em, scope, inbox, 'updated');
         return inbox;
       }),
 
@@ -125,6 +129,7 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
         inbox.sendPaused = false;
         inbox.sendPausedReason = null;
         inbox.sendResumedAt = new Date();
+        await audit(em, scope, inbox, 'sending_resumed');
         return inbox;
       }),
 
@@ -137,11 +142,21 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
           await markDeleted(transaction, inbox);
           await onDelete(transaction, inbox.id);
         }
+        await audit(em, scope, inbox, purge ? 'purged' : 'deleted');
         if (!purge || inbox.purgeRequestedAt) return;
         inbox.purgeRequestedAt = new Date();
         outbox.enqueue(transaction, inbox.organizationId, { start: buildPurgeStart(inbox) });
       }),
   };
+}
+
+function audit(em: EntityManager, scope: Scope, { id, email }: Inbox, change: string): Promise<void> {
+  return recordAudit(em, scope, {
+    action: `inbox.${change}`,
+    resourceType: 'inbox',
+    resourceId: id,
+    details: { email },
+  });
 }
 
 async function markDeleted({ em }: Transaction, inbox: Inbox): Promise<void> {

@@ -3,6 +3,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { recordAudit } from '../audit/record-audit.ts';
 import { isOrganizationWide, type Scope } from '../identity/scope.ts';
 import { changeRetention, firstDeletionAt, postponeRetention } from './retention-plan.ts';
 import { type RetentionPolicy, RetentionPolicyEntity } from './retention-policy.entity.ts';
@@ -67,6 +68,7 @@ export function createRetentionPolicyService({
           outbox.enqueue(transaction, organizationId, {
             start: buildRetentionStart(organizationId, `change-${policy.version}`),
           });
+        await audit(em, scope, 'updated', { retention_days: days });
         return toDetails(policy, now());
       });
     },
@@ -76,10 +78,25 @@ export function createRetentionPolicyService({
       return database.transaction(scope, async ({ em }) => {
         const policy = await lockPolicy(em, organizationId);
         if (!policy || !postponeRetention(policy, days, now())) throw nothingToPostponeError();
+        await audit(em, scope, 'postponed', { days });
         return toDetails(policy, now());
       });
     },
   };
+}
+
+function audit(
+  em: EntityManager,
+  scope: Scope,
+  change: string,
+  details: Record<string, unknown>,
+): Promise<void> {
+  return recordAudit(em, scope, {
+    action: `retention_policy.${change}`,
+    resourceType: 'organization',
+    resourceId: scope.organizationId,
+    details,
+  });
 }
 
 const isPending = ({ announcedAt }: RetentionPolicy['steps'][number]) => announcedAt === null;

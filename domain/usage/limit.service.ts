@@ -2,6 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
+import { recordAudit } from '../audit/record-audit.ts';
 import { isOrganizationWide, type Scope } from '../identity/scope.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Tier } from '../organizations/tier.ts';
@@ -84,6 +85,17 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
         await lockLimits(em, scope.organizationId);
         await updateCustomLimits(em, scope, { changes, at: now() });
         await em.flush();
+        await recordAudit(em, scope, {
+          action: 'limits.updated',
+          resourceType: 'organization',
+          resourceId: scope.organizationId,
+          details: Object.fromEntries(
+            Object.entries(changes).map(([counter, { limit, warningPercent }]) => [
+              counter,
+              { limit, warning_percent: warningPercent },
+            ]),
+          ),
+        });
         await options.onChange?.(transaction, scope.organizationId);
         return read(em, scope.organizationId, now());
       }),

@@ -3,6 +3,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { recordAudit } from '../audit/record-audit.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { type BulkJob, BulkJobEntity } from './bulk-job.entity.ts';
@@ -56,7 +57,7 @@ export function createBulkJobService({
         requireEnabled(endpoint);
         const running = await em.findOne(BulkJobEntity, { endpointId, status: 'running' });
         if (running) throw alreadyRunning(running);
-        return createJob(transaction, outbox, endpoint, {
+        return createJob(transaction, outbox, endpoint, scope, {
           kind: 'replay',
           since,
           until,
@@ -80,7 +81,7 @@ export function createBulkJobService({
           await em.flush();
         }
         const until = new Date();
-        return createJob(transaction, outbox, endpoint, {
+        return createJob(transaction, outbox, endpoint, scope, {
           kind: 'cancel',
           since: null,
           until,
@@ -105,12 +106,13 @@ export function createBulkJobService({
 
 type JobSpec = Pick<BulkJob, 'kind' | 'since' | 'until' | 'eventTypes' | 'onlyFailed'>;
 
-function createJob(
+async function createJob(
   transaction: Transaction,
   outbox: Outbox,
   endpoint: WebhookEndpoint,
+  scope: Scope,
   plan: JobSpec,
-): BulkJob {
+): Promise<BulkJob> {
   const job = transaction.em.create(BulkJobEntity, {
     id: newId('bulkJob'),
     organizationId: endpoint.organizationId,
@@ -124,6 +126,12 @@ function createJob(
   });
   transaction.em.persist(job);
   outbox.enqueue(transaction, job.organizationId, { start: buildBulkJobStart(job) });
+  await recordAudit(transaction.em, scope, {
+    action: plan.kind === 'replay' ? 'webhook_endpoint.replayed' : 'webhook_endpoint.deliveries_canceled',
+    resourceType: 'webhook_endpoint',
+    resourceId: endpoint.id,
+    details: { job_id: job.id, since: plan.since, until: plan.until },
+  });
   return job;
 }
 

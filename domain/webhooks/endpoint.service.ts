@@ -11,6 +11,7 @@ import {
   CANCEL_DELIVERY,
   deliverWebhookWorkflowId,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import { recordAudit } from '../audit/record-audit.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
@@ -107,6 +108,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
           deletedAt: null,
         });
         em.persist(endpoint);
+        await audit(em, scope, id, 'created', { host: hostOf(endpoint), events: endpoint.events });
         return { endpoint, heldDeliveries: 0, secret };
       }),
 
@@ -138,6 +140,12 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
         // The probe of a disabled endpoint ends.
         if (wasHoldingSince && (found.disabled || found.url !== oldUrl))
           wakeProbe(transaction, outbox, found);
+        await audit(em, scope, endpointId, 'updated', {
+          fields: Object.keys(patch),
+          host: hostOf(found),
+          events: found.events,
+          disabled: found.disabled,
+        });
         return attachHeldCount(em, found);
       }),
 
@@ -149,6 +157,7 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
         endpoint.previousSecretExpiresAt =
           overlapSeconds > 0 ? new Date(Date.now() + overlapSeconds * 1000) : null;
         endpoint.secret = secretBox.seal(secret, secretContext(endpointId));
+        await audit(em, scope, endpointId, 'secret_rotated', { overlap_seconds: overlapSeconds });
         return { ...(await attachHeldCount(em, endpoint)), secret };
       }),
 
@@ -159,9 +168,28 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
         if (endpoint.holdingSince) wakeProbe(transaction, outbox, endpoint);
         endpoint.holdingSince = null;
         await cancelDeliveries(transaction, outbox, endpoint);
+        await audit(transaction.em, scope, endpointId, 'deleted', { host: hostOf(endpoint) });
       }),
   };
 }
+
+function audit(
+  em: EntityManager,
+  scope: Scope,
+  endpointId: string,
+  change: string,
+  details: Record<string, unknown>,
+): Promise<void> {
+  return recordAudit(em, scope, {
+    action: `webhook_endpoint.${change}`,
+    resourceType: 'webhook_endpoint',
+    resourceId: endpointId,
+    details,
+  });
+}
+
+/** Path and query of a receiver's URL may be secrets. */
+const hostOf = ({ url }: Pick<WebhookEndpoint, 'url'>): string => new URL(url).host;
 
 /** Maximum number of runs signaled to end immediately. The others end when they read their row before the next attempt. */
 const MAX_SIGNALED_RUNS = 500;
