@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { PERMISSIONS } from '../../domain/identity/permissions.ts';
+import { MEMBER_ROLES, type MemberRole, ROLE_PERMISSIONS } from '../../domain/identity/roles.ts';
+import { newId } from '../../platform/ids.ts';
 import {
   type Caller,
   digestRows,
+  isStream,
   listProbes,
   markEnvironment,
   type Probe,
@@ -12,10 +15,11 @@ import {
 } from '../support/access-matrix.ts';
 import { createMemoryStorage } from '../support/mail-services.ts';
 import { buildRequest, findIdPositions, RESOURCES, type ResourceIds } from '../support/operations.ts';
-import { createInbox, createKey } from '../support/organizations.ts';
+import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { createResources, readResourceIds } from '../support/resource-ids.ts';
 import { useTestApp } from '../support/resources.ts';
 import { addInternalRows, asSchemaOwner, createRichOrganization } from '../support/rich-organization.ts';
+import { createTestSession, createTestUser } from '../support/sessions.ts';
 
 // Each request comes from an address of its own, because requests that find no environment are limited by address.
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
@@ -52,7 +56,21 @@ async function createCaller(
   return { name, token, own: { organization: organizationId, ...resources } };
 }
 
-/** Keys of one organization, and all of another. */
+/** The session of a person with a role. Resources of its own are created by a key, because viewers create none. */
+async function createMember(role: MemberRole, organizationId: string): Promise<Caller> {
+  const { token: key } = await createKey(app.worker, { organizationId });
+  const userId = await createTestUser(app.worker, { organizationId, role });
+  const { token } = await createTestSession(app.worker, userId, { factors: ['totp'] });
+  const resources = await createResources(app, key);
+  return {
+    name: `the session of a member with the role ${role}`,
+    token,
+    permissions: new Set(ROLE_PERMISSIONS[role]),
+    own: { organization: organizationId, ...resources },
+  };
+}
+
+/** Keys and members of one organization, and all of another. */
 async function outsiders(): Promise<Case[]> {
   const [world, outside] = await Promise.all([createRichWorld(), createRichWorld()]);
   const { organizationId, environments } = outside;
@@ -70,12 +88,13 @@ async function outsiders(): Promise<Case[]> {
     ['a key of an environment', { environmentId: environments.production }],
     ['a key of an inbox', { environmentId: environments.production, inboxId: inbox.id }],
   ];
-  return Promise.all(
-    bindings.map(async ([name, binding]) => ({
-      caller: await createCaller(`${name} of another organization`, organizationId, binding),
-      victim,
-    })),
-  );
+  const callers = await Promise.all([
+    ...bindings.map(([name, binding]) =>
+      createCaller(`${name} of another organization`, organizationId, binding),
+    ),
+    ...MEMBER_ROLES.map((role) => createMember(role, organizationId)),
+  ]);
+  return callers.map((caller) => ({ caller, victim }));
 }
 
 /** Bound keys, and the rest of their own organization. */
@@ -136,20 +155,27 @@ const REFUSED_TO_BOUND_KEYS =
 
 function findViolation(
   { name, position, operation, id }: Probe,
-  { status, body, victim }: { status: number; body: string; victim: Victim },
+  { status, body, caller, victim }: { status: number; body: string; caller: Caller; victim: Victim },
 ): string | undefined {
   // An error may repeat the id that the caller sent.
   const shown = id === '' ? body : body.replaceAll(id, '');
   if (victim.markers.some((text) => shown.includes(text))) return "shows the victim's data:";
-  if (CHECKED_WHEN_SENT.test(name)) return status < 300 ? undefined : 'is not the answer of a draft:';
+  const isPermitted = caller.permissions?.has(operation['x-permission'] ?? '') ?? true;
+  if (CHECKED_WHEN_SENT.test(name) && isPermitted)
+    return status < 300 ? undefined : 'is not the answer of a draft:';
   // Every key of an organization sees its list entries, and in its usage events which key set a limit.
   const { listEntry, apiKey, ...ids } = victim.ids;
   const hidden = [...Object.values(ids), ...(victim.includesCaller ? [] : [listEntry, apiKey])];
   if (hidden.some((text) => text !== undefined && shown.includes(text))) return "shows the victim's ids:";
   if (position === 'none') return status < 500 ? undefined : 'failed:';
+  // An organization or environment that is not found is a 404, whatever the permissions.
+  if (!isPermitted && position !== 'x-env-id' && position !== 'x-org-id')
+    return status === 403 ? undefined : 'is not 403:';
   if (REFUSED_TO_BOUND_KEYS.test(name)) return status === 403 || status === 404 ? undefined : 'is not 403:';
-  if (isForPeople(operation) && position !== 'x-env-id') return status === 403 ? undefined : 'is not 403:';
-  if (position === 'x-env-id' || position.where === 'path') return status === 404 ? undefined : 'is not 404:';
+  if (!caller.permissions && isForPeople(operation) && position !== 'x-env-id' && position !== 'x-org-id')
+    return status === 403 ? undefined : 'is not 403:';
+  if (position === 'x-env-id' || position === 'x-org-id' || position.where === 'path')
+    return status === 404 ? undefined : 'is not 404:';
   // A filter by a foreign id finds nothing.
   if (position.where === 'query' && operation.method === 'GET' && status === 200) return undefined;
   return [403, 404, 422].includes(status) ? undefined : 'is neither 403, 404 nor 422:';
@@ -166,7 +192,7 @@ describe('foreign ids', () => {
   });
 
   test.each([
-    ['of another organization', outsiders, 3, 100],
+    ['of another organization', outsiders, 7, 150],
     ['of another environment or inbox', insiders, 3, 60],
   ])(
     '%s reach, change and show nothing',
@@ -182,7 +208,7 @@ describe('foreign ids', () => {
           expect(probes.length).toBeGreaterThan(20);
           const before = await digestRows(victim);
           const violations = await probeAll(app, probes, (probe: Probe, status: number, body: string) =>
-            findViolation(probe, { status, body, victim }),
+            findViolation(probe, { status, body, caller, victim }),
           );
           expect({ caller: caller.name, violations }).toEqual({ caller: caller.name, violations: [] });
           expect({ caller: caller.name, rows: await digestRows(victim) }).toEqual({
@@ -191,11 +217,12 @@ describe('foreign ids', () => {
           });
         }
     },
-    120_000,
+    240_000,
   );
 
   test('as the target of a draft are found neither when it is sent', async () => {
-    for (const { caller, victim } of [...(await outsiders()), ...(await insiders())])
+    const isWriter = ({ caller }: Case) => caller.permissions?.has('messages:send') ?? true;
+    for (const { caller, victim } of [...(await outsiders()), ...(await insiders())].filter(isWriter))
       for (const target of [{ thread_id: victim.ids.thread }, { in_reply_to: victim.ids.message }]) {
         const path = `/inboxes/${caller.own.inbox}/drafts`;
         const body = { to: [{ email: 'ada@people.example' }], ...target };
@@ -246,3 +273,70 @@ test('a key that lacks the permission of an operation gets 403 and changes nothi
   expect(violations).toEqual([]);
   expect(await digestRows(victim)).toEqual(before);
 }, 120_000);
+
+/** Requests of every operation, with ids of nothing. */
+function listRequests(organizationId: string, token: string): Probe[] {
+  const unknown = Object.fromEntries(RESOURCES.map((resource) => [resource, newId('message')]));
+  const ids: ResourceIds = { ...unknown, organization: organizationId };
+  return app.contract.operations
+    .filter((operation) => operation['x-permission'] !== undefined && !isStream(operation))
+    .map((operation) => {
+      const { path, call } = buildRequest(operation, ids);
+      return {
+        name: operation.operationId,
+        position: 'none',
+        id: '',
+        operation,
+        path,
+        call: { ...call, token },
+      };
+    });
+}
+
+describe('the role of a member', () => {
+  test.each(MEMBER_ROLES)('%s allows the operations of its permissions, and no others', async (role) => {
+    const { organizationId } = await createOrganization(app.worker);
+    const userId = await createTestUser(app.worker, { organizationId, role });
+    const { token } = await createTestSession(app.worker, userId, { factors: ['totp'] });
+    const requests = listRequests(organizationId, token);
+    const victim: Victim = { organizationId, ids: {}, markers: [], includesCaller: true };
+    const before = await digestRows(victim);
+    const violations = await probeAll(app, requests, ({ operation }, status, body) => {
+      const permission = operation['x-permission'] ?? '';
+      const isRefused = status === 403 && JSON.parse(body).permission === permission;
+      const isAllowed = ROLE_PERMISSIONS[role].some((name) => name === permission);
+      if (isAllowed) return isRefused ? 'is refused, although the role has the permission:' : undefined;
+      return isRefused ? undefined : 'is not refused, although the role lacks the permission:';
+    });
+    expect(violations).toEqual([]);
+    // A viewer's requests are all reads or refused.
+    if (role === 'viewer') expect(await digestRows(victim)).toEqual(before);
+    else expect(await digestRows(victim)).not.toEqual(before);
+  });
+
+  test('ends with the membership: session and keys of a removed member reach and change nothing', async () => {
+    const { organizationId, ownerId } = await createOrganization(app.worker);
+    const { token: owner } = await createTestSession(app.worker, ownerId, { factors: ['totp'] });
+    const userId = await createTestUser(app.worker, { organizationId, role: 'owner' });
+    const { token: session } = await createTestSession(app.worker, userId, { factors: ['totp'] });
+    const body = { name: 'Bot', permissions: ['keys:manage', 'inboxes:write', 'inboxes:read'] };
+    const { token: key } = (await app.call('/api-keys', { method: 'POST', token: session, body })).json();
+    await app.call(`/org/members/${userId}`, { method: 'DELETE', token: owner });
+    const victim: Victim = { organizationId, ids: {}, markers: [], includesCaller: true };
+    const before = await digestRows(victim);
+    const requests = [
+      ...listRequests(organizationId, session),
+      ...listRequests(organizationId, session).map((probe) => {
+        const headers = { ...probe.call.headers, 'x-org-id': organizationId };
+        return { ...probe, position: 'x-org-id' as const, call: { ...probe.call, headers } };
+      }),
+      ...listRequests(organizationId, key),
+    ];
+    const violations = await probeAll(app, requests, ({ position, call }, status) => {
+      const expected = call.token === key ? 401 : position === 'x-org-id' ? 404 : 403;
+      return status === expected ? undefined : `is not ${expected}:`;
+    });
+    expect(violations).toEqual([]);
+    expect(await digestRows(victim)).toEqual(before);
+  });
+});

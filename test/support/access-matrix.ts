@@ -3,11 +3,13 @@ import { buildRequest, findIdPositions, type IdPosition, type ResourceIds, withI
 import { asSchemaOwner } from './rich-organization.ts';
 import type { Call, TestApp } from './test-app.ts';
 
-/** Somebody who must not reach the victim. Sessions and roles of people join as further callers. */
+/** Somebody who must not reach the victim: a key, or the session of a person. */
 export interface Caller {
   name: string;
   /** The value of Authorization is `Bearer {token}`. */
   token: string;
+  /** Of a session: those of its role. Unset: every permission that a key may hold. */
+  permissions?: ReadonlySet<string>;
   /** Resources that the caller may use, so that only the id under test is foreign. */
   own: ResourceIds;
 }
@@ -26,7 +28,7 @@ export interface Victim {
 export interface Probe {
   /** `drafts.get path id`, to find a failure. */
   name: string;
-  position: IdPosition | 'x-env-id' | 'none';
+  position: IdPosition | 'x-env-id' | 'x-org-id' | 'none';
   /** The victim's id in it; empty if there is none. */
   id: string;
   operation: Operation;
@@ -36,7 +38,8 @@ export interface Probe {
 
 /**
  * One request for each place of each operation that takes an id, with the victim's id there and the caller's own
- * everywhere else; one request for each operation in the victim's environment; and each read of the caller's own data.
+ * everywhere else; one request for each operation in the victim's organization and environment; and each read of the
+ * caller's own data.
  */
 export function listProbes(contract: Contract, caller: Caller, victim: Victim): Probe[] {
   return contract.operations
@@ -69,8 +72,20 @@ function* probesOf(
     yield { name, position: 'none', id: '', operation, path, call: { ...call, token } };
   }
   const environmentId = victim.ids.environment;
-  if (environmentId === undefined) return;
+  if (environmentId === undefined && victim.includesCaller) return;
   const { path, call } = buildRequest(operation, filled);
+  if (!victim.includesCaller) {
+    const headers = { ...call.headers, 'x-org-id': victim.organizationId };
+    yield {
+      name: `${operation.operationId} header x-org-id`,
+      position: 'x-org-id',
+      id: victim.organizationId,
+      operation,
+      path,
+      call: { ...call, token, headers },
+    };
+  }
+  if (environmentId === undefined) return;
   const headers = { ...call.headers, 'x-env-id': environmentId };
   yield {
     name: `${operation.operationId} header x-env-id`,
@@ -83,7 +98,8 @@ function* probesOf(
 }
 
 /** A stream stays open. */
-const isStream = ({ responses }: Operation) => responses[200]?.content?.['text/event-stream'] !== undefined;
+export const isStream = ({ responses }: Operation) =>
+  responses[200]?.content?.['text/event-stream'] !== undefined;
 
 function hasOwnPath(
   operation: Operation,
