@@ -19,6 +19,7 @@ const NOT_AUDITED: [RegExp, string][] = [
   [/^attachments\.upload$/, 'works with mail'],
   [/^webhookEndpoints\.test$/, 'changes nothing; the delivery records it'],
   [/^webhookDeliveries\.(retry|cancel)$/, 'the delivery records it with its attempts'],
+  [/^sso\.test$/, 'starts a sign-in that changes nothing; GET /org/sso/{id}/attempts records it'],
   [/^domains\.verify$/, 'looks up the records, and changes nothing that the caller chooses'],
 ];
 /** Reads that change something. */
@@ -69,6 +70,13 @@ const ARRANGEMENTS: Record<string, Arrange> = {
     await app.worker.query(
       sql`update inboxes set deleted_at = now() where org_id = ${organizationId} returning id`,
     );
+    return {};
+  },
+  'sso.activate': async ({ organizationId, ids }) => {
+    await app.worker.query(sql`
+      update sso_configurations set status = 'tested', tested_at = now(), domains = array(
+        select domain_name from domains where org_id = ${organizationId} and verification_status = 'verified')
+      where id = ${ids.ssoConfiguration} returning id`);
     return {};
   },
   'inboxes.resume': async ({ ids }) => {
