@@ -1,3 +1,4 @@
+import type { Permission } from '../../domain/identity/permissions.ts';
 import type { Contract, Operation } from './contract.ts';
 import { buildRequest, findIdPositions, type IdPosition, type ResourceIds, withId } from './operations.ts';
 import { asSchemaOwner } from './rich-organization.ts';
@@ -8,8 +9,8 @@ export interface Caller {
   name: string;
   /** The value of Authorization is `Bearer {token}`. */
   token: string;
-  /** Of a session: those of its role. Unset: every permission that a key may hold. */
-  permissions?: ReadonlySet<string>;
+  /** Those of the key, or of the person's role. */
+  permissions: ReadonlySet<Permission>;
   /** Resources that the caller may use, so that only the id under test is foreign. */
   own: ResourceIds;
 }
