@@ -3,6 +3,7 @@ import { sql } from '@mikro-orm/core';
 import type { Operation } from '../support/contract.ts';
 import { createMemoryStorage } from '../support/mail-services.ts';
 import { buildRequest, type ResourceIds } from '../support/operations.ts';
+import { createKey } from '../support/organizations.ts';
 import { createResources, readResourceIds } from '../support/resource-ids.ts';
 import { useTestApp } from '../support/resources.ts';
 import { addInternalRows, createRichOrganization } from '../support/rich-organization.ts';
@@ -58,6 +59,15 @@ async function createWorld(): Promise<World> {
 }
 
 type Arrange = (world: World) => Promise<{ ids?: ResourceIds; body?: unknown }>;
+/** Sends the world's draft with a key, so that it waits for an approval. */
+const submitDraft: Arrange = async ({ organizationId, ids }) => {
+  await app.worker.query(sql`
+    update organization_policies set require_send_approval = 'all' where org_id = ${organizationId} returning org_id`);
+  const { token } = await createKey(app.worker, { organizationId });
+  const submitted = await app.call(`/drafts/${ids.draft}/send`, { method: 'POST', token });
+  return { body: { version: submitted.json().version } };
+};
+
 /** What an operation needs beyond a world and its body in BODIES, to succeed and change something. */
 const ARRANGEMENTS: Record<string, Arrange> = {
   'organization.deleteEnvironment': async ({ token }) => {
@@ -72,6 +82,8 @@ const ARRANGEMENTS: Record<string, Arrange> = {
     );
     return {};
   },
+  'drafts.approve': submitDraft,
+  'drafts.reject': submitDraft,
   'sso.activate': async ({ organizationId, ids }) => {
     await app.worker.query(sql`
       update sso_configurations set status = 'tested', tested_at = now(), domains = array(
