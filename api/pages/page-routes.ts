@@ -7,6 +7,7 @@ import { organizationPages } from './organization.routes.ts';
 import { installPages } from './pages.ts';
 import { passkeyPages } from './passkey.routes.ts';
 import { providerPages } from './providers.routes.ts';
+import { sendingPolicyPages } from './sending-policies.routes.ts';
 import { signInPages } from './sign-in.routes.ts';
 import { signUpPages } from './sign-up.routes.ts';
 import { ssoPages } from './sso.routes.ts';
@@ -31,5 +32,6 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(organizationPages(all));
     await context.register(ssoPages(all));
     await context.register(approvalPages(all));
+    await context.register(sendingPolicyPages(all));
   });
 }
