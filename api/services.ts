@@ -62,7 +62,9 @@ import { createRetentionPolicyService } from '../domain/retention/retention-poli
 import { createSessionService } from '../domain/sessions/session.service.ts';
 import { createSharedServices } from '../domain/shared-services.ts';
 import { createBreakGlass } from '../domain/sso/break-glass.ts';
+import { createMetadataSource } from '../domain/sso/metadata-source.ts';
 import { createOidcClient } from '../domain/sso/oidc-client.ts';
+import { createSamlClient } from '../domain/sso/saml-client.ts';
 import { createSsoConfigurationService } from '../domain/sso/sso-configuration.service.ts';
 import { createSsoEnforcement } from '../domain/sso/sso-enforcement.ts';
 import { createSsoLoginService } from '../domain/sso/sso-login.service.ts';
@@ -128,6 +130,8 @@ export function createServices({
   const eventStreams = createEventStreams({ database, signals, logger });
   const publicUrl = config.PUBLIC_URL.replace(/\/+$/, '');
   const egressOptions = readEgressOptions(config);
+  const guardedFetch = createGuardedFetch(createEgress(egressOptions));
+  const saml = createSamlClient({ publicUrl, allowHttp: !egressOptions.requireHttps });
   const people = {
     database,
     notifications: shared.personNotifications,
@@ -239,14 +243,17 @@ export function createServices({
       notifications: shared.notifications,
       findTargetRefusal: createTargetCheck(egressOptions),
       ownDomains: people.ownDomains,
+      metadataSource: createMetadataSource(guardedFetch),
+      parseMetadata: saml.parseMetadata,
     }),
     ssoLogins: createSsoLoginService({
       ...people,
       oidc: createOidcClient({
-        fetch: createGuardedFetch(createEgress(egressOptions)),
+        fetch: guardedFetch,
         redirectUri: `${publicUrl}/api/v1/auth/sso/oidc/callback`,
         allowHttp: !egressOptions.requireHttps,
       }),
+      saml,
     }),
     ssoBreakGlass: createBreakGlass({ database, notifications: shared.notifications }),
     accountDeletions: createAccountDeletionService({ ...people, outbox, restoreDeleted }),

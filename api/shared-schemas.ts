@@ -128,6 +128,8 @@ import {
   SsoAttemptRecord,
   SsoCheckRecord,
   SsoConfigurationRecord,
+  SsoConfirm,
+  SsoConfirmation,
   SsoLink,
   SsoRedirect,
   SsoTested,
@@ -309,5 +311,7 @@ export const sharedSchemas = [
   SsoAttemptRecord,
   SsoRedirect,
   SsoTested,
+  SsoConfirmation,
+  SsoConfirm,
   SsoLink,
 ];

@@ -37,6 +37,7 @@ import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
 import { retentionPolicyRoutes } from './retention/retention-policy.routes.ts';
 import type { RouteDependencies } from './route-dependencies.ts';
+import { samlRoutes } from './sso/saml.routes.ts';
 import { ssoConfigurationRoutes } from './sso/sso-configurations.routes.ts';
 import { ssoLoginRoutes } from './sso/sso-login.routes.ts';
 import { unsubscribeRoutes } from './unsubscribe/unsubscribe.routes.ts';
@@ -63,6 +64,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(sessionRoutes(dependencies));
       await v1.register(ssoConfigurationRoutes(dependencies));
       await v1.register(ssoLoginRoutes(dependencies));
+      await v1.register(samlRoutes(dependencies));
       await v1.register(deletionOfPeopleRoutes(dependencies));
       await v1.register(usageRoutes(dependencies));
       await v1.register(retentionPolicyRoutes(dependencies));

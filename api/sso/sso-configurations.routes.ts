@@ -1,4 +1,6 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyRequest } from 'fastify';
+import type { Static } from 'typebox';
 import type { SsoChange, SsoConfigurationService } from '../../domain/sso/sso-configuration.service.ts';
 import type { SsoLoginService, SsoStart } from '../../domain/sso/sso-login.service.ts';
 import type { Config } from '../../platform/config.ts';
@@ -47,10 +49,14 @@ export const ssoConfigurationRoutes =
     const ssoCookies = createSsoCookies(dependencies.cookies);
     app.decorateRequest('ssoStart');
 
+    /** Outside the transaction of a request with an Idempotency-Key. */
+    const prefetchMetadata = ({ body }: FastifyRequest) =>
+      ssoConfigurations.prefetchMetadata((body as ChangeBody).idp_metadata_url ?? undefined);
+
     app.post(
       '/org/sso',
       {
-        config: change,
+        config: { ...change, prepare: prefetchMetadata },
         schema: {
           operationId: 'sso.create',
           summary: 'Configure single sign-on',
@@ -89,7 +95,7 @@ export const ssoConfigurationRoutes =
     app.patch(
       '/org/sso/:configurationId',
       {
-        config: change,
+        config: { ...change, prepare: prefetchMetadata },
         schema: {
           operationId: 'sso.update',
           summary: 'Change an SSO configuration',
@@ -206,22 +212,22 @@ export const ssoConfigurationRoutes =
     done();
   };
 
-interface ChangeBody {
-  name?: string;
-  domains?: string[];
-  default_role?: SsoChange['defaultRole'];
-  issuer?: string;
-  client_id?: string;
-  client_secret?: string;
-}
+type ChangeBody = Omit<Static<typeof UpdateSsoConfiguration>, 'disabled'>;
 
+/** Null means that a field is not given, because the response has null for the fields of the other type. */
 function readChange(body: ChangeBody): SsoChange {
-  return {
-    ...(body.name === undefined ? {} : { name: body.name }),
-    ...(body.domains === undefined ? {} : { domains: body.domains }),
-    ...(body.default_role === undefined ? {} : { defaultRole: body.default_role }),
-    ...(body.issuer === undefined ? {} : { issuer: body.issuer }),
-    ...(body.client_id === undefined ? {} : { clientId: body.client_id }),
-    ...(body.client_secret === undefined ? {} : { clientSecret: body.client_secret }),
+  const change = {
+    name: body.name,
+    domains: body.domains,
+    defaultRole: body.default_role,
+    issuer: body.issuer,
+    clientId: body.client_id,
+    clientSecret: body.client_secret,
+    idpMetadataXml: body.idp_metadata_xml,
+    idpMetadataUrl: body.idp_metadata_url,
+    allowIdpInitiated: body.allow_idp_initiated,
   };
+  return Object.fromEntries(
+    Object.entries(change).filter(([, value]) => value !== undefined && value !== null),
+  );
 }

@@ -13,9 +13,9 @@ import { localPath } from '../people/local-path.ts';
 import type { Cookies } from '../plugins/cookies.ts';
 import { toAppError } from '../plugins/errors.ts';
 import { NoContent, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
-import { SsoLink, SsoRedirect, SsoTested } from './sso.schemas.ts';
+import { SsoConfirmation, SsoLink, SsoRedirect, SsoTested } from './sso.schemas.ts';
 import { createSsoCookies, type SsoCookies } from './sso-cookies.ts';
-import { renderProblemPage, renderTestedPage, wantsJson } from './sso-pages.ts';
+import { renderConfirmPage, renderProblemPage, renderTestedPage, wantsJson } from './sso-pages.ts';
 
 export interface SsoLoginRouteDependencies {
   ssoLogins: SsoLoginService;
@@ -25,7 +25,8 @@ export interface SsoLoginRouteDependencies {
 }
 
 const tags = ['SSO'];
-const DEFAULT_TARGET = '/account';
+/** Where a browser goes that asked for no page. */
+export const DEFAULT_TARGET = '/account';
 /** The person signs in to the account, and confirms the link. */
 const LINK_PAGE = '/login?next=%2Flogin%2Flink&notice=link-account';
 /** Identity providers add parameters of their own. */
@@ -46,9 +47,13 @@ const OidcCallback = strictObject({
 });
 
 export const SsoFinished = Type.Unsafe<
-  Static<typeof SessionCreated> | Static<typeof MfaRequired> | Static<typeof SsoTested> | string
+  | Static<typeof SessionCreated>
+  | Static<typeof MfaRequired>
+  | Static<typeof SsoTested>
+  | Static<typeof SsoConfirmation>
+  | string
 >({
-  anyOf: [ref(SessionCreated), ref(MfaRequired), ref(SsoTested)],
+  anyOf: [ref(SessionCreated), ref(MfaRequired), ref(SsoTested), ref(SsoConfirmation)],
   description: 'A session; or the result of a test.',
 });
 
@@ -215,6 +220,16 @@ export function createAnswers({ accounts, browserSession, ssoCookies }: AnswerDe
         status: 'tested' as const,
         configuration_id: outcome.configurationId,
         checks: outcome.checks,
+      };
+    }
+    if (outcome.kind === 'confirm') {
+      ssoCookies.setBrowser(reply, outcome.browserToken);
+      if (!isProgram) return renderConfirmPage(reply, outcome);
+      return {
+        status: 'confirmation_required' as const,
+        confirm_token: outcome.confirmToken,
+        organization_name: outcome.organizationName,
+        email: outcome.email,
       };
     }
     const { userId, signIn } = outcome.signedIn;

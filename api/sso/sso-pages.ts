@@ -52,3 +52,22 @@ export function renderTestedPage(reply: FastifyReply, checks: readonly SsoCheck[
     `<p>The configuration can be activated.</p><ul>${items.join('')}</ul>`,
   );
 }
+
+/** Asks for consent to a login that this browser did not begin. */
+export function renderConfirmPage(
+  reply: FastifyReply,
+  {
+    organizationName,
+    email,
+    confirmToken,
+  }: { organizationName: string; email: string; confirmToken: string },
+): string {
+  return renderSsoPage(
+    reply,
+    `Sign in to ${organizationName}?`,
+    `<p>You will be signed in to ${escapeHtml(organizationName)} as <strong>${escapeHtml(email)}</strong>.</p>
+<form method="post" action="/api/v1/auth/sso/saml/confirm">
+<input type="hidden" name="confirm_token" value="${escapeHtml(confirmToken)}"><button>Sign in</button></form>
+<p><small>If this is not your address, close this page.</small></p>`,
+  );
+}

@@ -13,6 +13,7 @@ import {
   id,
   nullableText,
   nullableTimestamp,
+  orNull,
   ref,
   strictObject,
   text,
@@ -27,6 +28,14 @@ const domains = Type.Array(text(253, { minLength: 1 }), {
 });
 const name = text(100, { minLength: 1, description: 'Your name for it.' });
 const defaultRole = enumOf(SSO_ROLES, { description: 'Role of people who join by their first login.' });
+const metadataXml = text(262_144, {
+  minLength: 1,
+  description: 'SAML: the metadata of the identity provider. Either this or idp_metadata_url.',
+});
+const metadataUrl = text(2_048, { minLength: 1, description: 'SAML: read now, and daily.' });
+const allowIdpInitiated = Type.Boolean({
+  description: 'SAML: logins may begin at the identity provider. The person then has to agree on a page.',
+});
 const issuer = text(2_048, { minLength: 1, description: 'OIDC: URL of the issuer.' });
 const clientId = text(500, { minLength: 1, description: 'OIDC.' });
 const clientSecret = text(2_000, { minLength: 1, description: 'OIDC. Stored encrypted and never returned.' });
@@ -37,9 +46,12 @@ export const CreateSsoConfiguration = strictObject(
     name,
     domains,
     default_role: Type.Optional(defaultRole),
-    issuer: Type.Optional(issuer),
-    client_id: Type.Optional(clientId),
-    client_secret: Type.Optional(clientSecret),
+    issuer: Type.Optional(orNull(issuer)),
+    client_id: Type.Optional(orNull(clientId)),
+    client_secret: Type.Optional(orNull(clientSecret)),
+    idp_metadata_xml: Type.Optional(orNull(metadataXml)),
+    idp_metadata_url: Type.Optional(orNull(metadataUrl)),
+    allow_idp_initiated: Type.Optional(orNull(allowIdpInitiated)),
   },
   { $id: 'CreateSsoConfiguration', title: 'CreateSsoConfiguration' },
 );
@@ -48,9 +60,12 @@ export const UpdateSsoConfiguration = strictObject(
     name: Type.Optional(name),
     domains: Type.Optional(domains),
     default_role: Type.Optional(defaultRole),
-    issuer: Type.Optional(issuer),
-    client_id: Type.Optional(clientId),
-    client_secret: Type.Optional(clientSecret),
+    issuer: Type.Optional(orNull(issuer)),
+    client_id: Type.Optional(orNull(clientId)),
+    client_secret: Type.Optional(orNull(clientSecret)),
+    idp_metadata_xml: Type.Optional(orNull(metadataXml)),
+    idp_metadata_url: Type.Optional(orNull(metadataUrl)),
+    allow_idp_initiated: Type.Optional(orNull(allowIdpInitiated)),
     disabled: Type.Optional(
       Type.Literal(true, {
         description: 'Stops logins through the active configuration. Not together with other fields.',
@@ -68,12 +83,23 @@ export const SsoConfigurationRecord = strictObject(
     name: text(100),
     issuer: nullableText(2_048, { description: 'OIDC.' }),
     client_id: nullableText(500, { description: 'OIDC.' }),
+    entity_id: nullableText(1_024, { description: 'SAML: of the identity provider.' }),
+    idp_metadata_url: nullableText(2_048, { description: 'SAML.' }),
+    allow_idp_initiated: Type.Unsafe<boolean | null>({ type: ['boolean', 'null'], description: 'SAML.' }),
+    certificate_expires_at: nullableTimestamp(
+      'SAML: when the last certificate of the identity provider ends.',
+    ),
     domains: Type.Array(text(253), { maxItems: 50 }),
     default_role: enumOf(SSO_ROLES),
     replaces_id: nullableText(128, {
       description: 'The active configuration that this draft replaces when it is activated.',
     }),
     redirect_uri: nullableText(2_048, { description: 'OIDC: register it at the identity provider.' }),
+    sp_entity_id: nullableText(2_048, {
+      description: 'SAML: register it at the identity provider, as entity id and audience.',
+    }),
+    acs_url: nullableText(2_048, { description: 'SAML: where the identity provider posts its responses.' }),
+    sp_metadata_url: nullableText(2_048, { description: 'SAML: metadata with both.' }),
     created_at: timestamp(),
     tested_at: nullableTimestamp('When a test passed with the present settings.'),
     activated_at: nullableTimestamp(),
@@ -119,6 +145,21 @@ export const SsoTested = strictObject(
   { status: enumOf(['tested']), configuration_id: id('Id of the configuration (sso_…).'), checks },
   { $id: 'SsoTested', title: 'SsoTested' },
 );
+export const SsoConfirmation = strictObject(
+  {
+    status: enumOf(['confirmation_required']),
+    confirm_token: text(64, {
+      description: 'For POST /auth/sso/saml/confirm, from the same browser, within ten minutes.',
+    }),
+    organization_name: text(255),
+    email: text(254, { description: 'Address of the person.' }),
+  },
+  { $id: 'SsoConfirmation', title: 'SsoConfirmation' },
+);
+export const SsoConfirm = strictObject(
+  { confirm_token: text(64, { minLength: 1 }) },
+  { $id: 'SsoConfirm', title: 'SsoConfirm' },
+);
 export const SsoLink = strictObject(
   { link_token: text(64, { minLength: 1, description: 'From the error account_exists.' }) },
   { $id: 'SsoLink', title: 'SsoLink' },
@@ -127,13 +168,17 @@ export const SsoLink = strictObject(
 /** What this service is to identity providers. */
 export interface ServiceProviderUrls {
   redirectUri: string;
+  entityId(serviceProviderId: string): string;
+  acsUrl(serviceProviderId: string): string;
+  metadataUrl(organizationId: string): string;
 }
 
 export function presentSsoConfiguration(
   configuration: SsoConfiguration,
-  { redirectUri }: ServiceProviderUrls,
+  { redirectUri, entityId, acsUrl, metadataUrl }: ServiceProviderUrls,
 ): Static<typeof SsoConfigurationRecord> {
   const isOidc = configuration.type === 'oidc';
+  const serviceProviderId = configuration.replacesId ?? configuration.id;
   return {
     id: configuration.id,
     type: configuration.type,
@@ -141,10 +186,17 @@ export function presentSsoConfiguration(
     name: configuration.name,
     issuer: isOidc ? configuration.issuer : null,
     client_id: configuration.clientId,
+    entity_id: isOidc ? null : configuration.issuer,
+    idp_metadata_url: configuration.idpMetadataUrl,
+    allow_idp_initiated: isOidc ? null : configuration.allowIdpInitiated,
+    certificate_expires_at: configuration.certificateExpiresAt?.toISOString() ?? null,
     domains: configuration.domains,
     default_role: configuration.defaultRole,
     replaces_id: configuration.replacesId,
     redirect_uri: isOidc ? redirectUri : null,
+    sp_entity_id: isOidc ? null : entityId(serviceProviderId),
+    acs_url: isOidc ? null : acsUrl(serviceProviderId),
+    sp_metadata_url: isOidc ? null : metadataUrl(configuration.organizationId),
     created_at: configuration.createdAt.toISOString(),
     tested_at: configuration.testedAt?.toISOString() ?? null,
     activated_at: configuration.activatedAt?.toISOString() ?? null,

@@ -33,6 +33,8 @@ const MAX_CONFIGURATIONS = 20;
 export interface SsoConfigurationService {
   /** Creates a draft. @throws AppError `validation_error`, `plan_limit_reached`. */
   create(scope: Scope, input: NewSsoConfiguration): Promise<SsoConfiguration>;
+  /** Reads metadata from its URL, so that {@link create} and {@link update} need no request in their transaction. */
+  prefetchMetadata(url: string | undefined): Promise<void>;
   list(scope: Scope, page: PageRequest): Promise<Page<Row<SsoConfiguration>>>;
   /**
    * Changes a draft or disabled configuration, which then has to be tested again. The change of an active one makes a draft
@@ -67,7 +69,7 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
   return {
     async create(scope, input) {
       requireOrganizationWide(scope);
-      const fields = await checkInput(options, input);
+      const fields = await checkInput(options, input, { isNew: true });
       return database.transaction(scope, async ({ em }) => {
         await requireFew(em, scope);
         const draft = createDraft(em, scope, { type: input.type, replacesId: null });
@@ -76,6 +78,12 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
         await audit(em, scope, 'created', draft.id, { type: input.type, domains: draft.domains });
         return draft;
       });
+    },
+
+    async prefetchMetadata(url) {
+      // Only what the checks would read, and refuse.
+      if (url === undefined || options.findTargetRefusal(url) !== null) return;
+      await options.metadataSource.read(url).catch(() => undefined);
     },
 
     list: (scope, page) =>
@@ -90,7 +98,7 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
     async update(scope, configurationId, change) {
       requireOrganizationWide(scope);
       const { type } = await database.read(scope, (reader) => findOwn(reader, scope, configurationId));
-      const fields = await checkInput(options, { type, ...change });
+      const fields = await checkInput(options, { type, ...change }, { isNew: false });
       return database.transaction(scope, async ({ em }) => {
         const found = await lockConfiguration(em, scope, configurationId);
         const changed = found.status === 'active' ? await draftBeside(em, scope, found, secretBox) : found;

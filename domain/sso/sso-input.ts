@@ -1,6 +1,8 @@
 import type { SecretBox } from '../../platform/crypto.ts';
 import { type AppError, invalid } from '../../platform/errors.ts';
 import { isWithinDomain, parseDomainName } from '../mime/domain-name.ts';
+import { type IdpMetadata, MetadataRefusal } from './idp-metadata.ts';
+import type { MetadataSource } from './metadata-source.ts';
 import type { SsoConfiguration, SsoRole, SsoType } from './sso-configuration.entity.ts';
 import { clientSecretContext } from './sso-settings.ts';
 
@@ -12,6 +14,9 @@ export interface SsoChange {
   issuer?: string;
   clientId?: string;
   clientSecret?: string;
+  idpMetadataXml?: string;
+  idpMetadataUrl?: string;
+  allowIdpInitiated?: boolean;
 }
 
 export interface NewSsoConfiguration extends SsoChange {
@@ -25,35 +30,47 @@ export interface SsoInputOptions {
   findTargetRefusal(url: string): string | null;
   /** Domains of the service itself, in which every tenant can receive mail. */
   ownDomains: readonly string[];
+  metadataSource: MetadataSource;
+  /** @throws MetadataRefusal */
+  parseMetadata(xml: string): IdpMetadata;
 }
 
 /** Fields as they are stored. */
-export type SsoFields = Partial<
-  Pick<SsoConfiguration, 'name' | 'domains' | 'defaultRole' | 'issuer' | 'clientId'> & {
-    clientSecret: string;
-  }
->;
+export type SsoFields = Partial<Omit<SsoConfiguration, 'clientSecret'>> & { clientSecret?: string };
 
-const OIDC_FIELDS = ['issuer', 'clientId', 'clientSecret'] as const;
-const NAMES: Record<string, string> = { clientId: 'client_id', clientSecret: 'client_secret' };
+const NAMES = {
+  issuer: 'issuer',
+  clientId: 'client_id',
+  clientSecret: 'client_secret',
+  idpMetadataXml: 'idp_metadata_xml',
+  idpMetadataUrl: 'idp_metadata_url',
+  allowIdpInitiated: 'allow_idp_initiated',
+} as const;
+const FIELDS_OF_TYPE: Record<SsoType, readonly (keyof typeof NAMES)[]> = {
+  oidc: ['issuer', 'clientId', 'clientSecret'],
+  saml: ['idpMetadataXml', 'idpMetadataUrl', 'allowIdpInitiated'],
+};
+/** How often the metadata of a URL is read. */
+export const METADATA_INTERVAL_MS = 86_400_000;
 
 /**
- * Checks settings before they are stored. Requires all fields of the type for a new configuration.
+ * Checks settings before they are stored, and reads the metadata of a SAML identity provider.
  *
+ * @param isNew requires all settings of the type.
  * @throws AppError `validation_error`
  */
 export async function checkInput(
-  { findTargetRefusal, ownDomains }: SsoInputOptions,
-  input: SsoChange & { type: SsoType },
-  isNew = 'name' in input && 'domains' in input,
+  options: SsoInputOptions,
+  { type, domains, idpMetadataXml, idpMetadataUrl, ...fields }: SsoChange & { type: SsoType },
+  { isNew }: { isNew: boolean },
 ): Promise<SsoFields> {
-  const { type, domains, ...fields } = input;
-  if (type === 'oidc' && isNew)
-    for (const field of OIDC_FIELDS) if (input[field] === undefined) throw missing(field);
-  if (input.issuer !== undefined) requireIssuer(input.issuer, findTargetRefusal);
+  const given = { idpMetadataXml, idpMetadataUrl, ...fields };
+  requireFieldsOfType(type, given, isNew);
+  if (given.issuer !== undefined) requireIssuer(given.issuer, options.findTargetRefusal);
   return {
     ...fields,
-    ...(domains === undefined ? {} : { domains: parseDomains(domains, ownDomains) }),
+    ...(domains === undefined ? {} : { domains: parseDomains(domains, options.ownDomains) }),
+    ...(await readMetadata(options, idpMetadataXml, idpMetadataUrl)),
   };
 }
 
@@ -66,6 +83,56 @@ export function applyChange(
   Object.assign(configuration, fields);
   if (clientSecret !== undefined)
     configuration.clientSecret = secretBox.seal(clientSecret, clientSecretContext(configuration.id));
+}
+
+/** What a configuration stores of its identity provider's metadata. */
+export function metadataFields(xml: string, { entityId, certificateExpiresAt }: IdpMetadata) {
+  return { idpMetadataXml: xml, issuer: entityId, certificateExpiresAt, certificateWarnedDays: null };
+}
+
+function requireFieldsOfType(type: SsoType, given: SsoChange, isNew: boolean): void {
+  const own = FIELDS_OF_TYPE[type];
+  for (const [field, name] of Object.entries(NAMES) as [keyof typeof NAMES, string][])
+    if (given[field] !== undefined && !own.includes(field))
+      throw invalid(`/body/${name}`, `does not belong to the type ${type}`, `Leave ${name} out.`);
+  if (type === 'saml') {
+    const count = [given.idpMetadataXml, given.idpMetadataUrl].filter((value) => value !== undefined).length;
+    if (count > 1 || (isNew && count === 0))
+      throw missing('idp_metadata_xml', 'or idp_metadata_url, but not both,');
+    return;
+  }
+  if (isNew) for (const field of own) if (given[field] === undefined) throw missing(NAMES[field]);
+}
+
+async function readMetadata(
+  { metadataSource, findTargetRefusal, parseMetadata }: SsoInputOptions,
+  xml: string | undefined,
+  url: string | undefined,
+): Promise<SsoFields> {
+  if (xml === undefined && url === undefined) return {};
+  const path = url === undefined ? '/body/idp_metadata_xml' : '/body/idp_metadata_url';
+  const refuse = (problem: string) =>
+    invalid(path, problem, 'Use the metadata that the identity provider publishes.');
+  const refusal = url === undefined ? null : findTargetRefusal(url);
+  if (refusal !== null) throw refuse(refusal);
+  let text: string;
+  try {
+    text = xml ?? (await metadataSource.read(url ?? ''));
+  } catch (error) {
+    throw refuse(`cannot be read: ${error instanceof Error ? error.message : 'unknown'}`);
+  }
+  const now = new Date();
+  try {
+    return {
+      ...metadataFields(text, parseMetadata(text)),
+      idpMetadataUrl: url ?? null,
+      metadataFetchedAt: url === undefined ? null : now,
+      metadataDueAt: url === undefined ? null : new Date(now.getTime() + METADATA_INTERVAL_MS),
+    };
+  } catch (error) {
+    if (error instanceof MetadataRefusal) throw refuse(error.message);
+    throw error;
+  }
 }
 
 function requireIssuer(issuer: string, findTargetRefusal: (url: string) => string | null): void {
@@ -98,7 +165,6 @@ function parseDomains(domains: readonly string[], ownDomains: readonly string[])
   return [...new Set(names)];
 }
 
-function missing(field: string): AppError {
-  const name = NAMES[field] ?? field;
-  return invalid(`/body/${name}`, 'is required for this type', `Send ${name}.`);
+function missing(name: string, alternative = ''): AppError {
+  return invalid(`/body/${name}`, `${alternative} is required for this type`.trim(), `Send ${name}.`);
 }

@@ -1,7 +1,9 @@
 import { sql } from '@mikro-orm/core';
-import type { SecretBox } from '../../platform/crypto.ts';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { type SecretBox, sha256 } from '../../platform/crypto.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
+import { isId } from '../../platform/ids.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import type { Person } from '../identity/person.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
@@ -11,6 +13,9 @@ import type { Client } from '../people/client.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import { checkFreshness, checkIdentity, type StatedIdentity } from './check-identity.ts';
 import type { OidcClient, OidcSecrets, OidcSettings } from './oidc-client.ts';
+import type { SamlIdentity } from './saml-assertion.ts';
+import type { SamlClient, ServiceProvider } from './saml-client.ts';
+import { ASSERTION, decodeResponse, type ResponseInspection } from './saml-response.ts';
 import {
   addIdentity,
   findAccount,
@@ -27,6 +32,7 @@ import {
   ssoFailed,
   ssoNotStarted,
 } from './sso-checks.ts';
+import type { SsoType } from './sso-configuration.entity.ts';
 import { findActiveSettings, findSettingsById, type SsoSettings } from './sso-settings.ts';
 import type { SsoClaims, SsoPurpose } from './sso-transaction.entity.ts';
 import {
@@ -36,6 +42,7 @@ import {
   type UsedSsoTransaction,
   useSsoTransaction,
 } from './sso-transactions.ts';
+import { onlyChild, textOf } from './xml.ts';
 
 /** A login that has begun. */
 export interface SsoStart {
@@ -50,7 +57,9 @@ export type SsoOutcome =
   /** A test passed: the configuration can be activated. Nothing else has changed. */
   | { kind: 'tested'; configurationId: string; checks: SsoCheck[]; redirectTo: string }
   /** The address has an account. A fresh sign-in to it and the token link both, within ten minutes. */
-  | { kind: 'account_exists'; linkToken: string };
+  | { kind: 'account_exists'; linkToken: string }
+  /** The identity provider began. The person has to agree: else other sites could sign browsers in to their own account. */
+  | { kind: 'confirm'; confirmToken: string; browserToken: string; organizationName: string; email: string };
 
 export interface SsoLoginService {
   /**
@@ -82,6 +91,27 @@ export interface SsoLoginService {
     client: Client,
   ): Promise<SsoOutcome>;
   /**
+   * Finishes a login with a SAML response, or takes one that the identity provider began, where that is allowed.
+   *
+   * @param input.serviceProviderId of the address that received it; null for the address of all configurations.
+   * @throws AppError `sso_failed`
+   */
+  finishSaml(
+    input: {
+      samlResponse: string;
+      relayState: string | undefined;
+      serviceProviderId: string | null;
+      browserToken: string | undefined;
+      /** Where a login that the identity provider began continues. */
+      redirectTo: string;
+    },
+    client: Client,
+  ): Promise<SsoOutcome>;
+  /** Completes a login that the identity provider began. @throws AppError `sso_failed` */
+  confirm(input: { token: string; browserToken: string | undefined }, client: Client): Promise<SsoOutcome>;
+  /** What the organization's identity provider has to know. @throws AppError `not_found` without a SAML configuration. */
+  findServiceProvider(organizationId: string): Promise<ServiceProvider & { sharedAcsUrl: string }>;
+  /**
    * Links an identity with the account of the person, who has just signed in to it, and starts a session as SSO does.
    *
    * @throws AppError `sso_failed` for a token that is unknown, used, expired, of another browser or of another account.
@@ -98,30 +128,78 @@ export interface SsoLoginOptions {
   secretBox: SecretBox;
   notifications: PersonNotificationService;
   oidc: OidcClient;
+  saml: SamlClient;
   /** Domains in which every tenant can receive mail. */
   ownDomains: readonly string[];
 }
 
 export function createSsoLoginService(options: SsoLoginOptions): SsoLoginService {
-  const { database, secretBox, oidc } = options;
+  const { database, secretBox, oidc, saml } = options;
 
   async function begin(
     settings: SsoSettings,
     request: { purpose: 'login' | 'test'; redirectTo: string; isFresh: boolean; userId: string | null },
     browserToken: string,
   ): Promise<SsoStart> {
-    const secrets: OidcSecrets = {
-      state: createSsoToken(),
+    const state = createSsoToken();
+    const secrets: LoginSecrets = {
+      state,
       nonce: createSsoToken(),
       verifier: createSsoToken(),
+      requestId: `_${createSsoToken()}`,
     };
+    const { isFresh } = request;
     const redirectUrl = await recordRefusals(options, settings, request.purpose, (checks) =>
-      oidc.authorizationUrl(oidcSettings(settings, checks), { ...secrets, isFresh: request.isFresh }, checks),
+      settings.type === 'oidc'
+        ? oidc.authorizationUrl(oidcSettings(settings, checks), { ...secrets, isFresh }, checks)
+        : saml.authorizationUrl(
+            settings.idpMetadataXml,
+            {
+              provider: saml.serviceProvider(settings.serviceProviderId),
+              requestId: secrets.requestId,
+              relayState: state,
+              isFresh,
+            },
+            checks,
+          ),
     );
     await database.peopleTransaction(({ em }) =>
-      createSsoTransaction(em, secretBox, secrets.state, { settings, ...request, browserToken, secrets }),
+      createSsoTransaction(em, secretBox, state, { settings, ...request, browserToken, secrets }),
     );
     return { redirectUrl, browserToken };
+  }
+
+  /** Uses up the transaction of a login or test, if this browser has begun one with the token. */
+  function useLogin(token: string, browserToken: string | undefined, type: SsoType) {
+    return database.peopleTransaction(async ({ em }) => {
+      const transaction = await useSsoTransaction<LoginSecrets>(em, secretBox, {
+        token,
+        browserToken,
+        purposes: ['login', 'test'],
+      });
+      if (!transaction) return undefined;
+      const settings = await findSettingsById(em, secretBox, transaction.configurationId);
+      return settings?.type === type ? { transaction, settings } : undefined;
+    });
+  }
+
+  /** The service as the identity provider addressed it: by the configuration's own address, or the one for all. */
+  function addressed({ serviceProviderId: id }: SsoSettings, receivedAt: string | null): ServiceProvider {
+    const own = saml.serviceProvider(id);
+    return receivedAt === null ? { ...own, acsUrl: saml.sharedAcsUrl } : own;
+  }
+
+  /** The configuration of a login that the identity provider began: by address or audience, never by issuer. */
+  async function findIdpInitiated(
+    inspection: ResponseInspection,
+    receivedAt: string | null,
+  ): Promise<SsoSettings | undefined> {
+    const audience = receivedAt === null ? findAudience(inspection) : undefined;
+    const id = receivedAt ?? (audience === undefined ? undefined : saml.serviceProviderIdOf(audience));
+    if (id === undefined || !isId('ssoConfiguration', id)) return undefined;
+    const settings = await database.peopleTransaction(({ em }) => findSettingsById(em, secretBox, id));
+    const isAllowed = settings?.type === 'saml' && settings.status === 'active' && settings.allowIdpInitiated;
+    return isAllowed ? settings : undefined;
   }
 
   return {
@@ -149,16 +227,7 @@ export function createSsoLoginService(options: SsoLoginOptions): SsoLoginService
     async finishOidc({ parameters, browserToken }, client) {
       const [state, another] = parameters.getAll('state');
       if (state === undefined || another !== undefined) throw ssoNotStarted();
-      const used = await database.peopleTransaction(async ({ em }) => {
-        const transaction = await useSsoTransaction<OidcSecrets>(em, secretBox, {
-          token: state,
-          browserToken,
-          purposes: ['login', 'test'],
-        });
-        if (!transaction) return undefined;
-        const settings = await findSettingsById(em, secretBox, transaction.configurationId);
-        return settings?.type === 'oidc' ? { transaction, settings } : undefined;
-      });
+      const used = await useLogin(state, browserToken, 'oidc');
       if (!used) throw ssoNotStarted();
       const { transaction, settings } = used;
       return recordRefusals(options, settings, transaction.purpose, async (checks) => {
@@ -167,6 +236,67 @@ export function createSsoLoginService(options: SsoLoginOptions): SsoLoginService
         checkFreshness(transaction, identity.authenticatedAt, checks);
         return complete(options, { settings, transaction, identity, browserToken }, { checks, client });
       });
+    },
+
+    async finishSaml({ samlResponse, relayState, serviceProviderId, browserToken, redirectTo }, client) {
+      const inspection = decode(samlResponse);
+      const used = relayState === undefined ? undefined : await useLogin(relayState, browserToken, 'saml');
+      if (used) {
+        const { transaction, settings } = used;
+        return recordRefusals(options, settings, transaction.purpose, async (checks) => {
+          const isOwn = serviceProviderId === null || serviceProviderId === settings.serviceProviderId;
+          checks.require('destination', isOwn, 'the address of another configuration');
+          const provider = addressed(settings, serviceProviderId);
+          const answer = { inspection, provider, requestId: transaction.secrets.requestId };
+          const identity = await saml.readAnswer(settings.idpMetadataXml, answer, checks);
+          checkFreshness(transaction, identity.authenticatedAt, checks);
+          return complete(options, { settings, transaction, identity, browserToken }, { checks, client });
+        });
+      }
+      const settings = await findIdpInitiated(inspection, serviceProviderId);
+      if (!settings) throw ssoNotStarted();
+      return recordRefusals(options, settings, 'confirm', async (checks) => {
+        const provider = addressed(settings, serviceProviderId);
+        const answer = { inspection, provider, requestId: null };
+        const identity = await saml.readAnswer(settings.idpMetadataXml, answer, checks);
+        return askToConfirm(options, { settings, identity, browserToken, redirectTo }, checks);
+      });
+    },
+
+    async confirm({ token, browserToken }, client) {
+      const used = await database.peopleTransaction(async ({ em }) => {
+        const transaction = await useSsoTransaction(em, secretBox, {
+          token,
+          browserToken,
+          purposes: ['confirm'],
+        });
+        const settings = transaction && (await findSettingsById(em, secretBox, transaction.configurationId));
+        return settings && { transaction, settings };
+      });
+      const claims = used?.transaction.claims;
+      if (!used || !claims) throw ssoNotStarted();
+      const { settings, transaction } = used;
+      return recordRefusals(options, settings, 'login', (checks) => {
+        const identity = stated(claims);
+        const login = { purpose: 'login', redirectTo: transaction.redirectTo } as const;
+        return complete(
+          options,
+          { settings, transaction: login, identity, browserToken },
+          { checks, client },
+        );
+      });
+    },
+
+    async findServiceProvider(organizationId) {
+      const [row] = await database.peopleTransaction(({ em }) =>
+        em.execute<{ id: string }[]>(sql`
+          select coalesce(c.replaces_id, c.id) as id from sso_configurations c
+          join organizations o on o.id = c.org_id and o.deleted_at is null
+          where c.org_id = ${organizationId} and c.type = 'saml'
+          order by (c.status = 'active') desc, c.id desc limit 1`),
+      );
+      if (!row) throw notFound('SAML configuration of the organization', organizationId);
+      return { ...saml.serviceProvider(row.id), sharedAcsUrl: saml.sharedAcsUrl };
     },
 
     link: (person, { token, browserToken }, client) =>
@@ -206,10 +336,87 @@ export async function recordRefusals<T>(
   }
 }
 
+/** What a transaction keeps until the identity provider answers. */
+interface LoginSecrets extends OidcSecrets {
+  /** Id of the SAML request. */
+  requestId: string;
+}
+
+function decode(samlResponse: string): ResponseInspection {
+  try {
+    return decodeResponse(samlResponse, createSsoChecks());
+  } catch (error) {
+    throw error instanceof SsoRefusal ? ssoFailed(error.check) : error;
+  }
+}
+
+/** Not signed yet: it only selects the configuration whose keys are tried. */
+function findAudience({ assertion }: ResponseInspection): string | undefined {
+  const conditions = assertion && onlyChild(assertion, ASSERTION, 'Conditions');
+  const restriction = conditions && onlyChild(conditions, ASSERTION, 'AudienceRestriction');
+  return textOf(restriction && onlyChild(restriction, ASSERTION, 'Audience'));
+}
+
+/** Claims that were checked before, and are checked again: the domain may have been lost meanwhile. */
+const stated = (claims: SsoClaims): StatedIdentity => ({
+  ...claims,
+  emailVerified: undefined,
+  authenticatedAt: claims.authenticatedAt === null ? null : new Date(claims.authenticatedAt),
+});
+
+/** Remembers the assertion until it expires, so that it counts once. @throws SsoRefusal */
+async function useAssertion(
+  em: EntityManager,
+  { id, organizationId }: SsoSettings,
+  identity: StatedIdentity | SamlIdentity,
+  checks: SsoChecks,
+): Promise<void> {
+  if (!('assertionId' in identity)) return;
+  const used = await em.execute<object[]>(sql`
+    insert into sso_assertions (configuration_id, assertion_hash, org_id, expires_at)
+    values (${id}, ${sha256(identity.assertionId)}, ${organizationId}, ${identity.expiresAt})
+    on conflict do nothing returning expires_at`);
+  checks.require('replay', used.length > 0, used.length > 0 ? 'new' : 'used before', 'new');
+}
+
+function askToConfirm(
+  { database, secretBox, ownDomains }: SsoLoginOptions,
+  login: {
+    settings: SsoSettings;
+    identity: SamlIdentity;
+    browserToken: string | undefined;
+    redirectTo: string;
+  },
+  checks: SsoChecks,
+): Promise<SsoOutcome> {
+  const { settings, identity, redirectTo } = login;
+  const browserToken = browserTokenOf(login.browserToken);
+  const confirmToken = createSsoToken();
+  return database.peopleTransaction(async ({ em }): Promise<SsoOutcome> => {
+    await useAssertion(em, settings, identity, checks);
+    const claims = await checkIdentity(em, settings, { identity, ownDomains }, checks);
+    await createSsoTransaction(em, secretBox, confirmToken, {
+      settings,
+      purpose: 'confirm',
+      browserToken,
+      redirectTo,
+      claims,
+    });
+    await recordSsoAttempt(em, {
+      configurationId: settings.id,
+      purpose: 'confirm',
+      succeeded: true,
+      checks: checks.all,
+    });
+    const { organizationName } = settings;
+    return { kind: 'confirm', confirmToken, browserToken, organizationName, email: claims.email };
+  });
+}
+
 export interface ProvedLogin {
   settings: SsoSettings;
   transaction: Pick<UsedSsoTransaction<unknown>, 'purpose' | 'redirectTo'>;
-  identity: StatedIdentity;
+  identity: StatedIdentity | SamlIdentity;
   browserToken: string | undefined;
 }
 
@@ -221,6 +428,7 @@ export function complete(
 ): Promise<SsoOutcome> {
   const { purpose, redirectTo } = transaction;
   return database.peopleTransaction(async ({ em }): Promise<SsoOutcome> => {
+    await useAssertion(em, settings, identity, checks);
     const claims = await checkIdentity(em, settings, { identity, ownDomains }, checks);
     const attempt = { configurationId: settings.id, purpose, succeeded: true, checks: checks.all };
     if (purpose === 'test') {
@@ -261,7 +469,7 @@ async function link(
   const checks = createSsoChecks();
   try {
     // The domain may have been lost meanwhile.
-    const identity = { ...claims, emailVerified: undefined, authenticatedAt: null };
+    const identity = stated(claims);
     await checkIdentity(em, settings, { identity, ownDomains }, checks);
     await requireNotRemoved(em, { organizationId: settings.organizationId, userId }, checks);
   } catch (error) {

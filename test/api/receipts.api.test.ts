@@ -50,6 +50,10 @@ const changes = () =>
 
 /** Changes that return nothing beyond what the permission to change already allows to read. */
 const READ_BY_WRITERS: Record<string, string> = {
+  'sso.create': 'sso:manage also reads configurations',
+  'sso.update': 'sso:manage also reads configurations',
+  'sso.activate': 'sso:manage also reads configurations',
+  'sso.test': 'the response is where the test goes on',
   'policies.update': 'who sets the policies may read them',
   'apiKeys.create': 'keys:manage also reads keys',
   'apiKeys.update': 'keys:manage also reads keys',

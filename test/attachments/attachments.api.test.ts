@@ -126,7 +126,7 @@ describe('uploads', () => {
         authorization: `Bearer ${organization.token}`,
         'content-type': 'multipart/form-data; boundary=form-of-a-test',
       },
-      body: new Blob([body]).stream(),
+      body: new Blob([new Uint8Array(body)]).stream(),
       duplex: 'half',
     } as RequestInit);
     expect(response.status).toBe(413);

@@ -63,7 +63,9 @@ describe('the OpenAPI document', () => {
       for (const [status, { content }] of successes)
         if (status !== '204')
           expect(
-            ['application/json', 'text/plain', 'text/event-stream'].some((type) => content?.[type]?.schema),
+            ['application/json', 'text/plain', 'text/event-stream', 'application/samlmetadata+xml'].some(
+              (type) => content?.[type]?.schema,
+            ),
           ).toBe(true);
       const refusals = ['400', '401', '403', '404', '429', '500', '503'];
       if (method !== 'GET') refusals.push('409', '413', '415');
@@ -154,6 +156,10 @@ describe('access', () => {
     'sso.start',
     'sso.finishOidc',
     'sso.postOidc',
+    'sso.finishSaml',
+    'sso.finishSamlOfConfiguration',
+    'sso.confirm',
+    'sso.getMetadata',
     'user.recover',
   ];
   const isPublic = ({ security }: Operation) => security?.length === 0;

@@ -76,7 +76,7 @@ export function readContract(app: FastifyInstance): Contract {
         throw new Error(`${name} returned ${type}, which is not in the description`);
       }
       const validate = validatorOf(schema);
-      if (!validate(type.startsWith('text/') ? response.body : response.json()))
+      if (!validate(/^text\/|xml$/.test(type) ? response.body : response.json()))
         throw new Error(`${name} ${ajv.errorsText(validate.errors)}: ${response.body}`);
     },
   };

@@ -1,0 +1,104 @@
+import { X509Certificate } from 'node:crypto';
+import {
+  attributeOf,
+  childrenOf,
+  isNamed,
+  parseXml,
+  textOf,
+  walk,
+  type XmlElement,
+  XmlRefusal,
+} from './xml.ts';
+
+/** What a SAML identity provider publishes about itself. */
+export interface IdpMetadata {
+  entityId: string;
+  /** Takes requests by redirect. */
+  ssoUrl: string;
+  /** Signing certificates in PEM, also expired ones. At least one. */
+  certificates: string[];
+  /** When the last certificate ends. */
+  certificateExpiresAt: Date;
+}
+
+/** Metadata that cannot be used. The message completes "the metadata …". */
+export class MetadataRefusal extends Error {}
+
+const METADATA = 'urn:oasis:names:tc:SAML:2.0:metadata';
+const DSIG = 'http://www.w3.org/2000/09/xmldsig#';
+const REDIRECT_BINDING = 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect';
+const PROTOCOL = 'urn:oasis:names:tc:SAML:2.0:protocol';
+const MAX_CERTIFICATES = 10;
+const MIN_RSA_BITS = 2_048;
+
+/** @param isUrlAllowed whether a browser may be sent to the URL. @throws MetadataRefusal */
+export function parseIdpMetadata(xml: string, isUrlAllowed: (url: string) => boolean): IdpMetadata {
+  let root: XmlElement;
+  try {
+    root = parseXml(xml);
+  } catch (error) {
+    if (error instanceof XmlRefusal) throw new MetadataRefusal(error.message);
+    throw error;
+  }
+  const { entity, descriptor } = findProvider(root);
+  const entityId = attributeOf(entity, 'entityID') ?? '';
+  if (entityId === '' || entityId.length > 1_024) throw new MetadataRefusal('has no entityID');
+  const ssoUrl = childrenOf(descriptor, METADATA, 'SingleSignOnService')
+    .filter((service) => attributeOf(service, 'Binding') === REDIRECT_BINDING)
+    .map((service) => attributeOf(service, 'Location') ?? '')[0];
+  if (ssoUrl === undefined)
+    throw new MetadataRefusal('has no SingleSignOnService with the binding HTTP-Redirect');
+  if (!isUrlAllowed(ssoUrl)) throw new MetadataRefusal('has a SingleSignOnService without an https URL');
+  const certificates = readCertificates(descriptor);
+  return {
+    entityId,
+    ssoUrl,
+    certificates: certificates.map((certificate) => certificate.toString()),
+    certificateExpiresAt: new Date(Math.max(...certificates.map(({ validTo }) => Date.parse(validTo)))),
+  };
+}
+
+/** Metadata of a federation describes many; which of them is meant is not known. */
+function findProvider(root: XmlElement): { entity: XmlElement; descriptor: XmlElement } {
+  const providers = [...walk(root)]
+    .filter((element) => isNamed(element, METADATA, 'EntityDescriptor'))
+    .flatMap((entity) =>
+      childrenOf(entity, METADATA, 'IDPSSODescriptor')
+        .filter((one) =>
+          (attributeOf(one, 'protocolSupportEnumeration') ?? PROTOCOL).split(/\s+/).includes(PROTOCOL),
+        )
+        .map((descriptor) => ({ entity, descriptor })),
+    );
+  const [first, second] = providers;
+  if (!first) throw new MetadataRefusal('describes no SAML 2.0 identity provider');
+  if (second) throw new MetadataRefusal('describes several identity providers');
+  return first;
+}
+
+/** Keys without `use` are signing keys, too. */
+function readCertificates(descriptor: XmlElement): X509Certificate[] {
+  const texts = childrenOf(descriptor, METADATA, 'KeyDescriptor')
+    .filter((key) => (attributeOf(key, 'use') ?? 'signing') === 'signing')
+    .flatMap((key) => [...walk(key)].filter((element) => isNamed(element, DSIG, 'X509Certificate')))
+    .map((element) => textOf(element)?.replace(/\s+/g, '') ?? '');
+  if (texts.length === 0) throw new MetadataRefusal('has no signing certificate');
+  if (texts.length > MAX_CERTIFICATES)
+    throw new MetadataRefusal(`has more than ${MAX_CERTIFICATES} certificates`);
+  return texts.map(readCertificate);
+}
+
+function readCertificate(base64: string): X509Certificate {
+  let certificate: X509Certificate;
+  try {
+    certificate = new X509Certificate(Buffer.from(base64, 'base64'));
+  } catch {
+    throw new MetadataRefusal('has a malformed certificate');
+  }
+  const { asymmetricKeyType, asymmetricKeyDetails } = certificate.publicKey;
+  const isStrong =
+    asymmetricKeyType === 'ec' ||
+    (asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) >= MIN_RSA_BITS);
+  if (!isStrong)
+    throw new MetadataRefusal(`has a certificate whose key is not RSA of ${MIN_RSA_BITS} bits or EC`);
+  return certificate;
+}

@@ -1,0 +1,148 @@
+import { X509Certificate } from 'node:crypto';
+import { SAML, ValidateInResponseTo } from '@node-saml/node-saml';
+import { type IdpMetadata, MetadataRefusal, parseIdpMetadata } from './idp-metadata.ts';
+import { readAssertion, type SamlIdentity } from './saml-assertion.ts';
+import { inspectResponse, type ResponseInspection } from './saml-response.ts';
+import type { SsoChecks } from './sso-checks.ts';
+import { XmlRefusal } from './xml.ts';
+
+/** This service, as one configuration presents it to its identity provider. */
+export interface ServiceProvider {
+  entityId: string;
+  acsUrl: string;
+}
+
+export interface SamlClient {
+  serviceProvider(serviceProviderId: string): ServiceProvider;
+  /** The id of which {@link serviceProvider} makes the entity id. */
+  serviceProviderIdOf(entityId: string): string | undefined;
+  /** The address for all configurations, which the specification names. */
+  readonly sharedAcsUrl: string;
+  /** @throws SsoRefusal */
+  authorizationUrl(
+    metadataXml: string | null,
+    request: { provider: ServiceProvider; requestId: string; relayState: string; isFresh: boolean },
+    checks: SsoChecks,
+  ): Promise<string>;
+  /**
+   * Verifies the signature, and checks the document before and the signed assertion after it.
+   *
+   * @param answer.requestId null for a login that the identity provider began.
+   * @throws SsoRefusal
+   */
+  readAnswer(
+    metadataXml: string | null,
+    answer: { inspection: ResponseInspection; provider: ServiceProvider; requestId: string | null },
+    checks: SsoChecks,
+  ): Promise<SamlIdentity>;
+  /** @throws MetadataRefusal */
+  parseMetadata(xml: string): IdpMetadata;
+}
+
+const TOLERANCE_MS = 60_000;
+
+/** @param options.allowHttp identity providers without TLS, in development. */
+export function createSamlClient({
+  publicUrl,
+  allowHttp,
+}: {
+  publicUrl: string;
+  allowHttp: boolean;
+}): SamlClient {
+  const ssoBaseUrl = `${publicUrl.replace(/\/+$/, '')}/api/v1/auth/sso`;
+  const isUrlAllowed = (url: string) => {
+    const protocol = URL.parse(url)?.protocol;
+    return protocol === 'https:' || (allowHttp && protocol === 'http:');
+  };
+  const parseMetadata = (xml: string) => parseIdpMetadata(xml, isUrlAllowed);
+
+  function readMetadata(xml: string | null, checks: SsoChecks): IdpMetadata {
+    if (xml === null) return checks.fail('provider', 'no metadata');
+    try {
+      return parseMetadata(xml);
+    } catch (error) {
+      if (!(error instanceof MetadataRefusal)) throw error;
+      return checks.fail('provider', `the metadata ${error.message}`);
+    }
+  }
+
+  return {
+    sharedAcsUrl: `${ssoBaseUrl}/saml/callback`,
+    parseMetadata,
+    serviceProviderIdOf: (entityId) =>
+      entityId.startsWith(`${ssoBaseUrl}/saml/`) ? entityId.slice(`${ssoBaseUrl}/saml/`.length) : undefined,
+    serviceProvider: (id) => ({
+      entityId: `${ssoBaseUrl}/saml/${id}`,
+      acsUrl: `${ssoBaseUrl}/saml/${id}/acs`,
+    }),
+
+    authorizationUrl(metadataXml, { provider, requestId, relayState, isFresh }, checks) {
+      const metadata = readMetadata(metadataXml, checks);
+      const saml = createSaml(metadata, metadata.certificates, provider, { requestId, isFresh });
+      return saml.getAuthorizeUrlAsync(relayState, undefined, {});
+    },
+
+    async readAnswer(metadataXml, { inspection, provider, requestId }, checks) {
+      const metadata = readMetadata(metadataXml, checks);
+      const expected = { ...provider, issuer: metadata.entityId, audience: provider.entityId, requestId };
+      inspectResponse(inspection, expected, checks);
+      const valid = metadata.certificates.filter(
+        (pem) => Date.parse(new X509Certificate(pem).validTo) > Date.now(),
+      );
+      if (valid.length === 0)
+        return checks.fail('signature', 'every certificate has ended', 'a valid certificate');
+      const saml = createSaml(metadata, valid, provider, { requestId: requestId ?? '_', isFresh: false });
+      const signed = await verify(saml, inspection.xml, checks);
+      checks.pass('signature');
+      try {
+        return readAssertion(signed, expected, checks);
+      } catch (error) {
+        if (error instanceof XmlRefusal) return checks.fail('response', error.message);
+        throw error;
+      }
+    },
+  };
+}
+
+function createSaml(
+  { ssoUrl, entityId }: IdpMetadata,
+  certificates: string[],
+  provider: ServiceProvider,
+  { requestId, isFresh }: { requestId: string; isFresh: boolean },
+): SAML {
+  return new SAML({
+    idpCert: certificates,
+    issuer: provider.entityId,
+    callbackUrl: provider.acsUrl,
+    entryPoint: ssoUrl,
+    idpIssuer: entityId,
+    audience: provider.entityId,
+    // Either the response or the assertion is signed; one valid signature always.
+    wantAssertionsSigned: false,
+    wantAuthnResponseSigned: false,
+    // Compared with this browser's transaction instead, in the signed part.
+    validateInResponseTo: ValidateInResponseTo.never,
+    acceptedClockSkewMs: TOLERANCE_MS,
+    identifierFormat: null,
+    disableRequestedAuthnContext: true,
+    forceAuthn: isFresh,
+    generateUniqueId: () => requestId,
+  });
+}
+
+/** Returns the signed assertion. The library throws errors of any kind for broken input. */
+async function verify(saml: SAML, xml: string, checks: SsoChecks): Promise<string> {
+  const SAMLResponse = Buffer.from(xml, 'utf8').toString('base64');
+  try {
+    const { profile } = await saml.validatePostResponseAsync({ SAMLResponse });
+    const assertion = profile?.getAssertionXml?.();
+    if (assertion !== undefined) return assertion;
+  } catch (error) {
+    const message = error instanceof Error ? error.message : 'unknown';
+    if (/audience/i.test(message)) return checks.fail('audience', message);
+    if (/expired|not yet valid|too old|NotOnOrAfter|NotBefore/.test(message))
+      return checks.fail('time', message);
+    return checks.fail('signature', message);
+  }
+  return checks.fail('signature', 'no signed assertion');
+}

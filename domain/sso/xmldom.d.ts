@@ -1,0 +1,10 @@
+/** The types of the package add those of browsers to the whole project. */
+declare module '@xmldom/xmldom' {
+  export class DOMParser {
+    constructor(options: {
+      locator: object;
+      errorHandler: Record<'warning' | 'error' | 'fatalError', (message: string) => void>;
+    });
+    parseFromString(xml: string, mimeType: string): { documentElement: unknown } | undefined;
+  }
+}
