@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import type { Database } from '../../platform/database/database.ts';
+import { findRow } from '../../platform/database/find-rows.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Storage } from '../../platform/storage.ts';
@@ -112,8 +113,8 @@ export function createAttachmentService({ database, storage }: AttachmentService
       }),
 
     async get(scope, attachmentId) {
-      const attachment = await database.transaction(scope, ({ em }) =>
-        em.findOne(AttachmentEntity, { id: attachmentId, ...withinScope(scope) }),
+      const attachment = await database.read(scope, (reader) =>
+        findRow(reader, AttachmentEntity, { where: { id: attachmentId, ...withinScope(scope) } }),
       );
       if (!attachment) throw notFound('attachment', attachmentId);
       const { storageKey, filename, contentType } = attachment;

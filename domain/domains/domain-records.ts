@@ -51,7 +51,7 @@ export const dkimRecordKey = ({ selector, publicKey }: Pick<DkimKey, 'selector' 
  */
 export function buildDomainRecords(
   { domainName, ownershipToken }: Pick<Domain, 'domainName' | 'ownershipToken'>,
-  keys: Pick<DkimKey, 'selector' | 'publicKey' | 'state'>[],
+  keys: readonly Pick<DkimKey, 'selector' | 'publicKey' | 'state'>[],
   { spfMechanism, mxHost }: DomainRecordSettings,
 ): DomainRecord[] {
   const txt = { type: 'TXT' as const, priority: null, ttl: TTL_SECONDS };

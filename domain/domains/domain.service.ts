@@ -2,6 +2,7 @@ import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
+import { findRow, findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import type { DnsLookup } from '../../platform/dns.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
@@ -12,7 +13,7 @@ import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { releaseAddressesOfDomain } from '../inboxes/release-addresses.ts';
 import { applyDnsCheck, type DomainWithKeys } from './apply-dns-check.ts';
 import { type ClaimOptions, claimDomain, type NewDomain, requireWholeOrganization } from './claim-domain.ts';
-import { DkimKeyEntity } from './dkim-key.entity.ts';
+import { type DkimKey, DkimKeyEntity } from './dkim-key.entity.ts';
 import { createDkimKeyPair } from './dkim-keys.ts';
 import { checkRecords, type DnsCheck } from './dns-check.ts';
 import { type Domain, DomainEntity } from './domain.entity.ts';
@@ -23,8 +24,14 @@ import { signalCheckNow, startEpisode } from './verification-episode.ts';
 
 /** A domain with the records it should publish. */
 export interface DomainDetails {
-  domain: Domain;
+  domain: Row<Domain>;
   records: DomainRecord[];
+}
+
+/** A domain and its keys, as read. */
+interface ReadDomain {
+  domain: Row<Domain>;
+  keys: readonly Row<DkimKey>[];
 }
 
 export interface DomainService {
@@ -74,7 +81,7 @@ export interface DomainServiceOptions extends ClaimOptions {
 
 export function createDomainService(options: DomainServiceOptions): DomainService {
   const { database, outbox, dns, settings } = options;
-  const toDetails = ({ domain, keys }: DomainWithKeys): DomainDetails => ({
+  const toDetails = ({ domain, keys }: ReadDomain): DomainDetails => ({
     domain,
     records: buildDomainRecords(domain, keys, settings),
   });
@@ -86,14 +93,10 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
     },
 
     list: (scope, page) =>
-      database.transaction(scope, async ({ em }) => {
-        const where = await domainsInScope(em, scope);
-        const { items, next } = await findPage(em, DomainEntity, { where, page });
-        const keys = await em.find(
-          DkimKeyEntity,
-          { domainId: { $in: items.map(({ id }) => id) } },
-          { orderBy: { createdAt: 'asc', selector: 'asc' } },
-        );
+      database.read(scope, async (reader) => {
+        const where = await domainsInScope(reader, scope);
+        const { items, next } = await findPage(reader, DomainEntity, { where, page });
+        const keys = await findKeys(reader, items);
         const keysOf = Map.groupBy(keys, ({ domainId }) => domainId);
         return {
           items: items.map((domain) => toDetails({ domain, keys: keysOf.get(domain.id) ?? [] })),
@@ -102,9 +105,12 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
       }),
 
     get: (scope, domainId) =>
-      database.transaction(scope, async ({ em }) =>
-        toDetails(await loadKeys(em, await findDomain(em, scope, domainId))),
-      ),
+      database.read(scope, async (reader) => {
+        const where = [{ id: domainId }, await domainsInScope(reader, scope)];
+        const domain = await findRow(reader, DomainEntity, { where });
+        if (!domain) throw notFound('domain', domainId);
+        return toDetails({ domain, keys: await findKeys(reader, [domain]) });
+      }),
 
     async checkDns(scope, domainId) {
       const { records } = await database.transaction(
@@ -221,9 +227,17 @@ function lockDomain(em: EntityManager, scope: Scope, domainId: string): Promise<
   return findManageableDomain(em, scope, domainId, LockMode.PESSIMISTIC_WRITE);
 }
 
+/** The keys of all domains, oldest first. */
+function findKeys(reader: RowReader, domains: readonly Row<Domain>[]): Promise<Row<DkimKey>[]> {
+  return findRows(reader, DkimKeyEntity, {
+    where: { domainId: { $in: domains.map(({ id }) => id) } },
+    orderBy: { createdAt: 'asc', selector: 'asc' },
+  });
+}
+
 /** Domains belong to the organization. A credential bound to one inbox sees only that inbox's domain. */
-async function domainsInScope(em: EntityManager, { organizationId, inboxId }: Scope) {
+async function domainsInScope(reader: RowReader, { organizationId, inboxId }: Scope) {
   if (inboxId === undefined) return { organizationId };
-  const inbox = await em.findOne(InboxEntity, { id: inboxId, organizationId }, { fields: ['domainId'] });
+  const inbox = await findRow(reader, InboxEntity, { where: { id: inboxId, organizationId } });
   return { organizationId, id: inbox?.domainId ?? '' };
 }

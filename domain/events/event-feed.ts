@@ -1,5 +1,6 @@
 import { raw, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { queryRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { joinSql, type Sql } from '../../platform/database/sql.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import type { Scope } from '../identity/scope.ts';
@@ -34,7 +35,7 @@ export interface FeedQuery {
 }
 
 export interface FeedEvents {
-  events: Event[];
+  events: Row<Event>[];
   /** Whether `maxBytes` cut the page short: there are more events within `limit`. */
   truncated: boolean;
 }
@@ -47,7 +48,7 @@ export interface FeedEvents {
  * Includes the events of the scope's environment and organization-wide ones of any environment, as webhook endpoints
  * do. A credential bound to an inbox sees only the events of that inbox.
  */
-export async function readEvents(em: EntityManager, scope: FeedScope, query: FeedQuery): Promise<FeedEvents> {
+export async function readEvents(reader: RowReader, scope: FeedScope, query: FeedQuery): Promise<FeedEvents> {
   const direction = query.order ?? 'asc';
   const conditions = joinSql(buildConditions(query, direction), ' and ');
   const order = sql`order by transaction_id ${raw(direction)}, id ${raw(direction)} limit ${query.limit}`;
@@ -56,17 +57,19 @@ export async function readEvents(em: EntityManager, scope: FeedScope, query: Fee
     (branch) => sql`(select * from events where ${branch} and ${conditions} ${order})`,
   );
   const page = sql`select * from (${joinSql(branches, ' union all ')}) found ${order}`;
-  const rows = await em.execute<(object & { more?: boolean })[]>(
-    query.maxBytes === undefined ? page : limitBytes(page, direction, query.maxBytes),
+  const rows = await queryRows<Event, { more?: boolean }>(reader, EventEntity, (columns) =>
+    query.maxBytes === undefined
+      ? sql`select ${columns} from (${page}) page`
+      : limitBytes(columns, page, direction, query.maxBytes),
   );
   const truncated = rows.at(-1)?.more ?? false;
-  return { events: rows.map(({ more: _, ...row }) => em.map(EventEntity, row)), truncated };
+  return { events: rows.map(({ more: _, ...event }) => event), truncated };
 }
 
 /** PostgreSQL computes the sizes, so events beyond the limit are never transferred. */
-function limitBytes(page: Sql, direction: 'asc' | 'desc', maxBytes: number): Sql {
+function limitBytes(columns: Sql, page: Sql, direction: 'asc' | 'desc', maxBytes: number): Sql {
   const order = raw(`transaction_id ${direction}, id ${direction}`);
-  return sql`select * from (
+  return sql`select ${columns}, more from (
       select page.*, lead(true, 1, false) over (order by ${order}) as more,
         coalesce(sum(octet_length(data::text)) over (
           order by ${order} rows between unbounded preceding and 1 preceding), 0) as bytes_before

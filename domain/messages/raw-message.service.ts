@@ -1,4 +1,5 @@
 import type { Database } from '../../platform/database/database.ts';
+import { findRow } from '../../platform/database/find-rows.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { createFileLink, type FileLink } from '../attachments/attachment.service.ts';
@@ -22,8 +23,8 @@ export interface RawMessageServiceOptions {
 export function createRawMessageService({ database, storage }: RawMessageServiceOptions): RawMessageService {
   return {
     async get(scope, messageId) {
-      const message = await database.transaction(scope, ({ em }) =>
-        em.findOne(MessageEntity, { id: messageId, ...withinScope(scope) }),
+      const message = await database.read(scope, (reader) =>
+        findRow(reader, MessageEntity, { where: { id: messageId, ...withinScope(scope) } }),
       );
       if (!message) throw notFound('message', messageId);
       if (message.rawKey === null) throw rawNotAvailable(message);
@@ -37,7 +38,7 @@ export function createRawMessageService({ database, storage }: RawMessageService
 }
 
 /** A message is built at dispatch, so a message that is never sent has no bytes. */
-function rawNotAvailable({ status }: Message): AppError {
+function rawNotAvailable({ status }: Pick<Message, 'status'>): AppError {
   const waiting = status === 'queued' || status === 'sending';
   return new AppError('conflict', {
     detail: waiting

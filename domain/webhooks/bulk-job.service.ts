@@ -1,5 +1,6 @@
 import { LockMode } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import { findRow } from '../../platform/database/find-rows.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -91,12 +92,13 @@ export function createBulkJobService({
       }),
 
     get: (scope, jobId) =>
-      database.transaction(scope, async ({ em }) => {
-        const job = await em.findOne(BulkJobEntity, { id: jobId, organizationId: scope.organizationId });
+      database.read(scope, async (reader) => {
+        const { organizationId } = scope;
+        const job = await findRow(reader, BulkJobEntity, { where: { id: jobId, organizationId } });
         const endpoint =
           job &&
-          (await em.findOne(WebhookEndpointEntity, {
-            $and: [{ id: job.endpointId }, endpointsInScope(scope)],
+          (await findRow(reader, WebhookEndpointEntity, {
+            where: [{ id: job.endpointId }, endpointsInScope(scope)],
           }));
         if (!endpoint) throw notFound('webhook job', jobId);
         return job;

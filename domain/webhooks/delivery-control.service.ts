@@ -1,6 +1,7 @@
 import { type FilterQuery, LockMode, raw, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import { findRow, findRows, queryRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { joinSql } from '../../platform/database/sql.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -12,7 +13,7 @@ import {
   RETRY_DELIVERY_NOW,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { createTestEvent } from '../events/create-test-event.ts';
-import { type Event, EventEntity } from '../events/event.entity.ts';
+import type { Event } from '../events/event.entity.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { addDelivery } from './add-delivery.ts';
@@ -22,17 +23,15 @@ import { type DeliveryAttempt, DeliveryAttemptEntity } from './delivery-attempt.
 import { buildDeliveryStart } from './delivery-start.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 import { isFailing, requestProbe } from './endpoint-health.ts';
-import { endpointsInScope, findEndpoint, requireEnabled } from './find-endpoint.ts';
+import { endpointsInScope, findEndpoint, readEndpoint, requireEnabled } from './find-endpoint.ts';
 import { restartDeliveries } from './restart-deliveries.ts';
 import { buildSampleData } from './sample-data.ts';
 
-/** Without `data`: a page of deliveries would otherwise load megabytes of message text. */
-const EVENT_FIELDS = ['id', 'type', 'test', 'environmentId', 'inboxId'] as const;
-type DeliveryEvent = Pick<Event, (typeof EVENT_FIELDS)[number]>;
+type DeliveryEvent = Pick<Event, 'id' | 'type' | 'test' | 'environmentId' | 'inboxId'>;
 
 /** A delivery and the event it carries. */
 export interface DeliveryDetails {
-  delivery: WebhookDelivery;
+  delivery: Row<WebhookDelivery>;
   event: DeliveryEvent;
 }
 
@@ -50,7 +49,7 @@ export interface DeliveryControlService {
     page: PageRequest,
   ): Promise<Page<DeliveryDetails>>;
   /** Includes the attempts, oldest first. Works for deleted endpoints too. @throws AppError `not_found`. */
-  get(scope: Scope, deliveryId: string): Promise<DeliveryDetails & { attempts: DeliveryAttempt[] }>;
+  get(scope: Scope, deliveryId: string): Promise<DeliveryDetails & { attempts: Row<DeliveryAttempt>[] }>;
   /**
    * Makes the next attempt now, whatever the delivery's status. The run of a pending delivery is woken; any other delivery
    * restarts with the full schedule and the same event. While the endpoint is failing, the delivery is held and its
@@ -83,18 +82,21 @@ export function createDeliveryControlService({
 }): DeliveryControlService {
   return {
     list: (scope, endpointId, filter, page) =>
-      database.transaction(scope, async ({ em }) => {
-        await findEndpoint(em, scope, endpointId);
-        const rows = await findDeliveries(em, { endpointId, filter, page });
+      database.read(scope, async (reader) => {
+        await readEndpoint(reader, scope, endpointId);
+        const rows = await findDeliveries(reader, { endpointId, filter, page });
         const { items, next } = toPage(rows, page.limit, ({ id }) => [id]);
-        return { items: await attachEvents(em, items), next };
+        return { items: await attachEvents(reader, items), next };
       }),
 
     get: (scope, deliveryId) =>
-      database.transaction(scope, async ({ em }) => {
-        const { delivery } = await findDelivery(em, scope, deliveryId);
-        const attempts = await em.find(DeliveryAttemptEntity, { deliveryId }, { orderBy: { number: 'asc' } });
-        return { ...(await attachEvent(em, delivery)), attempts };
+      database.read(scope, async (reader) => {
+        const delivery = await readDelivery(reader, scope, deliveryId);
+        const attempts = await findRows(reader, DeliveryAttemptEntity, {
+          where: { deliveryId },
+          orderBy: { number: 'asc' },
+        });
+        return { ...(await attachEvent(reader, delivery)), attempts };
       }),
 
     retry: (scope, deliveryId) =>
@@ -151,10 +153,10 @@ interface DeliveryQuery {
   page: PageRequest;
 }
 
-async function findDeliveries(
-  em: EntityManager,
+function findDeliveries(
+  reader: RowReader,
   { endpointId, filter, page }: DeliveryQuery,
-): Promise<WebhookDelivery[]> {
+): Promise<Row<WebhookDelivery>[]> {
   const conditions = [sql`d.endpoint_id = ${endpointId}`];
   if (filter.status) conditions.push(sql`d.status = ${filter.status}`);
   if (filter.eventType)
@@ -164,22 +166,41 @@ async function findDeliveries(
   const [after] = page.after ?? [];
   if (after !== undefined)
     conditions.push(page.order === 'asc' ? sql`d.id > ${after}` : sql`d.id < ${after}`);
-  const rows = await em.execute<object[]>(
-    sql`select d.* from webhook_deliveries d where ${joinSql(conditions, ' and ')}
+  return queryRows(
+    reader,
+    WebhookDeliveryEntity,
+    (columns) => sql`select ${columns} from webhook_deliveries d where ${joinSql(conditions, ' and ')}
       order by d.id ${raw(page.order)} limit ${page.limit + 1}`,
   );
-  return rows.map((row) => em.map(WebhookDeliveryEntity, row));
+}
+
+async function readDelivery(
+  reader: RowReader,
+  scope: Scope,
+  deliveryId: string,
+): Promise<Row<WebhookDelivery>> {
+  const { organizationId } = scope;
+  const delivery = await findRow(reader, WebhookDeliveryEntity, {
+    where: { id: deliveryId, organizationId },
+  });
+  const endpoint =
+    delivery &&
+    (await findRow(reader, WebhookEndpointEntity, {
+      where: [{ id: delivery.endpointId }, endpointsInScope(scope)],
+    }));
+  if (!endpoint) throw notFound('webhook delivery', deliveryId);
+  return delivery;
 }
 
 async function findDelivery(
   em: EntityManager,
   scope: Scope,
   deliveryId: string,
-  lockMode?: LockMode.PESSIMISTIC_WRITE,
+  lockMode: LockMode.PESSIMISTIC_WRITE,
 ): Promise<{ delivery: WebhookDelivery; endpoint: WebhookEndpoint }> {
   const { organizationId } = scope;
   const where: FilterQuery<WebhookDelivery> = { id: deliveryId, organizationId };
-  const delivery = await em.findOne(WebhookDeliveryEntity, where, lockMode === undefined ? {} : { lockMode });
+  const delivery = await em.findOne(WebhookDeliveryEntity, where, { lockMode });
   const endpoint =
     delivery &&
     (await em.findOne(WebhookEndpointEntity, {
@@ -189,9 +210,12 @@ async function findDelivery(
   return { delivery, endpoint };
 }
 
-async function attachEvents(em: EntityManager, deliveries: WebhookDelivery[]): Promise<DeliveryDetails[]> {
+async function attachEvents(
+  reader: RowReader,
+  deliveries: Row<WebhookDelivery>[],
+): Promise<DeliveryDetails[]> {
   const ids = deliveries.map(({ eventId }) => eventId);
-  const events = await em.find(EventEntity, { id: { $in: ids } }, { fields: EVENT_FIELDS });
+  const events = ids.length === 0 ? [] : await readDeliveryEvents(reader, ids);
   const byId = new Map<string, DeliveryEvent>(events.map((event) => [event.id, event]));
   return deliveries.flatMap((delivery) => {
     const event = byId.get(delivery.eventId);
@@ -199,9 +223,19 @@ async function attachEvents(em: EntityManager, deliveries: WebhookDelivery[]): P
   });
 }
 
-async function attachEvent(em: EntityManager, delivery: WebhookDelivery): Promise<DeliveryDetails> {
-  const event = await em.findOneOrFail(EventEntity, { id: delivery.eventId }, { fields: EVENT_FIELDS });
+async function attachEvent<Delivery extends Row<WebhookDelivery>>(
+  reader: RowReader,
+  delivery: Delivery,
+): Promise<{ delivery: Delivery; event: DeliveryEvent }> {
+  const [event] = await readDeliveryEvents(reader, [delivery.eventId]);
+  if (!event) throw new Error(`Delivery ${delivery.id} has no event`);
   return { delivery, event };
+}
+
+/** Without `data`: a page of deliveries would otherwise load megabytes of message text. */
+function readDeliveryEvents(reader: RowReader, ids: readonly string[]): Promise<DeliveryEvent[]> {
+  return reader.execute<DeliveryEvent[]>(sql`
+    select id, type, test, env_id as "environmentId", inbox_id as "inboxId" from events where id in (${ids})`);
 }
 
 /** Signal-with-start: if an operator ended the run, a new one is started, because the row is still pending. */

@@ -3,6 +3,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
+import type { Row, RowReader } from '../../platform/database/find-rows.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -18,7 +19,7 @@ import { findInbox } from '../inboxes/find-inbox.ts';
 import { WebhookDeliveryEntity } from './delivery.entity.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 import { createEndpointSecret, secretContext } from './endpoint-secret.ts';
-import { endpointsInScope, findEndpoint } from './find-endpoint.ts';
+import { endpointsInScope, findEndpoint, readEndpoint } from './find-endpoint.ts';
 import { holdPendingDeliveries } from './hold-deliveries.ts';
 import { wakeProbe } from './probe-start.ts';
 import { startRelease } from './release-held-deliveries.ts';
@@ -37,7 +38,7 @@ export interface EndpointPatch extends Partial<EndpointInput> {
 
 /** An endpoint and how many of its deliveries are held, of which at most {@link MAX_COUNTED_DELIVERIES} are counted. */
 export interface EndpointDetails {
-  endpoint: WebhookEndpoint;
+  endpoint: Row<WebhookEndpoint>;
   heldDeliveries: number;
 }
 
@@ -113,15 +114,15 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
       }),
 
     list: (scope, page) =>
-      database.transaction(scope, async ({ em }) => {
+      database.read(scope, async (reader) => {
         const where = [endpointsInScope(scope), { deletedAt: null }];
-        const { items, next } = await findPage(em, WebhookEndpointEntity, { where, page });
-        return { items: await attachHeldDeliveries(em, items), next };
+        const { items, next } = await findPage(reader, WebhookEndpointEntity, { where, page });
+        return { items: await attachHeldDeliveries(reader, items), next };
       }),
 
     get: (scope, endpointId) =>
-      database.transaction(scope, async ({ em }) =>
-        attachHeldCount(em, await findEndpoint(em, scope, endpointId)),
+      database.read(scope, async (reader) =>
+        attachHeldCount(reader, await readEndpoint(reader, scope, endpointId)),
       ),
 
     update: (scope, endpointId, patch) =>
@@ -222,17 +223,17 @@ async function cancelDeliveries(
   }
 }
 
-async function attachHeldCount(em: EntityManager, endpoint: WebhookEndpoint): Promise<EndpointDetails> {
-  const [details] = await attachHeldDeliveries(em, [endpoint]);
+async function attachHeldCount(reader: RowReader, endpoint: Row<WebhookEndpoint>): Promise<EndpointDetails> {
+  const [details] = await attachHeldDeliveries(reader, [endpoint]);
   return details ?? { endpoint, heldDeliveries: 0 };
 }
 
 async function attachHeldDeliveries(
-  em: EntityManager,
-  endpoints: WebhookEndpoint[],
+  reader: RowReader,
+  endpoints: Row<WebhookEndpoint>[],
 ): Promise<EndpointDetails[]> {
   if (endpoints.length === 0) return [];
-  const rows = await em.execute<{ id: string; held: number }[]>(
+  const rows = await reader.execute<{ id: string; held: number }[]>(
     sql`select w.id, (select count(*)::int from (
          select from webhook_deliveries d where d.endpoint_id = w.id and d.status = 'held'
          limit ${MAX_COUNTED_DELIVERIES}) counted) as held

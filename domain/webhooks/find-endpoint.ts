@@ -1,5 +1,6 @@
 import type { FilterQuery, LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { findRow, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Scope } from '../identity/scope.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
@@ -16,6 +17,19 @@ export async function findEndpoint(
     { $and: [{ id: endpointId, deletedAt: null }, endpointsInScope(scope)] },
     lockMode === undefined ? {} : { lockMode },
   );
+  if (!endpoint) throw notFound('webhook endpoint', endpointId);
+  return endpoint;
+}
+
+/** As {@link findEndpoint}, for use-cases that do not change it. */
+export async function readEndpoint(
+  reader: RowReader,
+  scope: Scope,
+  endpointId: string,
+): Promise<Row<WebhookEndpoint>> {
+  const endpoint = await findRow(reader, WebhookEndpointEntity, {
+    where: [{ id: endpointId, deletedAt: null }, endpointsInScope(scope)],
+  });
   if (!endpoint) throw notFound('webhook endpoint', endpointId);
   return endpoint;
 }

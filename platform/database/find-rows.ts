@@ -45,6 +45,23 @@ export async function findRows<Entity extends object>(
   return rows as Row<Entity>[];
 }
 
+/**
+ * Reads rows of an entity with a statement of the caller's.
+ *
+ * @param build gets the columns to select, without a table, under the names of their properties.
+ */
+export async function queryRows<Entity extends object, More extends object = object>(
+  reader: RowReader,
+  entity: EntityName<Entity>,
+  build: (columns: Sql) => Sql,
+): Promise<(Row<Entity> & More)[]> {
+  await reader.flush?.();
+  const shape = shapeOf(reader.getMetadata().get(entity) as unknown as EntityMetadata);
+  const rows = await reader.execute<Record<string, unknown>[]>(build(shape.columns));
+  for (const row of rows) convert(row, shape);
+  return rows as (Row<Entity> & More)[];
+}
+
 export async function findRow<Entity extends object>(
   reader: RowReader,
   entity: EntityName<Entity>,
@@ -56,6 +73,7 @@ export async function findRow<Entity extends object>(
 
 /** What is the same for all reads of an entity's columns. */
 interface Shape {
+  columns: Sql;
   /** `select … from …` */
   head: Sql;
   times: string[];
@@ -75,6 +93,7 @@ function shapeOf(meta: EntityMetadata, populate: readonly string[] = []): Shape 
   );
   const columns = properties.map(({ name }) => `${quote(columnOf(meta, name))} as ${quote(name)}`);
   const shape: Shape = {
+    columns: raw(columns.join(', ')),
     head: raw(`select ${columns.join(', ')} from ${quote(meta.tableName)}`),
     times: properties.filter(({ runtimeType }) => runtimeType === 'Date').map(({ name }) => name),
     numbers: properties
