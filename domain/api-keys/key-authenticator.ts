@@ -24,6 +24,7 @@ interface KeyRow {
   environmentStatus: 'active' | 'suspended' | null;
   environmentBound: boolean;
   inboxId: string | null;
+  inboxStatus: 'active' | 'suspended' | null;
   permissions: Permission[];
   allowedCidrs: string[];
   organizationCidrs: string[];
@@ -102,7 +103,7 @@ async function findKey(
     environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
   const [row] = await database.query<KeyRow>(sql`select key_id as "keyId", org_id as "organizationId",
     org_status as "organizationStatus", env_id as "environmentId", env_status as "environmentStatus",
-    env_bound as "environmentBound", inbox_id as "inboxId", permissions,
+    env_bound as "environmentBound", inbox_id as "inboxId", inbox_status as "inboxStatus", permissions,
     allowed_cidrs as "allowedCidrs", organization_cidrs as "organizationCidrs", expires_at <= now() as "isExpired",
     last_used_at > now() - interval '1 minute' as "isRecentlyUsed", is_previous as "isPrevious"
     from find_api_key(${hashApiKeyToken(token)}, ${requested}, ${resourceId ?? null})`);

@@ -42,9 +42,9 @@ export interface AuditLogService {
 export function createAuditLogService({ database }: { database: Database }): AuditLogService {
   return {
     list: (scope, filter, page) =>
-      database.transaction(scope, async ({ em }) => {
+      database.read(scope, async (reader) => {
         requireOrganizationWide(scope);
-        const rows = await em.execute<SerializedRow<AuditLogEntry>[]>(sql`
+        const rows = await reader.execute<SerializedRow<AuditLogEntry>[]>(sql`
           select a.id, a.action, a.actor_kind as "actorKind", a.actor_id as "actorId",
             coalesce(
               (select coalesce(u.name, u.email) from users u where u.id = a.actor_id),

@@ -1,14 +1,15 @@
 import type { FilterQuery } from '@mikro-orm/core';
 import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
+import { findRow, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import type { Scope } from '../identity/scope.ts';
-import { findActiveInbox } from '../inboxes/find-inbox.ts';
+import { readInbox, requireActive } from '../inboxes/find-inbox.ts';
+import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { toListEntryKey } from '../mime/address-key.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { type ListEntry, ListEntryEntity } from './list-entry.entity.ts';
@@ -52,13 +53,13 @@ export interface ListService {
 export function createListService({ database }: { database: Database }): ListService {
   return {
     list: (scope, name, entryScope, page) =>
-      database.transaction(scope, async ({ em }) => {
+      database.read(scope, async (reader) => {
         const hasEntryScope = entryScope.environmentId !== undefined || entryScope.inboxId !== undefined;
         const where: FilterQuery<ListEntry>[] = [
           { organizationId: scope.organizationId, ...parseListName(name) },
-          hasEntryScope ? await resolveEntryScope(em, scope, entryScope) : visibleTo(scope),
+          hasEntryScope ? (await resolveEntryScope(reader, scope, entryScope)).key : visibleTo(scope),
         ];
-        return findPage(em, ListEntryEntity, { where, page });
+        return findPage(reader, ListEntryEntity, { where, page });
       }),
 
     add: (scope, name, input) =>
@@ -71,7 +72,7 @@ export function createListService({ database }: { database: Database }): ListSer
             'is neither an address nor a domain',
             'Use name@domain, or a domain such as example.com, which includes its subdomains.',
           );
-        const entryScope = await resolveEntryScope(em, scope, input);
+        const entryScope = await resolveActiveEntryScope(em, scope, input);
         const { affectedRows } = await em.execute<{ affectedRows: number }>(
           sql`insert into list_entries (id, org_id, direction, effect, entry, env_id, inbox_id, created_at)
            values (${newId('listEntry')}, ${scope.organizationId}, ${list.direction}, ${list.effect}, ${entry},
@@ -90,7 +91,7 @@ export function createListService({ database }: { database: Database }): ListSer
       database.transaction(scope, async ({ em }) => {
         const list = parseListName(name);
         const entry = toListEntryKey(input.entry);
-        const entryScope = await resolveEntryScope(em, scope, input);
+        const entryScope = await resolveActiveEntryScope(em, scope, input);
         const removed =
           entry === null
             ? 0
@@ -137,22 +138,39 @@ function parseListName({ direction, effect }: ListName): { direction: ListDirect
   return { direction: parsed.direction, effect: parsed.effect };
 }
 
+interface EntryScopeKey {
+  environmentId: string | null;
+  inboxId: string | null;
+}
+
 /** @throws AppError `not_found` for an environment or inbox that the credential cannot access. */
 async function resolveEntryScope(
-  em: EntityManager,
+  reader: RowReader,
   scope: Scope,
   { environmentId, inboxId = scope.inboxId }: EntryScope,
-): Promise<{ environmentId: string | null; inboxId: string | null }> {
+): Promise<{ key: EntryScopeKey; inbox?: Row<Inbox> }> {
   const isBound = scope.environmentBound || inboxId !== undefined;
   const id = environmentId ?? (isBound ? scope.environmentId : null);
-  if (id === null) return { environmentId: null, inboxId: null };
+  if (id === null) return { key: { environmentId: null, inboxId: null } };
   const environment =
     scope.environmentBound && id !== scope.environmentId
       ? null
-      : await em.findOne(EnvironmentEntity, { id, organizationId: scope.organizationId });
+      : await findRow(reader, EnvironmentEntity, { where: { id, organizationId: scope.organizationId } });
   if (!environment) throw notFound('environment', id);
-  if (inboxId !== undefined) await findActiveInbox(em, { ...scope, environmentId: id }, inboxId);
-  return { environmentId: id, inboxId: inboxId ?? null };
+  if (inboxId === undefined) return { key: { environmentId: id, inboxId: null } };
+  const inbox = await readInbox(reader, { ...scope, environmentId: id }, inboxId);
+  return { key: { environmentId: id, inboxId }, inbox };
+}
+
+/** For changes. @throws AppError as {@link resolveEntryScope}; `inbox_suspended`. */
+async function resolveActiveEntryScope(
+  reader: RowReader,
+  scope: Scope,
+  entryScope: EntryScope,
+): Promise<EntryScopeKey> {
+  const { key, inbox } = await resolveEntryScope(reader, scope, entryScope);
+  if (inbox) requireActive(inbox);
+  return key;
 }
 
 /** Entries of the organization, and of the environment and inbox that the credential is bound to. */

@@ -49,12 +49,15 @@ export type OrganizationStatus = 'active' | 'suspended' | 'deleted';
 export interface TenantStatus {
   organizationStatus: OrganizationStatus;
   environmentStatus: 'active' | 'suspended' | null;
+  /** Of the inbox that the credential is bound to. */
+  inboxStatus?: 'active' | 'suspended' | null;
 }
 
-/** The error for changes in a suspended organization or environment. */
+/** The error for changes in a suspended organization or environment, or by a key of a suspended inbox. */
 export function findSuspension({
   organizationStatus,
   environmentStatus,
+  inboxStatus,
 }: TenantStatus): AppError | undefined {
   if (organizationStatus === 'suspended') {
     return new AppError('organization_suspended', {
@@ -68,7 +71,14 @@ export function findSuspension({
       fix: 'Use another environment, or ask an owner of the organization to contact support.',
     });
   }
-  return undefined;
+  return inboxStatus === 'suspended' ? inboxSuspended() : undefined;
+}
+
+export function inboxSuspended(): AppError {
+  return new AppError('inbox_suspended', {
+    detail: 'The inbox is suspended: it can be read but not changed.',
+    fix: 'Use another inbox, or ask an owner of the organization to contact support.',
+  });
 }
 
 /** For keys, and for sessions of its members: everybody else gets the same answer as for an unknown organization. */

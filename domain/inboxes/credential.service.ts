@@ -1,10 +1,11 @@
 import { timingSafeEqual } from 'node:crypto';
 import { randomBase62, sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { findRow } from '../../platform/database/find-rows.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { requirePermission, type Scope } from '../identity/scope.ts';
-import { findActiveInbox, findInbox } from './find-inbox.ts';
+import { findActiveInbox, readInbox } from './find-inbox.ts';
 import { type Inbox, InboxEntity } from './inbox.entity.ts';
 import { type InboxCredential, InboxCredentialEntity } from './inbox-credential.entity.ts';
 
@@ -40,9 +41,9 @@ const PASSWORD_LENGTH = 32;
 export function createCredentialService({ database }: { database: Database }): CredentialService {
   return {
     get: (scope, inboxId) =>
-      database.transaction(scope, async ({ em }) => {
-        const inbox = await findInbox(em, scope, inboxId);
-        const credential = await em.findOne(InboxCredentialEntity, { inboxId: inbox.id });
+      database.read(scope, async (reader) => {
+        const inbox = await readInbox(reader, scope, inboxId);
+        const credential = await findRow(reader, InboxCredentialEntity, { where: { inboxId } });
         return { username: inbox.email, rotatedAt: credential?.rotatedAt ?? null };
       }),
 

@@ -1,6 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { findRow, type Row, type RowReader } from '../../platform/database/find-rows.ts';
-import { AppError, notFound } from '../../platform/errors.ts';
+import { notFound } from '../../platform/errors.ts';
+import { inboxSuspended } from '../identity/authentication.ts';
 import { canAccessInbox, type Scope } from '../identity/scope.ts';
 import { type Inbox, InboxEntity } from './inbox.entity.ts';
 
@@ -34,10 +35,7 @@ export async function requireActiveInbox(reader: RowReader, inboxId: string): Pr
 /** @throws AppError `inbox_suspended`. */
 export function requireActive<Found extends Pick<Inbox, 'status'>>(inbox: Found): Found {
   if (inbox.status === 'active') return inbox;
-  throw new AppError('inbox_suspended', {
-    detail: 'The inbox is suspended: it can be read but not changed.',
-    fix: 'Use another inbox, or ask an owner of the organization to contact support.',
-  });
+  throw inboxSuspended();
 }
 
 /** @throws AppError `not_found`. */

@@ -54,7 +54,7 @@ export interface MemberServiceOptions {
 export function createMemberService({ database, onRemove }: MemberServiceOptions): MemberService {
   return {
     list: (scope, page) =>
-      database.transaction(scope, async ({ em }) => {
+      database.read(scope, async (reader) => {
         requireOrganizationWide(scope);
         const { after: [after] = [], order, limit } = page;
         const position =
@@ -63,7 +63,7 @@ export function createMemberService({ database, onRemove }: MemberServiceOptions
             : order === 'asc'
               ? sql`m.user_id > ${after}`
               : sql`m.user_id < ${after}`;
-        const rows = await em.execute<SerializedRow<MemberDetails>[]>(sql`
+        const rows = await reader.execute<SerializedRow<MemberDetails>[]>(sql`
           ${selectMembers(scope)} and ${position}
           order by m.user_id ${order === 'asc' ? sql`asc` : sql`desc`} limit ${limit + 1}`);
         return toPage(rows.map(parseMember), limit, ({ userId }) => [userId]);

@@ -1,5 +1,5 @@
 import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { RowReader } from '../../platform/database/find-rows.ts';
 import type { ApprovalMode } from './organization-policies.entity.ts';
 
 /** The policies of an organization. */
@@ -32,8 +32,8 @@ export const DEFAULT_POLICIES: Policies = {
 };
 
 /** Returns the defaults for an organization that has set none. */
-export async function findPolicies(em: EntityManager, organizationId: string): Promise<Policies> {
-  const [row] = await em.execute<Policies[]>(sql`
+export async function findPolicies(reader: RowReader, organizationId: string): Promise<Policies> {
+  const [row] = await reader.execute<Policies[]>(sql`
     select require_mfa as "requireMfa", enforce_sso as "enforceSso", sso_satisfies_mfa as "ssoSatisfiesMfa",
       session_max_age_hours as "sessionMaxAgeHours", allowed_cidrs as "allowedCidrs",
       max_recipients_per_message as "maxRecipientsPerMessage",

@@ -39,9 +39,9 @@ export function createPolicyService({
 }): PolicyService {
   return {
     get: (scope) =>
-      database.transaction(scope, ({ em }) => {
+      database.read(scope, (reader) => {
         requireOrganizationWide(scope);
-        return findPolicies(em, scope.organizationId);
+        return findPolicies(reader, scope.organizationId);
       }),
 
     async update(scope, change) {

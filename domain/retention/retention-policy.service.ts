@@ -1,6 +1,7 @@
 import { LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
+import { findRow, type Row } from '../../platform/database/find-rows.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { recordAudit } from '../audit/record-audit.ts';
@@ -53,8 +54,11 @@ export function createRetentionPolicyService({
   return {
     get: (scope, organizationId) => {
       requireOwnOrganization(scope, organizationId);
-      return database.transaction(scope, async ({ em }) =>
-        toDetails(await em.findOne(RetentionPolicyEntity, { organizationId }), now()),
+      return database.read(scope, async (reader) =>
+        toDetails(
+          (await findRow(reader, RetentionPolicyEntity, { where: { organizationId } })) ?? null,
+          now(),
+        ),
       );
     },
 
@@ -113,7 +117,7 @@ async function ensurePolicy(em: EntityManager, organizationId: string, at: Date)
   );
 }
 
-function toDetails(policy: RetentionPolicy | null, now: Date): RetentionPolicyDetails {
+function toDetails(policy: Row<RetentionPolicy> | null, now: Date): RetentionPolicyDetails {
   const next = policy?.steps[0];
   const { postponedUntil = null } = policy ?? {};
   return {

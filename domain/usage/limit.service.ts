@@ -1,6 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { RowReader } from '../../platform/database/find-rows.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { isOrganizationWide, type Scope } from '../identity/scope.ts';
@@ -76,7 +77,7 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
     });
 
   return {
-    get: (scope) => database.transaction(scope, ({ em }) => read(em, scope.organizationId, now())),
+    get: (scope) => database.read(scope, (reader) => read(reader, scope.organizationId, now())),
 
     setCustom: (scope, changes) =>
       database.transaction(scope, async (transaction) => {
@@ -163,14 +164,14 @@ async function lockLimits(em: EntityManager, organizationId: string): Promise<vo
   await lockKey(em, 'limits', organizationId);
 }
 
-async function read(em: EntityManager, organizationId: string, now: Date): Promise<OrganizationLimits> {
-  const statuses = await readUsageStatuses(em, { organizationIds: [organizationId], at: now });
+async function read(reader: RowReader, organizationId: string, now: Date): Promise<OrganizationLimits> {
+  const statuses = await readUsageStatuses(reader, { organizationIds: [organizationId], at: now });
   const [first] = statuses;
   if (!first) throw notFound('organization', organizationId);
   return {
     tier: first.limitInputs.tier,
     counters: statuses,
-    resources: await readResourceQuotas(em, organizationId),
+    resources: await readResourceQuotas(reader, organizationId),
   };
 }
 

@@ -1,6 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
+import type { RowReader } from '../../platform/database/find-rows.ts';
 import { joinSql } from '../../platform/database/sql.ts';
 import { type EffectiveLimit, effectiveLimit, remainingQuota } from './effective-limit.ts';
 import { planLimitReached } from './limit-errors.ts';
@@ -20,11 +21,11 @@ export interface ResourceQuota {
 }
 
 export async function readResourceQuotas(
-  em: EntityManager,
+  reader: RowReader,
   organizationId: string,
 ): Promise<ResourceQuota[]> {
   const resources = Object.keys(COUNT_SQL) as QuotaResource[];
-  const rows = await em.execute<(LimitInputsRow & { resource: QuotaResource; current: number })[]>(
+  const rows = await reader.execute<(LimitInputsRow & { resource: QuotaResource; current: number })[]>(
     joinSql(
       resources.map(
         (

@@ -1,5 +1,5 @@
 import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { RowReader } from '../../platform/database/find-rows.ts';
 import { invalid } from '../../platform/errors.ts';
 import { STORAGE_COUNTER, USAGE_COUNTERS, type UsageCounter } from './counters.ts';
 
@@ -41,13 +41,13 @@ interface Change {
 
 /** @throws AppError `validation_error`. */
 export async function readUsageHistory(
-  em: EntityManager,
+  reader: RowReader,
   organizationId: string,
   { start, end }: { start: Date; end: Date },
 ): Promise<DailyUsage[]> {
   const days = listDays(start, end);
   const since = `${days[0]}T00:00:00Z`;
-  const rows = await em.execute<(Omit<Change, 'date'> & { date: string | null })[]>(
+  const rows = await reader.execute<(Omit<Change, 'date'> & { date: string | null })[]>(
     changesSql(organizationId, since),
   );
   const changes = rows.filter((row): row is Change => row.date !== null);

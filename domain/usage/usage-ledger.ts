@@ -1,5 +1,6 @@
 import { raw, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import type { RowReader } from '../../platform/database/find-rows.ts';
 import { joinSql, type Sql } from '../../platform/database/sql.ts';
 import { newId } from '../../platform/ids.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
@@ -44,7 +45,7 @@ const hoursSql = (
 
 /** Returns one page of an organization's ledger. */
 export async function listLedgerEntries(
-  em: EntityManager,
+  reader: RowReader,
   organizationId: string,
   { kind, page }: { kind: LedgerKind | undefined; page: PageRequest },
 ): Promise<Page<LedgerEntry>> {
@@ -64,7 +65,7 @@ export async function listLedgerEntries(
   if (kind === undefined || kind === 'hourly_sum')
     add(hoursSql(organizationId), sql`${at}::timestamptz - interval '1 hour'`);
   if (kind !== 'hourly_sum') add(eventsSql(organizationId, kind), sql`${at}::timestamptz`);
-  const rows = await em.execute<(Omit<LedgerEntry, 'at'> & { at: string | Date })[]>(
+  const rows = await reader.execute<(Omit<LedgerEntry, 'at'> & { at: string | Date })[]>(
     sql`select id, kind, counter, data, actor, at from (${joinSql(branches, ' union all ')}) as ledger
       order by at ${direction}, id ${direction} limit ${limit + 1}`,
   );

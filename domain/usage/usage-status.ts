@@ -1,5 +1,5 @@
 import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { RowReader } from '../../platform/database/find-rows.ts';
 import { STORAGE_COUNTER, USAGE_COUNTERS, type UsageCounter } from './counters.ts';
 import { type EffectiveLimit, effectiveLimit, type LimitInputs } from './effective-limit.ts';
 import { joinLimits, LIMIT_COLUMNS, type LimitInputsRow, toLimitInputs } from './limit-inputs.ts';
@@ -34,12 +34,12 @@ interface UsageStatusRow extends LimitInputsRow {
 
 /** Reads exact usage, including deltas that are not applied yet, in one statement. */
 export async function readUsageStatuses(
-  em: EntityManager,
+  reader: RowReader,
   { organizationIds, counters = USAGE_COUNTERS, at }: UsageStatusQuery,
 ): Promise<UsageStatus[]> {
   if (organizationIds.length === 0 || counters.length === 0) return [];
   const { start, end } = monthOf(at);
-  const rows = await em.execute<UsageStatusRow[]>(
+  const rows = await reader.execute<UsageStatusRow[]>(
     sql`select o.id as "organizationId", k.counter, ${LIMIT_COLUMNS}, w.warning_percent as "warningPercent",
        greatest(0, coalesce(u.amount, 0) + coalesce((
          select sum(d.amount) from usage_deltas d

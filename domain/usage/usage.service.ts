@@ -33,16 +33,16 @@ export function createUsageService({
   return {
     async getCurrent(scope) {
       const time = now();
-      const counters = await database.transaction(scope, ({ em }) =>
-        readUsageStatuses(em, { organizationIds: [scope.organizationId], at: time }),
+      const counters = await database.read(scope, (reader) =>
+        readUsageStatuses(reader, { organizationIds: [scope.organizationId], at: time }),
       );
       return { period: monthOf(time), counters };
     },
 
     getHistory: (scope, start, end) =>
-      database.transaction(scope, ({ em }) => readUsageHistory(em, scope.organizationId, { start, end })),
+      database.read(scope, (reader) => readUsageHistory(reader, scope.organizationId, { start, end })),
 
     listLedger: (scope, { kind }, page) =>
-      database.transaction(scope, ({ em }) => listLedgerEntries(em, scope.organizationId, { kind, page })),
+      database.read(scope, (reader) => listLedgerEntries(reader, scope.organizationId, { kind, page })),
   };
 }

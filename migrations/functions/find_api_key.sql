@@ -5,13 +5,13 @@
 create or replace function find_api_key(presented_hash bytea, requested_env text, requested_resource text)
 returns table (
   key_id text, org_id text, org_status text, env_id text, env_kind text, env_status text, env_bound boolean,
-  inbox_id text, permissions text[], allowed_cidrs text[], organization_cidrs text[], expires_at timestamptz,
+  inbox_id text, inbox_status text, permissions text[], allowed_cidrs text[], organization_cidrs text[], expires_at timestamptz,
   last_used_at timestamptz, is_previous boolean
 )
 language sql stable security definer set search_path = public, pg_temp as $$
   select k.id, o.id, case when o.deleted_at is null then o.status else 'deleted' end,
          e.id, e.kind, e.status, k.env_id is not null,
-         k.inbox_id, k.permissions, k.allowed_cidrs, coalesce(p.allowed_cidrs, '{}'),
+         k.inbox_id, i.status, k.permissions, k.allowed_cidrs, coalesce(p.allowed_cidrs, '{}'),
          case when presented.is_previous then least(k.previous_expires_at, k.expires_at) else k.expires_at end,
          case when presented.is_previous then k.previous_last_used_at else k.last_used_at end,
          presented.is_previous
@@ -21,6 +21,7 @@ language sql stable security definer set search_path = public, pg_temp as $$
     select id, true from api_keys where previous_token_hash = presented_hash) presented
   join api_keys k on k.id = presented.id
   join organizations o on o.id = k.org_id
+  left join inboxes i on i.id = k.inbox_id
   left join organization_policies p on p.org_id = k.org_id
   -- `offset 0`: called once, not for each environment.
   left join lateral (

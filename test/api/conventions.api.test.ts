@@ -4,6 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
 import { newId } from '../../platform/ids.ts';
@@ -359,6 +360,32 @@ describe('suspension', () => {
     expect((await app.call('/inboxes', { token, headers })).statusCode).toBe(200);
     expectProblem(await post('/inboxes', { token, headers, body: {} }), 'environment_suspended');
     expect((await post('/inboxes', { token, body: {} })).statusCode).toBe(201);
+  });
+});
+
+describe('a key of a suspended inbox', () => {
+  test('can read, but change nothing, also beside the inbox', async () => {
+    const own = await createOrganization(app.worker);
+    const inbox = await createInbox(app.worker, own);
+    const { token } = await createKey(app.worker, {
+      ...own,
+      environmentId: own.productionEnvironmentId,
+      inboxId: inbox.id,
+    });
+    await app.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(InboxEntity, { id: inbox.id }, { status: 'suspended' }),
+    );
+    for (const path of ['/suppressions', '/lists/send/block', '/webhooks/endpoints', `/inboxes/${inbox.id}`])
+      expect((await app.call(path, { token })).statusCode).toBe(200);
+    const url = 'https://receiver.example/hook';
+    const changes: [path: string, body: object][] = [
+      ['/webhooks/endpoints', { url, events: ['message.received'] }],
+      ['/suppressions', { email: 'a@people.example' }],
+      ['/lists/send/block', { entry: 'people.example' }],
+      [`/inboxes/${inbox.id}/drafts`, {}],
+    ];
+    for (const [path, body] of changes) expectProblem(await post(path, { token, body }), 'inbox_suspended');
+    expect((await post('/suppressions', { token: own.token, body: changes[1]?.[1] })).statusCode).toBe(201);
   });
 });
 

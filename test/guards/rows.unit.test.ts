@@ -19,6 +19,34 @@ test('rows of plain SQL have the property names of entities, not column names', 
   expect(sources.flatMap(findSnakeCaseFields)).toEqual([]);
 });
 
+const READ_CALL =
+  /^ {4}(?:async )?((?:get|list|find|read)[A-Za-z]*)(?:\(|: )[^;]*?database\s*\.(read|transaction)\(/gm;
+/** Marks an export that is due as expired. */
+const WRITING_READS = ['exports get'];
+
+function findEntityReads(room: string, source: string): string[] {
+  return [...source.matchAll(READ_CALL)]
+    .filter(([, , call]) => call === 'transaction')
+    .map(([, name]) => `${room} ${name}`);
+}
+
+test('use-cases that only read make no entities', () => {
+  const services = listSourceFiles(['domain']).filter((file) => file.endsWith('.service.ts'));
+  const reads = services.flatMap((file) => {
+    const room = /domain\/([\w-]+)\//.exec(file)?.[1] ?? '';
+    return findEntityReads(room, readFileSync(file, 'utf8'));
+  });
+  expect(reads.filter((read) => !WRITING_READS.includes(read))).toEqual([]);
+  expect(reads).not.toEqual([]);
+});
+
+test('the guard finds use-cases that read in a transaction of entities', () => {
+  const source =
+    '  return {\n    get: (scope, id) => database.transaction(scope, ({ em }) => find(em, id)),\n';
+  expect(findEntityReads('things', source)).toEqual(['things get']);
+  expect(findEntityReads('things', source.replace('transaction', 'read'))).toEqual([]);
+});
+
 test('the guard finds column names in named and inline row types', () => {
   expect(findSnakeCaseFields('interface KeyRow {\n  org_id: string;\n  name: string;\n}')).toEqual([
     'org_id',

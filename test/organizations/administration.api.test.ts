@@ -19,6 +19,8 @@ describe('the policies of an organization', () => {
   test('have defaults, and are changed one by one', async () => {
     const defaults = {
       require_mfa: false,
+      enforce_sso: false,
+      sso_satisfies_mfa: true,
       session_max_age_hours: null,
       allowed_cidrs: [],
       max_recipients_per_message: null,
