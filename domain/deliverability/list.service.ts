@@ -1,5 +1,6 @@
 import type { FilterQuery } from '@mikro-orm/core';
 import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
 import { findRow, type Row, type RowReader } from '../../platform/database/find-rows.ts';

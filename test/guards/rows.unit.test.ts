@@ -21,8 +21,6 @@ test('rows of plain SQL have the property names of entities, not column names', 
 
 const READ_CALL =
   /^ {4}(?:async )?((?:get|list|find|read)[A-Za-z]*)(?:\(|: )[^;]*?database\s*\.(read|transaction)\(/gm;
-/** Marks an export that is due as expired. */
-const WRITING_READS = ['exports get'];
 
 function findEntityReads(room: string, source: string): string[] {
   return [...source.matchAll(READ_CALL)]
@@ -36,8 +34,8 @@ test('use-cases that only read make no entities', () => {
     const room = /domain\/([\w-]+)\//.exec(file)?.[1] ?? '';
     return findEntityReads(room, readFileSync(file, 'utf8'));
   });
-  expect(reads.filter((read) => !WRITING_READS.includes(read))).toEqual([]);
-  expect(reads).not.toEqual([]);
+  expect(services.length).toBeGreaterThan(20);
+  expect(reads).toEqual([]);
 });
 
 test('the guard finds use-cases that read in a transaction of entities', () => {
