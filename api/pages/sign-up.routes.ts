@@ -1,6 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import type { OauthService } from '../../domain/oauth/oauth.service.ts';
 import type { AccountService } from '../../domain/people/account.service.ts';
 import type { SignUpService } from '../../domain/people/sign-up.service.ts';
 import type { AppError } from '../../platform/errors.ts';
@@ -19,6 +20,7 @@ export interface SignUpPageDependencies {
   browserSession: BrowserSession;
   signUps: SignUpService;
   accounts: AccountService;
+  oauth: OauthService;
 }
 
 const NO_VALUES = { name: '', organization_name: '', email: '' };
@@ -27,14 +29,20 @@ const NO_VALUES = { name: '', organization_name: '', email: '' };
 export const signUpPages =
   (dependencies: SignUpPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { pages, cookies, browserSession, signUps, accounts } = dependencies;
+    const { pages, cookies, browserSession, signUps, accounts, oauth } = dependencies;
 
     const showSignUp = (
       request: FastifyRequest,
       reply: FastifyReply,
       values: typeof NO_VALUES,
       problem?: AppError,
-    ) => pages.send(request, reply, { template: 'signup', title: 'Sign up', data: { values }, problem });
+    ) =>
+      pages.send(request, reply, {
+        template: 'signup',
+        title: 'Sign up',
+        data: { values, providers: oauth.providers() },
+        problem,
+      });
 
     app.get(
       '/signup',

@@ -46,10 +46,14 @@ export function otherIdentityLinked({ name }: Named): AppError {
   });
 }
 
-/** Messages and codes of an error and its causes. Neither contains a code, a token or what a provider sent. */
+/**
+ * Messages and codes of an error and its causes, for the log. None contains a code, a token or what a provider sent; that of
+ * a syntax error quotes the text, so it is left out.
+ */
 export function describeFailure(error: unknown): string {
   const parts: string[] = [];
   for (let current = error, depth = 0; current instanceof Error && depth < 5; depth += 1) {
+    if (current instanceof SyntaxError) break;
     const { code } = current as { code?: unknown };
     parts.push(typeof code === 'string' ? `${current.message} (${code})` : current.message);
     current = current.cause;

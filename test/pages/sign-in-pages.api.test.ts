@@ -147,6 +147,7 @@ describe('providers on pages', () => {
     expect(link).toBe('/api/v1/auth/oauth/forge?redirect_to=%2Forganization');
     const started = await app.app.inject({ method: 'GET', url: link, headers: { accept: 'text/html' } });
     expect(started.headers.location).toContain(`${provider.issuer}/authorize?`);
+    expect((await createPageClient(app).open('/signup')).body).toContain('Continue with Forge');
   });
 
   test('are linked and unlinked on the account page', async () => {
