@@ -26,11 +26,12 @@ export async function showAccount(
 ): Promise<FastifyReply> {
   const { person } = request;
   const isEnrollmentOnly = person.kind === 'enroll';
-  const [account, status, active, links] = await Promise.all([
+  const [account, status, active, links, organizations] = await Promise.all([
     accounts.get(person.userId),
     mfa.status(person),
     isEnrollmentOnly ? [] : sessions.list(person),
     isEnrollmentOnly ? [] : oauthLinks.list(person),
+    isEnrollmentOnly ? [] : accounts.listOrganizations(person.userId),
   ]);
   const linked = new Set(links.map(({ provider }) => provider));
   return pages.send(request, reply, {
@@ -42,6 +43,7 @@ export async function showAccount(
       mfa: status,
       sessions: active,
       links,
+      closedOrganizations: organizations.filter(({ deletedAt }) => deletedAt !== null),
       otherProviders: oauth.providers().filter(({ id }) => !linked.has(id)),
       isEnrollmentOnly,
       date: formatDate,

@@ -7,6 +7,11 @@ export const NOTICES = {
   'check-mail': 'Check your mailbox: we have sent you an email with a link.',
   'password-reset': 'Your password is changed. Sign in with it.',
   'email-changed': 'Your email address is changed. Sign in with it.',
+  'account-deleted':
+    'Your account is deleted. We have sent you an email with a link to recover it within 30 days.',
+  'account-recovered': 'Your account is recovered.',
+  'organization-closed': 'The organization is closed. You can recover it for 30 days.',
+  'organization-recovered': 'The organization is open again.',
   saved: 'Saved.',
   'password-changed': 'Your password is changed. Your other sessions are signed out.',
   'factor-removed': 'The second factor is removed.',

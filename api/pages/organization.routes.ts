@@ -1,70 +1,22 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import type { ApiKeyService } from '../../domain/api-keys/api-key.service.ts';
-import type { AuditLogService } from '../../domain/audit/audit-log.service.ts';
-import { KEY_PERMISSIONS, type Permission } from '../../domain/identity/permissions.ts';
-import { isRoleWithin, MEMBER_ROLES } from '../../domain/identity/roles.ts';
-import type { MemberService } from '../../domain/organizations/member.service.ts';
-import type { OrganizationService } from '../../domain/organizations/organization.service.ts';
-import type { PolicyService } from '../../domain/policies/policy.service.ts';
+import { KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
+import { MEMBER_ROLES } from '../../domain/identity/roles.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
-import { formatDate, formatTime } from './formats.ts';
 import { OrganizationQuery } from './forms.ts';
-import { type Pages, rejectionOf } from './pages.ts';
-
-export interface OrganizationPageDependencies {
-  pages: Pages;
-  organizations: OrganizationService;
-  members: MemberService;
-  apiKeys: ApiKeyService;
-  policies: PolicyService;
-  auditLog: AuditLogService;
-}
-
-const LISTED = { limit: 100, order: 'asc' } as const;
-const LATEST = { limit: 20, order: 'desc' } as const;
+import { type OrganizationPageDependencies, showOrganization } from './organization-page.ts';
+import { rejectionOf } from './pages.ts';
 
 /** The organization that `?org=` names: members, API keys, policies and the audit log, as far as the role allows. */
 export const organizationPages =
   (dependencies: OrganizationPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { pages, organizations, members, apiKeys, policies, auditLog } = dependencies;
+    const { pages, members, apiKeys, policies } = dependencies;
 
-    async function show(request: FastifyRequest, reply: FastifyReply, problem?: AppError) {
-      const { scope } = request;
-      const can = (permission: Permission) => scope.permissions.has(permission);
-      const role = scope.member?.role ?? 'viewer';
-      const organization = await organizations.get(scope);
-      const memberPage = can('members:read') ? await members.list(scope, LISTED) : undefined;
-      return pages.send(request, reply, {
-        template: 'organization',
-        title: organization.name,
-        problem,
-        data: {
-          organization,
-          role,
-          roles: MEMBER_ROLES.filter((other) => isRoleWithin(other, role)),
-          can,
-          members: memberPage?.items ?? [],
-          hasMoreMembers: memberPage?.next != null,
-          keys: can('keys:manage') ? (await apiKeys.list(scope, {}, { ...LISTED, order: 'desc' })).items : [],
-          policies: can('policies:manage') ? await policies.get(scope) : undefined,
-          audit: can('audit:read') ? (await auditLog.list(scope, {}, LATEST)).items : [],
-          ip: request.ip,
-          date: formatDate,
-          time: formatTime,
-          sections: [
-            ...(can('members:read') ? ['members'] : []),
-            ...(can('keys:manage') ? ['keys'] : []),
-            ...(can('policies:manage') ? ['policies'] : []),
-            ...(can('sso:manage') ? ['sign-on'] : []),
-            ...(can('audit:read') ? ['audit'] : []),
-          ],
-        },
-      });
-    }
+    const show = (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
+      showOrganization(dependencies, request, reply, problem);
 
     const home = ({ scope }: FastifyRequest) => `/organization?org=${scope.organizationId}`;
 

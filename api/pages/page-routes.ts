@@ -3,6 +3,7 @@ import type { RouteDependencies } from '../route-dependencies.ts';
 import { accountPages } from './account.routes.ts';
 import { approvalPages } from './approvals.routes.ts';
 import { assetRoutes } from './assets.routes.ts';
+import { deletionPages } from './deletion.routes.ts';
 import { organizationPages } from './organization.routes.ts';
 import { installPages } from './pages.ts';
 import { passkeyPages } from './passkey.routes.ts';
@@ -30,6 +31,7 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(passkeyPages(all));
     await context.register(providerPages(all));
     await context.register(organizationPages(all));
+    await context.register(deletionPages(all));
     await context.register(ssoPages(all));
     await context.register(approvalPages(all));
     await context.register(sendingPolicyPages(all));

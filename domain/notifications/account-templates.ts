@@ -234,8 +234,8 @@ export const ACCOUNT_TEMPLATES: {
 };
 
 const recoverySteps = (token: string): EmailContent['body'] => [
-  'To recover it, send this token: POST /api/v1/user/me/recover with {"token": "…"}, or send your address and password instead.',
-  [['Token', token]],
+  { label: 'Recover my account', path: tokenPath('/recover', token) },
+  'The link works once. Your address and password work instead of it.',
 ];
 
 const ACCOUNT_FOOTER =

@@ -203,7 +203,7 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Ema
         ['Closed by', by],
         ['From address', ip],
       ],
-      recoverOrganization(organizationId),
+      RECOVER_ORGANIZATION,
     ],
   }),
 
@@ -212,7 +212,7 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Ema
     body: [
       `The organization ${name} is closed. On ${recoverableUntil} all of its messages, files and settings are deleted for good.`,
       [['Organization', organizationId]],
-      recoverOrganization(organizationId),
+      RECOVER_ORGANIZATION,
       'If you want it to be deleted, you need not do anything.',
     ],
   }),
@@ -287,8 +287,11 @@ function usageTable({
   ];
 }
 
-const recoverOrganization = (organizationId: string): string =>
-  `To recover it, an owner signs in and calls POST /api/v1/user/me/organizations/${organizationId}/recover.`;
+/** The page lists closed organizations. */
+const RECOVER_ORGANIZATION: EmailContent['body'][number] = {
+  label: 'Sign in to recover it',
+  path: '/account',
+};
 
 const formatDays = (days: number): string => (days === 1 ? '1 day' : `${days} days`);
 
