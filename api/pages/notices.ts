@@ -30,6 +30,11 @@ export const NOTICES = {
   'sessions-ended': 'All other sessions are signed out.',
   'member-changed': 'The role is changed.',
   'member-removed': 'The member is removed, and their API keys and invitations are revoked.',
+  'member-removed-without-keys':
+    'The member is removed. Their API keys still work: rotate them, because the person may know them.',
+  'owner-changed': 'The organization has a new owner. You are an administrator.',
+  invited: 'The invitation is on its way.',
+  'invitation-revoked': 'The invitation is revoked.',
   'key-revoked': 'The API key is revoked.',
   'draft-approved': 'The message is approved.',
   'draft-rejected': 'The message is rejected.',

@@ -3,6 +3,7 @@ import type { ApiKeyService } from '../../domain/api-keys/api-key.service.ts';
 import type { AuditLogService } from '../../domain/audit/audit-log.service.ts';
 import type { Permission } from '../../domain/identity/permissions.ts';
 import { isRoleWithin, MEMBER_ROLES } from '../../domain/identity/roles.ts';
+import type { InvitationService } from '../../domain/invitations/invitation.service.ts';
 import type { MemberService } from '../../domain/organizations/member.service.ts';
 import type { OrganizationService } from '../../domain/organizations/organization.service.ts';
 import type { PolicyService } from '../../domain/policies/policy.service.ts';
@@ -14,6 +15,7 @@ export interface OrganizationPageDependencies {
   pages: Pages;
   organizations: OrganizationService;
   members: MemberService;
+  invitations: InvitationService;
   apiKeys: ApiKeyService;
   policies: PolicyService;
   auditLog: AuditLogService;
@@ -22,9 +24,9 @@ export interface OrganizationPageDependencies {
 const LISTED = { limit: 100, order: 'asc' } as const;
 const LATEST = { limit: 20, order: 'desc' } as const;
 
-/** The organization that `?org=` names. @param problem the rejection of a form on it. */
+/** The organization, as far as the role of the person allows. @param problem the rejection of a form on it. */
 export async function showOrganization(
-  { pages, organizations, members, apiKeys, policies, auditLog }: OrganizationPageDependencies,
+  { pages, organizations, members, invitations, apiKeys, policies, auditLog }: OrganizationPageDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   problem?: AppError,
@@ -34,6 +36,9 @@ export async function showOrganization(
   const role = scope.member?.role ?? 'viewer';
   const organization = await organizations.get(scope);
   const memberPage = can('members:read') ? await members.list(scope, LISTED) : undefined;
+  const pending = can('members:manage')
+    ? await invitations.list(scope, { status: 'pending' }, LISTED)
+    : undefined;
   return pages.send(request, reply, {
     template: 'organization',
     title: organization.name,
@@ -45,6 +50,7 @@ export async function showOrganization(
       can,
       members: memberPage?.items ?? [],
       hasMoreMembers: memberPage?.next != null,
+      invitations: pending?.items ?? [],
       keys: can('keys:manage') ? (await apiKeys.list(scope, {}, { ...LISTED, order: 'desc' })).items : [],
       policies: can('policies:manage') ? await policies.get(scope) : undefined,
       audit: can('audit:read') ? (await auditLog.list(scope, {}, LATEST)).items : [],
@@ -52,7 +58,9 @@ export async function showOrganization(
       date: formatDate,
       time: formatTime,
       sections: [
+        ...(can('org:update') ? ['settings'] : []),
         ...(can('members:read') ? ['members'] : []),
+        ...(can('members:manage') ? ['invitations'] : []),
         ...(can('keys:manage') ? ['keys'] : []),
         ...(can('policies:manage') ? ['policies'] : []),
         ...(can('sso:manage') ? ['sign-on'] : []),
@@ -62,3 +70,6 @@ export async function showOrganization(
     },
   });
 }
+
+export const organizationPath = ({ scope }: FastifyRequest): string =>
+  `/organization?org=${scope.organizationId}`;

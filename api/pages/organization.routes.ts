@@ -6,8 +6,15 @@ import { MEMBER_ROLES } from '../../domain/identity/roles.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
 import { OrganizationQuery } from './forms.ts';
-import { type OrganizationPageDependencies, showOrganization } from './organization-page.ts';
+import {
+  type OrganizationPageDependencies,
+  organizationPath,
+  showOrganization,
+} from './organization-page.ts';
 import { rejectionOf } from './pages.ts';
+
+/** The old token of a key works for a day after a rotation on the page. */
+const ROTATION_OVERLAP_SECONDS = 86_400;
 
 /** The organization that `?org=` names: members, API keys, policies and the audit log, as far as the role allows. */
 export const organizationPages =
@@ -17,8 +24,6 @@ export const organizationPages =
 
     const show = (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
       showOrganization(dependencies, request, reply, problem);
-
-    const home = ({ scope }: FastifyRequest) => `/organization?org=${scope.organizationId}`;
 
     app.get(
       '/organization',
@@ -44,7 +49,7 @@ export const organizationPages =
         const problem = await rejectionOf(members.changeRole(request.scope, userId, role));
         return problem
           ? show(request, reply, problem)
-          : pages.seeOther(reply, home(request), 'member-changed');
+          : pages.seeOther(reply, organizationPath(request), 'member-changed');
       },
     );
 
@@ -55,16 +60,18 @@ export const organizationPages =
         schema: {
           operationId: 'pages.removeMember',
           querystring: OrganizationQuery,
-          body: strictObject({ user_id: text(64) }),
+          body: strictObject({ user_id: text(64), keep_keys: Type.Optional(Type.Literal('on')) }),
         },
       },
       async (request, reply) => {
+        const { user_id: userId, keep_keys: keepKeys } = request.body;
         const problem = await rejectionOf(
-          members.remove(request.scope, request.body.user_id, { revokeKeys: true }),
+          members.remove(request.scope, userId, { revokeKeys: keepKeys === undefined }),
         );
+        const notice = keepKeys === undefined ? 'member-removed' : 'member-removed-without-keys';
         return problem
           ? show(request, reply, problem)
-          : pages.seeOther(reply, home(request), 'member-removed');
+          : pages.seeOther(reply, organizationPath(request), notice);
       },
     );
 
@@ -97,6 +104,30 @@ export const organizationPages =
     );
 
     app.post(
+      '/organization/keys/rotate',
+      {
+        config: { permission: 'keys:manage' },
+        schema: {
+          operationId: 'pages.rotateKey',
+          querystring: OrganizationQuery,
+          body: strictObject({ key_id: text(64) }),
+        },
+      },
+      async (request, reply) => {
+        const { scope, body } = request;
+        const rotating = apiKeys.rotate(scope, body.key_id, ROTATION_OVERLAP_SECONDS);
+        const problem = await rejectionOf(rotating);
+        if (problem) return show(request, reply, problem);
+        const { key, token } = await rotating;
+        return pages.send(request, reply, {
+          template: 'api-key',
+          title: 'The new token of your API key',
+          data: { name: key.name, token, organizationId: scope.organizationId, oldTokenWorksForHours: 24 },
+        });
+      },
+    );
+
+    app.post(
       '/organization/keys/revoke',
       {
         config: { permission: 'keys:manage' },
@@ -109,7 +140,9 @@ export const organizationPages =
       async (request, reply) => {
         const revoking = apiKeys.revoke(request.scope, request.body.key_id, { children: false });
         const problem = await rejectionOf(revoking);
-        return problem ? show(request, reply, problem) : pages.seeOther(reply, home(request), 'key-revoked');
+        return problem
+          ? show(request, reply, problem)
+          : pages.seeOther(reply, organizationPath(request), 'key-revoked');
       },
     );
 
@@ -135,7 +168,9 @@ export const organizationPages =
           allowedCidrs: cidrs.split(/\s+/).filter(Boolean),
         };
         const problem = await rejectionOf(policies.update(request.scope, change));
-        return problem ? show(request, reply, problem) : pages.seeOther(reply, home(request), 'saved');
+        return problem
+          ? show(request, reply, problem)
+          : pages.seeOther(reply, organizationPath(request), 'saved');
       },
     );
     done();

@@ -4,7 +4,9 @@ import { accountPages } from './account.routes.ts';
 import { approvalPages } from './approvals.routes.ts';
 import { assetRoutes } from './assets.routes.ts';
 import { deletionPages } from './deletion.routes.ts';
+import { invitationPages } from './invitation.routes.ts';
 import { organizationPages } from './organization.routes.ts';
+import { organizationPeoplePages } from './organization-people.routes.ts';
 import { installPages } from './pages.ts';
 import { passkeyPages } from './passkey.routes.ts';
 import { providerPages } from './providers.routes.ts';
@@ -32,6 +34,8 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(providerPages(all));
     await context.register(organizationPages(all));
     await context.register(deletionPages(all));
+    await context.register(organizationPeoplePages(all));
+    await context.register(invitationPages(all));
     await context.register(ssoPages(all));
     await context.register(approvalPages(all));
     await context.register(sendingPolicyPages(all));

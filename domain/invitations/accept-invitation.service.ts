@@ -37,8 +37,8 @@ export interface InvitationPreview {
   email: string;
   organizationName: string;
   role: MemberRole;
-  /** The address has an account, so accepting needs a session of it. */
-  hasAccount: boolean;
+  /** The account of the address, whose session accepting needs; null if it has none. */
+  userId: string | null;
 }
 
 export interface AcceptInvitationService {
@@ -78,7 +78,7 @@ export function createAcceptInvitationService({ database }: { database: Database
   return {
     async preview(token) {
       const { email, organizationName, role, userId } = await findPending(database, token);
-      return { email, organizationName, role, hasAccount: userId !== null };
+      return { email, organizationName, role, userId };
     },
 
     async accept(input, client, session) {
