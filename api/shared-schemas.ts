@@ -13,7 +13,12 @@ import {
   SuppressionRecord,
 } from './deliverability/suppressions.schemas.ts';
 import { CreateDomain, DomainReceipt, DomainRecordSchema } from './domains/domains.schemas.ts';
-import { ApproveDraft, ApprovedRecipientRecord, RejectDraft } from './drafts/approvals.routes.ts';
+import {
+  ApproveDraft,
+  ApprovedRecipientRecord,
+  DraftPreviewRecord,
+  RejectDraft,
+} from './drafts/approvals.routes.ts';
 import { DraftApproval, DraftFields, DraftReceipt, DraftRecord } from './drafts/drafts.schemas.ts';
 import { EventRecord, eventSchemas } from './events/events.schemas.ts';
 import { ExportRecord } from './exports/exports.schemas.ts';
@@ -190,6 +195,7 @@ export const sharedSchemas = [
   ApproveDraft,
   RejectDraft,
   ApprovedRecipientRecord,
+  DraftPreviewRecord,
   DraftRecord,
   DraftReceipt,
   DraftFields,

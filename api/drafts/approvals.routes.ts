@@ -3,8 +3,11 @@ import { type Static, Type } from 'typebox';
 import type { ApprovalService } from '../../domain/drafts/approval.service.ts';
 import type { ApprovedRecipient } from '../../domain/drafts/approved-recipient.entity.ts';
 import type { ApprovedRecipientService } from '../../domain/drafts/approved-recipient.service.ts';
+import type { ApprovalReview } from '../../domain/drafts/draft.entity.ts';
+import type { DraftPreview, DraftPreviewService } from '../../domain/drafts/draft-preview.service.ts';
 import type { Row } from '../../platform/database/find-rows.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
+import { MAX_BODY_BYTES, MAX_SUBJECT_LENGTH } from '../messages/content.schemas.ts';
 import { MESSAGE_RESPONSE, MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
 import {
   changeProblems,
@@ -18,7 +21,13 @@ import {
   text,
   timestamp,
 } from '../schemas.ts';
-import { DRAFT_RESPONSE, DraftRecord, MAX_NOTE_LENGTH, presentDraft } from './drafts.schemas.ts';
+import {
+  DRAFT_RESPONSE,
+  DraftApproval,
+  DraftRecord,
+  MAX_NOTE_LENGTH,
+  presentDraft,
+} from './drafts.schemas.ts';
 
 const DraftParams = strictObject({ id: id('Draft id (drf_…).') });
 const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });
@@ -47,6 +56,28 @@ export const ApproveDraft = strictObject(
   { $id: 'ApproveDraft', title: 'ApproveDraft' },
 );
 
+export const DraftPreviewRecord = strictObject(
+  {
+    draft_id: id('Draft id (drf_…).'),
+    version: Type.Integer({ minimum: 1 }),
+    from_address: text(320),
+    to_addresses: Type.Array(text(320), { maxItems: 50 }),
+    cc_addresses: Type.Array(text(320), { maxItems: 50 }),
+    bcc_addresses: Type.Array(text(320), { maxItems: 50 }),
+    subject: text(MAX_SUBJECT_LENGTH + 100),
+    text_body: nullableText(MAX_BODY_BYTES, {
+      description: 'Made from the HTML if the draft has no text; null if it has neither.',
+    }),
+    html_body: nullableText(MAX_BODY_BYTES * 2, {
+      description: 'Without scripts, forms and what recipients cannot see. Show it in a sandboxed frame.',
+    }),
+    signals: DraftApproval.properties.signals,
+    recipients: DraftApproval.properties.recipients,
+    changes: DraftApproval.properties.changes,
+  },
+  { $id: 'DraftPreview', title: 'DraftPreview' },
+);
+
 export const ApprovedRecipientRecord = strictObject(
   {
     id: id('Approved recipient id (apr_…).'),
@@ -62,14 +93,37 @@ export const ApprovedRecipientRecord = strictObject(
 export const approvalRoutes =
   ({
     approvals,
+    draftPreviews,
     approvedRecipients,
     lists,
   }: {
     approvals: ApprovalService;
+    draftPreviews: DraftPreviewService;
     approvedRecipients: ApprovedRecipientService;
     lists: Lists;
   }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
+    app.get(
+      '/drafts/:id/preview',
+      {
+        config: { permission: 'drafts:read' },
+        schema: {
+          operationId: 'drafts.preview',
+          summary: 'See a draft as its recipient will',
+          description:
+            'With the final subject and text, and with sanitized HTML. Pass the version that you saw last as `seen_version` to get only later changes.',
+          tags: ['Drafts'],
+          params: DraftParams,
+          querystring: strictObject({
+            seen_version: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
+          }),
+          response: { 200: ref(DraftPreviewRecord), ...problems() },
+        },
+      },
+      async ({ scope, params, query }) =>
+        presentPreview(await draftPreviews.get(scope, params.id), query.seen_version ?? 0),
+    );
+
     app.post(
       '/drafts/:id/approve',
       {
@@ -152,6 +206,30 @@ export const approvalRoutes =
     );
     done();
   };
+
+function presentPreview(
+  { draft, fromAddress, subject, text: plainText, html }: DraftPreview,
+  seenVersion: number,
+): Static<typeof DraftPreviewRecord> {
+  const { signals, recipients, changes } = draft.approvalReview ?? EMPTY_REVIEW;
+  const addresses = (list: { email: string }[]) => list.map(({ email }) => email);
+  return {
+    draft_id: draft.id,
+    version: draft.version,
+    from_address: fromAddress,
+    to_addresses: addresses(draft.to),
+    cc_addresses: addresses(draft.cc),
+    bcc_addresses: addresses(draft.bcc),
+    subject,
+    text_body: plainText,
+    html_body: html,
+    signals,
+    recipients,
+    changes: changes.filter(({ version }) => version > seenVersion),
+  };
+}
+
+const EMPTY_REVIEW: ApprovalReview = { signals: [], recipients: [], changes: [] };
 
 function presentRecipient(recipient: Row<ApprovedRecipient>): Static<typeof ApprovedRecipientRecord> {
   return {

@@ -47,7 +47,7 @@ export const approvalPages =
       const changes = draft.approvalReview?.changes ?? [];
       return pages.send(request, reply, {
         template: 'approval',
-        title: draft.subject || '(no subject)',
+        title: preview.subject || '(no subject)',
         problem: rejected?.problem,
         data: {
           ...preview,

@@ -420,6 +420,7 @@ describe('an approval', () => {
     const list = await approver.get('/drafts?send_status=pending_approval');
     expect(list.json().data).toEqual([]);
     expect((await approver.get(`/inboxes/${inbox.id}/approved-recipients`)).statusCode).toBe(200);
+    expectProblem(await approver.get(`/drafts/${id}/preview`), 'not_found');
   });
 
   test('of what may not be sent now is an error, and the draft still waits', async () => {
@@ -650,6 +651,19 @@ describe('remembered recipients', () => {
     expect(await list()).toEqual([]);
   });
 
+  test('are not found from another organization', async () => {
+    const { pend, approver, inbox } = await arrange();
+    const draft = await pend();
+    await approver.post(`/drafts/${draft.id}/approve`, { version: draft.version, remember_recipients: true });
+    const path = `/inboxes/${inbox.id}/approved-recipients`;
+    const [{ id }] = (await approver.get(path)).json().data;
+    const stranger = (await arrange()).approver;
+    expectProblem(await stranger.get(path), 'not_found');
+    const request = { method: 'DELETE' as const, token: stranger.token };
+    expectProblem(await app.call(`/approved-recipients/${id}`, request), 'not_found');
+    expect((await approver.get(path)).json().data).toHaveLength(1);
+  });
+
   test('end when they expire, and are not available to keys', async () => {
     const { pend, send, approver, inbox, get } = await arrange();
     const draft = await pend();
@@ -660,6 +674,40 @@ describe('remembered recipients', () => {
     expect((await send()).statusCode).toBe(202);
     expectProblem(await get(`/inboxes/${inbox.id}/approved-recipients`), 'permission_denied');
   });
+});
+
+test('a preview shows a draft as its recipient will see it, and what changed since a version', async () => {
+  const { post, original, inbox, patch, get, approver } = await arrange();
+  const reply = (await post(`/messages/${original}/reply`, { text_body: 'Answer' })).json();
+  await patch(`/drafts/${reply.id}`, {
+    subject: 'Offer',
+    text_body: null,
+    html_body: '<p onclick="x()">Hi<script>1</script></p>',
+  });
+  const preview = (await approver.get(`/drafts/${reply.id}/preview`)).json();
+  expect(preview).toMatchObject({
+    draft_id: reply.id,
+    version: reply.version + 1,
+    from_address: inbox.email,
+    to_addresses: ['ada@people.example'],
+    subject: 'Re: Offer',
+    text_body: 'Hi',
+    html_body: '<p>Hi</p>',
+    signals: ['external_recipient', 'changed'],
+    recipients: [{ email: 'ada@people.example', external: true, first_contact: false }],
+    changes: [{ version: reply.version + 1 }],
+  });
+  const since = await get(`/drafts/${reply.id}/preview?seen_version=${reply.version + 1}`);
+  expect(since.json().changes).toEqual([]);
+  const empty = (await post(`/inboxes/${inbox.id}/drafts`, {})).json();
+  expect((await get(`/drafts/${empty.id}/preview`)).json()).toMatchObject({
+    subject: '',
+    text_body: null,
+    html_body: null,
+    recipients: [],
+    changes: [],
+  });
+  expectProblem(await get('/drafts/drf_none/preview'), 'not_found');
 });
 
 test('GET /drafts lists what waits in the whole organization, by pages', async () => {

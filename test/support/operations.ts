@@ -90,6 +90,7 @@ const PLAIN_QUERY = [
     'types',
     'status',
     'send_status',
+    'seen_version',
     'event_type',
   ],
   ...['direction', 'label', 'from', 'to', 'subject', 'has_attachments', 'q', 'timeout_seconds', 'domain'],
