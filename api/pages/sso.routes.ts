@@ -1,5 +1,6 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
 import { SSO_CHECKS } from '../../domain/sso/sso-checks.ts';
 import { SSO_ROLES, type SsoConfiguration } from '../../domain/sso/sso-configuration.entity.ts';
 import type { SsoConfigurationService } from '../../domain/sso/sso-configuration.service.ts';
@@ -161,6 +162,39 @@ export const ssoPages =
           issuer,
           clientId: request.body.client_id,
           clientSecret: request.body.client_secret,
+          defaultRole: request.body.default_role,
+          domains: domains.split(/[\s,]+/).filter(Boolean),
+        });
+        return answer(request, reply, creating);
+      },
+    );
+
+    app.post(
+      '/organization/sso/saml',
+      {
+        config: { permission },
+        schema: {
+          operationId: 'pages.createSaml',
+          querystring: OrganizationQuery,
+          body: strictObject({
+            name: text(100),
+            idp_metadata_url: text(2_048),
+            idp_metadata_xml: text(262_144),
+            domains: text(6_000),
+            default_role: enumOf(SSO_ROLES),
+            allow_idp_initiated: Type.Optional(enumOf(['on'])),
+          }),
+        },
+      },
+      async (request, reply) => {
+        const { name, idp_metadata_url: url, idp_metadata_xml: xml, domains } = request.body;
+        const creating = ssoConfigurations.create(request.scope, {
+          type: 'saml',
+          name,
+          // A field of a form that is left empty is not given.
+          ...(url.trim() === '' ? {} : { idpMetadataUrl: url.trim() }),
+          ...(xml.trim() === '' ? {} : { idpMetadataXml: xml.trim() }),
+          allowIdpInitiated: request.body.allow_idp_initiated === 'on',
           defaultRole: request.body.default_role,
           domains: domains.split(/[\s,]+/).filter(Boolean),
         });

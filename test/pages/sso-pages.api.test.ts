@@ -4,6 +4,7 @@ import { createAccountQuickly, PASSWORD } from '../support/accounts.ts';
 import { OIDC_CLIENT, signInAtOidcProvider, startOidcProvider } from '../support/identity-providers.ts';
 import { createPageClient, type PageClient } from '../support/page-client.ts';
 import { useTestApp } from '../support/resources.ts';
+import { createSamlKey, idpMetadata } from '../support/saml-idp.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { createSsoOrganization, SSO_TEST_CONFIG, type SsoOrganization } from '../support/sso.ts';
 import { useResource } from '../support/use-resource.ts';
@@ -83,6 +84,24 @@ describe('single sign-on by pages', () => {
     const again = createPageClient(app);
     const linked = await signIn(again, email);
     expect(linked.body).toContain(`<strong>${email}</strong>`);
+  });
+
+  test('by SAML is set up from metadata, and shows what the identity provider has to know', async () => {
+    const fields = {
+      name: 'Acme SAML',
+      idp_metadata_url: '',
+      idp_metadata_xml: idpMetadata([await createSamlKey()]),
+      domains: organization.domain,
+      default_role: 'viewer',
+      allow_idp_initiated: 'on',
+    };
+    await owner.open(path);
+    const created = await owner.submit(action('saml'), fields);
+    expect(created.body).toContain('SAML, draft');
+    expect(created.body).toMatch(/\/api\/v1\/auth\/sso\/saml\/sso_\w+\/acs/);
+    const refused = await owner.submit(action('saml'), { ...fields, idp_metadata_xml: '<a/>' });
+    expect(refused.statusCode).toBe(400);
+    expect(refused.body).toContain('describes no SAML 2.0 identity provider');
   });
 
   test('names what is wrong', async () => {
