@@ -9,6 +9,7 @@ import { toAppError } from '../plugins/errors.ts';
 const NOTICE_OF: Partial<Record<ErrorCode, Notice>> = {
   oauth_failed: 'provider-failed',
   invalid_credentials: 'provider-failed',
+  account_deleted: 'account-recoverable',
   unavailable: 'provider-unavailable',
   account_exists: 'account-exists',
   unprocessable: 'provider-without-address',

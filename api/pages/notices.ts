@@ -9,6 +9,8 @@ export const NOTICES = {
   'email-changed': 'Your email address is changed. Sign in with it.',
   'account-deleted':
     'Your account is deleted. We have sent you an email with a link to recover it within 30 days.',
+  'account-recoverable':
+    'Your account was deleted, and can be recovered by the link that we have mailed, or by address and password. “I forgot my password” mails another link.',
   'account-recovered': 'Your account is recovered.',
   'organization-closed': 'The organization is closed. You can recover it for 30 days.',
   'organization-recovered': 'The organization is open again.',

@@ -56,7 +56,7 @@ export interface OauthService {
    * @param answer.parameters of the callback, as the provider sent them.
    * @throws AppError `oauth_failed` for a wrong, late, repeated or foreign answer; `account_exists` if the address has an
    * account; `unprocessable` if the provider proves no address; `already_exists` or `conflict` for a link that contradicts
-   * another; `invalid_credentials` for a deleted or suspended person.
+   * another; `account_deleted` or `invalid_credentials` for a deleted or suspended person.
    */
   finish(
     providerId: string,

@@ -531,12 +531,13 @@ describe('a sign-in with a linked provider', () => {
   });
 
   test.each([
-    ['suspended', sql`status = 'suspended'`],
-    ['deleted', sql`deleted_at = now()`],
-  ])('is refused to a %s person', async (_case, change) => {
+    ['suspended', 'invalid_credentials', sql`status = 'suspended'`],
+    ['deleted', 'account_deleted', sql`deleted_at = now()`],
+    ['purged', 'invalid_credentials', sql`deleted_at = now() - interval '30 days'`],
+  ] as const)('is refused to a %s person', async (_case, code, change) => {
     const { userId, subject } = await createLinked();
     await app.worker.query(sql`update users set ${change} where id = ${userId}`);
-    expectProblem(await signInWith(other, 'other', { sub: subject }), 'invalid_credentials');
+    expectProblem(await signInWith(other, 'other', { sub: subject }), code);
   });
 
   test('ends with the link', async () => {
