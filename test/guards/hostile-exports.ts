@@ -542,6 +542,7 @@ export const EXEMPT: Record<string, string> = {
   'mime/parser/pool createParserPool': CHILD,
   'inbound/create-received-message createReceivedMessage': DATABASE,
   'inbound/delete-inbox-receipts deleteInboxReceipts': DATABASE,
+  'inbound/delete-inbox-receipts deleteOrganizationReceiptsSql': DATABASE,
   'inbound/expired-receipts deleteExpiredReceipts': DATABASE,
   'inbound/find-thread-by-return-path findThreadByReturnPath': DATABASE,
   'inbound/inbound-ids toMessageId': 'Takes an id of ours.',
