@@ -36,7 +36,7 @@ export function overdueApprovals(
         recheckDelay: '1 hour',
       });
       return [...expired, ...waiting].map((row) => ({
-        start: buildApprovalStart(row as unknown as Draft, new Date(row.approvalExpiresAt)),
+        start: buildApprovalStart(row, new Date(row.approvalExpiresAt)),
         whenStopped: () => approvals.cancel(row.id, row.approvalEpisode),
       }));
     },

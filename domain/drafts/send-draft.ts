@@ -8,7 +8,7 @@ import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Actor, Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
-import { InboxEntity } from '../inboxes/inbox.entity.ts';
+import { type Inbox, InboxEntity } from '../inboxes/inbox.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { findLinkedThreadId } from '../messages/place-message.ts';
 import { toReplySubject } from '../mime/subject.ts';
@@ -17,7 +17,7 @@ import { createOutboundMessage } from '../outbound/create-outbound-message.ts';
 import { readGateInput } from '../outbound/gate-input.ts';
 import { HELD_DETAIL } from '../outbound/held-sends.ts';
 import { isSuspended } from '../outbound/send-gate.ts';
-import { createSubmittedMessage, envelopeContent } from '../outbound/submitted-message.ts';
+import { createSubmittedMessage, envelopeContent, type Submission } from '../outbound/submitted-message.ts';
 import { addUnsubscribeHeaders } from '../outbound/unsubscribe-headers.ts';
 import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
@@ -47,51 +47,79 @@ export interface DraftSend {
 export async function sendDraft(
   transaction: Transaction,
   draft: Draft,
-  { outbox, events, unsubscribeLinks, sharedDomainLimit }: SendDraftOptions,
-  { scope, isApproved = false, priority }: DraftSend,
+  options: SendDraftOptions,
+  send: DraftSend,
 ): Promise<MessageDetails | 'needs_approval'> {
   const { em } = transaction;
-  const inbox = await findInbox(em, scope, draft.inboxId);
-  const check = { scope, inbox, isApproved, sharedDomainLimit };
-  const { submission } = draft;
-  let created: MessageDetails;
-  if (submission) {
-    const threadId = await findLinkedThreadId(em, inbox.id, submission);
-    const content = envelopeContent(draft, submission);
-    const { needsApproval } = await checkSend(transaction, events, { ...check, content, threadId });
-    if (needsApproval) return 'needs_approval';
-    const attachments = await findDraftAttachments(em, draft.id);
-    created = await createSubmittedMessage(transaction, outbox, {
-      inbox,
-      content: draft,
-      submission,
-      attachments,
-      draftId: draft.id,
-    });
-  } else {
-    const { thread, parent } = await findDraftTarget(em, draft);
-    const subject = parent ? toReplySubject(draft.subject ?? parent.subject) : draft.subject;
-    const content = { ...draft, subject };
-    const { needsApproval, autoSubmitted } = await checkSend(transaction, events, {
-      ...check,
-      content,
-      threadId: thread?.id,
-    });
-    if (needsApproval) return 'needs_approval';
-    created = createOutboundMessage(transaction, outbox, {
-      inbox,
-      content: addUnsubscribeHeaders(content, inbox, unsubscribeLinks),
-      thread,
-      parent,
-      attachments: await findDraftAttachments(em, draft.id),
-      draftId: draft.id,
-      autoSubmitted,
-      priority,
-    });
-  }
-  if (draft.sendStatus === 'scheduled') signalUnscheduled(transaction, outbox, draft);
+  const inbox = await findInbox(em, send.scope, draft.inboxId);
+  const created = draft.submission
+    ? await sendSubmission(transaction, options, { draft, inbox, submission: draft.submission, send })
+    : await sendComposed(transaction, options, { draft, inbox, send });
+  if (created === 'needs_approval') return created;
+  if (draft.sendStatus === 'scheduled') signalUnscheduled(transaction, options.outbox, draft);
   em.remove(draft);
   return created;
+}
+
+interface DraftToSend {
+  draft: Draft;
+  inbox: Inbox;
+  send: DraftSend;
+}
+
+async function sendComposed(
+  transaction: Transaction,
+  { outbox, events, unsubscribeLinks, sharedDomainLimit }: SendDraftOptions,
+  { draft, inbox, send: { scope, isApproved = false, priority } }: DraftToSend,
+): Promise<MessageDetails | 'needs_approval'> {
+  const { em } = transaction;
+  const { thread, parent } = await findDraftTarget(em, draft);
+  const subject = parent ? toReplySubject(draft.subject ?? parent.subject) : draft.subject;
+  const content = { ...draft, subject };
+  const { needsApproval, autoSubmitted } = await checkSend(transaction, events, {
+    scope,
+    inbox,
+    content,
+    threadId: thread?.id,
+    isApproved,
+    sharedDomainLimit,
+  });
+  if (needsApproval) return 'needs_approval';
+  return createOutboundMessage(transaction, outbox, {
+    inbox,
+    content: addUnsubscribeHeaders(content, inbox, unsubscribeLinks),
+    thread,
+    parent,
+    attachments: await findDraftAttachments(em, draft.id),
+    draftId: draft.id,
+    autoSubmitted,
+    priority,
+  });
+}
+
+/** Sends exactly the bytes that were submitted over SMTP. */
+async function sendSubmission(
+  transaction: Transaction,
+  { outbox, events, sharedDomainLimit }: SendDraftOptions,
+  { draft, inbox, submission, send: { scope, isApproved = false } }: DraftToSend & { submission: Submission },
+): Promise<MessageDetails | 'needs_approval'> {
+  const { em } = transaction;
+  const { needsApproval } = await checkSend(transaction, events, {
+    scope,
+    inbox,
+    content: envelopeContent(draft, submission),
+    threadId: await findLinkedThreadId(em, inbox.id, submission),
+    isApproved,
+    sharedDomainLimit,
+  });
+  if (needsApproval) return 'needs_approval';
+  return createSubmittedMessage(transaction, outbox, {
+    inbox,
+    content: draft,
+    submission,
+    attachments: await findDraftAttachments(em, draft.id),
+    draftId: draft.id,
+  });
 }
 
 /**
