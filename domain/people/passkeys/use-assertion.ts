@@ -51,6 +51,7 @@ export async function useAssertion(
   return undefined;
 }
 
+/** Also of a person who has deleted their account: the second factor of a recovery may be a passkey. */
 async function findCredential(
   em: EntityManager,
   { id: rpId }: RelyingParty,
