@@ -19,6 +19,7 @@ const ELEMENT_NODE = 1;
 const TEXT_NODE = 3;
 const MAX_DEPTH = 60;
 const MAX_ELEMENTS = 5_000;
+const MAX_ATTRIBUTES = 50;
 
 /**
  * Parses a document without DTD, entities of its own, comments, processing instructions and CDATA sections: no identity
@@ -40,7 +41,8 @@ export function parseXml(xml: string): XmlElement {
   }).parseFromString(body, 'text/xml');
   const root = document?.documentElement as unknown as XmlElement | null;
   if (!root) throw new XmlRefusal('is not an XML document');
-  for (const _ of walk(root));
+  for (const { attributes } of walk(root))
+    if (attributes.length > MAX_ATTRIBUTES) throw new XmlRefusal('has too many attributes');
   return root;
 }
 

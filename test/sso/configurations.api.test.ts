@@ -108,6 +108,30 @@ describe('an SSO configuration', () => {
     expect((await app.call('/org/sso', { token: organization.token })).json().data).toEqual([]);
   });
 
+  test.each([
+    ['nothing', {}],
+    ['another type', { type: 'saml' }],
+    ['a field of the other type', { idp_metadata_xml: '<a/>' }],
+    ['an empty name', { name: '' }],
+    ['the role of an owner', { default_role: 'owner' }],
+    ['an internal issuer', { issuer: 'http://10.0.0.1/' }],
+    ['an issuer that is no text', { issuer: 1 }],
+    ['no domains', { domains: [] }],
+    ['domains that are no text', { domains: [null] }],
+    ['a status', { status: 'active' }],
+    ['disabled: false', { disabled: false }],
+    ['a list', []],
+  ])('is not changed by %s', async (_name, body) => {
+    const { id } = (await create()).json();
+    expectProblem(await patch(id, body), 'validation_error');
+  });
+
+  test('accepts what it returned, with null for the fields of the other type', async () => {
+    const { id } = (await create()).json();
+    const body = { name: 'Next', entity_id: undefined, idp_metadata_url: null, allow_idp_initiated: null };
+    expect((await patch(id, body)).json()).toMatchObject({ name: 'Next', issuer: ISSUER });
+  });
+
   test('is managed with the permission sso:manage alone, by members of the organization alone', async () => {
     const { token } = await createKey(app.worker, { ...organization, permissions: ['policies:manage'] });
     expectProblem(await create(settings(), token), 'permission_denied');

@@ -2,6 +2,7 @@ import { inflateRawSync } from 'node:zlib';
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { Constants, IdentityProvider, SamlLib, ServiceProvider, setSchemaValidator } from 'samlify';
+import { purgeSsoAssertions } from '../../domain/sso/sso-purges.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import {
@@ -588,6 +589,11 @@ const forgeries: [string, Forgery][] = [
   ],
   ['deep nesting', (answer) => responseXml(answer, `${'<a>'.repeat(500)}${'</a>'.repeat(500)}`)],
   ['many elements', (answer) => responseXml(answer, '<a/>'.repeat(9_000))],
+  [
+    'many attributes',
+    (answer) =>
+      responseXml(answer, `<a ${Array.from({ length: 9_000 }, (_, n) => `xmlns:x${n}="x"`).join(' ')}/>`),
+  ],
   ['a large document', (answer) => responseXml({ ...answer, nameId: 'x'.repeat(280_000) })],
 ];
 
@@ -682,12 +688,17 @@ describe('a login that the identity provider begins', () => {
       expectProblem(await post(new Browser(app), signedAssertion(unsolicited(change))), 'sso_failed');
     });
 
-    test('counts once', async () => {
+    test('counts once, until it has expired', async () => {
       const xml = signedAssertion(unsolicited());
       expect((await post(new Browser(app), xml)).statusCode).toBe(200);
+      await purgeSsoAssertions(app.worker);
       expect(expectProblem(await post(new Browser(app), xml), 'sso_failed')).toMatchObject({
         check: 'replay',
       });
+      await app.worker.query(
+        sql`update sso_assertions set expires_at = now() where configuration_id = ${configurationId}`,
+      );
+      expect(await purgeSsoAssertions(app.worker)).toBeGreaterThanOrEqual(1);
     });
 
     test('is refused with a forged signature', async () => {
