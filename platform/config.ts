@@ -276,8 +276,12 @@ export const ConfigSchema = Type.Object({
     3,
     3_650,
   ),
-  EGRESS_ALLOW: optionalText('Comma-separated private CIDRs that webhooks may reach.'),
-  EGRESS_ALLOW_PORTS: optionalText('Comma-separated additional ports that webhooks may use; `*` means any.'),
+  EGRESS_ALLOW: optionalText(
+    'Comma-separated private CIDRs that webhooks and requests to identity providers may reach.',
+  ),
+  EGRESS_ALLOW_PORTS: optionalText(
+    'Comma-separated additional ports that webhooks and requests to identity providers may use; `*` means any.',
+  ),
 
   SCHEDULES_ENABLED: flag('Whether the maintenance worker creates and updates the Temporal schedules.', true),
   WORKER_CONCURRENCY: integer('Maximum concurrent activities per worker and task queue.', 50, 1, 1000),
