@@ -75,6 +75,9 @@ const ARRANGEMENTS: Record<string, Arrange> = {
     const created = await app.call('/org/environments', { method: 'POST', token, body });
     return { ids: { environment: created.json().id } };
   },
+  'organization.delete': async ({ token }) => ({
+    body: { name: (await app.call('/org', { token })).json().name },
+  }),
   'organization.transferOwnership': async ({ ids }) => ({ body: { user_id: ids.member } }),
   'domains.delete': async ({ organizationId }) => {
     await app.worker.query(
