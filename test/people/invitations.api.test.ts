@@ -141,6 +141,10 @@ describe('an invitation', () => {
     expect(both.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409]);
     expectProblem(await accept({ token, password: PASSWORD }), 'conflict');
     expect(await app.worker.query(sql`select id from users where email = ${email}`)).toHaveLength(1);
+    const account = await createAccount(app);
+    const ofAccount = await mailedToken(account.email);
+    const sessions = await Promise.all([1, 2].map(() => accept({ token: ofAccount }, account.token)));
+    expect(sessions.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409]);
   });
 
   test('is void once it is revoked, and cannot be revoked twice or after its acceptance', async () => {
@@ -258,6 +262,8 @@ describe('an invitation', () => {
       body: { token: planted, password: 'planted-otter-marble-12' },
     });
     expectProblem(verified, 'invalid_credentials');
+    const open = sql`select id from sign_ups where email = ${email} and used_at is null`;
+    expect(await app.worker.query(open)).toEqual([]);
   });
 });
 
