@@ -28,7 +28,7 @@ export interface CreatedDeletion {
 const DAY_MS = 86_400_000;
 
 /** When what was deleted then can no longer be recovered. */
-export const recoverableUntil = (deletedAt: Date): Date =>
+const recoverableUntil = (deletedAt: Date): Date =>
   new Date(deletedAt.getTime() + RECOVERY_DAYS * DAY_MS);
 
 /** @throws Error of the unique index if the subject has an open deletion. */

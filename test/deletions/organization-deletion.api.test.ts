@@ -268,6 +268,21 @@ describe('recovering an organization', () => {
     expectProblem(await recover(strong.token), 'session_expired');
   });
 
+  test('takes an owner with a second factor if the organization enforces single sign-on', async () => {
+    await close();
+    await app.worker.query(sql`
+      insert into organization_policies (org_id, enforce_sso, updated_at)
+      values (${organization.organizationId}, true, now())`);
+    expect(expectProblem(await recover(), 'policy_violation')).toMatchObject({ policy: 'enforce_sso' });
+    const recovery = await createTestSession(app.worker, organization.ownerId, {
+      method: 'recovery',
+      factors: ['totp'],
+    });
+    expectProblem(await recover(recovery.token), 'policy_violation');
+    const strong = await createTestSession(app.worker, organization.ownerId, { factors: ['totp'] });
+    expect((await recover(strong.token)).statusCode).toBe(200);
+  });
+
   test('ends after 30 days', async () => {
     await close();
     await app.worker.query(
