@@ -28,8 +28,7 @@ export interface CreatedDeletion {
 const DAY_MS = 86_400_000;
 
 /** When what was deleted then can no longer be recovered. */
-const recoverableUntil = (deletedAt: Date): Date =>
-  new Date(deletedAt.getTime() + RECOVERY_DAYS * DAY_MS);
+const recoverableUntil = (deletedAt: Date): Date => new Date(deletedAt.getTime() + RECOVERY_DAYS * DAY_MS);
 
 /** @throws Error of the unique index if the subject has an open deletion. */
 export async function createDeletion(
