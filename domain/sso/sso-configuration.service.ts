@@ -5,9 +5,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
 import { findRow, type Row } from '../../platform/database/find-rows.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
-import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
-import { recordAudit } from '../audit/record-audit.ts';
 import { isVerifiedDomain } from '../domains/is-verified-domain.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
@@ -15,7 +13,15 @@ import type { NotificationService } from '../notifications/notification.service.
 import { findPolicies } from '../policies/find-policies.ts';
 import { endSessionsOfSso } from '../sessions/session.service.ts';
 import { type SsoAttempt, SsoAttemptEntity } from './sso-attempt.entity.ts';
-import { type SsoConfiguration, SsoConfigurationEntity, type SsoRole } from './sso-configuration.entity.ts';
+import { type SsoConfiguration, SsoConfigurationEntity } from './sso-configuration.entity.ts';
+import {
+  auditConfiguration,
+  createDraft,
+  disableConfiguration,
+  draftBeside,
+  makeActive,
+  requireFew,
+} from './sso-drafts.ts';
 import {
   applyChange,
   checkInput,
@@ -23,12 +29,8 @@ import {
   type SsoChange,
   type SsoInputOptions,
 } from './sso-input.ts';
-import { clientSecretContext } from './sso-settings.ts';
 
 export type { NewSsoConfiguration, SsoChange } from './sso-input.ts';
-
-/** At most this many, drafts and disabled ones included. */
-const MAX_CONFIGURATIONS = 20;
 
 export interface SsoConfigurationService {
   /** Creates a draft. @throws AppError `validation_error`, `plan_limit_reached`. */
@@ -75,7 +77,10 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
         const draft = createDraft(em, scope, { type: input.type, replacesId: null });
         applyChange(draft, fields, secretBox);
         await em.flush();
-        await audit(em, scope, 'created', draft.id, { type: input.type, domains: draft.domains });
+        await auditConfiguration(em, scope, 'created', draft.id, {
+          type: input.type,
+          domains: draft.domains,
+        });
         return draft;
       });
     },
@@ -107,7 +112,7 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
         changed.testedAt = null;
         if (changed.status === 'tested') changed.status = 'draft';
         await em.flush();
-        await audit(em, scope, 'updated', changed.id, { fields: Object.keys(change) });
+        await auditConfiguration(em, scope, 'updated', changed.id, { fields: Object.keys(change) });
         return changed;
       });
     },
@@ -118,9 +123,9 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
         const found = await lockConfiguration(em, scope, configurationId);
         if (found.status !== 'active') throw notActive();
         await requireNotEnforced(em, scope);
-        disable(found);
+        disableConfiguration(found);
         await em.flush();
-        await audit(em, scope, 'disabled', found.id);
+        await auditConfiguration(em, scope, 'disabled', found.id);
         return found;
       }),
 
@@ -135,7 +140,10 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
         for (const domain of tested.domains)
           if (!(await isVerifiedDomain(em, scope.organizationId, domain))) throw domainNotVerified(domain);
         const active = await makeActive(em, scope, tested, secretBox);
-        await audit(em, scope, 'activated', active.id, { domains: active.domains, issuer: active.issuer });
+        await auditConfiguration(em, scope, 'activated', active.id, {
+          domains: active.domains,
+          issuer: active.issuer,
+        });
         // Those who control the identity provider control who gets in.
         await notifications.notifyOwners(transaction, {
           organizationId: scope.organizationId,
@@ -163,7 +171,7 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
           delete from sso_configurations
           where org_id = ${scope.organizationId} and (id = ${found.id} or replaces_id = ${found.id})`);
         await endSessionsOfSso(em, found.id);
-        await audit(em, scope, 'deleted', found.id);
+        await auditConfiguration(em, scope, 'deleted', found.id);
       }),
 
     listAttempts: (scope, configurationId, page) =>
@@ -213,134 +221,6 @@ async function lockConfiguration(
   return found;
 }
 
-function createDraft(
-  em: EntityManager,
-  { organizationId }: Scope,
-  { type, replacesId }: Pick<SsoConfiguration, 'type' | 'replacesId'>,
-): SsoConfiguration {
-  const draft = em.create(SsoConfigurationEntity, {
-    id: newId('ssoConfiguration'),
-    organizationId,
-    type,
-    status: 'draft',
-    name: '',
-    replacesId,
-    domains: [],
-    defaultRole: 'viewer' satisfies SsoRole,
-    issuer: null,
-    clientId: null,
-    clientSecret: null,
-    idpMetadataUrl: null,
-    idpMetadataXml: null,
-    metadataFetchedAt: null,
-    metadataDueAt: null,
-    certificateExpiresAt: null,
-    certificateWarnedDays: null,
-    testedAt: null,
-    activatedAt: null,
-  });
-  em.persist(draft);
-  return draft;
-}
-
-/** What a draft takes over from the configuration it is to replace, and gives back when it is activated. */
-function copySettings(from: SsoConfiguration, to: SsoConfiguration, secretBox: SecretBox): void {
-  to.name = from.name;
-  to.domains = [...from.domains];
-  to.defaultRole = from.defaultRole;
-  to.issuer = from.issuer;
-  to.clientId = from.clientId;
-  to.clientSecret =
-    from.clientSecret === null
-      ? null
-      : secretBox.seal(
-          secretBox.open(from.clientSecret, clientSecretContext(from.id)),
-          clientSecretContext(to.id),
-        );
-  to.idpMetadataUrl = from.idpMetadataUrl;
-  to.idpMetadataXml = from.idpMetadataXml;
-  to.allowIdpInitiated = from.allowIdpInitiated;
-  to.metadataFetchedAt = from.metadataFetchedAt;
-  to.metadataDueAt = from.metadataDueAt;
-  to.certificateExpiresAt = from.certificateExpiresAt;
-  to.certificateWarnedDays = from.certificateWarnedDays;
-}
-
-async function draftBeside(
-  em: EntityManager,
-  scope: Scope,
-  active: SsoConfiguration,
-  secretBox: SecretBox,
-): Promise<SsoConfiguration> {
-  const existing = await em.findOne(
-    SsoConfigurationEntity,
-    { organizationId: scope.organizationId, replacesId: active.id },
-    { populate: ['idpMetadataXml'] },
-  );
-  if (existing) return existing;
-  await requireFew(em, scope);
-  const draft = createDraft(em, scope, { type: active.type, replacesId: active.id });
-  copySettings(active, draft, secretBox);
-  return draft;
-}
-
-/** The caller has locked all configurations of the organization. */
-async function makeActive(
-  em: EntityManager,
-  scope: Scope,
-  tested: SsoConfiguration,
-  secretBox: SecretBox,
-): Promise<SsoConfiguration> {
-  const others = await em.find(
-    SsoConfigurationEntity,
-    { organizationId: scope.organizationId, status: 'active' },
-    { populate: ['idpMetadataXml'] },
-  );
-  for (const other of others)
-    if (other.id !== tested.replacesId) {
-      disable(other);
-      await audit(em, scope, 'disabled', other.id);
-    }
-  // The index allows one active configuration at a time.
-  await em.flush();
-  const replaced =
-    tested.replacesId === null
-      ? undefined
-      : await em.findOne(
-          SsoConfigurationEntity,
-          { organizationId: scope.organizationId, id: tested.replacesId },
-          { populate: ['idpMetadataXml'] },
-        );
-  const active = replaced ?? tested;
-  if (replaced) {
-    copySettings(tested, replaced, secretBox);
-    em.remove(tested);
-    await em.flush();
-  }
-  active.status = 'active';
-  active.version += 1;
-  active.replacesId = null;
-  active.testedAt = tested.testedAt;
-  active.activatedAt = new Date();
-  await em.flush();
-  return active;
-}
-
-function disable(configuration: SsoConfiguration): void {
-  configuration.status = 'disabled';
-  configuration.testedAt = null;
-  configuration.version += 1;
-}
-
-async function requireFew(em: EntityManager, { organizationId }: Scope): Promise<void> {
-  const count = await em.count(SsoConfigurationEntity, { organizationId });
-  if (count >= MAX_CONFIGURATIONS)
-    throw new AppError('conflict', {
-      detail: `An organization has at most ${MAX_CONFIGURATIONS} SSO configurations.`,
-      fix: 'Delete one that is not used.',
-    });
-}
-
 async function requireNotEnforced(em: EntityManager, { organizationId }: Scope): Promise<void> {
   const { enforceSso } = await findPolicies(em, organizationId);
   if (enforceSso)
@@ -369,20 +249,5 @@ function domainNotVerified(domain: string): AppError {
   return new AppError('domain_not_verified', {
     detail: `The organization has not verified the domain ${domain}.`,
     fix: 'Verify it (POST /api/v1/domains), or remove it from the configuration.',
-  });
-}
-
-function audit(
-  em: EntityManager,
-  scope: Scope,
-  what: 'created' | 'updated' | 'disabled' | 'activated' | 'deleted',
-  resourceId: string,
-  details: Record<string, unknown> = {},
-): Promise<void> {
-  return recordAudit(em, scope, {
-    action: `sso_configuration.${what}`,
-    resourceType: 'sso_configuration',
-    resourceId,
-    details,
   });
 }
