@@ -1,6 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import type { PolicyService } from '../../domain/policies/policy.service.ts';
 import { SSO_CHECKS } from '../../domain/sso/sso-checks.ts';
 import { SSO_ROLES, type SsoConfiguration } from '../../domain/sso/sso-configuration.entity.ts';
 import type { SsoConfigurationService } from '../../domain/sso/sso-configuration.service.ts';
@@ -26,6 +27,7 @@ export interface SsoPageDependencies {
   cookies: Cookies;
   ssoLogins: SsoLoginService;
   ssoConfigurations: SsoConfigurationService;
+  policies: PolicyService;
 }
 
 const ALL = { limit: 20, order: 'desc' } as const;
@@ -36,7 +38,7 @@ const permission = 'sso:manage';
 export const ssoPages =
   (dependencies: SsoPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { pages, browserSignIn, config, cookies, ssoLogins, ssoConfigurations } = dependencies;
+    const { pages, browserSignIn, config, cookies, ssoLogins, ssoConfigurations, policies } = dependencies;
     const ssoCookies = createSsoCookies(cookies);
 
     const showLogin = (
@@ -120,6 +122,7 @@ export const ssoPages =
           configurations: await Promise.all(items.map((row) => withAttempts(request, row))),
           roles: SSO_ROLES,
           urls: serviceProviderUrls(config),
+          policies: scope.permissions.has('policies:manage') ? await policies.get(scope) : undefined,
           explanations: SSO_CHECKS,
           time: formatTime,
         },
@@ -199,6 +202,26 @@ export const ssoPages =
           domains: domains.split(/[\s,]+/).filter(Boolean),
         });
         return answer(request, reply, creating);
+      },
+    );
+
+    app.post(
+      '/organization/sso/policy',
+      {
+        config: { permission: 'policies:manage' },
+        schema: {
+          operationId: 'pages.updateSsoPolicy',
+          querystring: OrganizationQuery,
+          body: strictObject({
+            enforce_sso: Type.Optional(Type.Literal('on')),
+            sso_satisfies_mfa: Type.Optional(Type.Literal('on')),
+          }),
+        },
+      },
+      async (request, reply) => {
+        const { enforce_sso: enforced, sso_satisfies_mfa: satisfies } = request.body;
+        const change = { enforceSso: enforced === 'on', ssoSatisfiesMfa: satisfies === 'on' };
+        return answer(request, reply, policies.update(request.scope, change));
       },
     );
 

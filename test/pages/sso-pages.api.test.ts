@@ -104,6 +104,16 @@ describe('single sign-on by pages', () => {
     expect(refused.body).toContain('describes no SAML 2.0 identity provider');
   });
 
+  test('is enforced only by those who would stay in', async () => {
+    await setUp();
+    const refused = await owner.submit(action('policy'), { enforce_sso: 'on', sso_satisfies_mfa: 'on' });
+    expect(refused.statusCode).toBe(409);
+    expect(refused.body).toContain('role="alert"');
+    await owner.submit(action('policy'), {});
+    const policies = await app.call('/org/policies', { token: organization.token });
+    expect(policies.json()).toMatchObject({ enforce_sso: false, sso_satisfies_mfa: false });
+  });
+
   test('names what is wrong', async () => {
     const browser = createPageClient(app);
     await browser.open('/login/sso');
