@@ -21,7 +21,7 @@ import { createInboxService } from '../domain/inboxes/inbox.service.ts';
 import { createAcceptInvitationService } from '../domain/invitations/accept-invitation.service.ts';
 import {
   createInvitationService,
-  revokeInvitationsOfInviter,
+  revokeInvitationsOfLeaver,
 } from '../domain/invitations/invitation.service.ts';
 import { createDeletionService } from '../domain/messages/deletion.service.ts';
 import { createLabelService } from '../domain/messages/label.service.ts';
@@ -210,7 +210,7 @@ export function createServices({
       database,
       async onRemove({ em }, { organizationId, userId, revokeKeys }) {
         const keysRevoked = revokeKeys ? await revokeKeysOfUser(em, organizationId, userId) : 0;
-        const invitationsRevoked = await revokeInvitationsOfInviter(em, { organizationId, userId });
+        const invitationsRevoked = await revokeInvitationsOfLeaver(em, { organizationId, userId });
         return { keysRevoked, invitationsRevoked };
       },
     }),

@@ -48,7 +48,10 @@ export const OffboardingRecord = strictObject(
   {
     user_id: id('Id of the user (usr_…).'),
     keys_revoked: Type.Integer({ minimum: 0 }),
-    invitations_revoked: Type.Integer({ minimum: 0, description: 'Open invitations by the person.' }),
+    invitations_revoked: Type.Integer({
+      minimum: 0,
+      description: 'Open invitations by the person, and to their address.',
+    }),
     remaining_keys: Type.Array(ref(ApiKeyRecord), {
       maxItems: 100,
       description:

@@ -114,16 +114,17 @@ export function createInvitationService(options: InvitationOptions): InvitationS
 }
 
 /**
- * Revokes the open invitations that a person sent, because they have left the organization. Runs in the caller's
- * transaction. Returns their number.
+ * Revokes the open invitations that a person who has left the organization sent, and those to their own address, by which
+ * they could come back. Runs in the caller's transaction. Returns their number.
  */
-export async function revokeInvitationsOfInviter(
+export async function revokeInvitationsOfLeaver(
   em: EntityManager,
   { organizationId, userId }: { organizationId: string; userId: string },
 ): Promise<number> {
   const revoked = await em.execute<object[]>(sql`
     update invitations set revoked_at = now()
-    where org_id = ${organizationId} and invited_by_user_id = ${userId}
+    where org_id = ${organizationId}
+      and (invited_by_user_id = ${userId} or email = (select email from users where id = ${userId}))
       and accepted_at is null and revoked_at is null and expires_at > now() returning id`);
   return revoked.length;
 }

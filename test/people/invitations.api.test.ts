@@ -182,6 +182,18 @@ describe('an invitation', () => {
     expectProblem(await accept({ token, password: PASSWORD }), 'conflict');
   });
 
+  test('from before does not bring a removed member back', async () => {
+    const account = await createAccount(app);
+    const token = await mailedToken(account.email, 'viewer');
+    await app.worker.query(sql`
+      insert into members (org_id, user_id, role, created_at)
+      values (${organization.organizationId}, ${account.userId}, 'viewer', now()) returning user_id`);
+    const removed = await app.call(`/org/members/${account.userId}`, { method: 'DELETE', token: owner });
+    expect(removed.statusCode).toBe(204);
+    expectProblem(await accept({ token }, account.token), 'conflict');
+    expect(await rolesOf(account.userId)).toEqual([]);
+  });
+
   test('is void once its sender may not give the role any more', async () => {
     const admin = await join('admin');
     const tokens = [
