@@ -27,8 +27,12 @@ export async function revokeKeysOfUser(
   organizationId: string,
   userId: string,
 ): Promise<number> {
-  const revoked = await em.execute<object[]>(sql`
-    update api_keys set revoked_at = now()
-    where org_id = ${organizationId} and created_by_user_id = ${userId} and revoked_at is null returning id`);
-  return revoked.length;
+  for (let total = 0; ; ) {
+    // Waits for transactions in which one of the keys creates another one, which the next round then finds.
+    const revoked = await em.execute<object[]>(sql`
+      update api_keys set revoked_at = now()
+      where org_id = ${organizationId} and created_by_user_id = ${userId} and revoked_at is null returning id`);
+    if (revoked.length === 0) return total;
+    total += revoked.length;
+  }
 }

@@ -135,7 +135,7 @@ async function lockOrganization(
   organizationId: string,
 ): Promise<{ name: string; slug: string }> {
   const [organization] = await em.execute<{ name: string; slug: string }[]>(sql`
-    select name, slug from organizations where id = ${organizationId} for update`);
+    select name, slug from organizations where id = ${organizationId} for no key update`);
   if (!organization) throw notFound('organization', organizationId);
   return organization;
 }

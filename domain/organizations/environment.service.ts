@@ -142,7 +142,7 @@ function isNeeded(consequence: string): AppError {
 }
 
 async function requireFewEnvironments(em: EntityManager, organizationId: string): Promise<void> {
-  await em.execute(sql`select from organizations where id = ${organizationId} for update`);
+  await em.execute(sql`select from organizations where id = ${organizationId} for no key update`);
   const [row] = await em.execute<{ count: number }[]>(
     sql`select count(*)::int as count from environments where org_id = ${organizationId}`,
   );

@@ -119,10 +119,13 @@ const parseMember = (row: SerializedRow<MemberDetails>): MemberDetails => ({
   createdAt: new Date(row.createdAt),
 });
 
-/** Locks the organization first, so that two owners cannot remove each other at the same time. */
+/**
+ * Locks the organization first, so that two owners cannot remove each other at the same time. `no key` lets other
+ * transactions insert rows that refer to the organization: a key that the member creates would otherwise be a deadlock.
+ */
 async function lockMember(em: EntityManager, scope: Scope, userId: string): Promise<MemberDetails> {
   requireOrganizationWide(scope);
-  await em.execute(sql`select from organizations where id = ${scope.organizationId} for update`);
+  await em.execute(sql`select from organizations where id = ${scope.organizationId} for no key update`);
   const [row] = await em.execute<SerializedRow<MemberDetails>[]>(
     sql`${selectMembers(scope)} and m.user_id = ${userId}`,
   );

@@ -52,7 +52,7 @@ export function createOwnershipService({ database, onTransfer }: OwnershipOption
         if (!member) throw unauthenticated();
         requireFreshLogin(member.person);
         const [organization] = await em.execute<{ name: string }[]>(
-          sql`select name from organizations where id = ${organizationId} for update`,
+          sql`select name from organizations where id = ${organizationId} for no key update`,
         );
         const from = await findMember(em, organizationId, member.person.userId);
         if (!organization || !from) throw unauthenticated();
