@@ -50,6 +50,7 @@ import { createPasskeyEnrollmentService } from '../domain/people/passkeys/passke
 import { createPasskeySignInService } from '../domain/people/passkeys/passkey-sign-in.service.ts';
 import { relyingPartyOf } from '../domain/people/passkeys/relying-party.ts';
 import { createPasswordService } from '../domain/people/password.service.ts';
+import { createPolicyPreviewService } from '../domain/people/policy-preview.service.ts';
 import { createSignInService } from '../domain/people/sign-in.service.ts';
 import { createSignInThrottle } from '../domain/people/sign-in-throttle.ts';
 import { createSignUpService } from '../domain/people/sign-up.service.ts';
@@ -214,6 +215,7 @@ export function createServices({
         return { keysRevoked, invitationsRevoked };
       },
     }),
+    policyPreviews: createPolicyPreviewService({ database }),
     policies: createPolicyService({ database, sso: createSsoEnforcement({ database }) }),
     auditLog: createAuditLogService({ database }),
     invitations: createInvitationService(people),

@@ -73,7 +73,12 @@ import {
   UpdateEnvironment,
   UpdateOrganization,
 } from './organizations/organization.schemas.ts';
-import { PoliciesRecord, UpdatePolicies } from './organizations/policies.routes.ts';
+import {
+  PoliciesRecord,
+  PolicyPreviewRecord,
+  PreviewPolicies,
+  UpdatePolicies,
+} from './organizations/policies.routes.ts';
 import { ForwardMessage, ReplyToMessage } from './outbound/replies.routes.ts';
 import {
   Accepted,
@@ -293,6 +298,8 @@ export const sharedSchemas = [
   OauthLinked,
   PoliciesRecord,
   UpdatePolicies,
+  PreviewPolicies,
+  PolicyPreviewRecord,
   AuditEntryRecord,
   MemberRecord,
   MemberReceipt,

@@ -1,10 +1,17 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { type Static, Type } from 'typebox';
+import { MEMBER_ROLES } from '../../domain/identity/roles.ts';
 import { MAX_RECIPIENTS } from '../../domain/outbound/outbound-content.ts';
+import {
+  ACCESS_POLICIES,
+  MAX_PREVIEWED_MEMBERS,
+  type PolicyEffect,
+  type PolicyPreviewService,
+} from '../../domain/people/policy-preview.service.ts';
 import type { Policies } from '../../domain/policies/find-policies.ts';
 import { APPROVAL_MODES } from '../../domain/policies/organization-policies.entity.ts';
 import type { PolicyService } from '../../domain/policies/policy.service.ts';
-import { changeProblems, enumOf, problems, ref, strictObject, text } from '../schemas.ts';
+import { changeProblems, enumOf, id, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
 
 const MAX_SESSION_HOURS = 720;
 const MAX_DAILY_CAP = 10_000_000;
@@ -78,8 +85,43 @@ export const UpdatePolicies = strictObject(
   { $id: 'UpdatePolicies', title: 'UpdatePolicies' },
 );
 
+export const PreviewPolicies = strictObject(
+  {
+    require_mfa: Type.Optional(fields.require_mfa),
+    enforce_sso: Type.Optional(fields.enforce_sso),
+    sso_satisfies_mfa: Type.Optional(fields.sso_satisfies_mfa),
+    allowed_cidrs: Type.Optional(fields.allowed_cidrs),
+  },
+  { $id: 'PreviewPolicies', title: 'PreviewPolicies' },
+);
+export const PolicyPreviewRecord = strictObject(
+  {
+    effects: Type.Array(
+      strictObject({
+        user_id: id('Id of the user (usr_…).'),
+        email: text(254),
+        role: enumOf(MEMBER_ROLES),
+        policy: enumOf(ACCESS_POLICIES),
+        locked_out: Type.Boolean({ description: 'The member cannot do anything about it.' }),
+        effect: text(200, { description: 'One sentence about the member.' }),
+      }),
+      { maxItems: MAX_PREVIEWED_MEMBERS * ACCESS_POLICIES.length },
+    ),
+    complete: Type.Boolean({
+      description: `False for more than ${MAX_PREVIEWED_MEMBERS} members: the others are not looked at.`,
+    }),
+  },
+  { $id: 'PolicyPreview', title: 'PolicyPreview' },
+);
+
 export const policyRoutes =
-  ({ policies }: { policies: PolicyService }): FastifyPluginCallbackTypebox =>
+  ({
+    policies,
+    policyPreviews,
+  }: {
+    policies: PolicyService;
+    policyPreviews: PolicyPreviewService;
+  }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.get(
       '/org/policies',
@@ -111,8 +153,32 @@ export const policyRoutes =
       },
       async ({ scope, body }) => presentPolicies(await policies.update(scope, readChange(body))),
     );
+
+    app.post(
+      '/org/policies/preview',
+      {
+        config: { permission: 'policies:manage', readPermission: 'policies:manage' },
+        schema: {
+          operationId: 'policies.preview',
+          summary: 'See who would not get in if policies were changed',
+          description:
+            'Changes nothing. Lists what require_mfa, enforce_sso and allowed_cidrs would mean for each member who does not satisfy them; omitted policies are taken as they are. Requires members:read, too.',
+          tags: ['Organization'],
+          body: ref(PreviewPolicies),
+          response: { 200: ref(PolicyPreviewRecord), ...postProblems() },
+        },
+      },
+      async ({ scope, body }) => {
+        const { effects, isComplete } = await policyPreviews.preview(scope, readChange(body));
+        return { effects: effects.map(presentEffect), complete: isComplete };
+      },
+    );
     done();
   };
+
+function presentEffect({ userId, isLockedOut, ...effect }: PolicyEffect) {
+  return { user_id: userId, locked_out: isLockedOut, ...effect };
+}
 
 function readChange(body: Static<typeof UpdatePolicies>): Partial<Policies> {
   const change = {

@@ -6,6 +6,7 @@ import { isRoleWithin, MEMBER_ROLES } from '../../domain/identity/roles.ts';
 import type { InvitationService } from '../../domain/invitations/invitation.service.ts';
 import type { MemberService } from '../../domain/organizations/member.service.ts';
 import type { OrganizationService } from '../../domain/organizations/organization.service.ts';
+import type { PolicyPreviewService } from '../../domain/people/policy-preview.service.ts';
 import type { PolicyService } from '../../domain/policies/policy.service.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { formatDate, formatTime } from './formats.ts';
@@ -18,6 +19,7 @@ export interface OrganizationPageDependencies {
   invitations: InvitationService;
   apiKeys: ApiKeyService;
   policies: PolicyService;
+  policyPreviews: PolicyPreviewService;
   auditLog: AuditLogService;
 }
 

@@ -1,6 +1,6 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { MEMBER_ROLES } from '../../domain/identity/roles.ts';
 import type { AppError } from '../../platform/errors.ts';
@@ -20,7 +20,7 @@ const ROTATION_OVERLAP_SECONDS = 86_400;
 export const organizationPages =
   (dependencies: OrganizationPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { pages, members, apiKeys, policies } = dependencies;
+    const { pages, members, apiKeys, policies, policyPreviews } = dependencies;
 
     const show = (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
       showOrganization(dependencies, request, reply, problem);
@@ -146,6 +146,17 @@ export const organizationPages =
       },
     );
 
+    const PoliciesForm = strictObject({
+      require_mfa: Type.Optional(Type.Literal('on')),
+      session_max_age_hours: Type.Unsafe<string>({ type: 'string', maxLength: 3, pattern: '^\\d*$' }),
+      allowed_cidrs: text(6_500),
+    });
+    const readPolicies = (form: Static<typeof PoliciesForm>) => ({
+      requireMfa: form.require_mfa === 'on',
+      sessionMaxAgeHours: form.session_max_age_hours === '' ? null : Number(form.session_max_age_hours),
+      allowedCidrs: form.allowed_cidrs.split(/\s+/).filter(Boolean),
+    });
+
     app.post(
       '/organization/policies',
       {
@@ -153,24 +164,37 @@ export const organizationPages =
         schema: {
           operationId: 'pages.updatePolicies',
           querystring: OrganizationQuery,
-          body: strictObject({
-            require_mfa: Type.Optional(Type.Literal('on')),
-            session_max_age_hours: Type.Unsafe<string>({ type: 'string', maxLength: 3, pattern: '^\\d*$' }),
-            allowed_cidrs: text(6_500),
-          }),
+          body: PoliciesForm,
         },
       },
       async (request, reply) => {
-        const { require_mfa: mfa, session_max_age_hours: hours, allowed_cidrs: cidrs } = request.body;
-        const change = {
-          requireMfa: mfa === 'on',
-          sessionMaxAgeHours: hours === '' ? null : Number(hours),
-          allowedCidrs: cidrs.split(/\s+/).filter(Boolean),
-        };
-        const problem = await rejectionOf(policies.update(request.scope, change));
+        const problem = await rejectionOf(policies.update(request.scope, readPolicies(request.body)));
         return problem
           ? show(request, reply, problem)
           : pages.seeOther(reply, organizationPath(request), 'saved');
+      },
+    );
+
+    app.post(
+      '/organization/policies/preview',
+      {
+        config: { permission: 'policies:manage' },
+        schema: {
+          operationId: 'pages.previewPolicies',
+          querystring: OrganizationQuery,
+          body: PoliciesForm,
+        },
+      },
+      async (request, reply) => {
+        const { requireMfa, allowedCidrs } = readPolicies(request.body);
+        const previewing = policyPreviews.preview(request.scope, { requireMfa, allowedCidrs });
+        const problem = await rejectionOf(previewing);
+        if (problem) return show(request, reply, problem);
+        return pages.send(request, reply, {
+          template: 'policy-preview',
+          title: 'Who would not get in',
+          data: { ...(await previewing), back: organizationPath(request) },
+        });
       },
     );
     done();

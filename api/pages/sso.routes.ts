@@ -1,6 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
+import type { PolicyPreviewService } from '../../domain/people/policy-preview.service.ts';
 import type { PolicyService } from '../../domain/policies/policy.service.ts';
 import { SSO_CHECKS } from '../../domain/sso/sso-checks.ts';
 import { SSO_ROLES, type SsoConfiguration } from '../../domain/sso/sso-configuration.entity.ts';
@@ -28,6 +29,7 @@ export interface SsoPageDependencies {
   ssoLogins: SsoLoginService;
   ssoConfigurations: SsoConfigurationService;
   policies: PolicyService;
+  policyPreviews: PolicyPreviewService;
 }
 
 const ALL = { limit: 20, order: 'desc' } as const;
@@ -38,7 +40,8 @@ const permission = 'sso:manage';
 export const ssoPages =
   (dependencies: SsoPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { pages, browserSignIn, config, cookies, ssoLogins, ssoConfigurations, policies } = dependencies;
+    const { pages, browserSignIn, config, cookies, ssoLogins, ssoConfigurations, policies, policyPreviews } =
+      dependencies;
     const ssoCookies = createSsoCookies(cookies);
 
     const showLogin = (
@@ -205,24 +208,40 @@ export const ssoPages =
       },
     );
 
+    const PolicyForm = strictObject({
+      enforce_sso: Type.Optional(Type.Literal('on')),
+      sso_satisfies_mfa: Type.Optional(Type.Literal('on')),
+    });
+    const readPolicy = (form: Static<typeof PolicyForm>) => ({
+      enforceSso: form.enforce_sso === 'on',
+      ssoSatisfiesMfa: form.sso_satisfies_mfa === 'on',
+    });
+
     app.post(
       '/organization/sso/policy',
       {
         config: { permission: 'policies:manage' },
-        schema: {
-          operationId: 'pages.updateSsoPolicy',
-          querystring: OrganizationQuery,
-          body: strictObject({
-            enforce_sso: Type.Optional(Type.Literal('on')),
-            sso_satisfies_mfa: Type.Optional(Type.Literal('on')),
-          }),
-        },
+        schema: { operationId: 'pages.updateSsoPolicy', querystring: OrganizationQuery, body: PolicyForm },
       },
-      async (request, reply) => {
-        const { enforce_sso: enforced, sso_satisfies_mfa: satisfies } = request.body;
-        const change = { enforceSso: enforced === 'on', ssoSatisfiesMfa: satisfies === 'on' };
-        return answer(request, reply, policies.update(request.scope, change));
+      async (request, reply) =>
+        answer(request, reply, policies.update(request.scope, readPolicy(request.body))),
+    );
+
+    app.post(
+      '/organization/sso/policy/preview',
+      {
+        config: { permission: 'policies:manage' },
+        schema: { operationId: 'pages.previewSsoPolicy', querystring: OrganizationQuery, body: PolicyForm },
       },
+      async (request, reply) =>
+        pages.send(request, reply, {
+          template: 'policy-preview',
+          title: 'Who would not get in',
+          data: {
+            ...(await policyPreviews.preview(request.scope, readPolicy(request.body))),
+            back: `/organization/sso?org=${request.scope.organizationId}`,
+          },
+        }),
     );
 
     async function answer(request: FastifyRequest, reply: FastifyReply, work: Promise<unknown>) {

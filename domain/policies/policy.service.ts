@@ -109,7 +109,8 @@ function toDomainKeys(field: string, domains: readonly string[]): string[] {
   return [...new Set(keys)];
 }
 
-function requireValidRanges(ranges: readonly string[] = []): void {
+/** @throws AppError `validation_error`. */
+export function requireValidRanges(ranges: readonly string[] = []): void {
   for (const [index, range] of ranges.entries())
     if (!isCidr(range))
       throw invalid(

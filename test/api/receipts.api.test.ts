@@ -55,6 +55,7 @@ const READ_BY_WRITERS: Record<string, string> = {
   'sso.activate': 'sso:manage also reads configurations',
   'sso.test': 'the response is where the test goes on',
   'policies.update': 'who sets the policies may read them',
+  'policies.preview': 'the operation requires members:read, too',
   'apiKeys.create': 'keys:manage also reads keys',
   'apiKeys.update': 'keys:manage also reads keys',
   'apiKeys.rotate': 'keys:manage also reads keys',

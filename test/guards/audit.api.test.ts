@@ -20,6 +20,7 @@ const NOT_AUDITED: [RegExp, string][] = [
   [/^attachments\.upload$/, 'works with mail'],
   [/^webhookEndpoints\.test$/, 'changes nothing; the delivery records it'],
   [/^webhookDeliveries\.(retry|cancel)$/, 'the delivery records it with its attempts'],
+  [/^policies\.preview$/, 'changes nothing'],
   [/^sso\.test$/, 'starts a sign-in that changes nothing; GET /org/sso/{id}/attempts records it'],
   [/^domains\.verify$/, 'looks up the records, and changes nothing that the caller chooses'],
 ];

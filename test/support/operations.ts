@@ -209,6 +209,7 @@ export const BODIES: Record<string, unknown> = {
   'invitations.create': { email: 'invited@people.example', role: 'viewer' },
   'invitations.accept': { token: 'x' },
   'policies.update': { session_max_age_hours: 720 },
+  'policies.preview': { require_mfa: true },
   'apiKeys.create': { name: 'x' },
   'apiKeys.update': { name: 'y' },
   'apiKeys.rotate': { overlap_seconds: 60 },
