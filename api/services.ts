@@ -69,6 +69,8 @@ import { createSamlClient } from '../domain/sso/saml-client.ts';
 import { createSsoConfigurationService } from '../domain/sso/sso-configuration.service.ts';
 import { createSsoEnforcement } from '../domain/sso/sso-enforcement.ts';
 import { createSsoLoginService } from '../domain/sso/sso-login.service.ts';
+import { createSsoSetupService } from '../domain/sso/sso-setup.service.ts';
+import { createSsoSetupLinkService } from '../domain/sso/sso-setup-link.service.ts';
 import { createApiCallMeter } from '../domain/usage/api-call-meter.ts';
 import { createLimitService } from '../domain/usage/limit.service.ts';
 import { createUsageService } from '../domain/usage/usage.service.ts';
@@ -150,6 +152,25 @@ export function createServices({
       redirectUri: `${config.PUBLIC_URL.replace(/\/+$/, '')}/api/v1/auth/oauth/${provider.id}/callback`,
     }),
   }));
+  const ssoConfigurations = createSsoConfigurationService({
+    database,
+    secretBox,
+    notifications: shared.notifications,
+    findTargetRefusal: createTargetCheck(egressOptions),
+    ownDomains: people.ownDomains,
+    metadataSource: createMetadataSource(guardedFetch),
+    parseMetadata: saml.parseMetadata,
+  });
+  const ssoLogins = createSsoLoginService({
+    ...people,
+    ownerNotifications: shared.notifications,
+    oidc: createOidcClient({
+      fetch: guardedFetch,
+      redirectUri: `${publicUrl}/api/v1/auth/sso/oidc/callback`,
+      allowHttp: !egressOptions.requireHttps,
+    }),
+    saml,
+  });
   const restoreDeleted = createRestoreDeleted({ outbox, notifications: shared.personNotifications });
   return {
     inboxes: createInboxService({
@@ -239,24 +260,10 @@ export function createServices({
       ...people,
       names: new Map(oauthConnections.map(({ provider: { id, name } }) => [id, name])),
     }),
-    ssoConfigurations: createSsoConfigurationService({
-      database,
-      secretBox,
-      notifications: shared.notifications,
-      findTargetRefusal: createTargetCheck(egressOptions),
-      ownDomains: people.ownDomains,
-      metadataSource: createMetadataSource(guardedFetch),
-      parseMetadata: saml.parseMetadata,
-    }),
-    ssoLogins: createSsoLoginService({
-      ...people,
-      oidc: createOidcClient({
-        fetch: guardedFetch,
-        redirectUri: `${publicUrl}/api/v1/auth/sso/oidc/callback`,
-        allowHttp: !egressOptions.requireHttps,
-      }),
-      saml,
-    }),
+    ssoConfigurations,
+    ssoLogins,
+    ssoSetupLinks: createSsoSetupLinkService({ ...people, publicUrl }),
+    ssoSetup: createSsoSetupService({ database, ssoConfigurations, ssoLogins }),
     ssoBreakGlass: createBreakGlass({ database, notifications: shared.notifications }),
     accountDeletions: createAccountDeletionService({ ...people, outbox, restoreDeleted }),
     organizationDeletions: createOrganizationDeletionService({

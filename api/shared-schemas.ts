@@ -146,6 +146,11 @@ import {
   UpdateSsoConfiguration,
 } from './sso/sso.schemas.ts';
 import {
+  CreatedSsoSetupLink,
+  CreateSsoSetupLink,
+  SsoSetupLinkRecord,
+} from './sso/sso-setup-links.schemas.ts';
+import {
   LimitsReceipt,
   LimitsRecord,
   SetLimits,
@@ -327,4 +332,7 @@ export const sharedSchemas = [
   SsoConfirmation,
   SsoConfirm,
   SsoLink,
+  CreateSsoSetupLink,
+  CreatedSsoSetupLink,
+  SsoSetupLinkRecord,
 ];

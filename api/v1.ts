@@ -40,6 +40,7 @@ import type { RouteDependencies } from './route-dependencies.ts';
 import { samlRoutes } from './sso/saml.routes.ts';
 import { ssoConfigurationRoutes } from './sso/sso-configurations.routes.ts';
 import { ssoLoginRoutes } from './sso/sso-login.routes.ts';
+import { ssoSetupLinkRoutes } from './sso/sso-setup-links.routes.ts';
 import { unsubscribeRoutes } from './unsubscribe/unsubscribe.routes.ts';
 import { usageRoutes } from './usage/usage.routes.ts';
 import { deliveryRoutes } from './webhooks/deliveries.routes.ts';
@@ -63,6 +64,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(userRoutes(dependencies));
       await v1.register(sessionRoutes(dependencies));
       await v1.register(ssoConfigurationRoutes(dependencies));
+      await v1.register(ssoSetupLinkRoutes(dependencies));
       await v1.register(ssoLoginRoutes(dependencies));
       await v1.register(samlRoutes(dependencies));
       await v1.register(deletionOfPeopleRoutes(dependencies));

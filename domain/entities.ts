@@ -53,6 +53,7 @@ import { SsoAssertionEntity } from './sso/sso-assertion.entity.ts';
 import { SsoAttemptEntity } from './sso/sso-attempt.entity.ts';
 import { SsoConfigurationEntity } from './sso/sso-configuration.entity.ts';
 import { SsoIdentityEntity } from './sso/sso-identity.entity.ts';
+import { SsoSetupLinkEntity } from './sso/sso-setup-link.entity.ts';
 import { SsoTransactionEntity } from './sso/sso-transaction.entity.ts';
 import { UnclaimedObjectEntity } from './stored-objects/unclaimed-object.entity.ts';
 import { CustomLimitEntity } from './usage/custom-limit.entity.ts';
@@ -88,6 +89,7 @@ export const entities = [
   OrganizationPoliciesEntity,
   AuditEntryEntity,
   SsoConfigurationEntity,
+  SsoSetupLinkEntity,
   SsoTransactionEntity,
   SsoIdentityEntity,
   SsoAssertionEntity,

@@ -29,6 +29,7 @@ const ID_PREFIXES = {
   mfaEnrollment: 'mfa',
   ssoConfiguration: 'sso',
   ssoAttempt: 'sat',
+  ssoSetupLink: 'ssl',
   signUp: 'sgn',
   approvedRecipient: 'apr',
   deletion: 'del',

@@ -37,6 +37,7 @@ export const NOTICES = {
   'owner-changed': 'The organization has a new owner. You are an administrator.',
   invited: 'The invitation is on its way.',
   'invitation-revoked': 'The invitation is revoked.',
+  'setup-link-sent': 'The set-up link is on its way.',
   'key-revoked': 'The API key is revoked.',
   'draft-approved': 'The message is approved.',
   'draft-rejected': 'The message is rejected.',

@@ -14,6 +14,7 @@ import { sendingPolicyPages } from './sending-policies.routes.ts';
 import { signInPages } from './sign-in.routes.ts';
 import { signUpPages } from './sign-up.routes.ts';
 import { ssoPages } from './sso.routes.ts';
+import { ssoSetupPages } from './sso-setup.routes.ts';
 
 /** Registers every page for people, one line per file. */
 export async function registerPages(app: FastifyInstance, dependencies: RouteDependencies): Promise<void> {
@@ -37,6 +38,7 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(organizationPeoplePages(all));
     await context.register(invitationPages(all));
     await context.register(ssoPages(all));
+    await context.register(ssoSetupPages(all));
     await context.register(approvalPages(all));
     await context.register(sendingPolicyPages(all));
   });

@@ -7,6 +7,7 @@ import { SSO_CHECKS } from '../../domain/sso/sso-checks.ts';
 import { SSO_ROLES, type SsoConfiguration } from '../../domain/sso/sso-configuration.entity.ts';
 import type { SsoConfigurationService } from '../../domain/sso/sso-configuration.service.ts';
 import type { SsoLoginService } from '../../domain/sso/sso-login.service.ts';
+import type { SsoSetupLinkService } from '../../domain/sso/sso-setup-link.service.ts';
 import type { Config } from '../../platform/config.ts';
 import type { Row } from '../../platform/database/find-rows.ts';
 import type { AppError } from '../../platform/errors.ts';
@@ -18,8 +19,10 @@ import { serviceProviderUrls } from '../sso/service-provider-urls.ts';
 import { createSsoCookies } from '../sso/sso-cookies.ts';
 import { formatTime } from './formats.ts';
 import { OrganizationQuery, PageQuery } from './forms.ts';
+import type { Notice } from './notices.ts';
 import { type Pages, rejectionOf } from './pages.ts';
 import type { BrowserSignIn } from './sign-in-result.ts';
+import { OIDC_FIELDS, readOidcForm, readSamlForm, SAML_FIELDS } from './sso-forms.ts';
 
 export interface SsoPageDependencies {
   pages: Pages;
@@ -28,6 +31,7 @@ export interface SsoPageDependencies {
   cookies: Cookies;
   ssoLogins: SsoLoginService;
   ssoConfigurations: SsoConfigurationService;
+  ssoSetupLinks: SsoSetupLinkService;
   policies: PolicyService;
   policyPreviews: PolicyPreviewService;
 }
@@ -40,8 +44,9 @@ const permission = 'sso:manage';
 export const ssoPages =
   (dependencies: SsoPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { pages, browserSignIn, config, cookies, ssoLogins, ssoConfigurations, policies, policyPreviews } =
+    const { pages, browserSignIn, config, cookies, ssoLogins, ssoConfigurations, ssoSetupLinks } =
       dependencies;
+    const { policies, policyPreviews } = dependencies;
     const ssoCookies = createSsoCookies(cookies);
 
     const showLogin = (
@@ -116,6 +121,7 @@ export const ssoPages =
     async function showConfigurations(request: FastifyRequest, reply: FastifyReply, problem?: AppError) {
       const { scope } = request;
       const { items } = await ssoConfigurations.list(scope, ALL);
+      const { items: setupLinks } = await ssoSetupLinks.list(scope, ALL);
       return pages.send(request, reply, {
         template: 'organization-sso',
         title: 'Single sign-on',
@@ -123,6 +129,7 @@ export const ssoPages =
         data: {
           organizationId: scope.organizationId,
           configurations: await Promise.all(items.map((row) => withAttempts(request, row))),
+          setupLinks,
           roles: SSO_ROLES,
           urls: serviceProviderUrls(config),
           policies: scope.permissions.has('policies:manage') ? await policies.get(scope) : undefined,
@@ -150,29 +157,11 @@ export const ssoPages =
         schema: {
           operationId: 'pages.createOidc',
           querystring: OrganizationQuery,
-          body: strictObject({
-            name: text(100),
-            issuer: text(2_048),
-            client_id: text(500),
-            client_secret: text(2_000),
-            domains: text(6_000),
-            default_role: enumOf(SSO_ROLES),
-          }),
+          body: strictObject({ ...OIDC_FIELDS, default_role: enumOf(SSO_ROLES) }),
         },
       },
-      async (request, reply) => {
-        const { name, issuer, domains } = request.body;
-        const creating = ssoConfigurations.create(request.scope, {
-          type: 'oidc',
-          name,
-          issuer,
-          clientId: request.body.client_id,
-          clientSecret: request.body.client_secret,
-          defaultRole: request.body.default_role,
-          domains: domains.split(/[\s,]+/).filter(Boolean),
-        });
-        return answer(request, reply, creating);
-      },
+      async (request, reply) =>
+        answer(request, reply, ssoConfigurations.create(request.scope, readOidcForm(request.body))),
     );
 
     app.post(
@@ -182,30 +171,11 @@ export const ssoPages =
         schema: {
           operationId: 'pages.createSaml',
           querystring: OrganizationQuery,
-          body: strictObject({
-            name: text(100),
-            idp_metadata_url: text(2_048),
-            idp_metadata_xml: text(262_144),
-            domains: text(6_000),
-            default_role: enumOf(SSO_ROLES),
-            allow_idp_initiated: Type.Optional(enumOf(['on'])),
-          }),
+          body: strictObject({ ...SAML_FIELDS, default_role: enumOf(SSO_ROLES) }),
         },
       },
-      async (request, reply) => {
-        const { name, idp_metadata_url: url, idp_metadata_xml: xml, domains } = request.body;
-        const creating = ssoConfigurations.create(request.scope, {
-          type: 'saml',
-          name,
-          // A field of a form that is left empty is not given.
-          ...(url.trim() === '' ? {} : { idpMetadataUrl: url.trim() }),
-          ...(xml.trim() === '' ? {} : { idpMetadataXml: xml.trim() }),
-          allowIdpInitiated: request.body.allow_idp_initiated === 'on',
-          defaultRole: request.body.default_role,
-          domains: domains.split(/[\s,]+/).filter(Boolean),
-        });
-        return answer(request, reply, creating);
-      },
+      async (request, reply) =>
+        answer(request, reply, ssoConfigurations.create(request.scope, readSamlForm(request.body))),
     );
 
     const PolicyForm = strictObject({
@@ -244,11 +214,56 @@ export const ssoPages =
         }),
     );
 
-    async function answer(request: FastifyRequest, reply: FastifyReply, work: Promise<unknown>) {
+    async function answer(
+      request: FastifyRequest,
+      reply: FastifyReply,
+      work: Promise<unknown>,
+      notice: Notice = 'saved',
+    ) {
       const problem = await rejectionOf(work);
       if (problem) return showConfigurations(request, reply, problem);
-      return pages.seeOther(reply, `/organization/sso?org=${request.scope.organizationId}`, 'saved');
+      return pages.seeOther(reply, `/organization/sso?org=${request.scope.organizationId}`, notice);
     }
+
+    app.post(
+      '/organization/sso/setup-links',
+      {
+        config: { permission },
+        schema: {
+          operationId: 'pages.createSsoSetupLink',
+          querystring: OrganizationQuery,
+          body: strictObject({ email: text(254) }),
+        },
+      },
+      async (request, reply) => {
+        const email = request.body.email.trim() || undefined;
+        const creating = ssoSetupLinks.create(request.scope, { email });
+        if (email !== undefined) return answer(request, reply, creating, 'setup-link-sent');
+        const problem = await rejectionOf(creating);
+        if (problem) return showConfigurations(request, reply, problem);
+        const { url, expiresAt } = await creating;
+        const { organizationId } = request.scope;
+        return pages.send(request, reply, {
+          template: 'sso-setup-link',
+          title: 'The set-up link',
+          data: { url, until: formatTime(expiresAt), organizationId },
+        });
+      },
+    );
+
+    app.post(
+      '/organization/sso/setup-links/revoke',
+      {
+        config: { permission },
+        schema: {
+          operationId: 'pages.revokeSsoSetupLink',
+          querystring: OrganizationQuery,
+          body: strictObject({ setup_link_id: text(64) }),
+        },
+      },
+      async (request, reply) =>
+        answer(request, reply, ssoSetupLinks.revoke(request.scope, request.body.setup_link_id)),
+    );
 
     const ById = strictObject({ configuration_id: text(64) });
 

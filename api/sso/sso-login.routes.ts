@@ -215,7 +215,7 @@ export function createAnswers({ accounts, browserSession, ssoCookies }: AnswerDe
       return reply.redirect(LINK_PAGE, 303);
     }
     if (outcome.kind === 'tested') {
-      if (!isProgram) return renderTestedPage(reply, outcome.checks);
+      if (!isProgram) return renderTestedPage(reply, outcome);
       return {
         status: 'tested' as const,
         configuration_id: outcome.configurationId,

@@ -42,14 +42,17 @@ export function renderProblemPage(
   );
 }
 
-export function renderTestedPage(reply: FastifyReply, checks: readonly SsoCheck[]): string {
+export function renderTestedPage(
+  reply: FastifyReply,
+  { checks, redirectTo }: { checks: readonly SsoCheck[]; redirectTo: string },
+): string {
   const items = checks.map(
     ({ name, seen }) => `<li>✓ ${escapeHtml(name)}${seen === null ? '' : `: ${escapeHtml(seen)}`}</li>`,
   );
   return renderSsoPage(
     reply,
     'The test passed',
-    `<p>The configuration can be activated.</p><ul>${items.join('')}</ul>`,
+    `<p>The configuration can be activated.</p><ul>${items.join('')}</ul><p><a href="${escapeHtml(redirectTo)}">Continue</a></p>`,
   );
 }
 

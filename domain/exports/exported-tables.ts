@@ -616,6 +616,7 @@ export const NOT_EXPORTED: Record<string, string> = {
   sso_configurations:
     'contain secrets, and identity providers name this service in them; another service needs new ones',
   sso_identities: 'belong to people; valid with this service’s configuration alone',
+  sso_setup_links: 'valid with this service alone; the audit log has what was done with them',
   sso_transactions: 'logins that are not complete yet',
   thread_message_ids: 'hashes of Message-IDs, derived from messages',
   unattributed_reports: 'cannot be attributed to an organization',

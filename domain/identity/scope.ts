@@ -82,7 +82,7 @@ export function canAccessInbox(scope: Scope, inboxId: string): boolean {
  *
  * @throws AppError `permission_denied` for a credential that is bound to an environment or inbox.
  */
-export function requireOrganizationWide(scope: Scope): void {
+export function requireOrganizationWide(scope: Pick<Scope, 'environmentBound' | 'inboxId'>): void {
   if (isOrganizationWide(scope)) return;
   throw new AppError('permission_denied', {
     detail: 'This concerns the whole organization, but the credential is bound to an environment or inbox.',

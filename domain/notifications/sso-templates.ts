@@ -12,6 +12,23 @@ export interface SsoTemplateParams {
     ip: string;
   };
   'sso-break-glass': { organizationId: string; userId: string; at: string; ip: string };
+  'sso-setup-link': {
+    organizationName: string;
+    /** Null if a key created the link. */
+    inviterEmail: string | null;
+    /** Formatted. */
+    expiresAt: string;
+    token: string;
+  };
+  'sso-setup-tested': {
+    organizationId: string;
+    configurationId: string;
+    name: string;
+    issuer: string;
+    /** Separated by commas. */
+    domains: string;
+    defaultRole: string;
+  };
   'sso-certificate-ends': {
     organizationId: string;
     configurationId: string;
@@ -63,6 +80,33 @@ export const SSO_TEMPLATES: {
       ],
       'If it was not one of you, remove this owner’s passkeys and sessions, and look at the audit log: GET /api/v1/org/audit-log.',
     ],
+  }),
+  'sso-setup-link': ({ organizationName, inviterEmail, expiresAt, token }) => ({
+    subject: `Set up single sign-on for ${organizationName}`,
+    body: [
+      `${inviterEmail ?? 'An administrator'} asks you to set up single sign-on for ${organizationName}: to register this service at the identity provider, and to enter its settings on a page. You need no account.`,
+      { label: 'Open the set-up page', path: `/sso-setup?token=${token}` },
+      `The link works once, in one browser and for two hours after you have opened the page. It expires on ${expiresAt}.`,
+      'If you do not know the organization, ignore this email.',
+    ],
+    footer:
+      'You received this email because an administrator of the organization entered your address. Replies to this address are not monitored.',
+  }),
+  'sso-setup-tested': ({ organizationId, configurationId, name, issuer, domains, defaultRole }) => ({
+    subject: 'Single sign-on is ready to activate in your organization',
+    body: [
+      'The person who got your set-up link has configured single sign-on, and a test has passed. Nothing has changed for your members. Check that the identity provider is yours before you activate it: it will decide who gets in.',
+      [
+        ['Organization', organizationId],
+        ['Configuration', `${name} (${configurationId})`],
+        ['Identity provider', issuer],
+        ['Domains', domains],
+        ['Role of new members', defaultRole],
+      ],
+      { label: 'Review and activate it', path: `/organization/sso?org=${organizationId}` },
+    ],
+    footer:
+      'You received this email because you are an owner of the organization, or created the set-up link. Replies to this address are not monitored.',
   }),
   'sso-certificate-ends': ({ organizationId, configurationId, name, endsAt }) => ({
     subject: `The certificate of your identity provider ends on ${endsAt}`,

@@ -5,9 +5,11 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import { AppError } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
+import type { NotificationService } from '../notifications/notification.service.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import type { Client } from '../people/client.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
+import { announceSetupTest } from './announce-setup-test.ts';
 import { checkIdentity, type StatedIdentity } from './check-identity.ts';
 import type { SamlIdentity } from './saml-assertion.ts';
 import {
@@ -41,6 +43,7 @@ export interface CompletionOptions {
   database: Database;
   secretBox: SecretBox;
   notifications: PersonNotificationService;
+  ownerNotifications: NotificationService;
   /** Domains in which every tenant can receive mail. */
   ownDomains: readonly string[];
 }
@@ -73,21 +76,24 @@ export interface ProvedLogin {
 
 /** What follows when the identity provider's answer is proved to be genuine and meant for this browser. */
 export function complete(
-  { database, secretBox, ownDomains }: CompletionOptions,
+  options: CompletionOptions,
   { settings, transaction, identity, browserToken }: ProvedLogin,
   { checks, client }: { checks: SsoChecks; client: Client },
 ): Promise<SsoOutcome> {
+  const { database, secretBox, ownDomains } = options;
   const { purpose, redirectTo } = transaction;
-  return database.peopleTransaction(async ({ em }): Promise<SsoOutcome> => {
+  return database.peopleTransaction(async (context): Promise<SsoOutcome> => {
+    const { em } = context;
     await useAssertion(em, settings, identity, checks);
     const claims = await checkIdentity(em, settings, { identity, ownDomains }, checks);
     const attempt = { configurationId: settings.id, purpose, succeeded: true, checks: checks.all };
     if (purpose === 'test') {
-      await em.execute(sql`
+      const tested = await em.execute<object[]>(sql`
         update sso_configurations set tested_at = now(),
           status = case when status in ('draft', 'disabled') then 'tested' else status end
-        where id = ${settings.id} and version = ${settings.version}`);
+        where id = ${settings.id} and version = ${settings.version} returning id`);
       await recordSsoAttempt(em, attempt);
+      if (tested.length > 0) await announceSetupTest(context, options, settings);
       return { kind: 'tested', configurationId: settings.id, checks: checks.all, redirectTo };
     }
     const account = await findAccount(em, settings, claims, { checks, client });

@@ -1,13 +1,13 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
 import { findRow, type Row } from '../../platform/database/find-rows.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { isVerifiedDomain } from '../domains/is-verified-domain.ts';
-import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
+import { requireOrganizationWide } from '../identity/scope.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { findPolicies } from '../policies/find-policies.ts';
@@ -29,35 +29,53 @@ import {
   type SsoChange,
   type SsoInputOptions,
 } from './sso-input.ts';
+import type { SsoScope } from './sso-scope.ts';
 
 export type { NewSsoConfiguration, SsoChange } from './sso-input.ts';
 
 export interface SsoConfigurationService {
-  /** Creates a draft. @throws AppError `validation_error`, `plan_limit_reached`. */
-  create(scope: Scope, input: NewSsoConfiguration): Promise<SsoConfiguration>;
+  /**
+   * Creates a draft.
+   *
+   * @param onCreate runs in the transaction; its rejection undoes the draft.
+   * @throws AppError `validation_error`, `plan_limit_reached`.
+   */
+  create(
+    scope: SsoScope,
+    input: NewSsoConfiguration,
+    onCreate?: (transaction: Transaction, draft: SsoConfiguration) => Promise<void>,
+  ): Promise<SsoConfiguration>;
+  /** @throws AppError `not_found`. */
+  get(scope: SsoScope, configurationId: string): Promise<Row<SsoConfiguration>>;
   /** Reads metadata from its URL, so that {@link create} and {@link update} need no request in their transaction. */
   prefetchMetadata(url: string | undefined): Promise<void>;
-  list(scope: Scope, page: PageRequest): Promise<Page<Row<SsoConfiguration>>>;
+  list(scope: SsoScope, page: PageRequest): Promise<Page<Row<SsoConfiguration>>>;
   /**
    * Changes a draft or disabled configuration, which then has to be tested again. The change of an active one makes a draft
    * beside it, or changes the draft there is; the active one stays until the draft is tested and activated.
    *
+   * @param onUpdate gets the locked configuration before the change; its rejection prevents the change.
    * @returns the changed configuration, or the draft.
    */
-  update(scope: Scope, configurationId: string, change: SsoChange): Promise<SsoConfiguration>;
+  update(
+    scope: SsoScope,
+    configurationId: string,
+    change: SsoChange,
+    onUpdate?: (transaction: Transaction, found: SsoConfiguration) => Promise<void>,
+  ): Promise<SsoConfiguration>;
   /** Stops logins through the active configuration. @throws AppError `conflict` while SSO is enforced. */
-  disable(scope: Scope, configurationId: string): Promise<SsoConfiguration>;
+  disable(scope: SsoScope, configurationId: string): Promise<SsoConfiguration>;
   /**
    * Activates a tested configuration. A draft becomes part of the configuration it replaces, whose id stays; any other
    * active configuration is disabled.
    *
    * @throws AppError `conflict` if no test has passed since the last change; `domain_not_verified`.
    */
-  activate(scope: Scope, configurationId: string): Promise<SsoConfiguration>;
+  activate(scope: SsoScope, configurationId: string): Promise<SsoConfiguration>;
   /** Deletes a configuration with its links to accounts, and ends the sessions it made. @throws AppError `conflict`. */
-  remove(scope: Scope, configurationId: string): Promise<void>;
+  remove(scope: SsoScope, configurationId: string): Promise<void>;
   /** Lists the last 20 logins and tests, newest first. @throws AppError `not_found`. */
-  listAttempts(scope: Scope, configurationId: string, page: PageRequest): Promise<Page<Row<SsoAttempt>>>;
+  listAttempts(scope: SsoScope, configurationId: string, page: PageRequest): Promise<Page<Row<SsoAttempt>>>;
 }
 
 export interface SsoConfigurationOptions extends SsoInputOptions {
@@ -69,14 +87,16 @@ export interface SsoConfigurationOptions extends SsoInputOptions {
 export function createSsoConfigurationService(options: SsoConfigurationOptions): SsoConfigurationService {
   const { database, secretBox, notifications } = options;
   return {
-    async create(scope, input) {
+    async create(scope, input, onCreate) {
       requireOrganizationWide(scope);
       const fields = await checkInput(options, input, { isNew: true });
-      return database.transaction(scope, async ({ em }) => {
+      return database.transaction(scope, async (transaction) => {
+        const { em } = transaction;
         await requireFew(em, scope);
         const draft = createDraft(em, scope, { type: input.type, replacesId: null });
         applyChange(draft, fields, secretBox);
         await em.flush();
+        await onCreate?.(transaction, draft);
         await auditConfiguration(em, scope, 'created', draft.id, {
           type: input.type,
           domains: draft.domains,
@@ -91,6 +111,12 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
       await options.metadataSource.read(url).catch(() => undefined);
     },
 
+    get: (scope, configurationId) =>
+      database.read(scope, (reader) => {
+        requireOrganizationWide(scope);
+        return findOwn(reader, scope, configurationId);
+      }),
+
     list: (scope, page) =>
       database.read(scope, (reader) => {
         requireOrganizationWide(scope);
@@ -100,12 +126,14 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
         });
       }),
 
-    async update(scope, configurationId, change) {
+    async update(scope, configurationId, change, onUpdate) {
       requireOrganizationWide(scope);
       const { type } = await database.read(scope, (reader) => findOwn(reader, scope, configurationId));
       const fields = await checkInput(options, { type, ...change }, { isNew: false });
-      return database.transaction(scope, async ({ em }) => {
+      return database.transaction(scope, async (transaction) => {
+        const { em } = transaction;
         const found = await lockConfiguration(em, scope, configurationId);
+        await onUpdate?.(transaction, found);
         const changed = found.status === 'active' ? await draftBeside(em, scope, found, secretBox) : found;
         applyChange(changed, fields, secretBox);
         changed.version += 1;
@@ -188,7 +216,7 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
 
 async function findOwn(
   reader: Parameters<typeof findRow>[0],
-  { organizationId }: Scope,
+  { organizationId }: SsoScope,
   configurationId: string,
 ): Promise<Row<SsoConfiguration>> {
   const found = await findRow(reader, SsoConfigurationEntity, {
@@ -198,7 +226,7 @@ async function findOwn(
   return found;
 }
 
-async function lockAll(em: EntityManager, { organizationId }: Scope): Promise<void> {
+async function lockAll(em: EntityManager, { organizationId }: SsoScope): Promise<void> {
   await em.execute(
     sql`select from sso_configurations where org_id = ${organizationId} order by id for update`,
   );
@@ -206,7 +234,7 @@ async function lockAll(em: EntityManager, { organizationId }: Scope): Promise<vo
 
 async function lockConfiguration(
   em: EntityManager,
-  { organizationId }: Scope,
+  { organizationId }: SsoScope,
   id: string,
 ): Promise<SsoConfiguration> {
   await em.execute(
@@ -221,7 +249,7 @@ async function lockConfiguration(
   return found;
 }
 
-async function requireNotEnforced(em: EntityManager, { organizationId }: Scope): Promise<void> {
+async function requireNotEnforced(em: EntityManager, { organizationId }: SsoScope): Promise<void> {
   const { enforceSso } = await findPolicies(em, organizationId);
   if (enforceSso)
     throw new AppError('conflict', {

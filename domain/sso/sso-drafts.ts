@@ -3,8 +3,8 @@ import type { SecretBox } from '../../platform/crypto.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { recordAudit } from '../audit/record-audit.ts';
-import type { Scope } from '../identity/scope.ts';
 import { type SsoConfiguration, SsoConfigurationEntity, type SsoRole } from './sso-configuration.entity.ts';
+import type { SsoScope } from './sso-scope.ts';
 import { clientSecretContext } from './sso-settings.ts';
 
 /** At most this many, drafts and disabled ones included. */
@@ -12,7 +12,7 @@ const MAX_CONFIGURATIONS = 20;
 
 export function auditConfiguration(
   em: EntityManager,
-  scope: Scope,
+  scope: SsoScope,
   what: 'created' | 'updated' | 'disabled' | 'activated' | 'deleted',
   resourceId: string,
   details: Record<string, unknown> = {},
@@ -21,13 +21,13 @@ export function auditConfiguration(
     action: `sso_configuration.${what}`,
     resourceType: 'sso_configuration',
     resourceId,
-    details,
+    details: { ...details, ...scope.auditDetails },
   });
 }
 
 export function createDraft(
   em: EntityManager,
-  { organizationId }: Scope,
+  { organizationId }: SsoScope,
   { type, replacesId }: Pick<SsoConfiguration, 'type' | 'replacesId'>,
 ): SsoConfiguration {
   const draft = em.create(SsoConfigurationEntity, {
@@ -80,7 +80,7 @@ function copySettings(from: SsoConfiguration, to: SsoConfiguration, secretBox: S
 
 export async function draftBeside(
   em: EntityManager,
-  scope: Scope,
+  scope: SsoScope,
   active: SsoConfiguration,
   secretBox: SecretBox,
 ): Promise<SsoConfiguration> {
@@ -99,7 +99,7 @@ export async function draftBeside(
 /** The caller has locked all configurations of the organization. */
 export async function makeActive(
   em: EntityManager,
-  scope: Scope,
+  scope: SsoScope,
   tested: SsoConfiguration,
   secretBox: SecretBox,
 ): Promise<SsoConfiguration> {
@@ -145,7 +145,7 @@ export function disableConfiguration(configuration: SsoConfiguration): void {
   configuration.version += 1;
 }
 
-export async function requireFew(em: EntityManager, { organizationId }: Scope): Promise<void> {
+export async function requireFew(em: EntityManager, { organizationId }: SsoScope): Promise<void> {
   const count = await em.count(SsoConfigurationEntity, { organizationId });
   if (count >= MAX_CONFIGURATIONS)
     throw new AppError('conflict', {

@@ -2,7 +2,7 @@ import { sql } from '@mikro-orm/core';
 import { notFound } from '../../platform/errors.ts';
 import { isId } from '../../platform/ids.ts';
 import type { Person } from '../identity/person.ts';
-import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
+import { requireOrganizationWide } from '../identity/scope.ts';
 import type { Client } from '../people/client.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import { checkFreshness } from './check-identity.ts';
@@ -21,6 +21,7 @@ import { ASSERTION, decodeResponse, type ResponseInspection } from './saml-respo
 import { signInIdentity } from './sign-in-identity.ts';
 import { createSsoChecks, type SsoChecks, SsoRefusal, ssoFailed, ssoNotStarted } from './sso-checks.ts';
 import type { SsoType } from './sso-configuration.entity.ts';
+import type { SsoScope } from './sso-scope.ts';
 import { findActiveSettings, findSettingsById, type SsoSettings } from './sso-settings.ts';
 import {
   browserTokenOf,
@@ -56,7 +57,7 @@ export interface SsoLoginService {
   }): Promise<SsoStart>;
   /** Begins a login that only proves a configuration. @throws AppError `not_found`, `sso_failed`. */
   startTest(
-    scope: Scope,
+    scope: SsoScope,
     configurationId: string,
     input: { redirectTo: string; browserToken: string | undefined },
   ): Promise<SsoStart>;

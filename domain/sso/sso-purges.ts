@@ -22,6 +22,15 @@ export function purgeSsoAssertions(database: Database): Promise<number> {
   );
 }
 
+/** Deletes set-up links a week after their end. Until then they limit how often an address gets one. */
+export function purgeSsoSetupLinks(database: Database): Promise<number> {
+  return deleteRows(
+    database,
+    sql`delete from sso_setup_links where id in (
+         select id from sso_setup_links where expires_at < now() - interval '7 days' limit ${BATCH_SIZE})`,
+  );
+}
+
 /** Deletes attempts that are older than seven days. */
 export function purgeSsoAttempts(database: Database): Promise<number> {
   return deleteRows(

@@ -53,6 +53,7 @@ const READ_BY_WRITERS: Record<string, string> = {
   'sso.create': 'sso:manage also reads configurations',
   'sso.update': 'sso:manage also reads configurations',
   'sso.activate': 'sso:manage also reads configurations',
+  'sso.createSetupLink': 'the response is the new link',
   'sso.test': 'the response is where the test goes on',
   'policies.update': 'who sets the policies may read them',
   'policies.preview': 'the operation requires members:read, too',

@@ -149,7 +149,7 @@ const CHECKED_WHEN_SENT = /^drafts\.(create|update) body (thread_id|in_reply_to)
 
 /** A bound key may not export anything and manages neither members nor SSO, so it gets 403 before the row is looked up. */
 const REFUSED_TO_BOUND_KEYS =
-  /^(exports(Unversioned)?\.\w+ path export_id|members\.\w+ path userId|invitations\.\w+ path id|sso\.\w+ path configurationId|organization\.\w+Environment path id)$/;
+  /^(exports(Unversioned)?\.\w+ path export_id|members\.\w+ path userId|invitations\.\w+ path id|sso\.\w+ path (configurationId|setupLinkId)|organization\.\w+Environment path id)$/;
 
 function findViolation(
   { name, position, operation, id }: Probe,

@@ -23,6 +23,7 @@ export const RESOURCES = [
   'member',
   'invitation',
   'ssoConfiguration',
+  'ssoSetupLink',
   'approvedRecipient',
 ] as const;
 export type Resource = (typeof RESOURCES)[number];
@@ -49,6 +50,7 @@ const RESOURCE_BY_SEGMENT: Record<string, Resource> = {
   environments: 'environment',
   invitations: 'invitation',
   sso: 'ssoConfiguration',
+  'setup-links': 'ssoSetupLink',
   'approved-recipients': 'approvedRecipient',
   '{effect}': 'listEntry',
 };
@@ -237,6 +239,7 @@ export const BODIES: Record<string, unknown> = {
     client_id: 'x',
     client_secret: 'x',
   },
+  'sso.createSetupLink': {},
   'sso.update': { name: 'x' },
   'suppressions.create': { email: 'suppressed@example.test' },
   'usage.setLimits': { counters: {} },

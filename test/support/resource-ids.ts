@@ -25,6 +25,7 @@ export async function readResourceIds(organizationId: string, environmentId: str
     suppression: `select email as id from suppressions ${whole}`,
     member: `select user_id as id from members ${whole} and role <> 'owner'`,
     invitation: `select id from invitations ${whole}`,
+    ssoSetupLink: `select id from sso_setup_links ${whole}`,
     ssoConfiguration: `select id from sso_configurations ${whole}`,
     listEntry: `select entry as id from list_entries ${whole}`,
   };

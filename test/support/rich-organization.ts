@@ -432,6 +432,9 @@ export async function addInternalRows(organizationId: string): Promise<void> {
     `insert into sso_attempts (id, org_id, configuration_id, purpose, succeeded, checks, created_at)
      select 'sat' || substr(id, 4), org_id, id, 'login', true, '[]', now()
      from sso_configurations where org_id = $1`,
+    `insert into sso_setup_links (id, org_id, token_hash, configuration_id, expires_at, created_at)
+     select 'ssl' || substr(id, 4), org_id, sha256(id::bytea), id, now() + interval '7 days', now()
+     from sso_configurations where org_id = $1`,
     // Not due while tests of the sweeps run.
     `insert into unclaimed_objects (storage_key, org_id, due_at) values ('none/' || $1::text, $1, 'infinity')`,
     `insert into outbox (org_id, command, priority, available_at, created_at) values ($1, '{}', 3, 'infinity', now())`,

@@ -1,7 +1,12 @@
 import { createMetadataSource } from '../../domain/sso/metadata-source.ts';
 import { createSamlClient } from '../../domain/sso/saml-client.ts';
 import { refreshSsoMetadata, warnOfSsoCertificates } from '../../domain/sso/sso-metadata.ts';
-import { purgeSsoAssertions, purgeSsoAttempts, purgeSsoTransactions } from '../../domain/sso/sso-purges.ts';
+import {
+  purgeSsoAssertions,
+  purgeSsoAttempts,
+  purgeSsoSetupLinks,
+  purgeSsoTransactions,
+} from '../../domain/sso/sso-purges.ts';
 import { createEgress, readEgressOptions } from '../../platform/egress/egress.ts';
 import { createGuardedFetch } from '../../platform/egress/guarded-fetch.ts';
 import type { Room } from '../room.ts';
@@ -18,6 +23,7 @@ export const ssoRoom: Room = {
       sweeps: {
         expiredSsoTransactions: () => purgeSsoTransactions(database),
         expiredSsoAssertions: () => purgeSsoAssertions(database),
+        expiredSsoSetupLinks: () => purgeSsoSetupLinks(database),
         expiredSsoAttempts: () => purgeSsoAttempts(database),
         refreshedSsoMetadata: () => refreshSsoMetadata({ database, metadataSource, parseMetadata }),
         endingSsoCertificates: () => warnOfSsoCertificates({ database, notifications }),

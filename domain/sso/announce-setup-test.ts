@@ -1,0 +1,48 @@
+import { sql } from '@mikro-orm/core';
+import type { Transaction } from '../../platform/database/database.ts';
+import type { NotificationService } from '../notifications/notification.service.ts';
+import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
+import { IS_LIVE_SETUP_LINK } from './live-setup-link.ts';
+import type { SsoSettings } from './sso-settings.ts';
+
+/** Informs the owners and the creator of the set-up link, if there is one, that the draft can be activated. */
+export async function announceSetupTest(
+  transaction: Transaction,
+  {
+    notifications,
+    ownerNotifications,
+  }: { notifications: PersonNotificationService; ownerNotifications: NotificationService },
+  { id, organizationId, version, issuer, domains, defaultRole }: SsoSettings,
+): Promise<void> {
+  const [link] = await transaction.em.execute<
+    { name: string; creatorId: string | null; creatorEmail: string | null }[]
+  >(sql`
+    select c.name, u.id as "creatorId", u.email as "creatorEmail"
+    from sso_setup_links l join organizations o on o.id = l.org_id
+      join sso_configurations c on c.id = l.configuration_id and c.activated_at is null
+      left join users u on u.id = l.created_by_user_id
+    where l.configuration_id = ${id} and ${IS_LIVE_SETUP_LINK}`);
+  if (!link) return;
+  const { name, creatorId, creatorEmail } = link;
+  const template = 'sso-setup-tested';
+  const params = {
+    organizationId,
+    configurationId: id,
+    name,
+    issuer: issuer ?? '',
+    domains: domains.join(', '),
+    defaultRole,
+  };
+  const dedupeKey = `${template}/${id}/${version}`;
+  await ownerNotifications.notifyOwners(transaction, { organizationId, template, params, dedupeKey });
+  // An owner who created the link has the email already: the key is that of the owners' emails.
+  if (creatorId !== null && creatorEmail !== null)
+    await notifications.notify(transaction, {
+      organizationId,
+      userId: creatorId,
+      email: creatorEmail,
+      template,
+      params,
+      dedupeKey: `${dedupeKey}/${creatorId}`,
+    });
+}

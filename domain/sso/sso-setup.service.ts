@@ -1,0 +1,215 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Row } from '../../platform/database/find-rows.ts';
+import { AppError } from '../../platform/errors.ts';
+import { recordAudit } from '../audit/record-audit.ts';
+import type { Client } from '../people/client.ts';
+import { createOneTimeToken, hashOneTimeToken } from '../people/one-time-token.ts';
+import { IS_LIVE_SETUP_LINK } from './live-setup-link.ts';
+import type { SsoAttempt } from './sso-attempt.entity.ts';
+import type { SsoConfiguration } from './sso-configuration.entity.ts';
+import type { NewSsoConfiguration, SsoConfigurationService } from './sso-configuration.service.ts';
+import type { SsoLoginService, SsoStart } from './sso-login.service.ts';
+import type { SsoScope } from './sso-scope.ts';
+
+/** The browser that has used a set-up link. */
+export interface SetupGuest {
+  /** From its cookie. */
+  sessionToken: string | undefined;
+  client: Client;
+}
+
+export interface SsoSetup {
+  organizationName: string;
+  /** Verified ones. */
+  domains: string[];
+  /** The guest's own; null before it is created. */
+  configuration: Row<SsoConfiguration> | null;
+  /** Whether it may be changed and tested: not once it has been active. */
+  isChangeable: boolean;
+  /** Latest first. */
+  attempts: Row<SsoAttempt>[];
+}
+
+/**
+ * What somebody who is no member may do with a set-up link: one draft, its tests, and nothing else. Each call requires that
+ * the link is not revoked, the organization is active and the creator of the link may still set up single sign-on.
+ */
+export interface SsoSetupService {
+  /** Changes nothing. Undefined unless the link can be used. */
+  preview(token: string): Promise<{ organizationName: string } | undefined>;
+  /** Uses the link up. @returns the token of the session, for a cookie. @throws AppError `invalid_credentials`. */
+  exchange(token: string, client: Client): Promise<string>;
+  /** @throws AppError `invalid_credentials`, as all that follow. */
+  read(guest: SetupGuest): Promise<SsoSetup>;
+  /** Creates the draft, or changes it. @throws AppError as `SsoConfigurationService.create`; `conflict` once it was active. */
+  save(guest: SetupGuest, input: NewSsoConfiguration): Promise<void>;
+  /** @throws AppError as `SsoLoginService.startTest`; `conflict` without a draft, and once it was active. */
+  startTest(guest: SetupGuest, browserToken: string | undefined): Promise<SsoStart>;
+}
+
+export interface SsoSetupOptions {
+  database: Database;
+  ssoConfigurations: SsoConfigurationService;
+  ssoLogins: SsoLoginService;
+}
+
+export const SETUP_SESSION_SECONDS = 7_200;
+const MAX_DOMAINS = 100;
+const LATEST_ATTEMPTS = { limit: 5, order: 'desc' } as const;
+
+interface LiveLink {
+  id: string;
+  organizationId: string;
+  organizationName: string;
+  createdBy: string;
+  configurationId: string | null;
+  domains: string[];
+}
+
+export function createSsoSetupService(options: SsoSetupOptions): SsoSetupService {
+  const { database, ssoConfigurations, ssoLogins } = options;
+
+  async function enter({ sessionToken, client }: SetupGuest): Promise<{ link: LiveLink; scope: SsoScope }> {
+    const link = sessionToken === undefined ? undefined : await findBySession(database, sessionToken);
+    if (!link) throw setupEnded();
+    return { link, scope: scopeOf(link, client) };
+  }
+
+  async function findConfiguration({ configurationId }: LiveLink, scope: SsoScope) {
+    return configurationId === null ? null : ssoConfigurations.get(scope, configurationId);
+  }
+
+  return {
+    preview: (token) =>
+      database.peopleTransaction(async ({ em }) => {
+        const [row] = await em.execute<{ organizationName: string }[]>(sql`
+          select o.name as "organizationName" from sso_setup_links l join organizations o on o.id = l.org_id
+          where l.token_hash = ${hashOneTimeToken(token)} and l.used_at is null and ${IS_LIVE_SETUP_LINK}`);
+        return row;
+      }),
+
+    exchange: (token, client) =>
+      database.peopleTransaction(async ({ em }) => {
+        const session = createOneTimeToken();
+        const [link] = await em.execute<Pick<LiveLink, 'id' | 'organizationId' | 'createdBy'>[]>(sql`
+          update sso_setup_links l set used_at = now(), session_hash = ${session.hash},
+            expires_at = now() + ${SETUP_SESSION_SECONDS} * interval '1 second'
+          from organizations o
+          where o.id = l.org_id and l.token_hash = ${hashOneTimeToken(token)} and l.used_at is null
+            and ${IS_LIVE_SETUP_LINK}
+          returning l.id, l.org_id as "organizationId",
+            coalesce(l.created_by_user_id, l.created_by_key_id) as "createdBy"`);
+        if (!link) throw setupEnded();
+        const scope = scopeOf(link, client);
+        await recordAudit(em, scope, {
+          action: 'sso_setup_link.used',
+          resourceType: 'sso_setup_link',
+          resourceId: link.id,
+          details: scope.auditDetails ?? {},
+        });
+        return session.token;
+      }, client.requestId),
+
+    async read(guest) {
+      const { link, scope } = await enter(guest);
+      const configuration = await findConfiguration(link, scope);
+      const isChangeable = configuration === null || isDraft(configuration);
+      const attempts =
+        // Those of an active configuration are the logins of its members.
+        configuration && isChangeable
+          ? (await ssoConfigurations.listAttempts(scope, configuration.id, LATEST_ATTEMPTS)).items
+          : [];
+      const { organizationName, domains } = link;
+      return { organizationName, domains, configuration, isChangeable, attempts };
+    },
+
+    async save(guest, input) {
+      const { link, scope } = await enter(guest);
+      const { type, ...change } = input;
+      const configuration = await findConfiguration(link, scope);
+      const onChange = ({ em }: Transaction, changed: SsoConfiguration) => claimDraft(em, link.id, changed);
+      if (!configuration) return void (await ssoConfigurations.create(scope, input, onChange));
+      if (configuration.type !== type) throw otherType();
+      await ssoConfigurations.update(scope, configuration.id, change, onChange);
+    },
+
+    async startTest(guest, browserToken) {
+      const { link, scope } = await enter(guest);
+      const configuration = await findConfiguration(link, scope);
+      if (!configuration) throw noDraft();
+      requireDraft(configuration);
+      return ssoLogins.startTest(scope, configuration.id, { redirectTo: '/sso-setup', browserToken });
+    },
+  };
+}
+
+/** Makes the draft that of the link, unless the link has another one or has ended since the request began. */
+async function claimDraft(em: EntityManager, linkId: string, configuration: SsoConfiguration): Promise<void> {
+  requireDraft(configuration);
+  const { id } = configuration;
+  const claimed = await em.execute<object[]>(sql`
+    update sso_setup_links set configuration_id = ${id}
+    where id = ${linkId} and (configuration_id is null or configuration_id = ${id})
+      and revoked_at is null and expires_at > now()
+    returning id`);
+  if (claimed.length === 0) throw hasDraft();
+}
+
+async function findBySession(database: Database, sessionToken: string): Promise<LiveLink | undefined> {
+  return database.peopleTransaction(async ({ em }) => {
+    const [link] = await em.execute<LiveLink[]>(sql`
+      select l.id, l.org_id as "organizationId", o.name as "organizationName",
+        coalesce(l.created_by_user_id, l.created_by_key_id) as "createdBy", l.configuration_id as "configurationId",
+        array(select d.domain_name from domains d where d.org_id = o.id and d.verification_status = 'verified'
+          order by d.domain_name limit ${MAX_DOMAINS}) as domains
+      from sso_setup_links l join organizations o on o.id = l.org_id
+      where l.session_hash = ${hashOneTimeToken(sessionToken)} and ${IS_LIVE_SETUP_LINK}`);
+    return link;
+  });
+}
+
+/** The audit log names the link as the actor, and its creator beside it. */
+const scopeOf = (
+  { id, organizationId, createdBy }: Pick<LiveLink, 'id' | 'organizationId' | 'createdBy'>,
+  { ip, requestId }: Client,
+): SsoScope => ({
+  organizationId,
+  environmentBound: false,
+  actor: { kind: 'system', id },
+  ip,
+  requestId,
+  auditDetails: { setup_link_id: id, created_by: createdBy },
+});
+
+const isDraft = ({ activatedAt }: Pick<SsoConfiguration, 'activatedAt'>): boolean => activatedAt === null;
+
+function requireDraft(configuration: Pick<SsoConfiguration, 'activatedAt'>): void {
+  if (isDraft(configuration)) return;
+  throw new AppError('conflict', {
+    detail: 'The configuration has been activated. Its organization manages it now.',
+    fix: 'Ask an administrator of the organization to change it.',
+  });
+}
+
+const setupEnded = (): AppError =>
+  new AppError('invalid_credentials', {
+    detail: 'The set-up link is not valid: it was used, has expired or was revoked.',
+    fix: 'Ask the administrator who sent it for another link.',
+  });
+
+const noDraft = (): AppError =>
+  new AppError('conflict', { detail: 'There is no draft yet.', fix: 'Create it first.' });
+
+const hasDraft = (): AppError =>
+  new AppError('conflict', {
+    detail: 'The draft exists already.',
+    fix: 'Reload the page, and change it there.',
+  });
+
+const otherType = (): AppError =>
+  new AppError('conflict', {
+    detail: 'The draft has another type.',
+    fix: 'Ask an administrator of the organization to delete the draft, then create another one.',
+  });
