@@ -39,7 +39,7 @@ const fields = {
   }),
   sso_satisfies_mfa: Type.Boolean({
     description:
-      'Signing in through SSO satisfies require_mfa: the identity provider asks for the second factor.',
+      'Signing in through the SSO of this organization satisfies require_mfa: the identity provider asks for the second factor.',
   }),
   session_max_age_hours: sessionMaxAgeHours,
   allowed_cidrs: allowedCidrs,

@@ -38,8 +38,9 @@ export function findPolicyViolation(
       fix: 'Sign in again.',
       extensions: { policy: 'session_max_age_hours' },
     });
-  const hasSecondFactor =
-    person.factors.length > 0 || person.method === 'passkey' || (person.method === 'sso' && ssoSatisfiesMfa);
+  // Not the SSO of another organization, which decides alone how its people sign in.
+  const isProvedBySso = organization.isActiveSso && ssoSatisfiesMfa;
+  const hasSecondFactor = person.factors.length > 0 || person.method === 'passkey' || isProvedBySso;
   if (requireMfa && !hasSecondFactor)
     return new AppError('policy_violation', {
       detail: 'The organization requires a second factor.',

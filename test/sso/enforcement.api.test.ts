@@ -176,3 +176,16 @@ test('SSO satisfies require_mfa, unless the organization says otherwise', async 
   expect((await enter(ownerThroughSso)).statusCode).toBe(200);
   expectProblem(await setPolicy(ownerThroughSso, { sso_satisfies_mfa: false }), 'conflict');
 });
+
+test("another organization's SSO does not satisfy require_mfa", async () => {
+  const other = await createSsoOrganization(app);
+  const settings = oidcSettings('https://login.example.test', other.domain);
+  const foreign = await createConfiguration(app, other.token, settings);
+  await activateUntested(app, other.token, foreign);
+  expect((await setPolicy(ownerThroughSso, { require_mfa: true })).statusCode).toBe(200);
+  const problem = expectProblem(
+    await enter(await signInBySso(organization.ownerId, foreign)),
+    'policy_violation',
+  );
+  expect(problem).toMatchObject({ policy: 'require_mfa' });
+});
