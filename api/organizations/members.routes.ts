@@ -102,7 +102,7 @@ export const memberRoutes =
           operationId: 'members.update',
           summary: 'Change the role of a member',
           description:
-            'Takes effect with the next request of the member. No one grants, changes or removes a role above their own; an organization keeps at least one owner.',
+            'Takes effect with the next request of the member. No one grants, changes or removes a role above their own; an organization keeps at least one owner. Giving or taking the role owner requires a sign-in within the last ten minutes.',
           tags: ['Organization'],
           params: MemberParams,
           body: ref(ChangeRole),

@@ -21,7 +21,8 @@ export interface InvitationService {
   /**
    * Mails a token to an address. A pending invitation of the same address is replaced.
    *
-   * @throws AppError `permission_denied` for a role above the caller's; `already_exists` for a member; `conflict` if too
+   * @throws AppError `permission_denied` for a role above the caller's; `session_expired` for the role `owner` without a
+   * sign-in within ten minutes; `already_exists` for a member; `conflict` if too
    * many are open; `rate_limited` for a second one to the address within a day; `validation_error`.
    */
   create(scope: Scope, input: { email: string; role: MemberRole }): Promise<Invitation>;

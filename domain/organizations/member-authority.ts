@@ -2,6 +2,7 @@ import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { AppError } from '../../platform/errors.ts';
 import { unauthenticated } from '../identity/authentication.ts';
+import { requireFreshLogin } from '../identity/person.ts';
 import { isRoleWithin, type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
 import type { Scope } from '../identity/scope.ts';
 
@@ -9,13 +10,23 @@ import type { Scope } from '../identity/scope.ts';
  * Requires that the caller may give the role to someone. A person gives no role above their own. A key gives no role with a
  * permission that the key lacks; some are for people only, so a key cannot make someone approve what it sends.
  *
- * @throws AppError `permission_denied`.
+ * @throws AppError `permission_denied`; `session_expired` as {@link requireFreshLoginForOwner}.
  */
 export async function requireGrantableRole(em: EntityManager, scope: Scope, role: MemberRole): Promise<void> {
   const isGrantable = scope.member
     ? isRoleWithin(role, await findRole(em, scope))
     : ROLE_PERMISSIONS[role].every((permission) => scope.permissions.has(permission));
   if (!isGrantable) throw roleTooHigh(role);
+  requireFreshLoginForOwner(scope, role);
+}
+
+/**
+ * A stolen session must not be enough to take over an organization.
+ *
+ * @throws AppError `session_expired` for the role `owner`, unless the caller signed in within the last ten minutes.
+ */
+export function requireFreshLoginForOwner({ member }: Scope, role: MemberRole): void {
+  if (role === 'owner' && member) requireFreshLogin(member.person);
 }
 
 /**

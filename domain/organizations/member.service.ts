@@ -7,7 +7,11 @@ import { type Page, type PageRequest, toPage } from '../../platform/pagination.t
 import { recordAudit } from '../audit/record-audit.ts';
 import type { MemberRole } from '../identity/roles.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
-import { requireGrantableRole, requireManageableRole } from './member-authority.ts';
+import {
+  requireFreshLoginForOwner,
+  requireGrantableRole,
+  requireManageableRole,
+} from './member-authority.ts';
 
 export interface MemberDetails {
   userId: string;
@@ -30,7 +34,7 @@ export interface MemberService {
    * Takes effect with the member's next request.
    *
    * @throws AppError `permission_denied` for a role above the caller's own, as the old or the new one; `conflict` for the
-   * last owner; `not_found`.
+   * last owner; `session_expired` for the role `owner`, unless the caller signed in within ten minutes; `not_found`.
    */
   changeRole(scope: Scope, userId: string, role: MemberRole): Promise<MemberDetails>;
   /**
@@ -131,6 +135,7 @@ async function lockMember(em: EntityManager, scope: Scope, userId: string): Prom
   );
   if (!row) throw notFound('member', userId);
   await requireManageableRole(em, scope, row.role);
+  requireFreshLoginForOwner(scope, row.role);
   return parseMember(row);
 }
 

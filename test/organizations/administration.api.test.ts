@@ -186,6 +186,27 @@ describe('members', () => {
       expectProblem(await change(viewer.userId, role as string), 'validation_error');
   });
 
+  test('become owners, and owners leave, only with a fresh sign-in', async () => {
+    const viewer = await join('viewer');
+    const second = await join('owner');
+    const old = await createTestSession(app.worker, organization.ownerId, {
+      authenticatedAt: new Date(Date.now() - 11 * 60_000),
+    });
+    const invite = (token: string) =>
+      app.call('/org/invitations', {
+        method: 'POST',
+        token,
+        body: { email: `${viewer.userId}@people.example`, role: 'owner' },
+      });
+    expectProblem(await change(viewer.userId, 'owner', old.token), 'session_expired');
+    expectProblem(await change(second.userId, 'viewer', old.token), 'session_expired');
+    expectProblem(await remove(second.userId, old.token), 'session_expired');
+    expectProblem(await invite(old.token), 'session_expired');
+    expect((await change(viewer.userId, 'admin', old.token)).statusCode).toBe(200);
+    expect((await invite(owner)).statusCode).toBe(201);
+    expect((await change(viewer.userId, 'owner')).statusCode).toBe(200);
+  });
+
   test('always include an owner, also after two concurrent removals', async () => {
     expectProblem(await change(organization.ownerId, 'admin'), 'conflict');
     expectProblem(await remove(organization.ownerId), 'conflict');
