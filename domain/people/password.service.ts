@@ -14,7 +14,7 @@ import { mailRecoveryToken } from './deleted-account.ts';
 import { requireStrongPassword } from './password-rules.ts';
 import { markAddressVerified } from './prove-address.ts';
 import { requireCurrentPassword } from './require-current-password.ts';
-import type { SignInThrottle } from './sign-in-throttle.ts';
+import { forgetFailures, type SignInThrottle } from './sign-in-throttle.ts';
 
 export interface PasswordService {
   /**
@@ -23,13 +23,13 @@ export interface PasswordService {
    */
   requestReset(email: string): Promise<void>;
   /**
-   * Sets a new password with a mailed token, and ends all sessions.
+   * Sets a new password with a mailed token, ends all sessions and the delay after failed sign-ins.
    *
    * @throws AppError `invalid_credentials` for an unknown, used or expired token; `validation_error` for a weak password.
    */
   reset(input: { token: string; password: string }, client: Client): Promise<void>;
   /**
-   * Changes the password and ends the other sessions.
+   * Changes the password, ends the other sessions and voids what waits for a mailed token.
    *
    * @param input.currentPassword required if the person has one; without one, the sign-in must be fresh.
    * @throws AppError `invalid_credentials`, `session_expired` or `validation_error`.
@@ -83,7 +83,8 @@ export function createPasswordService(options: PasswordOptions): PasswordService
           const { userId } = await useAccountToken(transaction.em, token, 'reset_password');
           // The token proves the address, too.
           await markAddressVerified(transaction.em, userId);
-          await setPassword(transaction, { userId, passwordHash, keepSessionId: null, client });
+          const email = await setPassword(transaction, { userId, passwordHash, keepSessionId: null, client });
+          await forgetFailures(transaction.em, email);
         }),
       );
     },
@@ -103,6 +104,7 @@ export function createPasswordService(options: PasswordOptions): PasswordService
     },
   };
 
+  /** Returns the address of the account. */
   async function setPassword(
     transaction: Transaction,
     {
@@ -116,7 +118,7 @@ export function createPasswordService(options: PasswordOptions): PasswordService
       keepSessionId: string | null;
       client: Pick<Client, 'ip' | 'requestId'> & { sessionId?: string };
     },
-  ): Promise<void> {
+  ): Promise<string> {
     const { em } = transaction;
     const [user] = await em.execute<{ email: string }[]>(sql`
       update users set password_hash = ${passwordHash}, updated_at = now()
@@ -128,7 +130,8 @@ export function createPasswordService(options: PasswordOptions): PasswordService
       });
     await endSessions(em, userId, keepSessionId);
     await voidPendingSignIns(em, userId);
-    await voidAccountTokens(em, userId, 'reset_password');
+    // All of them: someone who knew the old password may have asked for a change of the address.
+    await voidAccountTokens(em, userId);
     await recordPersonAudit(em, { userId, ...client }, { action: 'user.password_changed' });
     await notifications.notify(transaction, {
       userId,
@@ -136,6 +139,7 @@ export function createPasswordService(options: PasswordOptions): PasswordService
       template: 'password-changed',
       params: { at: formatUtc(new Date()), ip: client.ip },
     });
+    return user.email;
   }
 }
 

@@ -1,4 +1,5 @@
 import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import { sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -16,7 +17,8 @@ const WINDOW_MINUTES = 60;
  */
 export interface SignInThrottle {
   /**
-   * Runs an attempt. It counts before it runs, so concurrent guesses count too; a success resets the account.
+   * Runs an attempt. It counts before it runs, so concurrent guesses count too. A success resets the account, and does not
+   * count for the network, which many people may share.
    *
    * @param account the address as it was entered, in lower case, whether or not an account has it.
    * @throws AppError `rate_limited` if a previous failure blocks it; what `attempt` throws.
@@ -27,20 +29,31 @@ export interface SignInThrottle {
 export function createSignInThrottle({ database }: { database: Database }): SignInThrottle {
   return {
     async run({ account, ip }, attempt) {
+      const network = sha256(`network:${networkOf(ip)}`);
       const keys = [
-        { hash: sha256(`account:${account}`), free: FREE_ATTEMPTS.account },
-        { hash: sha256(`network:${networkOf(ip)}`), free: FREE_ATTEMPTS.network },
+        { hash: accountKey(account), free: FREE_ATTEMPTS.account },
+        { hash: network, free: FREE_ATTEMPTS.network },
       ];
       const waitSeconds = await count(database, keys);
       if (waitSeconds > 0) throw tooManyAttempts(waitSeconds);
       const result = await attempt();
-      await database.peopleTransaction(({ em }) =>
-        em.execute(sql`delete from sign_in_attempts where key_hash = ${keys[0]?.hash ?? Buffer.alloc(0)}`),
-      );
+      await database.peopleTransaction(async ({ em }) => {
+        await forgetFailures(em, account);
+        await em.execute(sql`
+          update sign_in_attempts set failures = greatest(failures - 1, 0), blocked_until = now()
+          where key_hash = ${network}`);
+      });
       return result;
     },
   };
 }
+
+/** Ends the delay of an account, in the caller's transaction. */
+export async function forgetFailures(em: EntityManager, account: string): Promise<void> {
+  await em.execute(sql`delete from sign_in_attempts where key_hash = ${accountKey(account)}`);
+}
+
+const accountKey = (account: string): Buffer => sha256(`account:${account}`);
 
 interface AttemptKey {
   hash: Buffer;

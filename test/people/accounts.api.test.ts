@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
+import { sha256 } from '../../platform/crypto.ts';
+import { networkOf } from '../../platform/network.ts';
 import { readAccountMail } from '../support/account-mail.ts';
 import {
   createAccount as createTestAccount,
@@ -199,6 +201,20 @@ describe('signing in', () => {
     expect(statuses).toContain(429);
   });
 
+  test('of many people in one network is not delayed, but failures are', async () => {
+    const { email } = await createAccount();
+    const ip = '203.0.113.77';
+    const network = { 'x-forwarded-for': ip };
+    await app.worker.query(sql`
+      insert into sign_in_attempts (key_hash, failures, last_attempt_at, blocked_until)
+      values (${sha256(`network:${networkOf(ip)}`)}, 49, now(), now())`);
+    for (let count = 0; count < 4; count += 1)
+      expect((await signIn(email, PASSWORD, network)).statusCode).toBe(200);
+    for (let count = 0; count < 2; count += 1)
+      expectProblem(await signIn(newAddress(), PASSWORD, network), 'invalid_credentials');
+    expectProblem(await signIn(email, PASSWORD, network), 'rate_limited');
+  });
+
   test('asks for the second factor of a person who has one', async () => {
     const { email, userId } = await createAccount();
     await app.worker.query(sql`
@@ -219,6 +235,16 @@ describe('signing in', () => {
     expect(enrollment_only).toBe(true);
     expectProblem(await app.call('/org', { token }), 'policy_violation');
     expect((await app.call('/user/me', { token })).statusCode).toBe(200);
+  });
+
+  test('is not limited by the policy of a closed organization', async () => {
+    const { email, userId } = await createAccount();
+    await app.worker.query(sql`
+      insert into organization_policies (org_id, require_mfa, updated_at)
+      select org_id, true, now() from members where user_id = ${userId}`);
+    await app.worker.query(sql`
+      update organizations set deleted_at = now() where id = (select org_id from members where user_id = ${userId})`);
+    expect((await signIn(email)).json()).toMatchObject({ enrollment_only: false });
   });
 
   test('ends with the sign-out', async () => {
@@ -291,6 +317,38 @@ describe('a password', () => {
       sql`select from mfa_challenges where user_id = ${userId} and used_at is null`,
     );
     expect(open).toEqual([]);
+  });
+
+  test.each(['reset', 'changed'])('that is %s voids a change of the address that waits', async (how) => {
+    const { email, token, userId } = await createAccount();
+    const attackersAddress = newAddress();
+    const request = { current_password: PASSWORD, new_email: attackersAddress };
+    expect((await post('/user/me/change-email', request, { token })).statusCode).toBe(202);
+    const waiting = await latestToken(attackersAddress);
+    expect(waiting).not.toBe('');
+    const password = 'another-marble-otter-9';
+    if (how === 'reset') {
+      await post('/auth/password/forgot', { email });
+      await post('/auth/password/reset', { token: await latestToken(email), password });
+    } else {
+      const body = { current_password: PASSWORD, new_password: password };
+      await post('/user/me/change-password', body, { token });
+    }
+    expectProblem(await post('/auth/change-email/confirm', { token: waiting }), 'invalid_credentials');
+    expect((await signIn(email, password)).json()).toMatchObject({ user: { id: userId, email } });
+  });
+
+  test('that is reset ends the delay after failures', async () => {
+    const { email } = await createAccount();
+    for (let count = 0; count < 6; count += 1) await signIn(email, 'wrong-password-1');
+    await app.worker.query(sql`
+      update sign_in_attempts set blocked_until = now() + interval '15 minutes'
+      where key_hash = ${sha256(`account:${email}`)}`);
+    expectProblem(await signIn(email), 'rate_limited');
+    await post('/auth/password/forgot', { email });
+    const password = 'another-marble-otter-9';
+    await post('/auth/password/reset', { token: await latestToken(email), password });
+    expect((await signIn(email, password)).statusCode).toBe(200);
   });
 
   test('is set without the current one by a person who has none and has just signed in', async () => {
