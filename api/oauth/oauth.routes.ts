@@ -68,7 +68,7 @@ export const oauthRoutes =
         config: { public: true },
         schema: {
           operationId: 'oauth.start',
-          summary: 'Begin to sign in with an OAuth provider',
+          summary: 'Start signing in with an OAuth provider',
           description:
             'Redirects browsers to the provider; answers Accept: application/json with the URL. Only the browser that receives the cookie of this response can finish.',
           tags: ['Sign-in'],

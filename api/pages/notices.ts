@@ -21,7 +21,7 @@ export const NOTICES = {
   'provider-failed': 'The sign-in with the provider failed, was cancelled or took too long. Try again.',
   'provider-unavailable': 'The provider does not respond. Try again later, or sign in another way.',
   'account-exists':
-    'Your address has an account here. Sign in to it as before, and then link the provider on your account page.',
+    'Your address already has an account here. Sign in to it as before, and then link the provider on your account page.',
   'provider-without-address':
     'The provider does not prove your email address. Sign up with your address, and then link the provider on your account page.',
   'provider-linked-elsewhere': 'That account of the provider is linked with another account here.',
@@ -41,7 +41,7 @@ export const NOTICES = {
   'key-revoked': 'The API key is revoked.',
   'draft-approved': 'The message is approved.',
   'draft-rejected': 'The message is rejected.',
-  'draft-decided': 'Somebody else has decided about that message.',
+  'draft-decided': 'Someone else has already decided on that message.',
 } as const;
 
 export type Notice = keyof typeof NOTICES;

@@ -76,7 +76,7 @@ export const passkeyRoutes =
         config: { public: true, bodyMayBeEmpty: true },
         schema: {
           operationId: 'auth.startPasskey',
-          summary: 'Begin to sign in with a passkey',
+          summary: 'Start signing in with a passkey',
           description:
             'With mfa_token: as the second factor, completed at POST /auth/mfa/challenge. Without: by passkey alone, completed at POST /auth/login/passkey.',
           tags: ['Sign-in'],

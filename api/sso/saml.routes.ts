@@ -59,7 +59,7 @@ export const samlRoutes =
         config: { public: true },
         schema: {
           operationId: 'sso.finishSaml',
-          summary: 'Finish to sign in through SAML',
+          summary: 'Finish signing in through SAML',
           description:
             'Identity providers post their responses here, or at the address of the configuration.',
           tags,
@@ -77,7 +77,7 @@ export const samlRoutes =
         config: { public: true },
         schema: {
           operationId: 'sso.finishSamlOfConfiguration',
-          summary: 'Finish to sign in through SAML, at the address of one configuration',
+          summary: 'Finish signing in through SAML, at the address of one configuration',
           tags,
           consumes,
           params: strictObject({ configurationId: id('Id of the configuration (sso_…).') }),

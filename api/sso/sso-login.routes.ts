@@ -92,7 +92,7 @@ export const ssoLoginRoutes =
         config: { public: true },
         schema: {
           operationId: 'sso.start',
-          summary: 'Begin to sign in through SSO',
+          summary: 'Start signing in through SSO',
           description: 'Open redirect_url in the browser that received this response.',
           tags,
           params: strictObject({
@@ -140,7 +140,7 @@ export const ssoLoginRoutes =
         config: { public: true },
         schema: {
           operationId: 'sso.finishOidc',
-          summary: 'Finish to sign in through OIDC',
+          summary: 'Finish signing in through OIDC',
           description: 'Identity providers send browsers here.',
           tags,
           querystring: CallbackQuery,
@@ -157,7 +157,7 @@ export const ssoLoginRoutes =
         config: { public: true },
         schema: {
           operationId: 'sso.postOidc',
-          summary: 'Finish to sign in through OIDC, by form or JSON',
+          summary: 'Finish signing in through OIDC, by form or JSON',
           tags,
           consumes: ['application/json', 'application/x-www-form-urlencoded'],
           body: OidcCallback,

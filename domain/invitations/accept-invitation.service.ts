@@ -194,7 +194,7 @@ async function claim(em: EntityManager, { id }: FoundInvitation): Promise<void> 
         select from api_keys k where k.id = i.invited_by_key_id and k.org_id = i.org_id and k.revoked_at is null))`);
   if (inviters.length === 0)
     throw new AppError('conflict', {
-      detail: 'Who invited you may not do so any more.',
+      detail: 'The person who invited you is no longer allowed to.',
       fix: 'Ask an administrator of the organization for a new invitation.',
     });
 }

@@ -87,7 +87,7 @@ describe('the page of approvals', () => {
     const body = { version };
     expect((await app.call(`/drafts/${id}/approve`, { method: 'POST', token, body })).statusCode).toBe(201);
     const late = await browser.submit(at(`/approvals/${id}/reject`), { note: 'No' });
-    expect(late.body).toContain('Somebody else has decided');
+    expect(late.body).toContain('Someone else has already decided');
   });
 
   test('serves the HTML of a message sanitized, for a sandboxed frame and with a policy of its own', async () => {

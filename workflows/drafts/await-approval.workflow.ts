@@ -22,7 +22,7 @@ const { announceApproval, settleApproval, cancelApproval } =
 const SIGNALS = [DRAFT_APPROVED, DRAFT_REJECTED, APPROVAL_VOIDED] as const;
 
 /**
- * Tells those who may approve a draft that it waits, and rejects it when nobody has decided in time. The draft's row
+ * Informs those who may approve a draft that it waits, and rejects it when no one has decided in time. The draft's row
  * decides: a signal only wakes the run.
  *
  * @returns the result, for the Temporal UI.
