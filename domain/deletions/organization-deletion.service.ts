@@ -7,7 +7,7 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { recordAudit, recordOrganizationAudit } from '../audit/record-audit.ts';
 import { addressNotAllowed, isAddressAllowed } from '../identity/allowed-addresses.ts';
 import { organizationDeleted } from '../identity/authentication.ts';
-import { type Person, requireFreshLogin } from '../identity/person.ts';
+import { type Person, requireRecentSignIn } from '../identity/person.ts';
 import type { Scope } from '../identity/scope.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
@@ -55,7 +55,7 @@ export function createOrganizationDeletionService({
       // Keys do not hold org:delete.
       if (!member) throw notFound('organization', organizationId);
       const { person } = member;
-      requireFreshLogin(person);
+      requireRecentSignIn(person);
       return database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
         await requireName(em, organizationId, confirmedName);

@@ -21,6 +21,11 @@ export interface Person {
   factors: readonly SessionFactor[];
   /** The SSO configuration that signed the person in; null for other methods. */
   ssoConfigurationId: string | null;
+  /**
+   * The session may change the account itself. One of an organization's single sign-on may not, if the account has another
+   * way in or belongs to other organizations: the organization vouches for its member, not for the whole account.
+   */
+  managesAccount: boolean;
   /** When the person last proved who they are. */
   authenticatedAt: Date;
   ip: string;
@@ -30,9 +35,31 @@ export interface Person {
 /** How long after signing in a person may change factors, password and the like without signing in again. */
 export const FRESH_LOGIN_MS = 10 * 60_000;
 
-/** @throws AppError `session_expired` unless the person signed in within the last ten minutes. */
-export function requireFreshLogin(person: Pick<Person, 'authenticatedAt'>): void {
-  if (isFreshLogin(person)) return;
+type SignedInPerson = Pick<Person, 'authenticatedAt' | 'managesAccount'>;
+
+/**
+ * For changes of the account: its factors, ways in, address and existence.
+ *
+ * @throws AppError `session_expired` unless the person signed in within the last ten minutes, with a session that may
+ * change the account.
+ */
+export function requireFreshLogin(person: SignedInPerson): void {
+  if (!person.managesAccount)
+    throw new AppError('session_expired', {
+      detail: 'The single sign-on of one organization does not allow changes of your whole account.',
+      fix: 'Sign in with your password, passkey or provider, and repeat the request with the new session.',
+      headers: { 'www-authenticate': 'Bearer' },
+    });
+  requireRecentSignIn(person);
+}
+
+/**
+ * For changes of an organization that its owners confirm by signing in.
+ *
+ * @throws AppError `session_expired` unless the person signed in within the last ten minutes.
+ */
+export function requireRecentSignIn({ authenticatedAt }: Pick<Person, 'authenticatedAt'>): void {
+  if (isRecent(authenticatedAt)) return;
   throw new AppError('session_expired', {
     detail: 'This change requires that you signed in within the last ten minutes.',
     fix: 'Sign in again, and repeat the request with the new session.',
@@ -40,9 +67,10 @@ export function requireFreshLogin(person: Pick<Person, 'authenticatedAt'>): void
   });
 }
 
-export function isFreshLogin(
-  { authenticatedAt }: Pick<Person, 'authenticatedAt'>,
-  now = new Date(),
-): boolean {
-  return now.getTime() - authenticatedAt.getTime() <= FRESH_LOGIN_MS;
+export function isFreshLogin({ authenticatedAt, managesAccount }: SignedInPerson): boolean {
+  return managesAccount && isRecent(authenticatedAt);
+}
+
+function isRecent(authenticatedAt: Date): boolean {
+  return Date.now() - authenticatedAt.getTime() <= FRESH_LOGIN_MS;
 }

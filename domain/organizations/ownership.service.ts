@@ -4,7 +4,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import { AppError, notFound } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { unauthenticated } from '../identity/authentication.ts';
-import { requireFreshLogin } from '../identity/person.ts';
+import { requireRecentSignIn } from '../identity/person.ts';
 import type { MemberRole } from '../identity/roles.ts';
 import type { Scope } from '../identity/scope.ts';
 
@@ -50,7 +50,7 @@ export function createOwnershipService({ database, onTransfer }: OwnershipOption
         const { em } = transaction;
         const { organizationId, member, ip = '' } = scope;
         if (!member) throw unauthenticated();
-        requireFreshLogin(member.person);
+        requireRecentSignIn(member.person);
         const [organization] = await em.execute<{ name: string }[]>(
           sql`select name from organizations where id = ${organizationId} for no key update`,
         );

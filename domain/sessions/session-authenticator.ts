@@ -25,6 +25,7 @@ interface SessionRow extends SessionPolicies {
   method: SessionMethod;
   factors: SessionFactor[];
   ssoConfigurationId: string | null;
+  managesAccount: boolean;
   authenticatedAt: Date;
   isExpired: boolean;
   isRecentlySeen: boolean;
@@ -124,7 +125,7 @@ async function findSession(
     environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
   const [row] = await database.query<SerializedRow<SessionRow>>(sql`
     select session_id as "sessionId", user_id as "userId", kind, method, factors,
-      sso_configuration_id as "ssoConfigurationId", authenticated_at as "authenticatedAt",
+      sso_configuration_id as "ssoConfigurationId", manages_account as "managesAccount", authenticated_at as "authenticatedAt",
       expires_at <= now() as "isExpired", last_seen_at > now() - interval '1 minute' as "isRecentlySeen",
       membership_count as "membershipCount", active_sso as "isActiveSso", org_id as "organizationId", org_status as "organizationStatus", role,
       env_id as "environmentId", env_status as "environmentStatus", require_mfa as "requireMfa",
@@ -135,8 +136,20 @@ async function findSession(
 }
 
 function toPerson(row: SessionRow, { ip, requestId }: Credentials): Person {
-  const { userId, sessionId, kind, method, factors, ssoConfigurationId, authenticatedAt } = row;
-  return { userId, sessionId, kind, method, factors, ssoConfigurationId, authenticatedAt, ip, requestId };
+  const { userId, sessionId, kind, method, factors, ssoConfigurationId, managesAccount, authenticatedAt } =
+    row;
+  return {
+    userId,
+    sessionId,
+    kind,
+    method,
+    factors,
+    ssoConfigurationId,
+    managesAccount,
+    authenticatedAt,
+    ip,
+    requestId,
+  };
 }
 
 function organizationUnknown(row: SessionRow, { organizationId }: Credentials): AppError {

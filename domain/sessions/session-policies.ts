@@ -31,6 +31,14 @@ export function findPolicyViolation(
       fix: `Sign in through it: GET /api/v1/auth/sso/${organizationId} returns the URL.`,
       extensions: { policy: 'enforce_sso', sso_path: `/api/v1/auth/sso/${organizationId}` },
     });
+  // Those who control the identity provider of one organization must not enter the other organizations of its members.
+  if (person.method === 'sso' && !organization.isActiveSso)
+    return new AppError('policy_violation', {
+      detail:
+        'This session belongs to the single sign-on of another organization, or to one that is no longer active.',
+      fix: `Sign in with your password, passkey or provider, or through GET /api/v1/auth/sso/${organizationId}.`,
+      extensions: { policy: 'sso_session' },
+    });
   const ageMs = now.getTime() - person.authenticatedAt.getTime();
   if (sessionMaxAgeHours !== null && ageMs > sessionMaxAgeHours * 3_600_000)
     return new AppError('session_expired', {

@@ -165,6 +165,7 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
         const tested = await lockConfiguration(em, scope, configurationId);
         if (tested.status === 'active') return tested;
         if (tested.status !== 'tested' || tested.testedAt === null) throw notTested(configurationId);
+        await requireOwnerIfOwnersAreLinked(em, scope, tested);
         for (const domain of tested.domains)
           if (!(await isVerifiedDomain(em, scope.organizationId, domain))) throw domainNotVerified(domain);
         const active = await makeActive(em, scope, tested, secretBox);
@@ -256,6 +257,28 @@ async function requireNotEnforced(em: EntityManager, { organizationId }: SsoScop
       detail: 'The organization requires single sign-on, and this is its active configuration.',
       fix: 'First turn the policy off: PATCH /api/v1/org/policies with {"enforce_sso": false}.',
       extensions: { policy: 'enforce_sso' },
+    });
+}
+
+/**
+ * The settings decide who is an owner's account at the identity provider, and an entity id or issuer can be copied: an
+ * administrator must not become an owner by them.
+ */
+async function requireOwnerIfOwnersAreLinked(
+  em: EntityManager,
+  { organizationId, member }: Scope,
+  { id, replacesId }: SsoConfiguration,
+): Promise<void> {
+  if (member?.role === 'owner') return;
+  const linked = await em.execute<object[]>(sql`
+    select from sso_identities i
+    join members m on m.org_id = i.org_id and m.user_id = i.user_id and m.role = 'owner'
+    where i.org_id = ${organizationId} and i.configuration_id in (${[id, replacesId ?? id]}) limit 1`);
+  if (linked.length > 0)
+    throw new AppError('permission_denied', {
+      detail: 'An owner signs in through this configuration, so only an owner can activate a change of it.',
+      fix: 'Ask an owner to activate it.',
+      extensions: { permission: 'sso:manage' },
     });
 }
 

@@ -2,13 +2,15 @@
 -- the requested one, or the only one. Returns no row if the session is unknown or revoked, or its person is suspended or
 -- deleted. `active_sso`: the organization's active SSO configuration made the session. The organization is null
 -- if the person is not a member of it, or belongs to several and requests none.
+-- `manages_account`: the session may change the account itself. One of single sign-on may not, if the account has another way
+-- in or belongs to other organizations: those who control the identity provider must not take the whole account over.
 -- The status is `deleted` if the organization is closed. The environment is the requested one, or that of the requested resource, or production.
 create or replace function find_session(
   presented_hash bytea, requested_org text, requested_env text, requested_resource text
 )
 returns table (
   session_id text, user_id text, kind text, method text, factors text[], sso_configuration_id text,
-  authenticated_at timestamptz, expires_at timestamptz, last_seen_at timestamptz,
+  manages_account boolean, authenticated_at timestamptz, expires_at timestamptz, last_seen_at timestamptz,
   membership_count integer, org_id text, org_status text, role text,
   env_id text, env_status text,
   active_sso boolean, require_mfa boolean, enforce_sso boolean, sso_satisfies_mfa boolean, session_max_age_hours integer,
@@ -16,6 +18,17 @@ returns table (
 )
 language sql stable security definer set search_path = public, pg_temp as $$
   select s.id, s.user_id, s.kind, s.method, s.factors, s.sso_configuration_id,
+         case when s.method <> 'sso' then true else
+           u.password_hash is null
+           and not exists (select from oauth_identities i where i.user_id = u.id)
+           and not exists (
+             select from mfa_enrollments f
+             where f.user_id = u.id and f.type = 'webauthn' and f.confirmed_at is not null)
+           and not exists (
+             select from members other
+             where other.user_id = u.id and other.org_id <> coalesce(
+               (select c.org_id from sso_configurations c where c.id = s.sso_configuration_id), ''))
+         end,
          s.authenticated_at, s.expires_at, s.last_seen_at,
          memberships.count, o.id, case when o.deleted_at is null then o.status else 'deleted' end, m.role,
          e.id, e.status,

@@ -270,6 +270,8 @@ test('every column with the id of a user goes with the account, or is known to k
     'invitations.invited_by_user_id',
     // Deleted by name.
     'notifications.user_id',
+    // The link ends with the membership of its creator, and is deleted a week later.
+    'sso_setup_links.created_by_user_id',
     // Of sign-ins that last ten minutes.
     'sso_transactions.user_id',
   ]);

@@ -242,7 +242,7 @@ describe('an SSO configuration', () => {
     expect(`${authorization} ${request?.body}`).toContain('the%2Dnext%2Dsecret');
   });
 
-  test('ends logins when it is disabled, and its sessions when it is deleted', async () => {
+  test('lets no login and no session in when it is disabled, and ends its sessions when it is deleted', async () => {
     const id = await createConfiguration(app, organization.token, settings());
     await activateUntested(app, organization.token, id);
     const member = await createTestUser(app.worker, { ...organization, role: 'viewer' });
@@ -254,7 +254,7 @@ describe('an SSO configuration', () => {
     });
     expectProblem(await patch(id, { disabled: true }), 'conflict');
     expectProblem(await new Browser(app).call(`/auth/sso/${organization.organizationId}`), 'not_found');
-    expect((await app.call('/org', { token: session.token })).statusCode).toBe(200);
+    expectProblem(await app.call('/org', { token: session.token }), 'policy_violation');
     expect(
       (await app.call(`/org/sso/${id}`, { method: 'DELETE', token: organization.token })).statusCode,
     ).toBe(204);

@@ -55,13 +55,10 @@ describe('enforce_sso is turned on', () => {
       organization.token,
       oidcSettings('https://other.example.test', organization.domain),
     );
-    for (const token of [
-      organization.token,
-      organization.ownerSession,
-      await signInBySso(organization.ownerId, other),
-      await signInBySso(organization.ownerId, newId('ssoConfiguration')),
-    ])
+    for (const token of [organization.token, organization.ownerSession])
       expect(expectProblem(await setPolicy(token), 'conflict')).toMatchObject({ policy: 'enforce_sso' });
+    for (const id of [other, newId('ssoConfiguration')])
+      expectProblem(await setPolicy(await signInBySso(organization.ownerId, id)), 'policy_violation');
     expect((await setPolicy(ownerThroughSso)).json()).toMatchObject({ enforce_sso: true });
   });
 
@@ -177,7 +174,7 @@ test('SSO satisfies require_mfa, unless the organization says otherwise', async 
   expectProblem(await setPolicy(ownerThroughSso, { sso_satisfies_mfa: false }), 'conflict');
 });
 
-test("another organization's SSO does not satisfy require_mfa", async () => {
+test("another organization's SSO does not get in under require_mfa either", async () => {
   const other = await createSsoOrganization(app);
   const settings = oidcSettings('https://login.example.test', other.domain);
   const foreign = await createConfiguration(app, other.token, settings);
@@ -187,5 +184,80 @@ test("another organization's SSO does not satisfy require_mfa", async () => {
     await enter(await signInBySso(organization.ownerId, foreign)),
     'policy_violation',
   );
-  expect(problem).toMatchObject({ policy: 'require_mfa' });
+  expect(problem).toMatchObject({ policy: 'sso_session' });
+});
+
+describe('a session of single sign-on', () => {
+  test('enters the organization that made it, and no other of the person', async () => {
+    const personId = await createTestUser(app.worker, { ...organization, role: 'developer' });
+    const other = await createSsoOrganization(app);
+    await app.worker.query(sql`
+      insert into members (org_id, user_id, role, created_at) values (${other.organizationId}, ${personId}, 'admin', now())`);
+    const token = await signInBySso(personId);
+    expect((await enter(token, { 'x-org-id': organization.organizationId })).statusCode).toBe(200);
+    const refused = await enter(token, { 'x-org-id': other.organizationId });
+    expect(expectProblem(refused, 'policy_violation')).toMatchObject({ policy: 'sso_session' });
+    const { token: own } = await createTestSession(app.worker, personId);
+    expect((await enter(own, { 'x-org-id': other.organizationId })).statusCode).toBe(200);
+  });
+
+  describe('changes the account', () => {
+    let personId: string;
+    beforeEach(async () => {
+      personId = await createTestUser(app.worker, { ...organization, role: 'developer' });
+    });
+    const setUp = async () =>
+      app.call('/auth/mfa/totp/setup', { method: 'POST', token: await signInBySso(personId), body: {} });
+
+    test('of a person who has nothing else', async () => {
+      expect((await setUp()).statusCode).toBe(200);
+    });
+
+    test('not of one with a password', async () => {
+      await app.worker.query(sql`update users set password_hash = 'x' where id = ${personId}`);
+      expectProblem(await setUp(), 'session_expired');
+    });
+
+    test('not of one with a passkey', async () => {
+      await addFactor(personId, 'webauthn', false);
+      expectProblem(await setUp(), 'session_expired');
+    });
+
+    test('not of one with a linked provider', async () => {
+      await app.worker.query(sql`
+        insert into oauth_identities (provider, issuer, subject, user_id, email, last_used_at, created_at)
+        values ('google', 'https://accounts.google.test', ${personId}, ${personId}, 'x@example.test', now(), now())`);
+      expectProblem(await setUp(), 'session_expired');
+    });
+
+    test('not of a member of another organization', async () => {
+      const other = await createSsoOrganization(app);
+      await app.worker.query(sql`
+        insert into members (org_id, user_id, role, created_at)
+        values (${other.organizationId}, ${personId}, 'viewer', now())`);
+      expectProblem(await setUp(), 'session_expired');
+    });
+  });
+});
+
+test('only an owner activates a change of a configuration that an owner signs in through', async () => {
+  const { organizationId, ownerId, domain, ownerSession } = organization;
+  await app.worker.query(sql`
+    insert into sso_identities (configuration_id, issuer, subject, org_id, user_id, email, last_login_at, created_at)
+    values (${configurationId}, 'https://login.example.test', 'owner', ${organizationId}, ${ownerId}, 'x', now(), now())`);
+  const body = { name: 'Copied', issuer: 'https://login.example.test', domains: [domain] };
+  const changed = await app.call(`/org/sso/${configurationId}`, {
+    method: 'PATCH',
+    token: ownerSession,
+    body,
+  });
+  const draftId: string = changed.json().id;
+  await app.worker.query(
+    sql`update sso_configurations set status = 'tested', tested_at = now() where id = ${draftId}`,
+  );
+  const activate = (token: string) => app.call(`/org/sso/${draftId}/activate`, { method: 'POST', token });
+  const adminId = await createTestUser(app.worker, { organizationId, role: 'admin' });
+  const { token: admin } = await createTestSession(app.worker, adminId);
+  for (const token of [admin, organization.token]) expectProblem(await activate(token), 'permission_denied');
+  expect((await activate(ownerSession)).statusCode).toBe(200);
 });
