@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { generate } from 'otplib';
 import { readAccountMail } from '../support/account-mail.ts';
-import { createAccount, newAddress, PASSWORD } from '../support/accounts.ts';
+import { createAccountQuickly as createAccount, newAddress, PASSWORD } from '../support/accounts.ts';
 import { createPageClient } from '../support/page-client.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';

@@ -4,7 +4,7 @@ import { sha256 } from '../../platform/crypto.ts';
 import { networkOf } from '../../platform/network.ts';
 import { readAccountMail } from '../support/account-mail.ts';
 import {
-  createAccount as createTestAccount,
+  createAccountQuickly,
   newAddress,
   newNetwork,
   PASSWORD,
@@ -38,7 +38,7 @@ async function latestToken(email: string): Promise<string> {
   return (await readAccountMail(app, email)).at(-1)?.token ?? '';
 }
 
-const createAccount = () => createTestAccount(app);
+const createAccount = () => createAccountQuickly(app);
 const signIn = (email: string, password?: string, headers?: Record<string, string>) =>
   signInByPassword(app, email, password, headers as ReturnType<typeof newNetwork>);
 

@@ -2,12 +2,18 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { generate } from 'otplib';
 import { readAccountMail } from '../support/account-mail.ts';
-import { createAccount, newNetwork, PASSWORD, signIn, type TestAccount } from '../support/accounts.ts';
+import {
+  createAccountQuickly as createAccount,
+  newNetwork,
+  PASSWORD,
+  type QuickAccount,
+  signIn,
+} from '../support/accounts.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
-let account: TestAccount;
+let account: QuickAccount;
 beforeEach(async () => {
   account = await createAccount(app);
 });
