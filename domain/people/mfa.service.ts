@@ -145,6 +145,7 @@ export function createMfaService(options: MfaOptions): MfaService {
         }
         await em.execute(sql`delete from mfa_enrollments where id = ${enrollmentId}`);
         if (removed.type === 'webauthn') await requireOtherWayIn(em, person.userId);
+        await requireBreakGlassOwner(em, person.userId);
         await recordPersonAudit(em, person, { action: 'user.mfa_removed', details: { type: removed.type } });
         await informPerson(transaction, notifications, person, 'mfa-removed', removed.name);
       });
@@ -165,6 +166,26 @@ export function createMfaService(options: MfaOptions): MfaService {
       });
     },
   };
+}
+
+/** Runs after the removal. An owner must be able to repair the single sign-on that an organization enforces. */
+async function requireBreakGlassOwner(em: EntityManager, userId: string): Promise<void> {
+  const [organization] = await em.execute<{ name: string }[]>(sql`
+    select o.name from members m join organization_policies p on p.org_id = m.org_id and p.enforce_sso
+      join organizations o on o.id = m.org_id and o.deleted_at is null
+    where m.user_id = ${userId} and m.role = 'owner' and not exists (
+      select from members w join users u on u.id = w.user_id and u.deleted_at is null and u.status = 'active'
+      where w.org_id = m.org_id and w.role = 'owner' and exists (
+        select from mfa_enrollments e
+        where e.user_id = u.id and e.confirmed_at is not null
+          and (e.type = 'webauthn' or u.password_hash is not null)))
+    limit 1`);
+  if (organization)
+    throw new AppError('policy_violation', {
+      detail: `No owner of ${organization.name} could get in without it if the single sign-on fails.`,
+      fix: 'Add another passkey, or a password and a second factor, first; or end enforce_sso.',
+      extensions: { policy: 'enforce_sso' },
+    });
 }
 
 async function requireNoMfaPolicy(em: EntityManager, userId: string): Promise<void> {

@@ -266,7 +266,7 @@ async function requireNotEnforced(em: EntityManager, { organizationId }: SsoScop
  */
 async function requireOwnerIfOwnersAreLinked(
   em: EntityManager,
-  { organizationId, member }: Scope,
+  { organizationId, member }: SsoScope,
   { id, replacesId }: SsoConfiguration,
 ): Promise<void> {
   if (member?.role === 'owner') return;

@@ -240,6 +240,19 @@ describe('a session of single sign-on', () => {
   });
 });
 
+test('the last factor that lets an owner in without single sign-on stays while it is enforced', async () => {
+  await enforce();
+  const [factor] = await app.worker.query<{ id: string }>(
+    sql`select id from mfa_enrollments where user_id = ${organization.ownerId}`,
+  );
+  const { token } = await createTestSession(app.worker, organization.ownerId, { method: 'passkey' });
+  await app.worker.query(sql`update users set password_hash = 'x' where id = ${organization.ownerId}`);
+  const remove = () => app.call(`/auth/mfa/${factor?.id}`, { method: 'DELETE', token });
+  expect(expectProblem(await remove(), 'policy_violation')).toMatchObject({ policy: 'enforce_sso' });
+  await addFactor(organization.ownerId, 'totp', true);
+  expect((await remove()).statusCode).toBe(204);
+});
+
 test('only an owner activates a change of a configuration that an owner signs in through', async () => {
   const { organizationId, ownerId, domain, ownerSession } = organization;
   await app.worker.query(sql`
