@@ -1,10 +1,11 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
 import type { ApprovalService } from '../../domain/drafts/approval.service.ts';
 import type { DraftService } from '../../domain/drafts/draft.service.ts';
 import type { DraftPreviewService } from '../../domain/drafts/draft-preview.service.ts';
-import type { AppError } from '../../platform/errors.ts';
+import { type AppError, notFound } from '../../platform/errors.ts';
 import { id, strictObject, text } from '../schemas.ts';
 import { formatTime } from './formats.ts';
 import { OrganizationQuery } from './forms.ts';
@@ -15,6 +16,7 @@ export interface ApprovalPageDependencies {
   drafts: DraftService;
   approvals: ApprovalService;
   draftPreviews: DraftPreviewService;
+  attachments: AttachmentService;
 }
 
 const WAITING = { limit: 100, order: 'asc' } as const;
@@ -32,7 +34,13 @@ const MESSAGE_POLICY =
 
 /** What waits for approval: the list, one message as its recipient will see it, and the decision. */
 export const approvalPages =
-  ({ pages, drafts, approvals, draftPreviews }: ApprovalPageDependencies): FastifyPluginCallbackTypebox =>
+  ({
+    pages,
+    drafts,
+    approvals,
+    draftPreviews,
+    attachments,
+  }: ApprovalPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     const home = ({ scope }: FastifyRequest) => `/approvals?org=${scope.organizationId}`;
 
@@ -110,6 +118,29 @@ export const approvalPages =
           .headers({ 'content-security-policy': MESSAGE_POLICY, 'x-robots-tag': 'noindex' })
           .type('text/html; charset=utf-8')
           .send(`<!doctype html><meta charset="utf-8"><title>Message</title>${html ?? ''}`);
+      },
+    );
+
+    app.get(
+      '/approvals/:id/files/:attachmentId',
+      {
+        config: { permission: 'messages:approve' },
+        schema: {
+          operationId: 'pages.approvalFile',
+          params: strictObject({
+            id: id('Draft id (drf_…).'),
+            attachmentId: id('Attachment id (att_…).'),
+          }),
+          querystring: OrganizationQuery,
+        },
+      },
+      async ({ scope, params }, reply) => {
+        const { draft, attachments: files } = await draftPreviews.get(scope, params.id);
+        if (!files.some((file) => file.id === params.attachmentId))
+          throw notFound('attachment', params.attachmentId);
+        const { environmentId } = draft;
+        const { link } = await attachments.get({ ...scope, environmentId }, params.attachmentId);
+        return reply.redirect(link.url, 303);
       },
     );
 

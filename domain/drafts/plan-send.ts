@@ -46,7 +46,7 @@ export interface ChangedDraft {
 
 /**
  * Plans the send of a changed draft. The change voids an approval and the request for one: neither covers the new version.
- * Whoever changed a scheduled draft is the one who sends it.
+ * The credential that last changed a scheduled draft is the one that sends it.
  */
 export async function replanSend(
   transaction: Transaction,

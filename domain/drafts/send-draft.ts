@@ -217,7 +217,7 @@ async function recordOverLimit(
   });
 }
 
-/** The scope of a send without a request: it may act only within the draft's own inbox, for whoever planned it. */
+/** The scope of a send without a request: it may act only within the draft's own inbox, for the credential that planned it. */
 function createRequesterScope(draft: Draft): Scope {
   return {
     organizationId: draft.organizationId,

@@ -177,7 +177,7 @@ function requireOwnInvitation(
 }
 
 /**
- * Uses the invitation up: of two concurrent uses one succeeds. Whoever sent it must still be allowed to give the role.
+ * Uses the invitation up: of two concurrent uses one succeeds. Its sender must still be allowed to give the role.
  */
 async function claim(em: EntityManager, { id }: FoundInvitation): Promise<void> {
   const claimed = await em.execute<object[]>(sql`

@@ -11,7 +11,7 @@ import type { BoundedFetch } from '../../platform/bounded-fetch.ts';
 import type { GithubProvider } from '../../platform/oauth-providers.ts';
 import type { OauthClient } from './oauth-client.ts';
 
-/** GitHub has no ID token: whoever the access token belongs to has signed in. */
+/** GitHub has no ID token: the owner of the access token has signed in. */
 export function createGithubClient(
   { url, apiUrl, clientId, clientSecret }: GithubProvider,
   { fetch, redirectUri }: { fetch: BoundedFetch; redirectUri: string },

@@ -2,10 +2,11 @@ import { describe, expect, test } from '@jest/globals';
 import { OrganizationPoliciesEntity } from '../../domain/policies/organization-policies.entity.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { createPageClient } from '../support/page-client.ts';
-import { useTestApp } from '../support/resources.ts';
+import { useObjectStorage, useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 
-const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
+const s3 = useObjectStorage();
+const app = useTestApp(() => ({ config: { TRUST_PROXY: '127.0.0.1', ...s3.environment } }));
 
 async function arrange(role: 'developer' | 'viewer' = 'developer') {
   const organization = await createOrganization(app.worker);
@@ -50,6 +51,20 @@ describe('the page of approvals', () => {
     const approved = await browser.submit(at(`/approvals/${id}/approve`), { note: 'Fine' });
     expect(approved.body).toContain('The message is approved.');
     expect((await call('GET', `/drafts/${id}`)).json()).toMatchObject({ message_id: expect.any(String) });
+  });
+
+  test('opens the files of the message, and no others', async () => {
+    const { browser, pend, at } = await arrange();
+    const content = Buffer.from('The offer').toString('base64');
+    const attachments = [{ filename: 'offer.txt', content_type: 'text/plain', content }];
+    const { id } = await pend({ attachments });
+    const page = await browser.open(at(`/approvals/${id}`));
+    const [, path = ''] = /<a href="([^"]+)">offer\.txt</.exec(page.body) ?? [];
+    const opened = await browser.open(path);
+    expect(opened.statusCode).toBe(303);
+    expect(await (await fetch(String(opened.headers.location))).text()).toBe('The offer');
+    const other = await pend({ subject: 'Without files' });
+    expect((await browser.open(path.replace(id, other.id))).statusCode).toBe(404);
   });
 
   test('rejects with a reason', async () => {
