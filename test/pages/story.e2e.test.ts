@@ -1,5 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { Client, Connection } from '@temporalio/client';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import pg from 'pg';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { newId } from '../../platform/ids.ts';
@@ -33,6 +37,8 @@ interface StoredEmail {
   let browser: Browser;
   let provider: Awaited<ReturnType<typeof startOidcProvider>>;
   const complaints: string[] = [];
+  const mailedTokens: string[] = [];
+  const startedAt = new Date().toISOString();
 
   beforeAll(async () => {
     provider = await startOidcProvider(`${origin}/api/v1/auth/sso/oidc/callback`);
@@ -61,13 +67,14 @@ interface StoredEmail {
       const links = own.flatMap(({ text }) => text.match(/https?:\/\/\S+/g) ?? []);
       const link = links.findLast((url) => url.startsWith(`${origin}${path}`));
       expect(link).toBeDefined();
+      mailedTokens.push(new URL(link as string).searchParams.get('token') ?? '');
       return link as string;
     }, 30_000);
 
   const click = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
   const heading = (page: Page, name: string) => page.getByRole('heading', { name, exact: true }).waitFor();
 
-  test('sign up, sign in by passkey, invite, sign on by SSO, approve what an agent sends, and read the audit log', async () => {
+  test('sign up, sign in by passkey, invite, sign on by SSO, approve what an agent sends, read the audit log, and leave no token behind', async () => {
     const { page } = await newPerson();
     await addVirtualAuthenticator(page);
 
@@ -180,7 +187,41 @@ interface StoredEmail {
     await page.goto(`${origin}/organization?org=${organization.id}`);
     await page.getByRole('cell', { name: 'Grace Hopper' }).first().waitFor();
     expect(complaints).toEqual([]);
+
+    const tokens = [PASSWORD, apiKey, ...mailedTokens];
+    for (const context of [page.context(), member.context])
+      tokens.push(...(await context.cookies(origin)).map(({ value }) => value));
+    expect(tokens.length).toBeGreaterThan(5);
+    const records = [...readLogs(), ...(await readHistories(organization.id))];
+    for (const record of records) expect(tokens.filter((token) => record.includes(token))).toEqual([]);
   });
+
+  /** What the processes of the service have logged. */
+  const readLogs = (): string[] => {
+    const folder = join(service.dataDir, 'logs');
+    const logs = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
+    expect(logs.join('').length).toBeGreaterThan(1_000);
+    return logs;
+  };
+
+  /** Of the organization's runs, and of the emails to people, which belong to no organization. */
+  async function readHistories(organizationId: string): Promise<string[]> {
+    const connection = await Connection.connect({ address: service.temporal_address });
+    const { workflow } = new Client({ connection });
+    const histories: string[] = [];
+    const query = `StartTime > "${startedAt}" AND (OrgId = "${organizationId}" OR WorkflowType = "sendNotification")`;
+    for await (const { workflowId, runId } of workflow.list({ query }))
+      histories.push(historyToJSON(await workflow.getHandle(workflowId, runId).fetchHistory()));
+    await connection.close();
+    expect(histories.length).toBeGreaterThan(3);
+    return histories.map((history) => history + decodePayloads(history));
+  }
+
+  /** Payloads are base64. */
+  const decodePayloads = (history: string): string =>
+    [...history.matchAll(/"data":\s*"([A-Za-z0-9+/=]+)"/g)]
+      .map(([, data = '']) => Buffer.from(data, 'base64').toString())
+      .join('\n');
 
   /** The form of the provider's own page. */
   async function signInAtProvider(page: Page, login: string): Promise<void> {
