@@ -150,7 +150,7 @@ describe('the checks of an episode', () => {
   test('the reconciler finds an episode without a run, at most every ten minutes', async () => {
     const arranged = await arrange();
     const source = overdueDomains(database, verifications);
-    const starts = async () => (await source.take(500)).map(({ start }) => start.workflowId);
+    const starts = async () => (await source.take(10_000)).map(({ start }) => start.workflowId);
     expect(await starts()).not.toContain(`domain/${arranged.id}/1`);
     await arranged.setBack('next_check_at', 10 * 60_000);
     expect(await starts()).toContain(`domain/${arranged.id}/1`);

@@ -300,7 +300,7 @@ describe('an export without a run', () => {
     for (let step = 0; step < 12; step += 1) await runner.write(exportId, { deadlineMs: 0 });
     const source = overdueExports(app.worker, runner);
     const own = async () =>
-      (await source.take(500)).find(({ start }) => start.workflowId === `export/${exportId}`);
+      (await source.take(10_000)).find(({ start }) => start.workflowId === `export/${exportId}`);
     expect(await own()).toBeUndefined();
     await asSchemaOwner((client) =>
       client.query(`update exports set updated_at = now() - interval '1 hour' where id = $1`, [exportId]),

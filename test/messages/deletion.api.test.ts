@@ -142,7 +142,7 @@ describe('deleting an inbox with purge', () => {
     await app.worker.query(
       sql`update inboxes set purge_requested_at = now() - interval '3 minutes' where id = ${inbox}`,
     );
-    const runs = await overduePurges(app.worker).take(100);
+    const runs = await overduePurges(app.worker).take(10_000);
     expect(runs.map(({ start }) => start.workflowId)).toContain(`purge/${inbox}`);
     await app.worker.systemTransaction(({ em }) =>
       em.nativeUpdate(MessageEntity, { id: message.id }, { status: 'sent' }),

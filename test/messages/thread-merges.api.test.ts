@@ -160,7 +160,9 @@ describe('an arrival that shows two threads to be one', () => {
 
     const source = overdueThreadMoves(app.worker);
     const dueIds = async () =>
-      (await source.take(100)).map(({ start }) => start.workflowId).filter((id) => id.endsWith(ids.younger));
+      (await source.take(10_000))
+        .map(({ start }) => start.workflowId)
+        .filter((id) => id.endsWith(ids.younger));
     expect(await dueIds()).toEqual([]);
     await app.worker.query(
       sql`update threads set updated_at = now() - interval '3 minutes' where id = ${ids.younger}`,

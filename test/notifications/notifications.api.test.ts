@@ -180,7 +180,7 @@ describe('a system email', () => {
     await database.query(
       sql`update notifications set next_attempt_at = now() - interval '6 minutes' where id = ${id}`,
     );
-    const runs = await overdueNotifications(database, sending).take(500);
+    const runs = await overdueNotifications(database, sending).take(100_000);
     const run = runs.find(({ start }) => start.workflowId === `notification/${id}`);
     expect(run?.start.input).toEqual({ notificationId: id });
     if (typeof run?.whenStopped === 'function') await run.whenStopped();
