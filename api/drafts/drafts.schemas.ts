@@ -49,7 +49,7 @@ export const DraftApproval = strictObject(
       description: 'Who asked to send the draft.',
     }),
     requested_at: timestamp(),
-    expires_at: nullableTimestamp('When it is rejected if nobody has decided; null if it was approved.'),
+    expires_at: nullableTimestamp('When it is rejected unless a person decides; null if it was approved.'),
     signals: Type.Array(enumOf(APPROVAL_SIGNALS), {
       maxItems: APPROVAL_SIGNALS.length,
       description: 'What an approver should consider.',

@@ -110,7 +110,7 @@ const DATA_SCHEMAS: Record<EventType, TSchema> = {
     ...draft,
     from_address: address,
     requested_at: timestamp(),
-    expires_at: timestamp('When the draft is rejected if nobody has decided.'),
+    expires_at: timestamp('When the draft is rejected if no person has decided by then.'),
   }),
   'draft.approved': strictObject({
     ...draft,
@@ -123,7 +123,7 @@ const DATA_SCHEMAS: Record<EventType, TSchema> = {
   'draft.rejected': strictObject({
     ...draft,
     decision: enumOf(['rejected', 'expired', 'canceled'], {
-      description: 'Who decided: a person, nobody in time, or an operator of the service.',
+      description: 'How it was decided: by a person, by expiry, or by an operator of the service.',
     }),
     note: nullableText(MAX_NOTE_LENGTH),
     rejected_by: nullableId('User (usr_…); null unless a person decided.'),

@@ -35,7 +35,7 @@ const ROLES = ['developer', 'viewer'] as const satisfies readonly SsoRole[];
 const role = Type.Optional(enumOf(ROLES));
 const config = { public: true } as const;
 
-/** The page behind a set-up link, for somebody who is no member. Opening it uses nothing up. */
+/** The page behind a set-up link, for a person outside the organization. Opening it uses nothing up. */
 export const ssoSetupPages =
   (dependencies: SsoSetupPageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {

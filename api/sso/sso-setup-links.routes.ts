@@ -17,7 +17,7 @@ export interface SsoSetupLinkRouteDependencies {
 const permission = 'sso:manage';
 const tags = ['SSO'];
 
-/** Links by which somebody who is no member sets up single sign-on. */
+/** Links by which a person outside the organization sets up single sign-on. */
 export const ssoSetupLinkRoutes =
   ({ ssoSetupLinks, lists }: SsoSetupLinkRouteDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
@@ -27,7 +27,7 @@ export const ssoSetupLinkRoutes =
         config: { permission, readPermission: permission, bodyMayBeEmpty: true },
         schema: {
           operationId: 'sso.createSetupLink',
-          summary: 'Create a set-up link for somebody who is no member',
+          summary: 'Create a set-up link for a person outside the organization',
           description:
             'The link works once and for 7 days. It opens a page that for two hours creates, changes and tests one draft, and cannot activate it. An organization has at most 5 open links; an address gets at most one email a day.',
           tags,

@@ -9,7 +9,7 @@ import { type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
 import { requirePermission, type Scope } from '../identity/scope.ts';
 import { type ApiKey, ApiKeyEntity } from './api-key.entity.ts';
 
-/** The most that a caller may give to a key: nobody grants what they lack. */
+/** The most that a caller may give to a key: no one grants what they lack. */
 export interface Authority {
   permissions: ReadonlySet<Permission>;
   /** Null: no limit. */

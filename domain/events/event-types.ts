@@ -81,7 +81,7 @@ export interface EventDataByType {
     version: number;
     decision: 'rejected' | 'expired' | 'canceled';
     note: string | null;
-    /** User id; null if nobody decided in time. */
+    /** User id; null if the time was over, or an operator decided. */
     rejected_by: string | null;
     rejected_at: string;
   };

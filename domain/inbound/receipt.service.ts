@@ -261,7 +261,7 @@ export function buildReceiveStart(
   };
 }
 
-/** A closed organization receives nothing: storing mail that nobody may ever read would hide from senders that it is lost. */
+/** A closed organization receives nothing: stored mail may never be read, and its senders would not learn of it. */
 async function isOrganizationDeleted(em: EntityManager, organizationId: string): Promise<boolean> {
   const rows = await em.execute<object[]>(
     sql`select from organizations where id = ${organizationId} and deleted_at is not null`,

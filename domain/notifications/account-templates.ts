@@ -121,7 +121,7 @@ export const ACCOUNT_TEMPLATES: {
   'oauth-linked': ({ provider, ...params }) => ({
     subject: `Your account was linked with ${provider}`,
     body: [
-      `Whoever signs in with your ${provider} account now signs in to your account here.`,
+      `Signing in with your ${provider} account now signs in to your account here.`,
       ...eventTable(params),
     ],
     footer: ACCOUNT_FOOTER,

@@ -132,7 +132,7 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Ema
         ['First one expires', formatUtc(new Date(expiresAt))],
       ],
       { label: 'Review what waits', path: '/approvals' },
-      'You get at most one of these emails in ten minutes. What nobody decides in time is rejected.',
+      'You get at most one of these emails in ten minutes. A message without a decision is rejected when its time is over.',
     ],
     footer:
       'You received this email because you may approve messages of the organization. Replies to this address are not monitored.',

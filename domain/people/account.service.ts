@@ -138,7 +138,7 @@ export function createAccountService(options: AccountOptions): AccountService {
   };
 }
 
-/** A person must not make the service flood somebody else's mailbox. */
+/** A person must not make the service flood another person's mailbox. */
 async function requireFewChanges(em: EntityManager, userId: string): Promise<void> {
   const [row] = await em.execute<{ count: number }[]>(sql`
     select count(*)::int as count from account_tokens

@@ -4,7 +4,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { SsoConfigurationEntity } from './sso-configuration.entity.ts';
 
-/** Lets somebody who is no member set up single sign-on: one draft and its tests. The link is exchanged once for a session. */
+/** Lets a person outside the organization set up single sign-on: one draft and its tests. The link is exchanged once for a session. */
 export const SsoSetupLinkEntity = defineEntity({
   name: 'SsoSetupLink',
   tableName: 'sso_setup_links',

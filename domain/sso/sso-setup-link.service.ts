@@ -24,7 +24,7 @@ export interface CreatedSetupLink {
 
 export interface SsoSetupLinkService {
   /**
-   * Creates a link for somebody who is no member, and mails it if an address is given.
+   * Creates a link for a person outside the organization, and mails it if an address is given.
    *
    * @throws AppError `conflict` if too many are open; `rate_limited` for a second one to the address within a day;
    * `validation_error`.

@@ -33,7 +33,7 @@ export interface SsoSetup {
 }
 
 /**
- * What somebody who is no member may do with a set-up link: one draft, its tests, and nothing else. Each call requires that
+ * What a person outside the organization may do with a set-up link: one draft, its tests, and nothing else. Each call requires that
  * the link is not revoked, the organization is active and the creator of the link may still set up single sign-on.
  */
 export interface SsoSetupService {

@@ -238,7 +238,7 @@ describe('rotation', () => {
     expect(await statusOf(rotated.token)).toBe(200);
   });
 
-  test('gives nobody a token that may do more than they', async () => {
+  test('gives no caller a token with more permissions than the caller has', async () => {
     const maker = await createMaker({ expires_at: inHours(2), allowed_cidrs: ['127.0.0.1'] });
     const limits = { expires_at: inHours(1), allowed_cidrs: ['127.0.0.1'], permissions: ['inboxes:read'] };
     const within = (await create(limits)).json();

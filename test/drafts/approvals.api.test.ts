@@ -334,7 +334,7 @@ describe('an approval', () => {
       expect((await messages()).length - before).toBe(sent ? 1 : 0);
       if (sent) expect([refused, changed, draft]).toEqual([false, false, null]);
       else expect(draft?.sendStatus).toBe(changed && !refused ? 'pending_approval' : draft?.sendStatus);
-      // A change after the approval or before it: never a sent version that nobody saw.
+      // A change after the approval or before it: an unseen version is never sent.
       if (sent) expect(approved.json().text_body).toBe('x');
     }
   });

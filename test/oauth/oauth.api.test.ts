@@ -281,7 +281,7 @@ describe('a first sign-in', () => {
     expect(links).toEqual([]);
   });
 
-  test('ends what somebody else has begun with the address', async () => {
+  test('ends what another person has begun with the address', async () => {
     const email = newAddress();
     const fields = { password: 'attacker-chosen-password', name: 'Eve', organization_name: 'Eve' };
     await app.call('/auth/signup', { method: 'POST', body: { email, ...fields }, headers: newNetwork() });

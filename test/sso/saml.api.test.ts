@@ -267,7 +267,7 @@ describe('a SAML login', () => {
     expect(setUp.statusCode).toBe(200);
   });
 
-  test('of an attribute named nameID identifies nobody', async () => {
+  test('an attribute named nameID identifies no person', async () => {
     const attributes =
       '<saml:Attribute Name="nameID"><saml:AttributeValue>victim</saml:AttributeValue></saml:Attribute>';
     const begun = await begin();

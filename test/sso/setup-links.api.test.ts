@@ -103,7 +103,7 @@ const readAudit = async () =>
     where org_id = ${organization.organizationId} order by id`);
 
 describe('a set-up link', () => {
-  test('lets somebody who is no member create, change and test one draft, which an owner activates', async () => {
+  test('lets a person outside the organization create, change and test one draft, which an owner activates', async () => {
     const email = newAddress();
     const creatorId = await createTestUser(app.worker, {
       organizationId: organization.organizationId,
