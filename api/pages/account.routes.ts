@@ -131,6 +131,14 @@ export const accountPages =
         const { enrollment_id: enrollmentId, code } = request.body;
         const confirming = mfa.confirmTotp(request.person, { enrollmentId, code });
         const problem = await rejectionOf(confirming);
+        // The app has the secret already: only the code is asked for again.
+        if (problem?.code === 'invalid_credentials')
+          return pages.send(request, reply, {
+            template: 'totp-setup',
+            title: 'Add an authenticator app',
+            data: { enrollmentId },
+            problem,
+          });
         if (problem) return show(request, reply, problem);
         const { recoveryCodes } = await confirming;
         if (recoveryCodes === null) return pages.seeOther(reply, '/account', 'saved');

@@ -3,7 +3,7 @@ import type { ApiCallMeter } from '../../domain/usage/api-call-meter.ts';
 import type { RefusedSends } from './refused-sends.ts';
 
 /**
- * Counts every authenticated call after its response, except those rejected with 429. At a hard limit, rejects all calls
+ * Counts every authenticated call after its response, except those rejected with 429. Pages for people are no calls. At a hard limit, rejects all calls
  * except those that show or change the limit.
  */
 export function installUsageMetering(
@@ -16,8 +16,8 @@ export function installUsageMetering(
     const refusal = meter.findRefusal(scope.organizationId);
     if (refusal) refusedSends.refuse(request, refusal, 'rate_limited');
   });
-  app.addHook('onResponse', async ({ scope }, reply) => {
-    if (scope && reply.statusCode !== 429) meter.count(scope.organizationId);
+  app.addHook('onResponse', async ({ scope, routeOptions }, reply) => {
+    if (scope && !routeOptions.config.page && reply.statusCode !== 429) meter.count(scope.organizationId);
   });
   app.addHook('onClose', () => meter.close());
 }

@@ -67,10 +67,6 @@ export function requireRecentSignIn({ authenticatedAt }: Pick<Person, 'authentic
   });
 }
 
-export function isFreshLogin({ authenticatedAt, managesAccount }: SignedInPerson): boolean {
-  return managesAccount && isRecent(authenticatedAt);
-}
-
 function isRecent(authenticatedAt: Date): boolean {
   return Date.now() - authenticatedAt.getTime() <= FRESH_LOGIN_MS;
 }

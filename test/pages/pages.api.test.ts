@@ -90,6 +90,8 @@ describe('pages', () => {
     await browser.open('/account');
     const setup = await browser.submit('/account/factors/totp', { name: 'My phone' });
     const secret = secretOf(setup.body);
+    const wrongCode = await browser.submit('/account/factors/totp/confirm', { code: '000000' });
+    expect(wrongCode.statusCode).toBe(401);
     const codes = await browser.submit('/account/factors/totp/confirm', { code: await generate({ secret }) });
     const [recoveryCode = ''] = /(?<=<code>)[^<]+/.exec(codes.body) ?? [];
     expect(recoveryCode).not.toBe('');
@@ -128,6 +130,21 @@ describe('pages', () => {
     await owner.submit('/change-email');
     expect(owner.path).toBe('/login?notice=email-changed');
     expect((await signedIn(newEmail, password)).path).toBe('/account');
+  });
+
+  test('ask for the current password on the page where it is missing', async () => {
+    const { email } = await createAccount(app);
+    const browser = await signedIn(email);
+    for (const [action, field, value] of [
+      ['/account/password', 'new_password', 'seven-brave-lanterns-12'],
+      ['/account/email', 'new_email', newAddress()],
+    ] as const) {
+      const page = await browser.submit(action, { [field]: value, current_password: '' });
+      expect(page.statusCode).toBe(400);
+      expect(page.body).toContain(
+        '<li>current password is required, because the account has a password</li>',
+      );
+    }
   });
 
   test('ask to sign in again where a fresh sign-in is required', async () => {

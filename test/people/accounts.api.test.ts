@@ -297,7 +297,7 @@ describe('a password', () => {
         { token },
       );
     expectProblem(await change('wrong-password-1'), 'invalid_credentials');
-    expectProblem(await change(), 'session_expired');
+    expectProblem(await change(), 'validation_error');
     expect((await change(PASSWORD)).statusCode).toBe(204);
     expect((await app.call('/user/me', { token })).statusCode).toBe(200);
     expectProblem(await app.call('/user/me', { token: other }), 'unauthenticated');

@@ -6,8 +6,10 @@ import type { Sql } from '../../platform/database/sql.ts';
 import { eventually } from '../support/eventually.ts';
 import { setLimit } from '../support/limits.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
+import { createPageClient } from '../support/page-client.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
+import { createTestSession } from '../support/sessions.ts';
 
 const logger = pino({ level: 'silent' });
 
@@ -45,6 +47,23 @@ test('writes answered calls once a second and rejects calls over a hard limit', 
   expect((await app.call(`/api-keys/${keyId}`, { token, method: 'DELETE' })).statusCode).toBe(204);
   await allow(organizationId, 1_000);
   await eventually(async () => expect((await list()).statusCode).toBe(200));
+});
+
+test('counts no pages for people', async () => {
+  const { organizationId, ownerId, token } = await createOrganization(app.worker);
+  const browser = createPageClient(app);
+  browser.cookies.set('session', (await createTestSession(app.worker, ownerId)).token);
+  for (let count = 0; count < 5; count += 1)
+    expect((await browser.open(`/organization?org=${organizationId}`)).statusCode).toBe(200);
+  await app.call('/inboxes', { token });
+  const current = async () => (await app.call('/org/usage', { token })).json().counters.api_calls.current;
+  // The calls that read the counter count, too.
+  let reads = 0;
+  await eventually(async () => {
+    reads += 1;
+    expect(await current()).toBeGreaterThan(0);
+  });
+  expect(await current()).toBeLessThanOrEqual(reads + 1);
 });
 
 describe('the API call meter', () => {
