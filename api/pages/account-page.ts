@@ -6,7 +6,8 @@ import type { MfaService } from '../../domain/people/mfa.service.ts';
 import type { SessionService } from '../../domain/sessions/session.service.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { describeClient, formatDate } from './formats.ts';
-import type { Pages } from './pages.ts';
+import type { Notice } from './notices.ts';
+import { type Pages, rejectionOf } from './pages.ts';
 
 export interface AccountPageDependencies {
   pages: Pages;
@@ -51,6 +52,19 @@ export async function showAccount(
       scripts: PASSKEY_SCRIPTS,
     },
   });
+}
+
+/** Goes back to the page after its form was accepted, or shows the page with the rejection. */
+export async function finishAccountForm(
+  dependencies: AccountPageDependencies,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { work, notice }: { work: Promise<unknown>; notice: Notice },
+): Promise<FastifyReply> {
+  const problem = await rejectionOf(work);
+  return problem
+    ? showAccount(dependencies, request, reply, problem)
+    : dependencies.pages.seeOther(reply, '/account', notice);
 }
 
 /** In this order: the second uses the first. */

@@ -5,8 +5,14 @@ import type { PasswordService } from '../../domain/people/password.service.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { localPath } from '../people/local-path.ts';
 import { strictObject, text } from '../schemas.ts';
-import { type AccountPageDependencies, showAccount, showRecoveryCodes } from './account-page.ts';
+import {
+  type AccountPageDependencies,
+  finishAccountForm,
+  showAccount,
+  showRecoveryCodes,
+} from './account-page.ts';
 import { PageQuery } from './forms.ts';
+import type { Notice } from './notices.ts';
 import { rejectionOf } from './pages.ts';
 
 export interface AccountRouteDependencies extends AccountPageDependencies {
@@ -21,6 +27,8 @@ export const accountPages =
 
     const show = (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
       showAccount(dependencies, request, reply, problem);
+    const finish = (request: FastifyRequest, reply: FastifyReply, work: Promise<unknown>, notice: Notice) =>
+      finishAccountForm(dependencies, request, reply, { work, notice });
 
     app.get(
       '/account',
@@ -53,8 +61,7 @@ export const accountPages =
       },
       async (request, reply) => {
         const name = request.body.name.trim() || null;
-        const problem = await rejectionOf(accounts.update(request.person, { name }));
-        return problem ? show(request, reply, problem) : pages.seeOther(reply, '/account', 'saved');
+        return finish(request, reply, accounts.update(request.person, { name }), 'saved');
       },
     );
 
@@ -70,8 +77,7 @@ export const accountPages =
       async (request, reply) => {
         const { new_email: newEmail, current_password: currentPassword } = request.body;
         const change = { newEmail, ...(currentPassword ? { currentPassword } : {}) };
-        const problem = await rejectionOf(accounts.requestEmailChange(request.person, change));
-        return problem ? show(request, reply, problem) : pages.seeOther(reply, '/account', 'check-mail');
+        return finish(request, reply, accounts.requestEmailChange(request.person, change), 'check-mail');
       },
     );
 
@@ -92,10 +98,7 @@ export const accountPages =
       async (request, reply) => {
         const { new_password: newPassword, current_password: currentPassword } = request.body;
         const change = { newPassword, ...(currentPassword ? { currentPassword } : {}) };
-        const problem = await rejectionOf(passwords.change(request.person, change));
-        return problem
-          ? show(request, reply, problem)
-          : pages.seeOther(reply, '/account', 'password-changed');
+        return finish(request, reply, passwords.change(request.person, change), 'password-changed');
       },
     );
 
@@ -167,8 +170,12 @@ export const accountPages =
         schema: { operationId: 'pages.removeFactor', body: strictObject({ enrollment_id: text(64) }) },
       },
       async (request, reply) => {
-        const problem = await rejectionOf(mfa.remove(request.person, request.body.enrollment_id));
-        return problem ? show(request, reply, problem) : pages.seeOther(reply, '/account', 'factor-removed');
+        return finish(
+          request,
+          reply,
+          mfa.remove(request.person, request.body.enrollment_id),
+          'factor-removed',
+        );
       },
     );
 
@@ -179,8 +186,12 @@ export const accountPages =
         schema: { operationId: 'pages.endSession', body: strictObject({ session_id: text(64) }) },
       },
       async (request, reply) => {
-        const problem = await rejectionOf(sessions.revoke(request.person, request.body.session_id));
-        return problem ? show(request, reply, problem) : pages.seeOther(reply, '/account', 'session-ended');
+        return finish(
+          request,
+          reply,
+          sessions.revoke(request.person, request.body.session_id),
+          'session-ended',
+        );
       },
     );
 

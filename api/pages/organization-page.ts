@@ -10,7 +10,8 @@ import type { PolicyPreviewService } from '../../domain/people/policy-preview.se
 import type { PolicyService } from '../../domain/policies/policy.service.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { formatDate, formatTime } from './formats.ts';
-import type { Pages } from './pages.ts';
+import type { Notice } from './notices.ts';
+import { type Pages, rejectionOf } from './pages.ts';
 
 export interface OrganizationPageDependencies {
   pages: Pages;
@@ -71,6 +72,19 @@ export async function showOrganization(
       ],
     },
   });
+}
+
+/** Goes back to the page after its form was accepted, or shows the page with the rejection. */
+export async function finishOrganizationForm(
+  dependencies: OrganizationPageDependencies,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { work, notice }: { work: Promise<unknown>; notice: Notice },
+): Promise<FastifyReply> {
+  const problem = await rejectionOf(work);
+  return problem
+    ? showOrganization(dependencies, request, reply, problem)
+    : dependencies.pages.seeOther(reply, organizationPath(request), notice);
 }
 
 export const organizationPath = ({ scope }: FastifyRequest): string =>

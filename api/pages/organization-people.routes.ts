@@ -5,12 +5,7 @@ import type { OwnershipService } from '../../domain/organizations/ownership.serv
 import { enumOf, strictObject, text } from '../schemas.ts';
 import { OrganizationQuery } from './forms.ts';
 import type { Notice } from './notices.ts';
-import {
-  type OrganizationPageDependencies,
-  organizationPath,
-  showOrganization,
-} from './organization-page.ts';
-import { rejectionOf } from './pages.ts';
+import { finishOrganizationForm, type OrganizationPageDependencies } from './organization-page.ts';
 
 export interface OrganizationPeoplePageDependencies extends OrganizationPageDependencies {
   ownership: OwnershipService;
@@ -20,19 +15,10 @@ export interface OrganizationPeoplePageDependencies extends OrganizationPageDepe
 export const organizationPeoplePages =
   (dependencies: OrganizationPeoplePageDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { pages, organizations, invitations, ownership } = dependencies;
+    const { organizations, invitations, ownership } = dependencies;
 
-    async function finish(
-      request: FastifyRequest,
-      reply: FastifyReply,
-      work: Promise<unknown>,
-      notice: Notice,
-    ): Promise<FastifyReply> {
-      const problem = await rejectionOf(work);
-      return problem
-        ? showOrganization(dependencies, request, reply, problem)
-        : pages.seeOther(reply, organizationPath(request), notice);
-    }
+    const finish = (request: FastifyRequest, reply: FastifyReply, work: Promise<unknown>, notice: Notice) =>
+      finishOrganizationForm(dependencies, request, reply, { work, notice });
 
     app.post(
       '/organization/settings',

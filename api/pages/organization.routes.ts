@@ -6,7 +6,9 @@ import { MEMBER_ROLES } from '../../domain/identity/roles.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
 import { OrganizationQuery } from './forms.ts';
+import type { Notice } from './notices.ts';
 import {
+  finishOrganizationForm,
   type OrganizationPageDependencies,
   organizationPath,
   showOrganization,
@@ -24,6 +26,8 @@ export const organizationPages =
 
     const show = (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
       showOrganization(dependencies, request, reply, problem);
+    const finish = (request: FastifyRequest, reply: FastifyReply, work: Promise<unknown>, notice: Notice) =>
+      finishOrganizationForm(dependencies, request, reply, { work, notice });
 
     app.get(
       '/organization',
@@ -46,10 +50,7 @@ export const organizationPages =
       },
       async (request, reply) => {
         const { user_id: userId, role } = request.body;
-        const problem = await rejectionOf(members.changeRole(request.scope, userId, role));
-        return problem
-          ? show(request, reply, problem)
-          : pages.seeOther(reply, organizationPath(request), 'member-changed');
+        return finish(request, reply, members.changeRole(request.scope, userId, role), 'member-changed');
       },
     );
 
@@ -65,13 +66,13 @@ export const organizationPages =
       },
       async (request, reply) => {
         const { user_id: userId, keep_keys: keepKeys } = request.body;
-        const problem = await rejectionOf(
-          members.remove(request.scope, userId, { revokeKeys: keepKeys === undefined }),
-        );
         const notice = keepKeys === undefined ? 'member-removed' : 'member-removed-without-keys';
-        return problem
-          ? show(request, reply, problem)
-          : pages.seeOther(reply, organizationPath(request), notice);
+        return finish(
+          request,
+          reply,
+          members.remove(request.scope, userId, { revokeKeys: keepKeys === undefined }),
+          notice,
+        );
       },
     );
 
@@ -139,10 +140,7 @@ export const organizationPages =
       },
       async (request, reply) => {
         const revoking = apiKeys.revoke(request.scope, request.body.key_id, { children: false });
-        const problem = await rejectionOf(revoking);
-        return problem
-          ? show(request, reply, problem)
-          : pages.seeOther(reply, organizationPath(request), 'key-revoked');
+        return finish(request, reply, revoking, 'key-revoked');
       },
     );
 
@@ -168,10 +166,7 @@ export const organizationPages =
         },
       },
       async (request, reply) => {
-        const problem = await rejectionOf(policies.update(request.scope, readPolicies(request.body)));
-        return problem
-          ? show(request, reply, problem)
-          : pages.seeOther(reply, organizationPath(request), 'saved');
+        return finish(request, reply, policies.update(request.scope, readPolicies(request.body)), 'saved');
       },
     );
 

@@ -2,7 +2,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import { setOauthCookie } from '../oauth/oauth-cookie.ts';
 import type { Cookies } from '../plugins/cookies.ts';
 import { strictObject, text } from '../schemas.ts';
-import { type AccountPageDependencies, showAccount } from './account-page.ts';
+import { type AccountPageDependencies, finishAccountForm, showAccount } from './account-page.ts';
 import { rejectionOf } from './pages.ts';
 
 export interface ProviderPageDependencies extends AccountPageDependencies {
@@ -39,10 +39,8 @@ export const providerPages =
       '/account/providers/unlink',
       { config: { person: 'fresh' }, schema: { operationId: 'pages.unlinkProvider', body: ProviderForm } },
       async (request, reply) => {
-        const problem = await rejectionOf(oauthLinks.unlink(request.person, request.body.provider));
-        return problem
-          ? showAccount(dependencies, request, reply, problem)
-          : pages.seeOther(reply, '/account', 'provider-unlinked');
+        const work = oauthLinks.unlink(request.person, request.body.provider);
+        return finishAccountForm(dependencies, request, reply, { work, notice: 'provider-unlinked' });
       },
     );
     done();
