@@ -97,7 +97,7 @@ export const draftRoutes =
           operationId: 'drafts.listAll',
           summary: 'List drafts',
           description:
-            'Those of every inbox that the credential reaches; in every environment unless it is bound to one. With `send_status=pending_approval`: what waits for the approval of a person.',
+            'Those of every inbox that the credential reaches; in every environment, unless it is bound to one or the request selects one with `x-env-id`. With `send_status=pending_approval`: what waits for the approval of a person.',
           tags: ['Drafts'],
           querystring: strictObject({
             ...pageQuery,

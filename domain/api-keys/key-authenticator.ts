@@ -82,6 +82,7 @@ export function createKeyAuthenticator({
           organizationId: row.organizationId,
           environmentId: row.environmentId,
           environmentBound: row.environmentBound,
+          environmentSelected: environmentId !== undefined,
           ...(row.inboxId === null ? {} : { inboxId: row.inboxId }),
           permissions: new Set(row.permissions.filter((name) => !row.isPrevious || name !== 'keys:manage')),
           actor: { kind: 'api_key', id: row.keyId },

@@ -9,9 +9,11 @@ import { MessageEntity } from '../messages/message.entity.ts';
 import type { DraftDetails } from './create-draft.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
 
-/** Where approvals reach: every environment, for a credential of the whole organization. */
+/** Where approvals reach: every environment, for a credential of the whole organization that selects none. */
 export const withinReach = (scope: Scope) =>
-  isOrganizationWide(scope) ? { organizationId: scope.organizationId } : withinScope(scope);
+  isOrganizationWide(scope) && !scope.environmentSelected
+    ? { organizationId: scope.organizationId }
+    : withinScope(scope);
 
 /**
  * @param where the rows that the credential reaches.

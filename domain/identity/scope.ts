@@ -19,6 +19,8 @@ export interface Scope extends TenantScope {
   environmentId: string;
   /** The credential is bound to its environment. An unbound key may select another with `x-env-id`. */
   environmentBound: boolean;
+  /** The request named its environment (`x-env-id`), so it reaches no other. Default: false. */
+  environmentSelected?: boolean;
   /** The inbox the credential is bound to; undefined if it may access every inbox of the environment. */
   inboxId?: string;
   permissions: ReadonlySet<Permission>;

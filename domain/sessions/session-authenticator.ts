@@ -102,6 +102,7 @@ export function createSessionAuthenticator({
           organizationId,
           environmentId,
           environmentBound: false,
+          environmentSelected: credentials.environmentId !== undefined,
           permissions: new Set(ROLE_PERMISSIONS[role]),
           actor: { kind: 'user', id: row.userId },
           member: { person, role },

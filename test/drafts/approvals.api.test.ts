@@ -738,8 +738,13 @@ test('GET /drafts lists what waits in the whole organization, by pages', async (
   });
   const ofSandbox = (await app.call('/drafts', { token: bound.token })).json();
   expect(ofSandbox.data.map(({ id }: { id: string }) => id)).toEqual([inSandbox.json().id]);
-  const approved = await approver.post(`/drafts/${inSandbox.json().id}/approve`, { version: 1 });
-  expect(approved.statusCode).toBe(201);
+  // A selected environment binds the request, as everywhere.
+  const headers = { 'x-env-id': organization.productionEnvironmentId };
+  const inProduction = (await approver.get('/drafts', undefined, headers)).json();
+  expect(inProduction.data.map(({ id }: { id: string }) => id).sort()).toEqual([...ids].sort());
+  const decision = `/drafts/${inSandbox.json().id}/approve`;
+  expectProblem(await approver.post(decision, { version: 1 }, headers), 'not_found');
+  expect((await approver.post(decision, { version: 1 })).statusCode).toBe(201);
 });
 
 describe('the run of a request', () => {
