@@ -84,7 +84,10 @@ function readCertificates(descriptor: XmlElement): X509Certificate[] {
   if (texts.length === 0) throw new MetadataRefusal('has no signing certificate');
   if (texts.length > MAX_CERTIFICATES)
     throw new MetadataRefusal(`has more than ${MAX_CERTIFICATES} certificates`);
-  return texts.map(readCertificate);
+  // Only RSA signatures are accepted. Certificates with other keys may stand beside.
+  const usable = texts.map(readCertificate).filter(({ publicKey }) => publicKey.asymmetricKeyType === 'rsa');
+  if (usable.length === 0) throw new MetadataRefusal('has no signing certificate with an RSA key');
+  return usable;
 }
 
 function readCertificate(base64: string): X509Certificate {
@@ -95,10 +98,7 @@ function readCertificate(base64: string): X509Certificate {
     throw new MetadataRefusal('has a malformed certificate');
   }
   const { asymmetricKeyType, asymmetricKeyDetails } = certificate.publicKey;
-  const isStrong =
-    asymmetricKeyType === 'ec' ||
-    (asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) >= MIN_RSA_BITS);
-  if (!isStrong)
-    throw new MetadataRefusal(`has a certificate whose key is not RSA of ${MIN_RSA_BITS} bits or EC`);
+  if (asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) < MIN_RSA_BITS)
+    throw new MetadataRefusal(`has a certificate with an RSA key of fewer than ${MIN_RSA_BITS} bits`);
   return certificate;
 }

@@ -123,12 +123,15 @@ describe('a SAML configuration', () => {
     const good = idpMetadata([key]);
     const many = `<md:EntitiesDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata">${good.replace(/<\?xml[^>]*>/, '').repeat(2)}</md:EntitiesDescriptor>`;
     const weak = await createSamlKey();
+    const elliptic = await createSamlKey({ keyType: 'ec' });
     for (const xml of [
       idpMetadata([]),
       idpMetadata([key], { use: 'use="encryption"' }),
       idpMetadata([key], { entityId: '' }),
       idpMetadata([key], { ssoUrl: 'javascript:alert(1)' }),
       idpMetadata([{ ...weak, certificate: 'AAAA' }]),
+      // Only RSA signatures are accepted, so no login could pass.
+      idpMetadata([elliptic]),
       good.replace('HTTP-Redirect', 'HTTP-POST'),
       good.replace('<md:Entity', '<!DOCTYPE a [<!ENTITY x "y">]><md:Entity'),
       `${good}<!-- -->`,
@@ -137,6 +140,7 @@ describe('a SAML configuration', () => {
     ])
       expectProblem(await create({ idp_metadata_xml: xml }), 'validation_error');
     expect((await create({ idp_metadata_xml: good })).statusCode).toBe(201);
+    expect((await create({ idp_metadata_xml: idpMetadata([elliptic, key]) })).statusCode).toBe(201);
     expectProblem(
       await create({ idp_metadata_xml: good, idp_metadata_url: publish(good) }),
       'validation_error',

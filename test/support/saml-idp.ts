@@ -9,12 +9,12 @@ export interface SamlKey {
 }
 
 export async function createSamlKey(
-  validity: { notBeforeDate?: Date; notAfterDate?: Date } = {},
+  options: { notBeforeDate?: Date; notAfterDate?: Date; keyType?: 'rsa' | 'ec' } = {},
 ): Promise<SamlKey> {
   const { private: privateKey, cert } = await generate([{ name: 'commonName', value: 'idp.example.test' }], {
     keySize: 2048,
     algorithm: 'sha256',
-    ...validity,
+    ...options,
   });
   return { privateKey, certificate: cert };
 }
