@@ -8,6 +8,7 @@ import Fastify, {
 import type { Logger } from 'pino';
 import { createKeyAuthenticator } from '../domain/api-keys/key-authenticator.ts';
 import { createSessionAuthenticator } from '../domain/sessions/session-authenticator.ts';
+import { createStaffAuthenticator } from '../domain/staff/staff-authenticator.ts';
 import type { Config } from '../platform/config.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createCursors } from '../platform/cursor.ts';
@@ -87,6 +88,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       logger,
       onBreakGlass: services.ssoBreakGlass.record,
     }),
+    staff: createStaffAuthenticator({ database }),
     limiter: createRateLimiter({ lease: leaseFromDatabase(database), logger }),
     addressLimiter: createRateLimiter({ lease: leaseFromMemory(), logger }),
     refusedSends,

@@ -57,11 +57,11 @@ export function createLists(cursors: Cursors): Lists {
 }
 
 /** A cursor is valid for one list: its tenant, path, filters and order. The page size may change between pages. */
-function listKey({ scope, person, routeOptions, params, query }: FastifyRequest): string {
+function listKey({ scope, person, staff, routeOptions, params, query }: FastifyRequest): string {
   const { limit: _limit, cursor: _cursor, ...filters } = query as PageQuery;
   return JSON.stringify([
-    // Lists of a person belong to no organization.
-    scope?.organizationId ?? person.userId,
+    // Lists of a person or of staff belong to no organization.
+    scope?.organizationId ?? person?.userId ?? staff.staffId,
     scope?.environmentId,
     routeOptions.url,
     params,

@@ -1,3 +1,4 @@
+import { StaffIdentity } from './admin/staff.routes.ts';
 import {
   ApiKeyRecord,
   CreateApiKey,
@@ -335,4 +336,5 @@ export const sharedSchemas = [
   CreateSsoSetupLink,
   CreatedSsoSetupLink,
   SsoSetupLinkRecord,
+  StaffIdentity,
 ];

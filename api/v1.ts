@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { staffRoutes } from './admin/staff.routes.ts';
 import { apiKeyRoutes } from './api-keys/api-keys.routes.ts';
 import { attachmentRoutes } from './attachments/attachments.routes.ts';
 import { listRoutes } from './deliverability/lists.routes.ts';
@@ -97,6 +98,12 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(metricRoutes(dependencies));
       await v1.register(eventRoutes(dependencies));
       await v1.register(eventStreamRoutes(dependencies));
+      await v1.register(
+        async (admin) => {
+          await admin.register(staffRoutes());
+        },
+        { prefix: '/admin' },
+      );
     },
     { prefix: '/api/v1' },
   );

@@ -10,6 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import type { AddedStaffMember } from '../domain/bootstrap/add-staff-member.ts';
 import type { FirstOrganization } from '../domain/bootstrap/first-organization.ts';
 import { type Log, processOf, stopLeftover, writePidFile } from './stack/child-process.ts';
 import { stopLeftoverPostgres } from './stack/postgres.ts';
@@ -24,6 +25,12 @@ export interface Secrets {
   workerPassword: string;
 }
 
+/** What the first start created: its keys and passwords exist in plain text only here. */
+export interface Seed extends FirstOrganization {
+  /** Missing in a folder of an earlier version. */
+  staff?: AddedStaffMember;
+}
+
 export interface DataFolder {
   postgres: string;
   s3: string;
@@ -36,8 +43,8 @@ export interface DataFolder {
   /** PEM file of the DKIM key that signs mail from the shared domain; created on the first start and kept. */
   dkimKeyFile(): string;
   /** The result of the first start. The database stores only hashes of its keys, so they are kept here. */
-  readSeed(): FirstOrganization | undefined;
-  writeSeed(seed: FirstOrganization): void;
+  readSeed(): Seed | undefined;
+  writeSeed(seed: Seed): void;
   /** Writes a file that only its owner may read; null deletes it. */
   writePrivate(name: string, content: string | null): string;
   release(): void;
@@ -112,7 +119,7 @@ function describe(directory: string): DataFolder {
       const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
       return writePrivate(DKIM_KEY_FILE, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
     },
-    readSeed: () => readJson<FirstOrganization>('seed.json'),
+    readSeed: () => readJson<Seed>('seed.json'),
     writeSeed: (seed) => void writePrivate('seed.json', JSON.stringify(seed, null, 2)),
     writePrivate,
     release: () => rmSync(join(directory, 'run', `${OWN_PID}.pid`), { force: true }),

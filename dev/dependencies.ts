@@ -1,5 +1,7 @@
+import { type AddedStaffMember, addStaffMember } from '../domain/bootstrap/add-staff-member.ts';
 import { createFirstOrganization, type FirstOrganization } from '../domain/bootstrap/first-organization.ts';
 import { entities } from '../domain/entities.ts';
+import { createSecretBox } from '../platform/crypto.ts';
 import { createDatabase } from '../platform/database/database.ts';
 import { migrate, UnknownMigrationsError } from '../workers/migrate.ts';
 import type { DataFolder } from './data-folder.ts';
@@ -21,7 +23,7 @@ export interface Dependencies {
   s3: S3Server['environment'];
   temporal: { address: string; uiUrl: string | undefined };
   mailUiUrl: string;
-  seed: FirstOrganization;
+  seed: FirstOrganization & { staff: AddedStaffMember };
 }
 
 export interface DependencyContext {
@@ -90,7 +92,7 @@ async function startDatabase(
 async function seed(
   { settings, folder, log }: DependencyContext,
   workerUrl: string,
-): Promise<FirstOrganization> {
+): Promise<Dependencies['seed']> {
   const database = await createDatabase({ url: workerUrl, poolSize: 2, entities });
   try {
     const created = await createFirstOrganization(database, {
@@ -101,15 +103,23 @@ async function seed(
       folder.writeSeed(created);
       log('Created the first organization, its owner and its keys');
     }
+    const kept = folder.readSeed();
+    if (!kept)
+      throw new Error(
+        'The database has an organization, but seed.json with its keys is missing. "npm start -- --reset" deletes all data and starts over.',
+      );
+    if (kept.staff) return { ...kept, staff: kept.staff };
+    const staff = await addStaffMember(database, {
+      email: settings.staffEmail,
+      role: 'admin',
+      totp: { secretBox: createSecretBox(folder.secrets().encryptionKey), issuer: 'localhost' },
+    });
+    folder.writeSeed({ ...kept, staff });
+    log('Created a staff member for the console');
+    return { ...kept, staff };
   } finally {
     await database.close();
   }
-  const kept = folder.readSeed();
-  if (!kept)
-    throw new Error(
-      'The database has an organization, but seed.json with its keys is missing. "npm start -- --reset" deletes all data and starts over.',
-    );
-  return kept;
 }
 
 async function startStorage({ settings, folder, log, started }: DependencyContext): Promise<S3Server> {

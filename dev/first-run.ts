@@ -9,6 +9,8 @@ export interface FirstRun {
   /** Has an agent's permissions, bound to the production environment. */
   agent_key: string;
   owner: { email: string; password: string };
+  /** Staff of the service, with an enrolled authenticator app (base32 secret, RFC 6238). */
+  staff: { email: string; password: string; totp_secret: string };
   /** The page where people sign in. */
   sign_in_url: string;
   /** METRICS_TOKEN: for `GET /metrics` of the API and the workers. */
@@ -38,6 +40,11 @@ export function describeFirstRun(
     api_key: seed.apiKey,
     agent_key: seed.agentKey,
     owner: { email: seed.ownerEmail, password: seed.ownerPassword },
+    staff: {
+      email: seed.staff.email,
+      password: seed.staff.password ?? '',
+      totp_secret: seed.staff.totpSecret ?? '',
+    },
     sign_in_url: `http://localhost:${ports.api}/login`,
     metrics_token: metricsToken,
     org_id: seed.organizationId,
@@ -63,6 +70,7 @@ export function closingTable(facts: FirstRun, files: { firstRun: string; logs: s
     ['Submission', `${facts.submission_smtp.host}:${facts.submission_smtp.port}`],
     ['Sign in', facts.sign_in_url],
     ['as owner', `${facts.owner.email}  ${facts.owner.password}`],
+    ['as staff', `${facts.staff.email}  ${facts.staff.password}  TOTP ${facts.staff.totp_secret}`],
     ['API key', facts.api_key],
     ['Metrics', `${facts.base_url}/metrics  ${facts.metrics_token}`],
   ];

@@ -25,6 +25,8 @@ export interface DevSettings {
   mailDomain: string;
   bounceDomain: string;
   ownerEmail: string;
+  /** The staff member of the console at `/admin`. */
+  staffEmail: string;
   /** The caller's environment, passed to the started processes. The stack's settings take precedence. */
   environment: NodeJS.ProcessEnv;
 }
@@ -58,6 +60,7 @@ export function readDevSettings(environment: NodeJS.ProcessEnv): DevSettings {
     bounceDomain: environment.BOUNCE_DOMAIN || `bounces.${mailDomain}`,
     // Outside the service's domains, so that emails to the owner show up in the mail UI.
     ownerEmail: environment.DEV_OWNER_EMAIL || 'owner@people.example',
+    staffEmail: environment.DEV_STAFF_EMAIL || 'staff@people.example',
     environment,
   };
 }

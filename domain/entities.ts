@@ -55,6 +55,8 @@ import { SsoConfigurationEntity } from './sso/sso-configuration.entity.ts';
 import { SsoIdentityEntity } from './sso/sso-identity.entity.ts';
 import { SsoSetupLinkEntity } from './sso/sso-setup-link.entity.ts';
 import { SsoTransactionEntity } from './sso/sso-transaction.entity.ts';
+import { StaffAuditEntryEntity } from './staff/staff-audit-entry.entity.ts';
+import { StaffMemberEntity } from './staff/staff-member.entity.ts';
 import { UnclaimedObjectEntity } from './stored-objects/unclaimed-object.entity.ts';
 import { CustomLimitEntity } from './usage/custom-limit.entity.ts';
 import { LimitOverrideEntity } from './usage/limit-override.entity.ts';
@@ -77,6 +79,8 @@ export const entities = [
   MemberEntity,
   InvitationEntity,
   SessionEntity,
+  StaffMemberEntity,
+  StaffAuditEntryEntity,
   MfaEnrollmentEntity,
   SignUpEntity,
   AccountTokenEntity,

@@ -33,6 +33,11 @@ const ID_PREFIXES = {
   signUp: 'sgn',
   approvedRecipient: 'apr',
   deletion: 'del',
+  staffAuditEntry: 'sau',
+  suspension: 'sus',
+  upgradeRequest: 'upr',
+  impersonation: 'imp',
+  notice: 'ntc',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;

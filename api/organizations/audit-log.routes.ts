@@ -13,7 +13,7 @@ export const AuditEntryRecord = strictObject(
       kind: enumOf(['user', 'api_key', 'staff', 'system']),
       id: text(128),
       name: nullableText(320, {
-        description: 'Current name of the user or key; null if it no longer exists.',
+        description: 'Current name of the user or key; `Staff` for staff; null if it no longer exists.',
       }),
     }),
     credential_id: nullableText(128, { description: 'Session or key that made the request.' }),

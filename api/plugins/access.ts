@@ -9,6 +9,8 @@ import {
 import type { Permission } from '../../domain/identity/permissions.ts';
 import { type Person, requireFreshLogin } from '../../domain/identity/person.ts';
 import { requirePermission, type Scope } from '../../domain/identity/scope.ts';
+import type { StaffAuthenticator } from '../../domain/staff/staff-authenticator.ts';
+import type { StaffRole, StaffScope } from '../../domain/staff/staff-scope.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { RateLimit, RateLimiter, RateVerdict } from '../../platform/rate-limit/rate-limiter.ts';
 import type { BrowserSession } from '../people/browser-session.ts';
@@ -20,6 +22,8 @@ declare module 'fastify' {
     scope: Scope;
     /** The signed-in person, on routes with `person`. */
     person: Person;
+    /** The signed-in staff member, on routes with `staff`. */
+    staff: StaffScope;
     /**
      * Checks the credential again, for responses that stay open.
      *
@@ -34,13 +38,15 @@ declare module 'fastify' {
     findSession(): Promise<{ person: Person; token: string } | undefined>;
   }
   interface FastifyContextConfig {
-    /** The permission the credential needs. Every route has exactly one of this, `person` and `public`. */
+    /** The permission the credential needs. Every route has exactly one of this, `person`, `staff` and `public`. */
     permission?: Permission;
     /**
      * Belongs to a person and to no organization: needs a session. `any`: also one that may only enroll a second factor;
      * `fresh`: the person signed in within the last ten minutes.
      */
     person?: 'any' | 'full' | 'fresh';
+    /** Belongs to the service and to no organization: needs the session of a staff member. `support`: of every role. */
+    staff?: StaffRole;
     /** Needs no credential. `unlimited`: no rate limit either, for operators' probes. */
     public?: true | 'unlimited';
     /** Works even if the organization has reached its limit of `api_calls`. */
@@ -55,6 +61,7 @@ declare module 'fastify' {
 export interface AccessOptions {
   keys: Authenticator;
   sessions: SessionAuthenticator;
+  staff: StaffAuthenticator;
   /** Shared by all processes; limits credentials and organizations. */
   limiter: RateLimiter;
   /** Local to this process; limits callers without a valid credential by address. */
@@ -67,9 +74,19 @@ export interface AccessOptions {
 
 /** Checks each request for credential, rate limit, suspension and permission, in this order. */
 export function installAccess(app: FastifyInstance, options: AccessOptions): void {
-  const { keys, sessions, limiter, addressLimiter, refusedSends, browserSession, limits } = options;
+  const {
+    keys,
+    sessions,
+    staff: staffMembers,
+    limiter,
+    addressLimiter,
+    refusedSends,
+    browserSession,
+    limits,
+  } = options;
   app.decorateRequest('scope');
   app.decorateRequest('person');
+  app.decorateRequest('staff');
 
   // Checked when all routes are registered, because a plugin's hooks may still complete its own routes.
   const routes: RouteOptions[] = [];
@@ -78,11 +95,12 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   });
   app.addHook('onReady', async () => {
     const misconfigured = routes.filter(
-      ({ config }) => [config?.permission, config?.person, config?.public].filter(Boolean).length !== 1,
+      ({ config }) =>
+        [config?.permission, config?.person, config?.staff, config?.public].filter(Boolean).length !== 1,
     );
     if (misconfigured.length > 0)
       throw new Error(
-        `Routes must have exactly one of permission, person and public: ${misconfigured.map(({ url }) => url).join(', ')}`,
+        `Routes must have exactly one of permission, person, staff and public: ${misconfigured.map(({ url }) => url).join(', ')}`,
       );
   });
 
@@ -99,6 +117,11 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     if (level !== 'any' && person.kind === 'enroll') throw enrollmentOnly();
     if (level === 'fresh') requireFreshLogin(person);
     return person;
+  }
+
+  async function authenticateStaff(request: FastifyRequest, role: StaffRole): Promise<StaffScope> {
+    const person = await sessions.authenticatePerson(readCredentials(request, browserSession));
+    return staffMembers.authenticate(person, role);
   }
 
   async function limitAddress(request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -126,13 +149,19 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   }
 
   app.addHook('onRequest', async (request, reply) => {
-    const { permission, person, public: open, heldOpen } = request.routeOptions.config;
+    const { permission, person, staff, public: open, heldOpen } = request.routeOptions.config;
     if (open === 'unlimited') return;
     if (person) {
       await limitAddressIfRejected(request, reply, async () => {
         request.person = await authenticatePerson(request, person);
       });
       return enforceRateLimit(reply, await limiter.take(request.person.userId, limits.credential));
+    }
+    if (staff) {
+      await limitAddressIfRejected(request, reply, async () => {
+        request.staff = await authenticateStaff(request, staff);
+      });
+      return enforceRateLimit(reply, await limiter.take(request.staff.staffId, limits.credential));
     }
     if (open || !permission) return limitAddress(request, reply);
     const { scope, suspension } = await limitAddressIfRejected(request, reply, () => authenticate(request));
@@ -157,7 +186,11 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   });
 
   app.decorateRequest('recheckAccess', async function (this: FastifyRequest) {
-    const { permission } = this.routeOptions.config;
+    const { permission, staff } = this.routeOptions.config;
+    if (staff) {
+      await authenticateStaff(this, staff);
+      return;
+    }
     const { scope, suspension } = await authenticate(this);
     if (suspension) throw suspension;
     if (permission) requirePermission(scope, permission);

@@ -38,7 +38,13 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 export function installIdempotency(app: FastifyInstance, options: IdempotencyOptions): void {
   app.addHook('onRoute', (route) => {
     const prepare = route.config?.prepare;
-    if (route.config?.public || route.config?.person || (route.method !== 'POST' && !prepare)) return;
+    if (
+      route.config?.public ||
+      route.config?.person ||
+      route.config?.staff ||
+      (route.method !== 'POST' && !prepare)
+    )
+      return;
     const handle = route.handler;
     route.handler = async function (this: FastifyInstance, request, reply) {
       // Nothing is sent, and the response is not kept.

@@ -117,7 +117,7 @@ const IDEMPOTENCY_HEADER = {
 
 /** Routes that require a credential accept the common headers, including `/organizations`; provider webhooks do not. */
 function acceptsCommonHeaders(url: string, config: FastifyContextConfig | undefined): boolean {
-  return /^\/(?:api|organizations)\//.test(url) && !config?.public && !config?.person;
+  return /^\/(?:api|organizations)\//.test(url) && !config?.public && !config?.person && !config?.staff;
 }
 
 /** Documents the headers that plugins read on every API route. */
@@ -149,11 +149,12 @@ function withResponseDescriptions(schema: FastifySchema): FastifySchema {
 /** Which credential an operation needs; undefined: an API key or a session, the default of the document. */
 function securityOf(config: FastifyContextConfig | undefined): Pick<FastifySchema, 'security'> {
   if (config?.public) return { security: [] };
-  return config?.person ? { security: [{ session: [] }] } : {};
+  return config?.person || config?.staff ? { security: [{ session: [] }] } : {};
 }
 
 /** Documents the permission of an operation, and its response for a credential that may not read the resource. */
 function withReceipt(schema: FastifySchema, config: FastifyContextConfig | undefined): FastifySchema {
+  if (schema && config?.staff) return { ...schema, 'x-staff-role': config.staff } as FastifySchema;
   if (!schema || !config?.permission) return schema;
   const { permission, readPermission, receipt, accepted } = config;
   const documented = {

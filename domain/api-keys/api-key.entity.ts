@@ -10,7 +10,7 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 export const ApiKeyEntity = defineEntity({
   name: 'ApiKey',
   tableName: 'api_keys',
-  policies: tenantPolicies({ lookup: true, people: true }),
+  policies: tenantPolicies({ lookup: true, people: true, staff: true }),
   indexes: [
     { properties: ['organizationId', 'id'] },
     { properties: ['createdByKeyId'] },

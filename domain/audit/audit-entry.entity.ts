@@ -9,7 +9,7 @@ export type AuditActorKind = 'user' | 'api_key' | 'staff' | 'system';
 export const AuditEntryEntity = defineEntity({
   name: 'AuditEntry',
   tableName: 'audit_entries',
-  policies: tenantPolicies({ people: true }),
+  policies: tenantPolicies({ people: true, staff: true }),
   indexes: [
     { properties: ['organizationId', 'id'] },
     { properties: ['organizationId', 'actorId', 'id'] },

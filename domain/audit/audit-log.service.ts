@@ -12,7 +12,7 @@ export interface AuditLogEntry {
   action: string;
   actorKind: AuditActorKind;
   actorId: string;
-  /** Current name or address of the user, or name of the key; null if they no longer exist. */
+  /** Current name or address of the user, or name of the key; `Staff` for staff; null if they no longer exist. */
   actorName: string | null;
   credentialId: string | null;
   resourceType: string;
@@ -46,9 +46,9 @@ export function createAuditLogService({ database }: { database: Database }): Aud
         requireOrganizationWide(scope);
         const rows = await reader.execute<SerializedRow<AuditLogEntry>[]>(sql`
           select a.id, a.action, a.actor_kind as "actorKind", a.actor_id as "actorId",
-            coalesce(
+            case when a.actor_kind = 'staff' then 'Staff' else coalesce(
               (select coalesce(u.name, u.email) from users u where u.id = a.actor_id),
-              (select k.name from api_keys k where k.id = a.actor_id)) as "actorName",
+              (select k.name from api_keys k where k.id = a.actor_id)) end as "actorName",
             a.credential_id as "credentialId", a.resource_type as "resourceType", a.resource_id as "resourceId",
             a.reason, a.details, a.ip, a.request_id as "requestId", a.created_at as "createdAt"
           from audit_entries a where ${joinSql(conditions(scope, filter, page), ' and ')}

@@ -4,7 +4,7 @@ import { joinSql } from '../../platform/database/sql.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Person } from '../identity/person.ts';
-import type { Scope } from '../identity/scope.ts';
+import type { Actor, Scope } from '../identity/scope.ts';
 
 export interface AuditEvent {
   /** `<resource>.<past participle>`, for example `api_key.created`. */
@@ -17,7 +17,11 @@ export interface AuditEvent {
 }
 
 /** Who makes a change, and where. */
-export type AuditedScope = Pick<Scope, 'organizationId' | 'actor' | 'member' | 'ip' | 'requestId'>;
+export interface AuditedScope extends Pick<Scope, 'organizationId' | 'ip' | 'requestId'> {
+  actor: Actor | { kind: 'staff'; id: string };
+  /** The session of a person or staff member; undefined for keys and workflows. */
+  member?: { person: Pick<Person, 'sessionId'> } | undefined;
+}
 
 /** Records a change of an organization in the caller's transaction, so that both commit or neither does. */
 export async function recordAudit(

@@ -13,7 +13,7 @@ export type DomainStatus = 'pending' | 'verified' | 'failed';
 export const DomainEntity = defineEntity({
   name: 'Domain',
   tableName: 'domains',
-  policies: tenantPolicies({ lookup: true, people: true }),
+  policies: tenantPolicies({ lookup: true, people: true, staff: true }),
   uniques: [
     { properties: ['organizationId', 'domainName'] },
     {

@@ -9,7 +9,7 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 export const InboxEntity = defineEntity({
   name: 'Inbox',
   tableName: 'inboxes',
-  policies: tenantPolicies({ lookup: true }),
+  policies: tenantPolicies({ lookup: true, staff: true }),
   indexes: [
     { properties: ['environmentId', 'id'] },
     { properties: ['domainId'] },

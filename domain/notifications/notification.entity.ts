@@ -14,7 +14,7 @@ export type NotificationStatus = 'pending' | 'sending' | 'sent' | 'failed';
 export const NotificationEntity = defineEntity({
   name: 'Notification',
   tableName: 'notifications',
-  policies: tenantPolicies({ people: true }),
+  policies: tenantPolicies({ people: true, staff: true }),
   indexes: [
     { properties: ['organizationId', 'id'] },
     {

@@ -8,7 +8,7 @@ import { toSlug } from './slug.ts';
 export const EnvironmentEntity = defineEntity({
   name: 'Environment',
   tableName: 'environments',
-  policies: tenantPolicies({ lookup: true, people: true }),
+  policies: tenantPolicies({ lookup: true, people: true, staff: true }),
   uniques: [{ properties: ['organizationId', 'name'] }, { properties: ['organizationId', 'slug'] }],
   properties: {
     id: primaryId(),

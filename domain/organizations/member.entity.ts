@@ -9,7 +9,7 @@ import { OrganizationEntity } from './organization.entity.ts';
 export const MemberEntity = defineEntity({
   name: 'Member',
   tableName: 'members',
-  policies: tenantPolicies({ lookup: true, people: true }),
+  policies: tenantPolicies({ lookup: true, people: true, staff: true }),
   indexes: [{ properties: ['userId'] }],
   checks: [{ name: 'members_role', expression: oneOf('role', MEMBER_ROLES) }],
   properties: {

@@ -7,7 +7,7 @@ import { TIERS, type Tier } from './tier.ts';
 export const OrganizationEntity = defineEntity({
   name: 'Organization',
   tableName: 'organizations',
-  policies: tenantPolicies({ column: 'id', lookup: true, people: true }),
+  policies: tenantPolicies({ column: 'id', lookup: true, people: true, staff: true }),
   // Operators update this column with SQL.
   checks: [{ name: 'organizations_tier', expression: oneOf('tier', TIERS) }],
   properties: {

@@ -189,6 +189,13 @@ async function requireBreakGlassOwner(em: EntityManager, userId: string): Promis
 }
 
 async function requireNoMfaPolicy(em: EntityManager, userId: string): Promise<void> {
+  const staff = await em.execute<object[]>(sql`select from staff_members where user_id = ${userId}`);
+  if (staff.length > 0)
+    throw new AppError('policy_violation', {
+      detail: 'Staff of the service need a second factor, and this is your last one.',
+      fix: 'Enroll another factor first.',
+      extensions: { policy: 'require_mfa' },
+    });
   const [organization] = await em.execute<{ name: string }[]>(sql`
     select o.name from members m join organization_policies p on p.org_id = m.org_id and p.require_mfa
       join organizations o on o.id = m.org_id and o.deleted_at is null

@@ -89,9 +89,10 @@ async function readFacts(em: EntityManager, userId: string): Promise<SignInFacts
     select u.status, u.deleted_at as "deletedAt",
       array(select distinct e.type from mfa_enrollments e
             where e.user_id = u.id and e.confirmed_at is not null order by e.type) as types,
-      exists (select from members m join organization_policies p on p.org_id = m.org_id
-                join organizations o on o.id = m.org_id and o.deleted_at is null
-              where m.user_id = u.id and p.require_mfa) as "isMfaRequired",
+      exists (select from staff_members s where s.user_id = u.id)
+        or exists (select from members m join organization_policies p on p.org_id = m.org_id
+                     join organizations o on o.id = m.org_id and o.deleted_at is null
+                   where m.user_id = u.id and p.require_mfa) as "isMfaRequired",
       exists (select from members m join organization_policies p on p.org_id = m.org_id
                 join organizations o on o.id = m.org_id and o.deleted_at is null
               where m.user_id = u.id and p.require_mfa and not p.sso_satisfies_mfa) as "isMfaRequiredDespiteSso"

@@ -10,7 +10,7 @@ export type ApprovalMode = (typeof APPROVAL_MODES)[number];
 export const OrganizationPoliciesEntity = defineEntity({
   name: 'OrganizationPolicies',
   tableName: 'organization_policies',
-  policies: tenantPolicies({ lookup: true, people: true }),
+  policies: tenantPolicies({ lookup: true, people: true, staff: true }),
   checks: [
     {
       name: 'organization_policies_require_send_approval',

@@ -8,7 +8,7 @@ import type { UsageCounter } from './counters.ts';
 export const CustomLimitEntity = defineEntity({
   name: 'CustomLimit',
   tableName: 'custom_limits',
-  policies: tenantPolicies({ lookup: true }),
+  policies: tenantPolicies({ lookup: true, staff: true }),
   checks: [
     { name: 'custom_limits_not_negative', expression: 'amount >= 0' },
     { name: 'custom_limits_warning', expression: 'warning_percent >= 1 and warning_percent <= 99' },

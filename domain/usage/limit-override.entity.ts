@@ -9,7 +9,7 @@ import { LIMIT_KINDS, type LimitKind } from './tiers.ts';
 export const LimitOverrideEntity = defineEntity({
   name: 'LimitOverride',
   tableName: 'limit_overrides',
-  policies: tenantPolicies({ lookup: true }),
+  policies: tenantPolicies({ lookup: true, staff: true }),
   // Operators insert rows by hand.
   checks: [
     { name: 'limit_overrides_not_negative', expression: 'amount >= 0' },

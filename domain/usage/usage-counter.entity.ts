@@ -11,7 +11,7 @@ import type { UsageCounter } from './counters.ts';
 export const UsageCounterEntity = defineEntity({
   name: 'UsageCounter',
   tableName: 'usage_counters',
-  policies: tenantPolicies({ lookup: true }),
+  policies: tenantPolicies({ lookup: true, staff: true }),
   properties: {
     organizationId: () =>
       p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').primary().deleteRule('cascade'),

@@ -11,7 +11,7 @@ import type { UsageCounter } from './counters.ts';
 export const UsageDeltaEntity = defineEntity({
   name: 'UsageDelta',
   tableName: 'usage_deltas',
-  policies: tenantPolicies({ lookup: true }),
+  policies: tenantPolicies({ lookup: true, staff: true }),
   indexes: [{ properties: ['organizationId', 'counter'] }],
   properties: {
     id: p.bigint('string').primary().autoincrement(),

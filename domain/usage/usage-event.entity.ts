@@ -19,7 +19,7 @@ export type UsageEventKind = (typeof USAGE_EVENT_KINDS)[number];
 export const UsageEventEntity = defineEntity({
   name: 'UsageEvent',
   tableName: 'usage_events',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ staff: true }),
   indexes: [
     { properties: ['organizationId', 'at', 'id'] },
     { properties: ['at'] },

@@ -8,7 +8,7 @@ import type { UsageCounter } from './counters.ts';
 export const UsageHourEntity = defineEntity({
   name: 'UsageHour',
   tableName: 'usage_hours',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ staff: true }),
   indexes: [{ properties: ['organizationId', 'hour'] }, { properties: ['hour'] }],
   properties: {
     organizationId: () =>

@@ -5,7 +5,7 @@ import type { Pool } from 'pg';
 import { AppError } from '../errors.ts';
 import { bindParameters } from './bind-parameters.ts';
 import type { RowReader } from './find-rows.ts';
-import { EXPORT_ROLE, ORGANIZATION_VARIABLE, PEOPLE_ROLE } from './policies.ts';
+import { EXPORT_ROLE, ORGANIZATION_VARIABLE, PEOPLE_ROLE, STAFF_ROLE } from './policies.ts';
 import { createReads } from './read-transaction.ts';
 import type { Sql } from './sql.ts';
 
@@ -53,6 +53,14 @@ export interface Database {
    * organization, and no mail. Errors as in {@link transaction}.
    */
   peopleTransaction<T>(work: (transaction: Transaction) => Promise<T>, requestId?: string): Promise<T>;
+  /**
+   * Runs `work` in a transaction as the staff role, which sees organizations, people, keys and usage of every tenant, and no
+   * mail. Errors as in {@link transaction}.
+   */
+  staffTransaction<T>(
+    staff: { requestId: string },
+    work: (transaction: Transaction) => Promise<T>,
+  ): Promise<T>;
   /**
    * Runs `work` in a read-only transaction as the export role, which row-level security limits to one organization and
    * which may not read secrets: for workers, whose own role sees every tenant.
@@ -198,6 +206,8 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     },
     peopleTransaction: (work, requestId) =>
       track(run(orm.em.fork({ session: { role: PEOPLE_ROLE } }), work, requestId)),
+    staffTransaction: ({ requestId }, work) =>
+      track(run(orm.em.fork({ session: { role: STAFF_ROLE } }), work, requestId)),
     readAsTenant(organizationId, work) {
       const session = { role: EXPORT_ROLE, variables: { [ORGANIZATION_VARIABLE]: organizationId } };
       return track(orm.em.fork({ session }).transactional((em) => work(em), { readOnly: true }));

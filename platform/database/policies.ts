@@ -12,6 +12,12 @@ export const LOOKUP_ROLE = 'agent_email_lookup';
  */
 export const PEOPLE_ROLE = 'agent_email_people';
 
+/**
+ * The API switches to this role for use-cases of staff: it reads organizations, people, keys and usage of every tenant, and
+ * no mail.
+ */
+export const STAFF_ROLE = 'agent_email_staff';
+
 /** Workers read exports as this role. It is a member of the API's role, so row-level security applies to it. */
 export const EXPORT_ROLE = 'agent_email_export';
 
@@ -28,13 +34,20 @@ const CURRENT_ORGANIZATION = `nullif(current_setting('${ORGANIZATION_VARIABLE}',
  * @param column column of the organization's id.
  * @param lookup opens the table to the functions of {@link LOOKUP_ROLE}.
  * @param people opens the table to {@link PEOPLE_ROLE}.
+ * @param staff opens the table to {@link STAFF_ROLE}.
  */
-export function tenantPolicies({ column = 'org_id', lookup = false, people = false } = {}): PolicyDef[] {
+export function tenantPolicies({
+  column = 'org_id',
+  lookup = false,
+  people = false,
+  staff = false,
+} = {}): PolicyDef[] {
   const own = `${column} = ${CURRENT_ORGANIZATION}`;
   return [
     { name: 'tenant', roles: [API_ROLE], using: own, check: own },
     { name: 'worker', roles: [WORKER_ROLE], using: 'true', check: 'true' },
     ...(lookup ? [{ name: 'lookup', roles: [LOOKUP_ROLE], using: 'true', check: 'true' }] : []),
     ...(people ? [{ name: 'people', roles: [PEOPLE_ROLE], using: 'true', check: 'true' }] : []),
+    ...(staff ? [{ name: 'staff', roles: [STAFF_ROLE], using: 'true', check: 'true' }] : []),
   ];
 }

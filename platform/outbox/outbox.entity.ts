@@ -7,7 +7,7 @@ import type { OutboxCommand } from './outbox-command.ts';
 export const OutboxEntity = defineEntity({
   name: 'Outbox',
   tableName: 'outbox',
-  policies: tenantPolicies({ lookup: true, people: true }),
+  policies: tenantPolicies({ lookup: true, people: true, staff: true }),
   indexes: [
     {
       name: 'outbox_due_index',

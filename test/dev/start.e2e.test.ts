@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { generate } from 'otplib';
 import pg from 'pg';
 import type { FirstRun } from '../../dev/first-run.ts';
 import { commandLine } from '../../dev/stack/child-process.ts';
@@ -71,6 +72,23 @@ function leftovers(): string[] {
     .filter((line) => marks.some((mark) => line.includes(mark)));
 }
 
+/** Signs in as the staff member of the first run, with both factors, and returns their role. */
+async function readStaffRole({ base_url, staff }: FirstRun): Promise<string> {
+  const post = async (path: string, body: object) => {
+    const response = await fetch(`${base_url}/api/v1/auth/${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    return (await response.json()) as Record<string, string>;
+  };
+  const { mfa_token } = await post('login', { email: staff.email, password: staff.password });
+  const code = await generate({ secret: staff.totp_secret });
+  const { token } = await post('mfa/challenge', { mfa_token, method: 'totp', code });
+  const me = await fetch(`${base_url}/api/v1/admin/me`, { headers: { authorization: `Bearer ${token}` } });
+  return ((await me.json()) as { role: string }).role;
+}
+
 beforeAll(async () => {
   dataDir = join(mkdtempSync(join(tmpdir(), 'start-test-')), 'data');
   // The user PostgreSQL runs as under root cannot enter a folder made by mkdtemp.
@@ -94,6 +112,7 @@ describe('npm start', () => {
     expect(facts).toMatchObject({ org_id: expect.any(String), mail_ui: expect.any(String) });
     for (const url of [`${facts.base_url}/docs`, facts.mail_ui, facts.temporal_ui ?? ''])
       expect((await fetch(url, { headers: { accept: 'text/html' } })).status).toBe(200);
+    expect(await readStaffRole(facts)).toBe('admin');
     const command = /^ {2}(curl .*)$/m.exec(first.output())?.[1] ?? '';
     const pasted = await run('sh', ['-c', command]);
     expect(JSON.parse(pasted.stdout)).toMatchObject({ email: 'first-agent@agents.example' });

@@ -113,6 +113,7 @@ describe('access', () => {
     installAccess(server, {
       keys,
       sessions,
+      staff: { authenticate: unused },
       limiter,
       addressLimiter: limiter,
       refusedSends: createRefusedSends(),

@@ -18,6 +18,8 @@ const WITHOUT_TENANT = new Map([
   ['sign_in_attempts', 'they belong to no organization; only the people role may read them'],
   ['sessions', 'they belong to users; only the people role may read them'],
   ['deletions', 'they outlive the organization and contain only ids; only people and workers may read them'],
+  ['staff_members', 'they belong to users; the API may read them only as the staff or people role'],
+  ['staff_audit_entries', 'they outlive the organizations; the API may read them only as the staff role'],
   ['unattributed_reports', 'their organization is unknown'],
   ['rate_buckets', 'they contain only tokens, by credential or organization id'],
   ['mikro_orm_migrations', 'it belongs to the schema'],

@@ -2,6 +2,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import ajvFormats from 'ajv-formats';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import type { Permission } from '../../domain/identity/permissions.ts';
+import type { StaffRole } from '../../domain/staff/staff-scope.ts';
 
 export interface Operation {
   operationId: string;
@@ -15,6 +16,8 @@ export interface Operation {
   security?: object[];
   /** The permission that the operation requires; unset for public operations. */
   'x-permission'?: Permission;
+  /** Operations of staff. */
+  'x-staff-role'?: StaffRole;
   /** The permission to read what a change returns. */
   'x-read-permission'?: Permission;
 }

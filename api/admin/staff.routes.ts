@@ -1,0 +1,30 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import { STAFF_ROLES } from '../../domain/staff/staff-scope.ts';
+import { enumOf, id, problems, ref, strictObject } from '../schemas.ts';
+
+export const StaffIdentity = strictObject(
+  {
+    user_id: id('Your user id (usr_…).'),
+    role: enumOf(STAFF_ROLES, {
+      description: 'support reads, and retries or cancels work; admin may do everything.',
+    }),
+  },
+  { $id: 'StaffIdentity', title: 'StaffIdentity' },
+);
+
+export const staffRoutes = (): FastifyPluginCallbackTypebox => (app, _options, done) => {
+  app.get(
+    '/me',
+    {
+      config: { staff: 'support' },
+      schema: {
+        operationId: 'staff.me',
+        summary: 'Get your role as staff of the service',
+        tags: ['Admin'],
+        response: { 200: ref(StaffIdentity), ...problems() },
+      },
+    },
+    async ({ staff: { staffId, role } }) => ({ user_id: staffId, role }),
+  );
+  done();
+};

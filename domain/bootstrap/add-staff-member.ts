@@ -1,0 +1,47 @@
+import { randomBytes } from 'node:crypto';
+import { sql } from '@mikro-orm/core';
+import type { Database } from '../../platform/database/database.ts';
+import { hashPassword } from '../identity/password.ts';
+import { createUser } from '../people/create-user.ts';
+import { enrollTotp, type TotpEnrollment } from '../people/enroll-totp.ts';
+import { setStaffRole } from '../staff/set-staff-role.ts';
+import type { StaffRole } from '../staff/staff-scope.ts';
+
+export interface AddedStaffMember {
+  userId: string;
+  email: string;
+  role: StaffRole;
+  /** Shown once; null for a person who has an account already, and keeps their password. */
+  password: string | null;
+  /** Base32, of the enrolled authenticator app; null if none was enrolled. */
+  totpSecret: string | null;
+}
+
+export interface NewStaffMember {
+  email: string;
+  role: StaffRole;
+  /** Enrolls an authenticator app for a new user, for it; otherwise the first sign-in asks for one. */
+  totp?: Pick<TotpEnrollment, 'secretBox' | 'issuer'>;
+}
+
+/**
+ * Makes a person staff, with a new account if the address has none. Repeating it changes the role.
+ *
+ * @param database connected as the worker role.
+ */
+export async function addStaffMember(
+  database: Database,
+  { email: address, role, totp }: NewStaffMember,
+): Promise<AddedStaffMember> {
+  const email = address.toLowerCase();
+  const password = randomBytes(18).toString('base64url');
+  const passwordHash = await hashPassword(password);
+  return database.systemTransaction(async ({ em }) => {
+    const [existing] = await em.execute<{ id: string }[]>(sql`select id from users where email = ${email}`);
+    const userId = existing?.id ?? createUser(em, { email, passwordHash, emailVerifiedAt: new Date() });
+    await em.flush();
+    await setStaffRole(em, { userId, role, addedBy: null });
+    const totpSecret = totp && !existing ? await enrollTotp(em, { userId, email, ...totp }) : null;
+    return { userId, email, role, password: existing ? null : password, totpSecret };
+  });
+}

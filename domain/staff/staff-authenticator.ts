@@ -1,0 +1,70 @@
+import { sql } from '@mikro-orm/core';
+import type { Database } from '../../platform/database/database.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { Person } from '../identity/person.ts';
+import type { StaffRole, StaffScope } from './staff-scope.ts';
+
+/** Resolves the session of a staff member. */
+export interface StaffAuthenticator {
+  /**
+   * @param requiredRole `support`: staff of every role.
+   * @throws AppError `permission_denied` for others, and for a staff member without the role or without a second factor;
+   * `session_expired` {@link STAFF_SESSION_HOURS} after they signed in.
+   */
+  authenticate(person: Person, requiredRole: StaffRole): Promise<StaffScope>;
+}
+
+/** How long after signing in a session reaches `/admin`. */
+export const STAFF_SESSION_HOURS = 12;
+
+export function createStaffAuthenticator({ database }: { database: Database }): StaffAuthenticator {
+  return {
+    async authenticate(person, requiredRole) {
+      const role = await findRole(database, person);
+      if (role === undefined) throw noStaff();
+      requireStrongSession(person);
+      if (requiredRole === 'admin' && role !== 'admin')
+        throw new AppError('permission_denied', {
+          detail: 'This operation requires the staff role admin; yours is support.',
+          fix: 'Ask an admin of the service.',
+        });
+      return { staffId: person.userId, role, person, ip: person.ip, requestId: person.requestId };
+    },
+  };
+}
+
+function findRole(database: Database, { userId, requestId }: Person): Promise<StaffRole | undefined> {
+  return database.staffTransaction({ requestId }, async ({ em }) => {
+    const [member] = await em.execute<{ role: StaffRole }[]>(
+      sql`select role from staff_members where user_id = ${userId}`,
+    );
+    return member?.role;
+  });
+}
+
+function noStaff(): AppError {
+  return new AppError('permission_denied', {
+    detail: 'This operation is for the staff who operate the service.',
+    fix: 'Use the operations of your organization; GET /docs lists them.',
+  });
+}
+
+/**
+ * The identity provider of an organization, or of a public provider, must not decide who operates the service: staff prove
+ * both factors here.
+ */
+function requireStrongSession({ kind, method, factors, authenticatedAt }: Person): void {
+  const isStrong = kind === 'full' && (method === 'passkey' || (method === 'password' && factors.length > 0));
+  if (!isStrong)
+    throw new AppError('permission_denied', {
+      detail: 'Staff need a session that began with a passkey, or with a password and a second factor.',
+      fix: 'Enroll a factor if you have none (POST /api/v1/auth/mfa/totp/setup), and sign in with it.',
+      extensions: { policy: 'require_mfa' },
+    });
+  if (Date.now() - authenticatedAt.getTime() > STAFF_SESSION_HOURS * 3_600_000)
+    throw new AppError('session_expired', {
+      detail: `Staff sign in every ${STAFF_SESSION_HOURS} hours.`,
+      fix: 'Sign in again.',
+      headers: { 'www-authenticate': 'Bearer' },
+    });
+}
