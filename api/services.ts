@@ -71,6 +71,7 @@ import { createSsoEnforcement } from '../domain/sso/sso-enforcement.ts';
 import { createSsoLoginService } from '../domain/sso/sso-login.service.ts';
 import { createSsoSetupService } from '../domain/sso/sso-setup.service.ts';
 import { createSsoSetupLinkService } from '../domain/sso/sso-setup-link.service.ts';
+import { createStaffAuditLogService } from '../domain/staff/staff-audit-log.service.ts';
 import { createApiCallMeter } from '../domain/usage/api-call-meter.ts';
 import { createLimitService } from '../domain/usage/limit.service.ts';
 import { createUsageService } from '../domain/usage/usage.service.ts';
@@ -239,6 +240,7 @@ export function createServices({
     policyPreviews: createPolicyPreviewService({ database }),
     policies: createPolicyService({ database, sso: createSsoEnforcement({ database }) }),
     auditLog: createAuditLogService({ database }),
+    staffAuditLog: createStaffAuditLogService({ database }),
     invitations: createInvitationService(people),
     invitationAcceptance: createAcceptInvitationService(people),
     sessions: createSessionService({ database }),

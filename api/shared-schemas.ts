@@ -1,3 +1,4 @@
+import { StaffAuditEntryRecord } from './admin/audit-log.routes.ts';
 import { StaffIdentity } from './admin/staff.routes.ts';
 import {
   ApiKeyRecord,
@@ -337,4 +338,5 @@ export const sharedSchemas = [
   CreatedSsoSetupLink,
   SsoSetupLinkRecord,
   StaffIdentity,
+  StaffAuditEntryRecord,
 ];

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { staffAuditLogRoutes } from './admin/audit-log.routes.ts';
 import { staffRoutes } from './admin/staff.routes.ts';
 import { apiKeyRoutes } from './api-keys/api-keys.routes.ts';
 import { attachmentRoutes } from './attachments/attachments.routes.ts';
@@ -101,6 +102,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(
         async (admin) => {
           await admin.register(staffRoutes());
+          await admin.register(staffAuditLogRoutes(dependencies));
         },
         { prefix: '/admin' },
       );

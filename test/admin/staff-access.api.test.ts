@@ -141,7 +141,7 @@ describe('the staff role of the database', () => {
 
   test('writes a change by staff to the log of the service and to that of the organization', async () => {
     const { organizationId, token } = await createOrganization(app.worker);
-    const { userId, sessionId } = await createStaff(app);
+    const { userId, sessionId, token: staffToken } = await createStaff(app);
     const person = { userId, sessionId } as Parameters<typeof recordStaffAudit>[1]['person'];
     const staff = { staffId: userId, role: 'admin', person, ip: '192.0.2.9', requestId: 'req_test' } as const;
     await app.database.staffTransaction(staff, ({ em }) =>
@@ -161,8 +161,19 @@ describe('the staff role of the database', () => {
       reason: 'Ticket 7',
       ip: '192.0.2.9',
     });
-    const own = await app.worker.query(sql`
-      select organization_id as "organizationId", reason from staff_audit_entries where staff_id = ${userId}`);
-    expect(own).toEqual([{ organizationId, reason: 'Ticket 7' }]);
+    const filter = `staff_id=${userId}&organization_id=${organizationId}&action=organization.noted`;
+    const own = (await app.call(`/admin/audit-log?${filter}`, { token: staffToken })).json().data;
+    expect(own).toMatchObject([
+      {
+        staff: { id: userId },
+        session_id: sessionId,
+        organization: { id: organizationId, name: 'Test' },
+        reason: 'Ticket 7',
+        ip: '192.0.2.9',
+      },
+    ]);
+    const later = new Date(Date.now() + 60_000).toISOString();
+    const none = await app.call(`/admin/audit-log?${filter}&after=${later}`, { token: staffToken });
+    expect(none.json().data).toEqual([]);
   });
 });
