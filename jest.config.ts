@@ -31,7 +31,9 @@ const tier = (suffix: string, needs?: string): NonNullable<Config['projects']>[n
 const config: Config = {
   projects: [tier('unit'), tier('api', 'start-database'), tier('workflow'), tier('e2e', 'start-service')],
   testTimeout: 60_000,
-  maxWorkers: 2,
+  // One worker more than the processors of the CI machine: one of them mostly waits, see the sequencer.
+  maxWorkers: 3,
+  testSequencer: '<rootDir>/test/support/test-sequencer.mts',
   // A worker keeps the modules of every file it ran. Above this limit it is replaced, before garbage collection slows it.
   workerIdleMemoryLimit: '1GB',
 };

@@ -1,0 +1,78 @@
+import { createRequire } from 'node:module';
+
+// Its types describe the CommonJS module, whose default export `import` resolves.
+const { default: Sequencer } = createRequire(import.meta.url)(
+  '@jest/test-sequencer',
+) as typeof import('@jest/test-sequencer');
+
+type Tests = Parameters<InstanceType<typeof Sequencer>['sort']>[0];
+type Test = Tests[number];
+
+/**
+ * Files that mostly wait (for a killed worker's activities to time out, for timers of the service), with their seconds.
+ * One after the other, they fill the lane of one Jest worker while the others use the processors. An estimate that is
+ * wrong costs time, nothing else.
+ */
+const WAITING_SECONDS: Record<string, number> = {
+  'e2e/failing-endpoint.e2e': 110,
+  'e2e/webhook-crash.e2e': 110,
+  'e2e/purge.e2e': 80,
+  'e2e/retention.e2e': 60,
+  'e2e/crash.e2e': 60,
+  'e2e/export.e2e': 60,
+  'dev/start.e2e': 45,
+  'mail-transport/smtp-transport.unit': 40,
+  'e2e/flood.e2e': 30,
+  'workflows/apply-retention.workflow': 30,
+  'dev/compose-start.e2e': 25,
+  'events/event-stream.api': 25,
+  'e2e/postfix.e2e': 25,
+  'e2e/hostile-receivers.e2e': 18,
+  'workflows/probe-endpoint.workflow': 15,
+};
+/** Files that take much longer than the others. Started last, one would keep a single processor busy at the end. */
+const LONG_SECONDS: Record<string, number> = {
+  'guards/linear-time.unit': 100,
+  'people/accounts.api': 30,
+  'api/fuzz.api': 20,
+  'people/mfa.api': 20,
+  'guards/tenant-matrix.api': 20,
+};
+const DEFAULT_SECONDS = 5;
+
+/**
+ * Orders the files so that waiting and computing ones run side by side, and long ones do not come last: simulates one
+ * worker for the waiting files and the others for the rest, and starts the files in that order.
+ */
+export default class TestSequencer extends Sequencer {
+  private readonly workers: number;
+
+  constructor(options: ConstructorParameters<typeof Sequencer>[0]) {
+    super(options);
+    this.workers = Math.max(2, options.globalConfig.maxWorkers);
+  }
+
+  override async sort(tests: Tests): Promise<Tests> {
+    const sorted = await super.sort(tests);
+    const isWaiting = (test: Test) => nameOf(test) in WAITING_SECONDS;
+    const longestFirst = (queue: Tests) => queue.toSorted((a, b) => secondsOf(b) - secondsOf(a));
+    const lanes: { queue: Tests; workers: number }[] = [
+      { queue: longestFirst(sorted.filter(isWaiting)), workers: 1 },
+      { queue: longestFirst(sorted.filter((test) => !isWaiting(test))), workers: this.workers - 1 },
+    ];
+    const starts = lanes.flatMap(({ queue, workers }) => {
+      const freeAt = Array.from({ length: workers }, () => 0);
+      return queue.map((test) => {
+        const worker = freeAt.indexOf(Math.min(...freeAt));
+        const at = freeAt[worker] ?? 0;
+        freeAt[worker] = at + secondsOf(test);
+        return { test, at };
+      });
+    });
+    return starts.sort((a, b) => a.at - b.at).map(({ test }) => test);
+  }
+}
+
+const nameOf = ({ path }: Test): string => /test\/(.*)\.test\.ts$/.exec(path)?.[1] ?? '';
+const secondsOf = (test: Test): number =>
+  WAITING_SECONDS[nameOf(test)] ?? LONG_SECONDS[nameOf(test)] ?? DEFAULT_SECONDS;
