@@ -34,6 +34,7 @@ import { installMethodNotAllowed } from './plugins/method-not-allowed.ts';
 import { installMetrics } from './plugins/metrics.ts';
 import { installOpenResponses } from './plugins/open-responses.ts';
 import { installOpenApi } from './plugins/openapi.ts';
+import { installPluginNames } from './plugins/plugin-names.ts';
 import { PROBLEM_TYPE, sendProblem, toProblemDocument } from './plugins/problem.ts';
 import { installReceipts } from './plugins/receipts.ts';
 import { createRefusedSends, installRefusedSends } from './plugins/refused-sends.ts';
@@ -71,6 +72,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const browserSession = createBrowserSession(cookies);
   const app = createServer(config, logger, publicUrl);
 
+  installPluginNames(app);
   installErrors(app, { publicUrl });
   installRequestContext(app);
   await app.register(cookie);

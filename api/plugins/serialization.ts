@@ -18,7 +18,12 @@ export function installSerialization(app: FastifyInstance, shared: readonly obje
     const key = JSON.stringify(schema);
     const existing = serializers.get(key);
     if (existing) return existing;
-    const serialize = fastJsonStringify(schema as Schema, { schema: collectReferences(key, byId) });
+    // Compiled with the first response, as requests are.
+    let compiled: Serialize | undefined;
+    const serialize: Serialize = (value) => {
+      compiled ??= fastJsonStringify(schema as Schema, { schema: collectReferences(key, byId) });
+      return compiled(value);
+    };
     serializers.set(key, serialize);
     return serialize;
   });

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { Ajv, type ErrorObject, type Options } from 'ajv';
+import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import ajvFormats from 'ajv-formats';
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from 'fastify';
 import { AppError, type FieldError } from '../../platform/errors.ts';
@@ -61,8 +61,11 @@ function requestValidators(shared: readonly object[]): FastifySchemaCompiler<obj
     const ajv = httpPart === 'querystring' ? compilers.query : compilers.strict;
     const resolve: ResolveSchema = (reference) =>
       ajv.getSchema(reference)?.schema as ExampleSchema | undefined;
-    const validate = ajv.compile(schema);
+    // Compiled with the first request: all of them take most of a second, and a process serves some of them only.
+    let compiled: ValidateFunction | undefined;
     return (value: unknown) => {
+      compiled ??= ajv.compile(schema);
+      const validate = compiled;
       if (validate(value))
         return { value: httpPart === 'body' && method === 'POST' ? withoutNulls(value) : value };
       const errors = validate.errors ?? [];
