@@ -58,6 +58,7 @@ import { SsoTransactionEntity } from './sso/sso-transaction.entity.ts';
 import { StaffAuditEntryEntity } from './staff/staff-audit-entry.entity.ts';
 import { StaffMemberEntity } from './staff/staff-member.entity.ts';
 import { UnclaimedObjectEntity } from './stored-objects/unclaimed-object.entity.ts';
+import { SuspensionEntity } from './suspensions/suspension.entity.ts';
 import { CustomLimitEntity } from './usage/custom-limit.entity.ts';
 import { LimitOverrideEntity } from './usage/limit-override.entity.ts';
 import { UsageCounterEntity } from './usage/usage-counter.entity.ts';
@@ -93,6 +94,7 @@ export const entities = [
   OrganizationPoliciesEntity,
   AuditEntryEntity,
   SsoConfigurationEntity,
+  SuspensionEntity,
   SsoSetupLinkEntity,
   SsoTransactionEntity,
   SsoIdentityEntity,

@@ -20,8 +20,10 @@ import { createDraftService } from './drafts/draft.service.ts';
 import { createReceiptService } from './inbound/receipt.service.ts';
 import { createCredentialService } from './inboxes/credential.service.ts';
 import { createNotificationService } from './notifications/notification.service.ts';
+import { createNotifySuspension } from './notifications/notify-suspension.ts';
 import { createPersonNotificationService } from './notifications/person-notification.service.ts';
 import { createOutcomeService } from './outbound/outcome.service.ts';
+import { createSuspensionService } from './suspensions/suspension.service.ts';
 import { createWebhookEvents } from './webhooks/webhook-events.ts';
 
 export interface SharedServicesOptions {
@@ -79,6 +81,7 @@ export function createSharedServices({
     }),
   );
   const secretBox = createSecretBox(config.ENCRYPTION_KEY);
+  const notifications = createNotificationService({ outbox });
   return {
     events,
     returnPaths,
@@ -88,7 +91,8 @@ export function createSharedServices({
     sending,
     draftCreation: createDraftCreation(sending),
     secretBox,
-    notifications: createNotificationService({ outbox }),
+    notifications,
+    suspensions: createSuspensionService({ outbox, onChange: createNotifySuspension(notifications) }),
     personNotifications: createPersonNotificationService({ outbox, secretBox }),
     dns: createDnsLookup(config),
     /** Values of the DNS records that a custom domain must publish. */

@@ -40,6 +40,7 @@ import { peopleRoom } from './rooms/people.ts';
 import { retentionRoom } from './rooms/retention.ts';
 import { ssoRoom } from './rooms/sso.ts';
 import { storedObjectsRoom } from './rooms/stored-objects.ts';
+import { suspensionsRoom } from './rooms/suspensions.ts';
 import { usageRoom } from './rooms/usage.ts';
 import { usageAlertsRoom } from './rooms/usage-alerts.ts';
 import { webhooksRoom } from './rooms/webhooks.ts';
@@ -67,6 +68,7 @@ const ROOMS: readonly Room[] = [
   peopleRoom,
   oauthRoom,
   ssoRoom,
+  suspensionsRoom,
 ];
 
 export interface Composition extends WorkerDependencies {

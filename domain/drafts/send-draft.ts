@@ -16,7 +16,7 @@ import { checkSend, recordRefusedSend } from '../outbound/check-send.ts';
 import { createOutboundMessage } from '../outbound/create-outbound-message.ts';
 import { readGateInput } from '../outbound/gate-input.ts';
 import { HELD_DETAIL } from '../outbound/held-sends.ts';
-import { isSuspended } from '../outbound/send-gate.ts';
+import { isHeld } from '../outbound/send-gate.ts';
 import { createSubmittedMessage, envelopeContent, type Submission } from '../outbound/submitted-message.ts';
 import { addUnsubscribeHeaders } from '../outbound/unsubscribe-headers.ts';
 import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
@@ -154,7 +154,7 @@ export async function sendDueDraft(
       );
       if (!draft?.sendAt) return 'gone';
       if (draft.sendAt.getTime() > Date.now()) return { waitUntil: draft.sendAt.toISOString() };
-      if (isSuspended(await readGateInput(transaction.em, draft.inboxId, [], null))) {
+      if (isHeld(await readGateInput(transaction.em, draft.inboxId, [], null))) {
         draft.sendError = HELD_DETAIL;
         return 'held';
       }

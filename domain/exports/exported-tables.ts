@@ -618,6 +618,7 @@ export const NOT_EXPORTED: Record<string, string> = {
   sso_identities: 'belong to people; valid with this service’s configuration alone',
   sso_setup_links: 'valid with this service alone; the audit log has what was done with them',
   sso_transactions: 'logins that are not complete yet',
+  suspensions: 'made by the service’s administrators; the audit log, which is exported, records them',
   thread_message_ids: 'hashes of Message-IDs, derived from messages',
   unattributed_reports: 'cannot be attributed to an organization',
   usage_alerts: 'recorded in usage_events and notifications',

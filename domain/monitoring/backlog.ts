@@ -11,6 +11,7 @@ export const BACKLOG_KINDS = [
   'webhook_held_endpoint_disabled',
   'webhook_held_endpoint_failing',
   'webhook_held_usage_limit',
+  'webhook_held_suspension',
   'webhook_held_organization_deleted',
   'webhook_endpoint_failing',
   'message_queued',
@@ -62,6 +63,8 @@ const BACKLOG = `
   ${heldDeliveries('endpoint_failing', `held_for = 'endpoint_failing'`)}
   union all
   ${heldDeliveries('usage_limit', `held_for = 'usage_limit'`)}
+  union all
+  ${heldDeliveries('suspension', `held_for = 'suspension'`)}
   union all
   ${heldDeliveries('organization_deleted', `held_for = 'organization_deleted'`)}
   union all

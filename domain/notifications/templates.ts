@@ -1,12 +1,16 @@
 import type { UsageCounter } from '../usage/counters.ts';
 import type { LimitKind } from '../usage/tiers.ts';
 import { ACCOUNT_TEMPLATES, type AccountTemplateParams } from './account-templates.ts';
+import { ADMINISTRATION_TEMPLATES, type AdministrationTemplateParams } from './administration-templates.ts';
 import type { EmailContent } from './email-content.ts';
 import { formatUtc } from './format-utc.ts';
 import { SSO_TEMPLATES, type SsoTemplateParams } from './sso-templates.ts';
 
 /** Parameters of each template. All plain text: rendering escapes it. */
-export interface TemplateParams extends AccountTemplateParams, SsoTemplateParams {
+export interface TemplateParams
+  extends AccountTemplateParams,
+    AdministrationTemplateParams,
+    SsoTemplateParams {
   'webhook-endpoint-disabled': {
     endpointId: string;
     environmentId: string;
@@ -88,6 +92,7 @@ const SECURITY_NOTICES: ReadonlySet<TemplateName> = new Set<TemplateName>([
   'export-ready',
   'organization-deleted',
   'organization-recovered',
+  'owner-reassigned',
   ...(Object.keys(ACCOUNT_TEMPLATES) as TemplateName[]),
   ...(Object.keys(SSO_TEMPLATES) as TemplateName[]),
 ]);
@@ -95,6 +100,7 @@ export const isSecurityNotice = (template: TemplateName): boolean => SECURITY_NO
 
 const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => EmailContent } = {
   ...ACCOUNT_TEMPLATES,
+  ...ADMINISTRATION_TEMPLATES,
   ...SSO_TEMPLATES,
   'webhook-endpoint-disabled': ({ endpointId, environmentId, url, reason, failingSince }) => ({
     subject: `Webhook endpoint disabled: ${formatHost(url)}`,

@@ -10,12 +10,14 @@ import { ORGANIZATION_STATUS } from '../organizations/organization-status.ts';
 import { unapprovedRecipientsSql } from '../policies/approval-recipients.ts';
 import { DEFAULT_POLICIES } from '../policies/find-policies.ts';
 import { type RecipientViolation, recipientViolationsSql } from '../policies/recipient-policies.ts';
+import { IS_SUSPENDED_FOR_ABUSE } from '../suspensions/abuse-suspension.ts';
 import type { GateInput } from './send-gate.ts';
 
 interface GateRow {
   organizationStatus: OrganizationStatus;
   environmentStatus: 'active' | 'suspended';
   inboxStatus: 'active' | 'suspended';
+  suspendedForAbuse: boolean;
   sendPaused: boolean;
   sendPausedReason: string | null;
   deleted: boolean;
@@ -33,6 +35,7 @@ interface GateRow {
 }
 
 const INBOX_COLUMNS = sql`${ORGANIZATION_STATUS} as "organizationStatus", e.status as "environmentStatus", i.status as "inboxStatus",
+    ${IS_SUSPENDED_FOR_ABUSE} as "suspendedForAbuse",
     i.send_paused as "sendPaused", i.send_paused_reason as "sendPausedReason", i.deleted_at is not null as deleted,
     t.id as "threadId", t.send_paused_until > now() as "threadPaused", t.send_paused_until as "threadPausedUntil",
     i.domain_id is null or d.verification_status = 'verified' as "domainVerified",
@@ -84,6 +87,7 @@ function toGateInput(row: GateRow): GateInput {
   return {
     organization: { status: row.organizationStatus },
     environment: { status: row.environmentStatus },
+    suspendedForAbuse: row.suspendedForAbuse,
     inbox: {
       status: row.inboxStatus,
       sendPaused: row.sendPaused,

@@ -10,20 +10,15 @@ import { deriveStatus, isSettled } from './message-status.ts';
 import { createEmptyChanges, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
 import { findUnsentRecipients, rejectUnsent } from './reject-unsent.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
-import {
-  findRefusal,
-  findSuppressedRecipients,
-  type GateInput,
-  isSuspended,
-  type Refusal,
-} from './send-gate.ts';
+import { findRefusal, findSuppressedRecipients, type GateInput, isHeld, type Refusal } from './send-gate.ts';
 
 export type PreparedSend = 'proceed' | 'finished' | 'held';
 
 /**
  * Runs the send gate and marks the message `sending`. A refusal is recorded with its event in the same transaction.
  *
- * @returns `finished` if there is nothing more to send, `held` while the organization, environment or inbox is suspended.
+ * @returns `finished` if there is nothing more to send, `held` while the organization, environment or inbox is suspended for
+ * another reason than abuse.
  */
 export async function prepareSend(
   database: Database,
@@ -61,7 +56,7 @@ async function prepareWithLock(
   if (message.status === 'needs_attention' && (await hasUnknownOutcome(em, message.id))) return 'proceed';
   if (!['queued', 'sending', 'deferred', 'needs_attention'].includes(message.status)) return 'finished';
   const gateInput = await readGateInputOfMessage(em, message.id);
-  if (gateInput && isSuspended(gateInput)) return hold(em, message);
+  if (gateInput && isHeld(gateInput)) return hold(em, message);
   const refusal = gateInput && findRefusal(gateInput);
   if (refusal && (await reject(transaction, events, message, refusal)) === 'settled') return 'finished';
   if (
@@ -89,6 +84,23 @@ async function hold(em: EntityManager, message: Message): Promise<'held'> {
 /** Whether the relay may have accepted the message. If not, `needs_attention` means that sending was stopped. */
 async function hasUnknownOutcome(em: EntityManager, messageId: string): Promise<boolean> {
   return (await em.count(SendAttemptEntity, { messageId, state: { $in: ['attempting', 'ambiguous'] } })) > 0;
+}
+
+/**
+ * Rejects a locked message that a suspension for abuse affects. Recipients that are in transmission keep their outcome.
+ *
+ * @returns false if no such suspension is in force.
+ */
+export async function rejectSuspended(
+  transaction: Transaction,
+  events: EventService,
+  message: Message,
+): Promise<boolean> {
+  const gateInput = await readGateInputOfMessage(transaction.em, message.id);
+  const refusal = gateInput?.suspendedForAbuse ? findRefusal(gateInput) : null;
+  if (!refusal) return false;
+  await reject(transaction, events, message, refusal);
+  return true;
 }
 
 /** Rejects the unsent recipients of a message that the gate refuses at dispatch. Returns as {@link rejectUnsent}. */

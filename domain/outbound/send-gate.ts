@@ -13,6 +13,8 @@ import type { RecipientViolation } from '../policies/recipient-policies.ts';
 export interface GateInput {
   organization: { status: OrganizationStatus };
   environment: Pick<Environment, 'status'>;
+  /** One of the suspensions in force is for abuse. */
+  suspendedForAbuse: boolean;
   /** Number of all recipients of the message, including those already sent to. */
   recipientCount: number;
   /** Unsent recipients that have a suppression or matching list entries; others are omitted. */
@@ -197,17 +199,19 @@ const CHECKS: readonly GateCheck[] = [
 ];
 
 /**
- * Whether a suspension, or the closing of the organization, holds what was accepted before it. A message of a deleted inbox is refused even then, because
- * reinstatement would not restore it.
+ * Whether a suspension, or the closing of the organization, holds what was accepted before it. A suspension for abuse rejects
+ * it instead. A message of a deleted inbox is refused even then, because reinstatement would not restore it.
  */
-export function isSuspended({
+export function isHeld({
   organization,
   environment,
   inbox,
-}: Pick<GateInput, 'organization' | 'environment'> & {
+  suspendedForAbuse,
+}: Pick<GateInput, 'organization' | 'environment' | 'suspendedForAbuse'> & {
   inbox: Pick<GateInput['inbox'], 'status' | 'deleted'>;
 }): boolean {
-  return !inbox.deleted && [organization, environment, inbox].some(({ status }) => status !== 'active');
+  if (inbox.deleted || suspendedForAbuse) return false;
+  return [organization, environment, inbox].some(({ status }) => status !== 'active');
 }
 
 type SuppressedRecipient = RecipientRestrictions & {

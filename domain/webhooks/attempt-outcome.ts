@@ -35,6 +35,9 @@ export const HELD = { status: 'held', heldFor: null, nextAttemptAt: null } satis
 /** It waits until the failing endpoint answers a probe. */
 export const HELD_WHILE_FAILING = { ...HELD, heldFor: 'endpoint_failing' } satisfies DeliveryChange;
 
+/** It waits until a suspension ends. */
+export const HELD_WHILE_SUSPENDED = { ...HELD, heldFor: 'suspension' } satisfies DeliveryChange;
+
 /** It waits until its organization is recovered. */
 export const HELD_WHILE_DELETED = { ...HELD, heldFor: 'organization_deleted' } satisfies DeliveryChange;
 

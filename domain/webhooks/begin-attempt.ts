@@ -11,6 +11,7 @@ import {
   HELD,
   HELD_WHILE_DELETED,
   HELD_WHILE_FAILING,
+  HELD_WHILE_SUSPENDED,
   isSuperseded,
   retryLater,
   SUPERSEDED,
@@ -90,6 +91,7 @@ export function beginAttempt(
       return settleAs(em, delivery, terminalChange('canceled', 'The endpoint was deleted.'));
     if (endpoint.disabled) return settleAs(em, delivery, HELD);
     if (due.isOrganizationDeleted) return settleAs(em, delivery, HELD_WHILE_DELETED);
+    if (due.isSuspended) return settleAs(em, delivery, HELD_WHILE_SUSPENDED);
     const waitMs = (delivery.nextAttemptAt?.getTime() ?? 0) - Date.now();
     if (waitMs > 0 && !now) return retryLater(delivery, waitMs);
     if (attemptsInEpisode(delivery) >= WEBHOOK_SCHEDULE_MS.length)

@@ -48,6 +48,12 @@ export type DeliveryChange = Partial<
 const DELIVERY_COLUMNS = sql`d.id, d.org_id as "organizationId", d.status, d.attempts, d.prior_attempts as "priorAttempts",
   d.episode, d.next_attempt_at as "nextAttemptAt", d.last_error as "lastError"`;
 
+/** SQL: joins what may be suspended to the event `v`. */
+export const JOIN_STATUSES = sql`join organizations o on o.id = v.org_id join environments n on n.id = v.env_id
+  left join inboxes i on i.id = v.inbox_id`;
+/** SQL: with {@link JOIN_STATUSES}. */
+export const IS_SUSPENDED = sql`(o.status <> 'active' or n.status <> 'active' or i.status is not distinct from 'suspended')`;
+
 /** Locks the delivery until the transaction ends. Returns null if it does not exist. */
 export async function lockDelivery(em: EntityManager, id: string): Promise<DeliveryRow | null> {
   const [row] = await em.execute<SerializedRow<DeliveryRow>[]>(
@@ -66,11 +72,14 @@ interface TargetRow extends SerializedRow<Omit<EndpointRow, 'id'>> {
   test: boolean;
   createdAt: string;
   isOrganizationDeleted: boolean;
+  isSuspended: boolean;
 }
 
 export interface DueDelivery {
   /** The organization is closed: nothing is delivered until it is recovered. */
   isOrganizationDeleted: boolean;
+  /** A suspension affects the event: nothing is delivered until it ends. */
+  isSuspended: boolean;
   delivery: DeliveryRow;
   endpoint: EndpointRow;
   event: EventRow;
@@ -89,10 +98,11 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
        e.failing_since as "failingSince", e.consecutive_failures as "consecutiveFailures",
        e.holding_since as "holdingSince",
        v.id as "eventId", v.env_id as "environmentId", v.org_id as "eventOrganizationId", v.type, v.data, v.test,
-       v.created_at as "createdAt", o.deleted_at is not null as "isOrganizationDeleted"
+       v.created_at as "createdAt", o.deleted_at is not null as "isOrganizationDeleted",
+       ${IS_SUSPENDED} as "isSuspended"
      from webhook_deliveries d
        join webhook_endpoints e on e.id = d.endpoint_id join events v on v.id = d.event_id
-       join organizations o on o.id = d.org_id
+       ${JOIN_STATUSES}
      where d.id = ${id}`,
   );
   if (!target) return null;
@@ -101,6 +111,7 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
   return {
     delivery,
     isOrganizationDeleted: target.isOrganizationDeleted,
+    isSuspended: target.isSuspended && (await confirmSuspension(em, delivery)),
     endpoint: {
       id: target.endpointId,
       url,
@@ -123,6 +134,18 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
       createdAt: new Date(target.createdAt),
     },
   };
+}
+
+/**
+ * Reads the statuses again under a lock on the organization: the reinstatement waits for this transaction, so what it
+ * releases includes the delivery.
+ */
+async function confirmSuspension(em: EntityManager, { id, organizationId }: DeliveryRow): Promise<boolean> {
+  await em.execute(sql`select from organizations where id = ${organizationId} for share`);
+  const [row] = await em.execute<{ isSuspended: boolean }[]>(sql`
+    select ${IS_SUSPENDED} as "isSuspended"
+    from webhook_deliveries d join events v on v.id = d.event_id ${JOIN_STATUSES} where d.id = ${id}`);
+  return row?.isSuspended ?? false;
 }
 
 export async function updateDelivery(em: EntityManager, id: string, change: DeliveryChange): Promise<void> {

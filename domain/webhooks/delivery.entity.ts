@@ -6,8 +6,8 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { WebhookEndpointEntity } from './endpoint.entity.ts';
 
 /**
- * `held`: has no run and waits until the endpoint is enabled or answers again, the usage limit allows it, or the
- * organization is recovered (`heldFor`).
+ * `held`: has no run and waits until the endpoint is enabled or answers again, the usage limit allows it, a suspension
+ * ends, or the organization is recovered (`heldFor`).
  * `blocked`: the egress policy does not allow the URL.
  */
 export const DELIVERY_STATUSES = [
@@ -19,8 +19,11 @@ export const DELIVERY_STATUSES = [
   'blocked',
 ] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
-/** `organization_deleted`: until the closed organization is recovered. */
-export type HoldReason = 'usage_limit' | 'endpoint_failing' | 'organization_deleted';
+/**
+ * `suspension`: until the organization, environment and inbox of the event are reinstated. `organization_deleted`: until the
+ * closed organization is recovered.
+ */
+export type HoldReason = 'usage_limit' | 'endpoint_failing' | 'suspension' | 'organization_deleted';
 
 /** The delivery of one event to one endpoint. */
 export const WebhookDeliveryEntity = defineEntity({
@@ -38,6 +41,10 @@ export const WebhookDeliveryEntity = defineEntity({
     {
       name: 'webhook_deliveries_over_limit_index',
       expression: `create index "webhook_deliveries_over_limit_index" on "webhook_deliveries" ("org_id", "id") where "status" = 'held' and "held_for" = 'usage_limit'`,
+    },
+    {
+      name: 'webhook_deliveries_suspended_index',
+      expression: `create index "webhook_deliveries_suspended_index" on "webhook_deliveries" ("org_id", "id") where "status" = 'held' and "held_for" = 'suspension'`,
     },
     {
       name: 'webhook_deliveries_held_index',

@@ -1,6 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
+import { IS_SUSPENDED, JOIN_STATUSES } from './delivery-rows.ts';
 
 /** Deliveries held per transaction. */
 const HOLD_BATCH_SIZE = 1_000;
@@ -34,4 +35,16 @@ export async function holdDeliveriesOfDisabledEndpoints(database: Database): Pro
     ),
   );
   return held.length;
+}
+
+/**
+ * Moves what a failing endpoint's probe cannot attempt to the deliveries that wait for the end of a suspension: at most
+ * {@link HOLD_BATCH_SIZE}. The caller has confirmed that a suspension is in force.
+ */
+export async function holdSuspendedDeliveries(em: EntityManager, endpointId: string): Promise<void> {
+  await em.execute(sql`
+    update webhook_deliveries set held_for = 'suspension', next_attempt_at = null where id in (
+      select d.id from webhook_deliveries d join events v on v.id = d.event_id ${JOIN_STATUSES}
+      where d.endpoint_id = ${endpointId} and d.status = 'held' and d.held_for = 'endpoint_failing' and ${IS_SUSPENDED}
+      order by d.id limit ${HOLD_BATCH_SIZE} for update of d skip locked)`);
 }

@@ -9,6 +9,7 @@ import { type StartedAttempt, startAttempt } from './begin-attempt.ts';
 import type { DeliveryServiceOptions } from './delivery.service.ts';
 import { lockDueDelivery, updateDelivery } from './delivery-rows.ts';
 import { isFailing, lockProbedEndpoint, type ProbedEndpointRow, stopHolding } from './endpoint-health.ts';
+import { holdSuspendedDeliveries } from './hold-deliveries.ts';
 import { postEvent } from './post-event.ts';
 import { describeResult, recordAttempt } from './record-attempt.ts';
 import { RELEASE_BATCH_SIZE, releaseHeldDeliveries } from './release-held-deliveries.ts';
@@ -79,6 +80,10 @@ export function createProbeService(options: DeliveryServiceOptions): ProbeServic
       const due = await lockDueDelivery(em, deliveryId);
       if (due?.isOrganizationDeleted)
         return repeat(nextProbeMs(endpoint), 'Not probed: the organization is closed.');
+      if (due?.isSuspended) {
+        await holdSuspendedDeliveries(em, endpoint.id);
+        return repeat(REQUESTED_DELAY_MS, 'The oldest deliveries wait for the end of a suspension.');
+      }
       const started = due && (await startAttempt(em, options, due));
       if (!started) return repeat(BUSY_DELAY_MS, 'Another attempt is in progress.');
       const priorAttempts = due.delivery.priorAttempts + 1;

@@ -23,13 +23,13 @@ test('reports every kind and the age of the oldest message', async () => {
 });
 
 test('counts failing endpoints, and held deliveries by reason', async () => {
-  const arranged = await arrangeDeliveries(database, 4, {
+  const arranged = await arrangeDeliveries(database, 5, {
     consecutiveFailures: 10,
     failingSince: new Date(),
     holdingSince: new Date(Date.now() - 60_000),
   });
   const before = await readBacklog(database);
-  const reasons = ['endpoint_failing', 'usage_limit', 'organization_deleted', null];
+  const reasons = ['endpoint_failing', 'usage_limit', 'suspension', 'organization_deleted', null];
   for (const [index, reason] of reasons.entries())
     await database.query(
       sql`update webhook_deliveries set status = 'held', held_for = ${reason}
@@ -38,7 +38,7 @@ test('counts failing endpoints, and held deliveries by reason', async () => {
   const after = await readBacklog(database);
   const countOf = (backlog: typeof after, kind: string) =>
     backlog.find((row) => row.kind === kind)?.count ?? 0;
-  for (const kind of ['endpoint_failing', 'usage_limit', 'organization_deleted', 'endpoint_disabled'])
+  for (const kind of [...reasons.filter((reason) => reason !== null), 'endpoint_disabled'])
     expect(countOf(after, `webhook_held_${kind}`) - countOf(before, `webhook_held_${kind}`)).toBe(1);
   const failing = after.find(({ kind }) => kind === 'webhook_endpoint_failing');
   expect(failing?.count).toBeGreaterThanOrEqual(1);

@@ -22,6 +22,7 @@ import {
 import { APPLY_RETENTION, POSTPONE_RETENTION } from '../../workflows/retention/apply-retention.contract.ts';
 import { START_RETENTION } from '../../workflows/retention/start-retention.contract.ts';
 import { FIND_ORPHANED_OBJECTS } from '../../workflows/stored-objects/find-orphaned-objects.contract.ts';
+import { SETTLE_HELD_WORK } from '../../workflows/suspensions/settle-held-work.contract.ts';
 import { CHECK_USAGE } from '../../workflows/usage-alerts/check-usage.contract.ts';
 import { DELIVER_WEBHOOK, RETRY_DELIVERY_NOW } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { PROBE_ENDPOINT, PROBE_NOW } from '../../workflows/webhooks/probe-endpoint.contract.ts';
@@ -348,6 +349,22 @@ const PATHS: Path[] = [
     workflowType: FIND_ORPHANED_OBJECTS,
     input: {},
     activities: { registerOrphanedObjects: async () => ({ scanned: 2, registered: 1 }) },
+  },
+  {
+    name: 'settle-held-work.reinstated',
+    workflowType: SETTLE_HELD_WORK,
+    input: { organizationId: 'org_1', suspension: { id: 'sus_1', change: 'reinstated' } },
+    activities: {
+      rejectHeldWork: async () => 'nothing',
+      releaseHeldWork: async () => '1 message(s)',
+      recordSuspensionSettled: async () => undefined,
+    },
+  },
+  {
+    name: 'settle-held-work.limits-changed',
+    workflowType: SETTLE_HELD_WORK,
+    input: { organizationId: 'org_1', suspension: null },
+    activities: { releaseHeldWork: async () => '1 message(s)' },
   },
   {
     name: 'start-retention.started',

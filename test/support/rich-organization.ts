@@ -416,6 +416,10 @@ export async function addInternalRows(organizationId: string): Promise<void> {
      select sha256(id::bytea), id, '\\x00', 200, 'application/json', '\\x00', now() from organizations where id = $1`,
     `insert into limit_overrides (org_id, resource, amount, kind, reason, created_by, created_at)
      values ($1, 'api_calls', 1000000, 'soft', 'Test', 'test', now())`,
+    `insert into suspensions (id, org_id, target_type, target_id, reason, note, actor_kind, actor_id, created_at, lifted_at,
+       lifted_note, lifted_by_kind, lifted_by_id, changed_at, settled_at)
+     select 'sus' || substr(id, 4), id, 'organization', id, 'support', 'Test', 'system', id, now(), now(), 'Test', 'system', id,
+       now(), now() from organizations where id = $1`,
     `insert into usage_alerts (org_id, counter, threshold, period_start, created_at)
      values ($1, 'api_calls', 80, now(), now())`,
     `insert into sso_configurations (id, org_id, type, name, domains, default_role, created_at, updated_at)

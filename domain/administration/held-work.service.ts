@@ -1,0 +1,114 @@
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { SuspensionRun } from '../../workflows/suspensions/settle-held-work.contract.ts';
+import type { DraftService } from '../drafts/draft.service.ts';
+import { findDraftsSuspendedForAbuse, releaseHeldDrafts } from '../drafts/held-drafts.ts';
+import type { EventService } from '../events/event.service.ts';
+import { releaseHeldSends } from '../outbound/held-sends.ts';
+import { rejectSuspendedSends } from '../outbound/reject-suspended-sends.ts';
+import { markSettled } from '../suspensions/settle-suspension.ts';
+import { releaseSuspendedDeliveries } from '../webhooks/release-suspended-deliveries.ts';
+import { releaseUsageLimited } from '../webhooks/release-usage-limited.ts';
+
+export interface HeldWorkCounts {
+  messages: number;
+  drafts: number;
+  deliveries: number;
+}
+
+type OnProgress = (counts: HeldWorkCounts) => void;
+
+/** Settles an organization's held work in batches of one transaction each. Every method can be repeated at any point. */
+export interface HeldWorkService {
+  /** Rejects accepted messages and due drafts that an open suspension for abuse affects, each with its event. */
+  reject(organizationId: string, onProgress: OnProgress): Promise<HeldWorkCounts>;
+  /** Starts messages, drafts and deliveries that no suspension and no limit holds. */
+  release(organizationId: string, onProgress: OnProgress): Promise<HeldWorkCounts>;
+  /** Ends the search of the reconciler for the suspension's run. */
+  markSettled(suspension: SuspensionRun): Promise<void>;
+}
+
+export interface HeldWorkOptions {
+  database: Database;
+  outbox: Outbox;
+  events: EventService;
+  drafts: Pick<DraftService, 'sendDue'>;
+  now?: () => Date;
+}
+
+export function createHeldWorkService(options: HeldWorkOptions): HeldWorkService {
+  const { database, outbox, events, drafts, now = () => new Date() } = options;
+
+  async function rejectMessages(organizationId: string, onBatch: (count: number) => void): Promise<void> {
+    for (let after: string | null = ''; after !== null; ) {
+      const position: string = after;
+      const batch = await database.systemTransaction((transaction) =>
+        rejectSuspendedSends(transaction, { events, outbox }, { organizationId, after: position }),
+      );
+      onBatch(batch.rejected);
+      after = batch.last;
+    }
+  }
+
+  async function rejectDrafts(organizationId: string, onBatch: (count: number) => void): Promise<void> {
+    for (;;) {
+      const found = await database.autocommit((em) => findDraftsSuspendedForAbuse(em, organizationId));
+      let refused = 0;
+      // The send gate refuses them, with the event. It sends one whose suspension has just been lifted.
+      for (const { id, scheduleVersion } of found)
+        if ((await drafts.sendDue(id, scheduleVersion)) === 'refused') refused += 1;
+      onBatch(refused);
+      if (refused === 0) return;
+    }
+  }
+
+  async function releaseAll(
+    release: (transaction: Transaction) => Promise<number>,
+    onBatch: (count: number) => void,
+  ): Promise<void> {
+    for (;;) {
+      const released = await database.systemTransaction(release);
+      if (released === 0) return;
+      onBatch(released);
+      // Backpressure: the next batch waits until Temporal has accepted this one.
+      await outbox.drain();
+    }
+  }
+
+  return {
+    async reject(organizationId, onProgress) {
+      const counts = createCounter(onProgress);
+      await rejectMessages(organizationId, counts.add('messages'));
+      await rejectDrafts(organizationId, counts.add('drafts'));
+      return counts.total;
+    },
+
+    async release(organizationId, onProgress) {
+      const counts = createCounter(onProgress);
+      await releaseAll((tx) => releaseHeldSends(tx, outbox, organizationId), counts.add('messages'));
+      await releaseAll((tx) => releaseHeldDrafts(tx, outbox, organizationId), counts.add('drafts'));
+      await releaseAll(
+        (tx) => releaseSuspendedDeliveries(tx, outbox, organizationId),
+        counts.add('deliveries'),
+      );
+      await releaseAll(
+        (tx) => releaseUsageLimited(tx, outbox, { organizationId, now: now() }),
+        counts.add('deliveries'),
+      );
+      return counts.total;
+    },
+
+    markSettled: (suspension) => markSettled(database, suspension),
+  };
+}
+
+function createCounter(onProgress: OnProgress) {
+  const total: HeldWorkCounts = { messages: 0, drafts: 0, deliveries: 0 };
+  return {
+    total,
+    add: (kind: keyof HeldWorkCounts) => (count: number) => {
+      total[kind] += count;
+      onProgress({ ...total });
+    },
+  };
+}

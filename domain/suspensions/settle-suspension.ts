@@ -1,0 +1,29 @@
+import { sql } from '@mikro-orm/core';
+import type { Database } from '../../platform/database/database.ts';
+import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
+import type { SuspensionRun } from '../../workflows/suspensions/settle-held-work.contract.ts';
+import { buildSuspensionStart } from './suspension-start.ts';
+
+/** Records that the held work is settled, unless the suspension has been lifted since the run began. */
+export async function markSettled(database: Database, { id, change }: SuspensionRun): Promise<void> {
+  await database.query(sql`
+    update suspensions set settled_at = now()
+    where id = ${id} and settled_at is null and (lifted_at is null) = ${change === 'suspended'} returning id`);
+}
+
+/** Suspensions whose run is missing. A run that an operator stopped starts again: held work would wait without end. */
+export function overdueSuspensions(database: Database): OverdueSource {
+  return {
+    name: 'suspensions',
+    async take(limit) {
+      const rows = await takeOverdue<Parameters<typeof buildSuspensionStart>[0]>(database, {
+        table: 'suspensions',
+        overdue: `settled_at is null and changed_at < now() - interval '2 minutes'`,
+        columns: `id, org_id as "organizationId", target_type as "targetType", target_id as "targetId", reason,
+          lifted_at as "liftedAt"`,
+        limit,
+      });
+      return rows.map((row) => ({ start: buildSuspensionStart(row), whenStopped: 'restart' as const }));
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, idColumn, oneOf, primaryId, timestamp } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+
+export const SUSPENSION_REASONS = ['payment', 'abuse', 'support', 'policy'] as const;
+export type SuspensionReason = (typeof SUSPENSION_REASONS)[number];
+
+export const SUSPENSION_TARGETS = ['organization', 'environment', 'inbox'] as const;
+export type SuspensionTargetType = (typeof SUSPENSION_TARGETS)[number];
+
+/** Who suspends and reinstates: a staff member, or the service itself. */
+export type SuspensionActorKind = 'staff' | 'system';
+
+/**
+ * Why an organization, environment or inbox is suspended. Its `status` is `suspended` while it has an open row, and it has
+ * at most one for each reason: reinstatement for one reason leaves the others in force.
+ */
+export const SuspensionEntity = defineEntity({
+  name: 'Suspension',
+  tableName: 'suspensions',
+  policies: tenantPolicies(),
+  checks: [
+    { name: 'suspensions_reason', expression: oneOf('reason', SUSPENSION_REASONS) },
+    { name: 'suspensions_target_type', expression: oneOf('target_type', SUSPENSION_TARGETS) },
+  ],
+  indexes: [
+    { properties: ['organizationId', 'id'] },
+    {
+      name: 'suspensions_open_unique',
+      expression: `create unique index "suspensions_open_unique" on "suspensions" ("target_id", "reason") where "lifted_at" is null`,
+    },
+    {
+      name: 'suspensions_unsettled_index',
+      expression: `create index "suspensions_unsettled_index" on "suspensions" ("changed_at") where "settled_at" is null`,
+    },
+  ],
+  properties: {
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    targetType: p.text().$type<SuspensionTargetType>(),
+    targetId: idColumn(),
+    reason: p.text().$type<SuspensionReason>(),
+    /** Shown to the organization in its audit log. */
+    note: p.text(),
+    actorKind: p.text().$type<SuspensionActorKind>(),
+    actorId: idColumn(),
+    createdAt: createdAt(),
+    /** The four below are null while it is open. */
+    liftedAt: timestamp().strictNullable(),
+    liftedNote: p.text().strictNullable(),
+    liftedByKind: p.text().$type<SuspensionActorKind>().strictNullable(),
+    liftedById: idColumn().strictNullable(),
+    /** When it was opened, or lifted. */
+    changedAt: timestamp(),
+    /** When the work it held was rejected or released; null while a run has to do that. */
+    settledAt: timestamp().strictNullable(),
+    /** When the reconciler last checked the run; null if it never had to. */
+    reconciledAt: timestamp().strictNullable(),
+  },
+});
+
+export type Suspension = InferEntity<typeof SuspensionEntity>;

@@ -1,0 +1,252 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
+import { createHeldWorkService } from '../../domain/administration/held-work.service.ts';
+import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
+import type { SuspensionTargetType } from '../../domain/suspensions/suspension.entity.ts';
+import type { SuspensionTarget } from '../../domain/suspensions/suspension-target.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
+import { accepted, deferred } from '../support/mail-services.ts';
+import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '../support/outbound-mail.ts';
+import { useWorkerDatabase } from '../support/resources.ts';
+import { arrangeSuspensions } from '../support/suspensions.ts';
+import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
+
+const database = useWorkerDatabase();
+const LEVELS = ['organization', 'environment', 'inbox'] as const;
+
+let setup: Sending;
+let service: ReturnType<typeof arrangeSuspensions>;
+beforeEach(async () => {
+  setup = await arrangeSending(database);
+  service = arrangeSuspensions(database);
+});
+
+const targetOf = (type: SuspensionTargetType): SuspensionTarget => {
+  const { id, organizationId, environmentId } = setup.inbox;
+  return {
+    type,
+    organizationId,
+    id: { organization: organizationId, environment: environmentId, inbox: id }[type],
+  };
+};
+const settle = () => service.settle(setup.inbox.organizationId);
+const readDraft = (id: string) => database.autocommit((em) => em.findOne(DraftEntity, { id }));
+const createDraft = async (sendAt: Date) => {
+  const { draft } = await service.drafts.create(setup.scope, setup.inbox.id, {
+    to: [{ email: 'ada@people.example' }],
+    textBody: 'x',
+    sendAt,
+  });
+  return draft;
+};
+const due = () => new Date(Date.now() - 60_000);
+
+describe.each(LEVELS)('a suspended %s', (type) => {
+  test('holds messages and due drafts, which leave after reinstatement', async () => {
+    const messageId = await setup.send('ada@people.example');
+    const draft = await createDraft(due());
+    await service.suspend(targetOf(type), 'payment');
+    expect(await dispatchOnce(setup, messageId)).toBe('held');
+    expect(await service.drafts.sendDue(draft.id, draft.scheduleVersion)).toBe('held');
+    expect(await settle()).toMatchObject({ rejected: { messages: 0 }, released: { messages: 0, drafts: 0 } });
+    await service.reinstate(targetOf(type), 'payment');
+    expect((await settle()).released).toMatchObject({ messages: 1, drafts: 1 });
+    expect(service.startsOf(sendMessageWorkflowId(messageId))).toBe(1);
+    await dispatchOnce(setup, messageId);
+    expect((await readMessageState(database, messageId)).types).toEqual(['message.sent']);
+    expect(await service.drafts.sendDue(draft.id, draft.scheduleVersion)).toBe('sent');
+    expect((await settle()).released).toEqual({ messages: 0, drafts: 0, deliveries: 0 });
+  });
+
+  test('for abuse rejects what has not left, with its events', async () => {
+    const queued = await setup.send('ada@people.example');
+    const waiting = await setup.send('bob@people.example');
+    setup.transport.answerWith(async () => deferred);
+    await dispatchOnce(setup, waiting);
+    const dueDraft = await createDraft(due());
+    const laterDraft = await createDraft(new Date(Date.now() + 3_600_000));
+    await service.suspend(targetOf(type), 'abuse');
+    expect((await settle()).rejected).toEqual({ messages: 2, drafts: 1, deliveries: 0 });
+    for (const id of [queued, waiting]) {
+      const { status, recipients } = await readMessageState(database, id);
+      expect([status, recipients]).toEqual(['rejected', ['rejected']]);
+      // A run that waits for its next attempt wakes up and ends.
+      expect(service.commands.some(({ signal }) => signal?.workflowId === sendMessageWorkflowId(id))).toBe(
+        true,
+      );
+      expect(await dispatchOnce(setup, id)).toBe('finished');
+    }
+    const { events } = await readMessageState(database, queued);
+    expect(events.map(({ type: name }) => name)).toEqual(Array(3).fill('message.rejected'));
+    for (const { data } of events) expect(data).toMatchObject({ rejection_reason: 'account_paused' });
+    expect(await readDraft(dueDraft.id)).toMatchObject({
+      sendStatus: 'failed',
+      sendError: expect.stringContaining('suspended'),
+    });
+    expect(await readDraft(laterDraft.id)).toMatchObject({ sendStatus: 'scheduled' });
+    // Repeated, as after a crash: nothing happens twice.
+    expect((await settle()).rejected).toEqual({ messages: 0, drafts: 0, deliveries: 0 });
+    expect((await readMessageState(database, queued)).events).toHaveLength(3);
+  });
+});
+
+test('a message that comes to the gate during a suspension for abuse is rejected', async () => {
+  const messageId = await setup.send('ada@people.example');
+  await service.suspend(targetOf('organization'), 'abuse');
+  expect(await dispatchOnce(setup, messageId)).toBe('finished');
+  expect((await readMessageState(database, messageId)).types).toEqual(['message.rejected']);
+});
+
+test('a payment during a suspension for abuse releases nothing, and abuse rejects what payment held', async () => {
+  const messageId = await setup.send('ada@people.example');
+  await service.suspend(targetOf('organization'), 'payment');
+  expect(await dispatchOnce(setup, messageId)).toBe('held');
+  await service.suspend(targetOf('inbox'), 'abuse');
+  await service.reinstate(targetOf('organization'), 'payment');
+  const { rejected, released } = await settle();
+  expect([rejected.messages, released.messages]).toEqual([1, 0]);
+  expect((await readMessageState(database, messageId)).status).toBe('rejected');
+});
+
+test('an abuse suspension of one inbox leaves the mail of another alone', async () => {
+  const other = await arrangeSending(database);
+  const messageId = await other.send('ada@people.example');
+  await service.suspend(targetOf('inbox'), 'abuse');
+  await service.settle(other.inbox.organizationId);
+  other.transport.answerWith(async () => accepted);
+  await dispatchOnce(other, messageId);
+  expect((await readMessageState(database, messageId)).status).toBe('sent');
+});
+
+test('a recipient in transmission keeps its outcome when the others are rejected', async () => {
+  const messageId = await setup.send('one@people.example', 'two@people.example');
+  setup.transport.answerWith(async () => {
+    if (setup.transport.transmissions.length === 1) {
+      await service.suspend(targetOf('organization'), 'abuse');
+      await settle();
+    }
+    return accepted;
+  });
+  await dispatchOnce(setup, messageId);
+  const { status, recipients, types } = await readMessageState(database, messageId);
+  expect([status, recipients]).toEqual(['sent', ['sent', 'rejected']]);
+  expect(setup.transport.transmissions).toHaveLength(1);
+  expect(types.sort()).toEqual(['message.bounced', 'message.sent']);
+});
+
+test('a crash in the middle of a release loses nothing and starts nothing twice', async () => {
+  const ids = await Promise.all(
+    Array.from({ length: 5 }, (_, index) => setup.send(`p${index}@people.example`)),
+  );
+  const draft = await createDraft(due());
+  await service.suspend(targetOf('organization'), 'policy');
+  for (const id of ids) await dispatchOnce(setup, id);
+  await service.drafts.sendDue(draft.id, draft.scheduleVersion);
+  await service.reinstate(targetOf('organization'), 'policy');
+  // The worker dies after the first batch has committed.
+  const outbox: Outbox = { ...service.outbox, drain: () => Promise.reject(new Error('killed')) };
+  const crashing = createHeldWorkService({
+    database,
+    outbox,
+    events: createWebhookEvents({ outbox }),
+    drafts: service.drafts,
+  });
+  await expect(crashing.release(setup.inbox.organizationId, () => undefined)).rejects.toThrow('killed');
+  expect(service.startsOf(`scheduled/${draft.id}/1`)).toBe(1);
+  await Promise.all([settle(), settle()]);
+  for (const id of ids) expect(service.startsOf(sendMessageWorkflowId(id))).toBe(1);
+  expect(service.startsOf(`scheduled/${draft.id}/1`)).toBe(2);
+});
+
+describe('webhook deliveries', () => {
+  const arrange = async (count: number, endpoint: Parameters<typeof arrangeDeliveries>[2] = {}) => {
+    const arranged = await arrangeDeliveries(database, count, endpoint);
+    const { organizationId, productionEnvironmentId } = arranged.organization;
+    const target: SuspensionTarget = { type: 'organization', id: organizationId, organizationId };
+    return { ...arranged, organizationId, productionEnvironmentId, target };
+  };
+
+  test.each(LEVELS)(
+    'wait while the %s of their event is suspended, and keep their attempts',
+    async (type) => {
+      const { organizationId, productionEnvironmentId, target, ...arranged } = await arrange(2);
+      await database.query(
+        sql`update events set inbox_id = ${setup.inbox.id} where org_id = ${organizationId}`,
+      );
+      const targets: Record<SuspensionTargetType, SuspensionTarget> = {
+        organization: target,
+        environment: { type, id: productionEnvironmentId, organizationId },
+        inbox: targetOf('inbox'),
+      };
+      const [first = '', second = ''] = arranged.deliveryIds;
+      const failing = arranged.worker(async () => httpAnswer(503));
+      await failing.attempt(first, false, 1);
+      await service.suspend(targets[type], 'payment');
+      let posts = 0;
+      const worker = arranged.worker(async () => {
+        posts += 1;
+        return httpAnswer(200);
+      });
+      for (const id of [first, second]) await worker.attempt(id, true, 1);
+      expect(posts).toBe(0);
+      expect(await arranged.deliveries()).toMatchObject([
+        { status: 'held', heldFor: 'suspension', attempts: 1, nextAttemptAt: null },
+        { status: 'held', heldFor: 'suspension', attempts: 0 },
+      ]);
+      expect((await service.settle(organizationId)).released.deliveries).toBe(0);
+      await service.reinstate(targets[type], 'payment');
+      expect((await service.settle(organizationId)).released.deliveries).toBe(2);
+      expect(await arranged.deliveries()).toMatchObject([
+        { status: 'pending', heldFor: null, attempts: 1, priorAttempts: 0, episode: 2 },
+        { status: 'pending', episode: 2 },
+      ]);
+      for (const id of [first, second]) await worker.attempt(id, true, 2);
+      expect(await arranged.deliveries()).toMatchObject([{ status: 'delivered' }, { status: 'delivered' }]);
+    },
+  );
+
+  test('that are held at the moment of reinstatement are released by its run', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const { organizationId, target, ...arranged } = await arrange(1);
+      await service.suspend(target);
+      const worker = arranged.worker(async () => httpAnswer(200));
+      await Promise.all([
+        worker.attempt(arranged.deliveryIds[0] ?? '', true, 1),
+        service.reinstate(target).then(() => service.settle(organizationId)),
+      ]);
+      const [delivery] = await arranged.deliveries();
+      expect(['delivered', 'pending']).toContain(delivery?.status);
+    }
+  });
+
+  test('of a failing endpoint are not probed, and wait for the reinstatement', async () => {
+    const { organizationId, target, ...arranged } = await arrange(2, {
+      consecutiveFailures: 10,
+      failingSince: new Date(),
+      holdingSince: new Date(Date.now() - 3_600_000),
+      probeEpisode: 1,
+    });
+    await database.query(
+      sql`update webhook_deliveries set status = 'held', held_for = 'endpoint_failing' where org_id = ${organizationId}`,
+    );
+    await service.suspend(target);
+    let posts = 0;
+    const probe = arranged.probe(async () => {
+      posts += 1;
+      return httpAnswer(200);
+    });
+    const run = { endpointId: arranged.endpointId, episode: 1, now: true };
+    expect(await probe.attempt(run)).toMatchObject({ kind: 'repeat' });
+    expect(await arranged.deliveries()).toMatchObject([
+      { status: 'held', heldFor: 'suspension' },
+      { status: 'held', heldFor: 'suspension' },
+    ]);
+    expect(await probe.attempt(run)).toEqual({ kind: 'ended', status: 'released' });
+    expect(posts).toBe(0);
+    await service.reinstate(target);
+    expect((await service.settle(organizationId)).released.deliveries).toBe(2);
+    expect(await arranged.deliveries()).toMatchObject([{ status: 'pending' }, { status: 'pending' }]);
+  });
+});
