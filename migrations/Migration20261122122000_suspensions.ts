@@ -35,8 +35,12 @@ export class Migration20261122122000_suspensions extends Migration {
       `create policy "worker" on "suspensions" to "agent_email_worker" using (true) with check (true);`,
     );
     this.addSql(
+      `create policy "staff" on "suspensions" to "agent_email_staff" using (true) with check (true);`,
+    );
+    this.addSql(
       `grant select on "suspensions" to agent_email_api;
-       grant select, insert, update on "suspensions" to agent_email_worker`,
+       grant select, insert, update on "suspensions" to agent_email_worker, agent_email_staff;
+       grant select (id, dedupe_key) on "notifications" to agent_email_staff`,
     );
   }
 }

@@ -4,10 +4,10 @@ import type { SuspensionRun } from '../../workflows/suspensions/settle-held-work
 import type { DraftService } from '../drafts/draft.service.ts';
 import { findDraftsSuspendedForAbuse, releaseHeldDrafts } from '../drafts/held-drafts.ts';
 import type { EventService } from '../events/event.service.ts';
-import { releaseHeldSends } from '../outbound/held-sends.ts';
-import { rejectSuspendedSends } from '../outbound/reject-suspended-sends.ts';
+import { releaseHeldSends } from '../outbound/held/held-sends.ts';
+import { rejectSuspendedSends } from '../outbound/held/reject-suspended-sends.ts';
 import { markSettled } from '../suspensions/settle-suspension.ts';
-import { releaseSuspendedDeliveries } from '../webhooks/release-suspended-deliveries.ts';
+import { releaseSuspendedDeliveries } from '../webhooks/release-held-deliveries.ts';
 import { releaseUsageLimited } from '../webhooks/release-usage-limited.ts';
 
 export interface HeldWorkCounts {

@@ -2,7 +2,7 @@ import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { HELD_DETAIL, IS_REINSTATED, isOf } from '../outbound/held-sends.ts';
+import { HELD_DETAIL, IS_REINSTATED, isOf } from '../outbound/held/held-sends.ts';
 import { IS_SUSPENDED_FOR_ABUSE } from '../suspensions/abuse-suspension.ts';
 import type { Draft } from './draft.entity.ts';
 import { buildScheduledSendStart } from './draft-schedule.ts';

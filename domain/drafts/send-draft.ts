@@ -15,7 +15,7 @@ import { toReplySubject } from '../mime/subject.ts';
 import { checkSend, recordRefusedSend } from '../outbound/check-send.ts';
 import { createOutboundMessage } from '../outbound/create-outbound-message.ts';
 import { readGateInput } from '../outbound/gate-input.ts';
-import { HELD_DETAIL } from '../outbound/held-sends.ts';
+import { HELD_DETAIL } from '../outbound/held/held-sends.ts';
 import { isHeld } from '../outbound/send-gate.ts';
 import { createSubmittedMessage, envelopeContent, type Submission } from '../outbound/submitted-message.ts';
 import { addUnsubscribeHeaders } from '../outbound/unsubscribe-headers.ts';

@@ -2,7 +2,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import { buildSendStart } from './create-outbound-message.ts';
 import type { DispatchService } from './dispatch.service.ts';
-import { HELD_DETAIL } from './held-sends.ts';
+import { HELD_DETAIL } from './held/held-sends.ts';
 
 /**
  * Held messages have no run. A deferred message may wait for hours, but its run must exist. Checking costs one `describe` call every ten minutes.

@@ -4,7 +4,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import type { EventService } from '../events/event.service.ts';
 import type { Message } from '../messages/message.entity.ts';
 import { readGateInputOfMessage } from './gate-input.ts';
-import { HELD_DETAIL } from './held-sends.ts';
+import { HELD_DETAIL } from './held/held-sends.ts';
 import { lockMessage } from './lock-message.ts';
 import { deriveStatus, isSettled } from './message-status.ts';
 import { createEmptyChanges, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';

@@ -19,7 +19,7 @@ export type SuspensionActorKind = 'staff' | 'system';
 export const SuspensionEntity = defineEntity({
   name: 'Suspension',
   tableName: 'suspensions',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ staff: true }),
   checks: [
     { name: 'suspensions_reason', expression: oneOf('reason', SUSPENSION_REASONS) },
     { name: 'suspensions_target_type', expression: oneOf('target_type', SUSPENSION_TARGETS) },

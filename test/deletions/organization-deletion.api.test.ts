@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { releaseAllHeldDrafts } from '../../domain/drafts/held-drafts.ts';
-import { releaseAllHeldSends } from '../../domain/outbound/held-sends.ts';
+import { releaseAllHeldSends } from '../../domain/outbound/held/held-sends.ts';
 import { releaseOfRecoveredOrganizations } from '../../domain/webhooks/release-held-deliveries.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';

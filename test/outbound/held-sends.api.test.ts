@@ -7,7 +7,7 @@ import { overdueDrafts } from '../../domain/drafts/overdue-drafts.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
-import { releaseAllHeldSends } from '../../domain/outbound/held-sends.ts';
+import { releaseAllHeldSends } from '../../domain/outbound/held/held-sends.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';

@@ -1,6 +1,6 @@
 import { createOutboundActivities } from '../../activities/outbound.activities.ts';
 import { createDispatchService } from '../../domain/outbound/dispatch.service.ts';
-import { releaseAllHeldSends } from '../../domain/outbound/held-sends.ts';
+import { releaseAllHeldSends } from '../../domain/outbound/held/held-sends.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createTransmissionService } from '../../domain/outbound/transmission.service.ts';
 import { OUTBOUND_QUEUE } from '../../workflows/task-queues.contract.ts';

@@ -1,8 +1,8 @@
 import { sql } from '@mikro-orm/core';
-import type { Database, Transaction } from '../../platform/database/database.ts';
-import type { Sql } from '../../platform/database/sql.ts';
-import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { buildSendStart } from './create-outbound-message.ts';
+import type { Database, Transaction } from '../../../platform/database/database.ts';
+import type { Sql } from '../../../platform/database/sql.ts';
+import type { Outbox } from '../../../platform/outbox/outbox.ts';
+import { buildSendStart } from '../create-outbound-message.ts';
 
 /**
  * `status_detail` of a message, and `send_error` of a scheduled draft, that waits for the end of a suspension or for the

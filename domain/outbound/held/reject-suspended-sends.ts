@@ -1,10 +1,10 @@
 import { LockMode } from '@mikro-orm/core';
-import type { Transaction } from '../../platform/database/database.ts';
-import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { RETRY_SEND_NOW, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
-import type { EventService } from '../events/event.service.ts';
-import { MessageEntity } from '../messages/message.entity.ts';
-import { rejectSuspended } from './prepare-send.ts';
+import type { Transaction } from '../../../platform/database/database.ts';
+import type { Outbox } from '../../../platform/outbox/outbox.ts';
+import { RETRY_SEND_NOW, sendMessageWorkflowId } from '../../../workflows/outbound/send-message.contract.ts';
+import type { EventService } from '../../events/event.service.ts';
+import { MessageEntity } from '../../messages/message.entity.ts';
+import { rejectSuspended } from '../prepare-send.ts';
 
 /** Each rejection takes several statements, and its event may start deliveries. */
 const BATCH_SIZE = 50;
