@@ -19,6 +19,10 @@ const FILES = {
     type: 'text/javascript; charset=utf-8',
     file: join(import.meta.dirname, 'assets/passkeys.js'),
   },
+  '/assets/live.js': {
+    type: 'text/javascript; charset=utf-8',
+    file: join(import.meta.dirname, 'assets/live.js'),
+  },
   '/assets/simplewebauthn-browser.js': {
     type: 'text/javascript; charset=utf-8',
     file: join(SIMPLEWEBAUTHN, 'dist/bundle/index.umd.min.js'),

@@ -5,6 +5,9 @@ import { NOTICES, type Notice } from './notices.ts';
 /** Mailed tokens are opaque text; the service that takes one checks it. */
 export const Token = text(200);
 
+/** A filter of a list, empty if its field was left empty. */
+export const OptionalText = (maxLength: number) => Type.Optional(text(maxLength));
+
 const notice = Type.Optional(enumOf(Object.keys(NOTICES) as Notice[]));
 
 /** The query of pages that people are sent to. */

@@ -39,6 +39,7 @@ export const NOTICES = {
   'invitation-revoked': 'The invitation is revoked.',
   'setup-link-sent': 'The set-up link is on its way.',
   'key-revoked': 'The API key is revoked.',
+  done: 'Done. The change is in the log below.',
   'draft-approved': 'The message is approved.',
   'draft-rejected': 'The message is rejected.',
   'draft-decided': 'Someone else has already decided on that message.',

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { registerConsole } from '../console/console-routes.ts';
 import type { RouteDependencies } from '../route-dependencies.ts';
 import { accountPages } from './account.routes.ts';
 import { approvalPages } from './approvals.routes.ts';
@@ -41,5 +42,6 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(ssoSetupPages(all));
     await context.register(approvalPages(all));
     await context.register(sendingPolicyPages(all));
+    await registerConsole(context, all);
   });
 }

@@ -46,8 +46,8 @@ export function installOpenResponses(app: FastifyInstance, limits: OpenResponseL
     get count() {
       return openResponses.size;
     },
-    admit({ scope, raw: { socket } }, reply) {
-      const credential = scope.actor.id;
+    admit({ scope, staff, raw: { socket } }, reply) {
+      const credential = scope?.actor.id ?? staff.staffId;
       const openCount = openByCredential.get(credential) ?? 0;
       if (openCount >= limits.perCredential) throw tooManyOpen('This credential has', limits.perCredential);
       if (openResponses.size >= limits.perProcess) throw tooManyOpen('This process has', limits.perProcess);
