@@ -1,5 +1,6 @@
 import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
@@ -75,6 +76,11 @@ export async function copyAttachments(
 
 export function findDraftAttachments(em: EntityManager, draftId: string): Promise<Attachment[]> {
   return em.find(AttachmentEntity, { draftId }, { orderBy: { position: 'asc' } });
+}
+
+/** The files of a draft for a response, as {@link findDraftAttachments} finds them to change them. */
+export function readDraftAttachments(reader: RowReader, draftId: string): Promise<Row<Attachment>[]> {
+  return findRows(reader, AttachmentEntity, { where: { draftId }, orderBy: { position: 'asc' } });
 }
 
 /**

@@ -4,7 +4,7 @@ import { findPage } from '../../platform/database/find-page.ts';
 import { findRow, type Row } from '../../platform/database/find-rows.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
-import { attachFiles, findDraftAttachments } from '../attachments/attach-files.ts';
+import { attachFiles, findDraftAttachments, readDraftAttachments } from '../attachments/attach-files.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
@@ -116,8 +116,10 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
           requirePermission(scope, 'messages:send');
         if (expectedVersion !== undefined && draft.version !== expectedVersion) throw versionConflict(draft);
         if (draft.submission) throw submittedBytesAreFixed();
+        // Read before the draft changes: a read writes the changes so far.
+        const kept = files === undefined ? await readDraftAttachments(transaction.em, draftId) : undefined;
         const changedFields = setFields(draft, fields);
-        const attachments = await replaceFiles(transaction.em, scope, draft, files);
+        const attachments = kept ?? (await replaceFiles(transaction.em, { scope, inbox, draft, files }));
         if (files) changedFields.push('attachments');
         if (fields.sendAt !== undefined) changedFields.push('send_at');
         const { sendAt } = fields;
@@ -237,16 +239,16 @@ function withoutDraftContent(error: unknown): unknown {
   });
 }
 
-/** @param files if undefined, the draft's files are unchanged. */
 async function replaceFiles(
   em: EntityManager,
-  scope: Scope,
-  draft: Draft,
-  files: readonly FileToAttach[] | undefined,
+  {
+    scope,
+    inbox,
+    draft,
+    files = [],
+  }: { scope: Scope; inbox: Row<Inbox>; draft: Draft; files?: readonly FileToAttach[] | undefined },
 ): Promise<Attachment[]> {
   const current = await findDraftAttachments(em, draft.id);
-  if (files === undefined) return current;
-  const inbox = await readInbox(em, scope, draft.inboxId);
   const attachments = await attachFiles(em, { scope, inbox, files, draftId: draft.id });
   em.remove(current.filter((row) => !attachments.includes(row)));
   return attachments;
