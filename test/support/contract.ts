@@ -1,8 +1,11 @@
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import ajvFormats from 'ajv-formats';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import type { Permission } from '../../domain/identity/permissions.ts';
 import type { StaffRole } from '../../domain/staff/staff-scope.ts';
+import { testStack } from './stack.ts';
 
 export interface Operation {
   operationId: string;
@@ -35,8 +38,22 @@ export interface Contract {
   verify(method: string, url: string, response: LightMyRequestResponse): void;
 }
 
-export function readContract(app: FastifyInstance): Contract {
+/**
+ * Reads the description of an app. It depends on nothing but the public URL, and making it takes more time than building
+ * the app, so that the first test file of a run makes it for all.
+ */
+function readDescription(app: FastifyInstance, publicUrl: string): Description {
+  const file = join(testStack().directory, `openapi-${encodeURIComponent(publicUrl)}.json`);
+  if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as Description;
   const description = app.swagger() as unknown as Description;
+  // Other processes must not read half of it.
+  writeFileSync(`${file}.${process.pid}`, JSON.stringify(description));
+  renameSync(`${file}.${process.pid}`, file);
+  return description;
+}
+
+export function readContract(app: FastifyInstance, publicUrl: string): Contract {
+  const description = readDescription(app, publicUrl);
   const operations = Object.entries(description.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
       ...operation,

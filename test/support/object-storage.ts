@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findFreePort } from '../../dev/stack/ports.ts';
-import { startS3 } from '../../dev/stack/s3.ts';
 
 /** Starts an S3 server for one test file. */
 export async function startObjectStorage(): Promise<{
@@ -11,6 +10,8 @@ export async function startObjectStorage(): Promise<{
   stop(): Promise<void>;
 }> {
   const directory = mkdtempSync(join(tmpdir(), 'agent-email-objects-'));
+  // Loaded by the files that need it only: the server and its logger take half a second.
+  const { startS3 } = await import('../../dev/stack/s3.ts');
   const server = await startS3({ directory, port: await findFreePort(), bucket: 'agent-email' });
   return {
     environment: { ...server.environment },

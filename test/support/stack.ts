@@ -2,13 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePort } from '../../dev/stack/ports.ts';
-import { startPostgres } from '../../dev/stack/postgres.ts';
-import { migrate } from '../../workers/migrate.ts';
 
 /** Addresses of a test run's servers. Test files read it with {@link testStack}. */
 export interface TestStack {
   postgres: { ownerUrl: string; apiUrl: string; workerUrl: string; logFile: string };
+  /** Deleted after the run. */
+  directory: string;
 }
 
 const VARIABLE = 'AGENT_EMAIL_TEST_STACK';
@@ -41,7 +40,7 @@ export async function startTestStack(): Promise<void> {
     await stopTestStack();
     throw error;
   });
-  const facts: TestStack = { postgres };
+  const facts: TestStack = { postgres, directory: stack.directory };
   process.env[VARIABLE] = JSON.stringify(facts);
 }
 
@@ -54,6 +53,10 @@ export async function stopTestStack(): Promise<void> {
 }
 
 async function startDatabase({ directory, stops }: Running): Promise<TestStack['postgres']> {
+  // Test files import this module for the addresses and must not load the server with it.
+  const { findFreePort } = await import('../../dev/stack/ports.ts');
+  const { startPostgres } = await import('../../dev/stack/postgres.ts');
+  const { migrate } = await import('../../workers/migrate.ts');
   const server = await startPostgres({
     dataDir: join(directory, 'postgres'),
     port: await findFreePort(),

@@ -91,7 +91,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       logger,
     }),
   });
-  const contract = readContract(app);
+  const contract = readContract(app, config.PUBLIC_URL);
   return {
     app,
     contract,
