@@ -4,13 +4,14 @@ import pg from 'pg';
 import { RELEASE_BATCH_SIZE } from '../../domain/webhooks/release-held-deliveries.ts';
 import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
 import { newId } from '../../platform/ids.ts';
+import { RECONCILE_SCHEDULE_ID } from '../../workflows/maintenance/reconcile.contract.ts';
 import { apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 jest.setTimeout(300_000);
-/** The reconciler runs every minute, and Temporal notices a dead worker after the timeout of 90 s. */
+/** Temporal notices a dead worker after the timeout of 90 s. */
 const TIMEOUT_MS = 200_000;
 
 let service: IsolatedService;
@@ -117,6 +118,7 @@ test('a worker killed between two batches of a release loses no delivery', async
   const BACKLOG = 2 * RELEASE_BATCH_SIZE + 50;
   const ids = await insertBacklog(endpointId, inbox.id, BACKLOG);
   // No run exists: the reconciler starts the probe.
+  await new Client({ connection: temporal }).schedule.getHandle(RECONCILE_SCHEDULE_ID).trigger();
   await eventually(() => expect(receiver.received.length).toBeGreaterThan(20), TIMEOUT_MS);
   await service.kill('workers');
   const { rows: left } = await database.query(
