@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { createApiKeyService } from '../domain/api-keys/api-key.service.ts';
-import { revokeKeysOfUser } from '../domain/api-keys/revoke-keys.ts';
+import { limitKeysOfUser, revokeKeysOfUser } from '../domain/api-keys/revoke-keys.ts';
 import { createAuditLogService } from '../domain/audit/audit-log.service.ts';
 import { createAccountDeletionService } from '../domain/deletions/account-deletion.service.ts';
 import { createOrganizationDeletionService } from '../domain/deletions/organization-deletion.service.ts';
@@ -17,6 +17,7 @@ import { unscheduleDraftsOfInbox } from '../domain/drafts/unschedule-drafts-of-i
 import { createEventReaderService } from '../domain/events/event-reader.service.ts';
 import { createEventStreams } from '../domain/events/event-stream.ts';
 import { createExportService } from '../domain/exports/export.service.ts';
+import { ROLE_PERMISSIONS } from '../domain/identity/roles.ts';
 import { createInboxService } from '../domain/inboxes/inbox.service.ts';
 import { createAcceptInvitationService } from '../domain/invitations/accept-invitation.service.ts';
 import {
@@ -45,7 +46,7 @@ import { createSendService } from '../domain/outbound/send.service.ts';
 import { createAccountService } from '../domain/people/account.service.ts';
 import { createMfaService } from '../domain/people/mfa.service.ts';
 import { createMfaChallengeService } from '../domain/people/mfa-challenge.service.ts';
-import { notifyOwnershipTransfer } from '../domain/people/notify-ownership-transfer.ts';
+import { createOwnerNotices } from '../domain/people/owner-notices.ts';
 import { createPasskeyEnrollmentService } from '../domain/people/passkeys/passkey-enrollment.service.ts';
 import { createPasskeySignInService } from '../domain/people/passkeys/passkey-sign-in.service.ts';
 import { relyingPartyOf } from '../domain/people/passkeys/relying-party.ts';
@@ -67,7 +68,7 @@ import { createMetadataSource } from '../domain/sso/metadata-source.ts';
 import { createOidcClient } from '../domain/sso/oidc-client.ts';
 import { createSamlClient } from '../domain/sso/saml-client.ts';
 import { createSsoConfigurationService } from '../domain/sso/sso-configuration.service.ts';
-import { createSsoEnforcement } from '../domain/sso/sso-enforcement.ts';
+import { isOwnSsoSession } from '../domain/sso/sso-enforcement.ts';
 import { createSsoLoginService } from '../domain/sso/sso-login.service.ts';
 import { createSsoSetupService } from '../domain/sso/sso-setup.service.ts';
 import { createSsoSetupLinkService } from '../domain/sso/sso-setup-link.service.ts';
@@ -153,10 +154,12 @@ export function createServices({
       redirectUri: `${config.PUBLIC_URL.replace(/\/+$/, '')}/api/v1/auth/oauth/${provider.id}/callback`,
     }),
   }));
+  const ownerNotices = createOwnerNotices(shared);
   const ssoConfigurations = createSsoConfigurationService({
     database,
     secretBox,
     notifications: shared.notifications,
+    ownerNotices,
     findTargetRefusal: createTargetCheck(egressOptions),
     ownDomains: people.ownDomains,
     metadataSource: createMetadataSource(guardedFetch),
@@ -226,11 +229,29 @@ export function createServices({
     environments: createEnvironmentService({ database }),
     ownership: createOwnershipService({
       database,
-      onTransfer: (transaction, transfer) =>
-        notifyOwnershipTransfer(shared.personNotifications, transaction, transfer),
+      async onTransfer(transaction, scope, transfer) {
+        const { organizationId } = scope;
+        const { userId } = transfer.from;
+        await limitKeysOfUser(transaction.em, {
+          organizationId,
+          userId,
+          permissions: ROLE_PERMISSIONS.admin,
+        });
+        await ownerNotices.ownershipTransferred(transaction, scope, transfer);
+      },
     }),
     members: createMemberService({
       database,
+      async onDemote({ em }, { organizationId, userId, role, revokeKeys }) {
+        if (revokeKeys)
+          return { keysRevoked: await revokeKeysOfUser(em, organizationId, userId), keysLimited: 0 };
+        const permissions = ROLE_PERMISSIONS[role];
+        return {
+          keysRevoked: 0,
+          keysLimited: await limitKeysOfUser(em, { organizationId, userId, permissions }),
+        };
+      },
+      onOwnerChange: ownerNotices.ownerChanged,
       async onRemove({ em }, { organizationId, userId, revokeKeys }) {
         const keysRevoked = revokeKeys ? await revokeKeysOfUser(em, organizationId, userId) : 0;
         const invitationsRevoked = await revokeInvitationsOfLeaver(em, { organizationId, userId });
@@ -238,11 +259,15 @@ export function createServices({
       },
     }),
     policyPreviews: createPolicyPreviewService({ database }),
-    policies: createPolicyService({ database, sso: createSsoEnforcement({ database }) }),
+    policies: createPolicyService({
+      database,
+      isOwnSsoSession,
+      onWeaken: ownerNotices.policiesWeakened,
+    }),
     auditLog: createAuditLogService({ database }),
     staffAuditLog: createStaffAuditLogService({ database }),
     invitations: createInvitationService(people),
-    invitationAcceptance: createAcceptInvitationService(people),
+    invitationAcceptance: createAcceptInvitationService({ ...people, ownerNotices }),
     sessions: createSessionService({ database }),
     signUps: createSignUpService({ ...people, tier: config.DEFAULT_TIER }),
     signIns: createSignInService(people),

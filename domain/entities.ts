@@ -37,6 +37,7 @@ import { OauthTransactionEntity } from './oauth/oauth-transaction.entity.ts';
 import { EnvironmentEntity } from './organizations/environment.entity.ts';
 import { MemberEntity } from './organizations/member.entity.ts';
 import { OrganizationEntity } from './organizations/organization.entity.ts';
+import { ReleasedSlugEntity } from './organizations/released-slug.entity.ts';
 import { SendAttemptEntity } from './outbound/send-attempt.entity.ts';
 import { AccountTokenEntity } from './people/account-token.entity.ts';
 import { MfaChallengeEntity } from './people/mfa-challenge.entity.ts';
@@ -76,6 +77,7 @@ import { WebhookEndpointEntity } from './webhooks/endpoint.entity.ts';
 export const entities = [
   OrganizationEntity,
   EnvironmentEntity,
+  ReleasedSlugEntity,
   UserEntity,
   MemberEntity,
   InvitationEntity,

@@ -4,13 +4,20 @@ import type { ApprovalService } from '../../domain/drafts/approval.service.ts';
 import type { ApprovedRecipient } from '../../domain/drafts/approved-recipient.entity.ts';
 import type { ApprovedRecipientService } from '../../domain/drafts/approved-recipient.service.ts';
 import type { ApprovalReview } from '../../domain/drafts/draft.entity.ts';
-import type { DraftPreview, DraftPreviewService } from '../../domain/drafts/draft-preview.service.ts';
+import {
+  COMPARED_FIELDS,
+  type DraftComparison,
+  type DraftPreview,
+  type DraftPreviewService,
+} from '../../domain/drafts/draft-preview.service.ts';
+import { MAX_DIFFERENCE_LINES } from '../../domain/drafts/text-difference.ts';
 import type { Row } from '../../platform/database/find-rows.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { MAX_BODY_BYTES, MAX_SUBJECT_LENGTH } from '../messages/content.schemas.ts';
 import { MESSAGE_RESPONSE, MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
 import {
   changeProblems,
+  enumOf,
   id,
   NoContent,
   nullableText,
@@ -56,6 +63,25 @@ export const ApproveDraft = strictObject(
   { $id: 'ApproveDraft', title: 'ApproveDraft' },
 );
 
+const DifferenceRecord = strictObject({
+  field: enumOf(COMPARED_FIELDS),
+  lines: Type.Array(
+    strictObject({
+      change: enumOf(['same', 'added', 'removed', 'omitted'], {
+        description: '`omitted` stands for unchanged lines; its text says how many.',
+      }),
+      text: text(MAX_BODY_BYTES),
+    }),
+    { maxItems: MAX_DIFFERENCE_LINES },
+  ),
+});
+const ComparisonRecord = strictObject({
+  from_version: Type.Integer({ minimum: 1 }),
+  to_version: Type.Integer({ minimum: 1 }),
+  differences: Type.Array(DifferenceRecord, { maxItems: COMPARED_FIELDS.length }),
+  text_too_long: Type.Boolean({ description: 'The text is longer than 64 KiB and was not compared.' }),
+});
+
 export const DraftPreviewRecord = strictObject(
   {
     draft_id: id('Draft id (drf_…).'),
@@ -74,6 +100,10 @@ export const DraftPreviewRecord = strictObject(
     signals: DraftApproval.properties.signals,
     recipients: DraftApproval.properties.recipients,
     changes: DraftApproval.properties.changes,
+    comparison: Type.Union([ComparisonRecord, Type.Null()], {
+      description:
+        'What differs from `seen_version`, or from the oldest version kept (the last 20 since it waits). Null if the draft does not wait for approval, or has not changed.',
+    }),
   },
   { $id: 'DraftPreview', title: 'DraftPreview' },
 );
@@ -111,7 +141,7 @@ export const approvalRoutes =
           operationId: 'drafts.preview',
           summary: 'See a draft as its recipient will',
           description:
-            'With the final subject and text, and with sanitized HTML. Pass the version that you saw last as `seen_version` to get only later changes.',
+            'With the final subject and text, and with sanitized HTML. Pass the version that you saw last as `seen_version` to get only later changes, and a comparison with it.',
           tags: ['Drafts'],
           params: DraftParams,
           querystring: strictObject({
@@ -120,8 +150,11 @@ export const approvalRoutes =
           response: { 200: ref(DraftPreviewRecord), ...problems() },
         },
       },
-      async ({ scope, params, query }) =>
-        presentPreview(await draftPreviews.get(scope, params.id), query.seen_version ?? 0),
+      async ({ scope, params, query: { seen_version: seenVersion } }) => {
+        const preview = await draftPreviews.get(scope, params.id);
+        const comparison = await draftPreviews.compare(scope, params.id, seenVersion);
+        return presentPreview(preview, comparison, seenVersion ?? 0);
+      },
     );
 
     app.post(
@@ -209,6 +242,7 @@ export const approvalRoutes =
 
 function presentPreview(
   { draft, fromAddress, subject, text: plainText, html }: DraftPreview,
+  comparison: DraftComparison | null,
   seenVersion: number,
 ): Static<typeof DraftPreviewRecord> {
   const { signals, recipients, changes } = draft.approvalReview ?? EMPTY_REVIEW;
@@ -226,6 +260,12 @@ function presentPreview(
     signals,
     recipients,
     changes: changes.filter(({ version }) => version > seenVersion),
+    comparison: comparison && {
+      from_version: comparison.fromVersion,
+      to_version: comparison.toVersion,
+      differences: comparison.fields,
+      text_too_long: comparison.isTextTooLong,
+    },
   };
 }
 

@@ -32,7 +32,15 @@ export const MemberRecord = strictObject(
   { $id: 'Member', title: 'Member' },
 );
 export const ChangeRole = strictObject(
-  { role: enumOf(MEMBER_ROLES) },
+  {
+    role: enumOf(MEMBER_ROLES),
+    revoke_keys: Type.Optional(
+      Type.Boolean({
+        description:
+          'With a lower role: revoke the API keys that the person created. Default: false, the keys only lose the permissions that the new role lacks.',
+      }),
+    ),
+  },
   { $id: 'ChangeRole', title: 'ChangeRole' },
 );
 export const OffboardMember = strictObject(
@@ -102,7 +110,7 @@ export const memberRoutes =
           operationId: 'members.update',
           summary: 'Change the role of a member',
           description:
-            'Takes effect with the next request of the member. No one grants, changes or removes a role above their own; an organization keeps at least one owner. Giving or taking the role owner requires a sign-in within the last ten minutes.',
+            'Takes effect with the next request of the member. No one grants, changes or removes a role above their own; an organization keeps at least one owner. Giving or taking the role owner requires a sign-in within the last ten minutes. With a lower role, the API keys that the person created lose the permissions that it lacks.',
           tags: ['Organization'],
           params: MemberParams,
           body: ref(ChangeRole),
@@ -110,7 +118,11 @@ export const memberRoutes =
         },
       },
       async ({ scope, params, body }) =>
-        presentMember(await members.changeRole(scope, params.userId, body.role)),
+        presentMember(
+          await members.changeRole(scope, params.userId, body.role, {
+            revokeKeys: body.revoke_keys ?? false,
+          }),
+        ),
     );
 
     app.delete(

@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
 import type { ApprovalService } from '../../domain/drafts/approval.service.ts';
 import type { DraftService } from '../../domain/drafts/draft.service.ts';
-import type { DraftPreviewService } from '../../domain/drafts/draft-preview.service.ts';
+import type { ComparedField, DraftPreviewService } from '../../domain/drafts/draft-preview.service.ts';
 import { type AppError, notFound } from '../../platform/errors.ts';
 import { id, strictObject, text } from '../schemas.ts';
 import { formatTime } from './formats.ts';
@@ -52,6 +52,7 @@ export const approvalPages =
     ) {
       const preview = await draftPreviews.get(request.scope, draftId);
       const { draft } = preview;
+      const comparison = await draftPreviews.compare(request.scope, draftId, rejected?.seenVersion);
       const changes = draft.approvalReview?.changes ?? [];
       return pages.send(request, reply, {
         template: 'approval',
@@ -67,6 +68,8 @@ export const approvalPages =
             fields: fields.map((name) => name.replaceAll('_', ' ')),
             isNew: rejected !== undefined && change.version > rejected.seenVersion,
           })),
+          comparison,
+          fieldNames: FIELD_NAMES,
           time: formatTime,
         },
       });
@@ -195,6 +198,14 @@ export const approvalPages =
     );
     done();
   };
+
+const FIELD_NAMES: Record<ComparedField, string> = {
+  subject: 'Subject',
+  to: 'To',
+  cc: 'Cc',
+  bcc: 'Bcc',
+  text: 'Text',
+};
 
 const SIGNAL_TEXTS: Record<string, string> = {
   external_recipient: 'A recipient is outside your organization',

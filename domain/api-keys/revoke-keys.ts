@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Permission } from '../identity/permissions.ts';
 
 /**
  * Revokes the keys that a key created, and those that they created, in the caller's transaction. `union` instead of
@@ -35,4 +36,32 @@ export async function revokeKeysOfUser(
     if (revoked.length === 0) return total;
     total += revoked.length;
   }
+}
+
+/**
+ * Takes from the keys that a person created, also through other keys, the permissions that are not among the given ones,
+ * in the caller's transaction. Returns the number of keys that lost some.
+ */
+export async function limitKeysOfUser(
+  em: EntityManager,
+  { organizationId, userId, permissions }: LimitedKeys,
+): Promise<number> {
+  const allowed = sql`array[${[...permissions]}]::text[]`;
+  for (let total = 0; ; ) {
+    // As in the revocation: keys that one of them creates meanwhile.
+    const limited = await em.execute<object[]>(sql`
+      update api_keys set permissions = array(
+        select name from unnest(permissions) with ordinality as p (name, position)
+        where name = any (${allowed}) order by position)
+      where org_id = ${organizationId} and created_by_user_id = ${userId} and revoked_at is null
+        and not permissions <@ ${allowed} returning id`);
+    if (limited.length === 0) return total;
+    total += limited.length;
+  }
+}
+
+export interface LimitedKeys {
+  organizationId: string;
+  userId: string;
+  permissions: readonly Permission[];
 }

@@ -9,6 +9,7 @@ import { type Person, requireFreshLogin } from '../identity/person.ts';
 import { invalidCredentials } from '../identity/sign-in-errors.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
+import { requireBreakGlassOwner } from '../organizations/break-glass-owner.ts';
 import {
   closeOrganization,
   findOrganizationsOf,
@@ -39,7 +40,8 @@ export interface AccountDeletionService {
    * 30 days, then a workflow purges them.
    *
    * @param currentPassword undefined requires a sign-in within the last ten minutes.
-   * @throws AppError `conflict` if they are the last owner among other members; `invalid_credentials`; `session_expired`.
+   * @throws AppError `conflict` if they are the last owner among other members, or the last who could repair an enforced
+   * single sign-on; `invalid_credentials`; `session_expired`.
    */
   delete(person: Person, currentPassword: string | undefined): Promise<DeletionPeriod>;
   /**
@@ -76,6 +78,8 @@ export function createAccountDeletionService(options: AccountDeletionOptions): A
         const deletedAt = new Date();
         await recordPersonAudit(em, person, { action: 'user.deleted' });
         await markAccountDeleted(em, person.userId, deletedAt);
+        for (const { id, isOwner, otherMembers } of organizations)
+          if (isOwner && otherMembers > 0) await requireBreakGlassOwner(em, id);
         const account = await createDeletion(em, {
           kind: 'account',
           subjectId: person.userId,

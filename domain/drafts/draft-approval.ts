@@ -17,6 +17,7 @@ import { toRecipientKeys } from '../outbound/check-send.ts';
 import { buildEnvelope } from '../outbound/outbound-content.ts';
 import { envelopeContent } from '../outbound/submitted-message.ts';
 import { isOwnAddressSql } from '../policies/approval-recipients.ts';
+import { extendHistory } from './approval-history.ts';
 import type { ApprovalReview, ApprovalSignal, Draft } from './draft.entity.ts';
 import { signalUnscheduled } from './draft-schedule.ts';
 
@@ -69,6 +70,7 @@ export async function requestApproval(
     approvalEpisode: draft.approvalEpisode + 1,
     approvalAnnounced: false,
     approvalReview: await buildReview(transaction.em, draft, { changes, attachmentCount }),
+    approvalHistory: await extendHistory(transaction.em, draft, { isWaiting: earlier !== null }),
     decidedById: null,
     decidedAt: null,
     decisionNote: null,

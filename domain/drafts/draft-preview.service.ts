@@ -7,9 +7,11 @@ import { ThreadEntity } from '../messages/thread.entity.ts';
 import type { HtmlConverter } from '../mime/converter/pool.ts';
 import { toReplySubject } from '../mime/subject.ts';
 import { MAX_BODY_BYTES } from '../outbound/outbound-content.ts';
+import { readHistory, toShownVersion } from './approval-history.ts';
 import type { DraftDetails } from './create-draft.ts';
-import { type Draft, DraftEntity } from './draft.entity.ts';
+import { type Draft, DraftEntity, type ShownVersion } from './draft.entity.ts';
 import { draftNotFound, loadDetailsForAll, withinReach } from './find-draft.ts';
+import { compareTexts, type DifferenceLine } from './text-difference.ts';
 
 /** A draft as its recipient will see it. */
 export interface DraftPreview extends DraftDetails {
@@ -23,9 +25,29 @@ export interface DraftPreview extends DraftDetails {
   text: string | null;
 }
 
+/** What changed in a draft between two versions that waited for approval. */
+export interface DraftComparison {
+  fromVersion: number;
+  toVersion: number;
+  fields: { field: ComparedField; lines: DifferenceLine[] }[];
+  /** The text of one of the versions is too long to be compared. */
+  isTextTooLong: boolean;
+}
+
+export const COMPARED_FIELDS = ['subject', 'to', 'cc', 'bcc', 'text'] as const;
+export type ComparedField = (typeof COMPARED_FIELDS)[number];
+
 export interface DraftPreviewService {
   /** @throws AppError `not_found`. */
   get(scope: Scope, draftId: string): Promise<DraftPreview>;
+  /**
+   * Compares the draft with an earlier version that waited for approval.
+   *
+   * @param seenVersion undefined, or one that is not kept: the oldest version that is.
+   * @returns null if it does not wait, or has not changed.
+   * @throws AppError `not_found`.
+   */
+  compare(scope: Scope, draftId: string, seenVersion?: number): Promise<DraftComparison | null>;
 }
 
 export function createDraftPreviewService({
@@ -59,8 +81,50 @@ export function createDraftPreviewService({
         text: textBody ?? (htmlBody === null ? null : await converter.toText(htmlBody)),
       };
     },
+
+    async compare(scope, draftId, seenVersion) {
+      const { draft, history } = await database.read(scope, async (reader) => {
+        const where = withinReach(scope);
+        const found = await findRow(reader, DraftEntity, { where: { id: draftId, ...where } });
+        if (!found) throw await draftNotFound(reader, draftId, where);
+        return { draft: found, history: await readHistory(reader, draftId) };
+      });
+      if (draft.sendStatus !== 'pending_approval') return null;
+      const earlier = history.filter(({ version }) => version < draft.version);
+      const seen = earlier.findLast(({ version }) => version === seenVersion) ?? earlier[0];
+      if (!seen || (seenVersion !== undefined && seenVersion >= draft.version)) return null;
+      const current = toShownVersion(draft);
+      const [before, after] = [await toTexts(seen), await toTexts(current)];
+      const isTextTooLong = seen.isTooLong || current.isTooLong;
+      return {
+        fromVersion: seen.version,
+        toVersion: draft.version,
+        fields: COMPARED_FIELDS.filter((field) => field !== 'text' || !isTextTooLong)
+          .map((field) => ({ field, lines: compareTexts(before[field], after[field]) }))
+          .filter(({ lines }) => lines.length > 0),
+        isTextTooLong,
+      };
+    },
   };
+
+  async function toTexts(shown: ShownVersion): Promise<Record<ComparedField, string>> {
+    const { subject, to, cc, bcc, text, html } = shown;
+    return {
+      subject: subject ?? '',
+      to: toAddressLines(to),
+      cc: toAddressLines(cc),
+      bcc: toAddressLines(bcc),
+      text: text ?? (html === null ? '' : await converter.toText(html)),
+    };
+  }
 }
+
+/** In a fixed order: the order of recipients means nothing. */
+const toAddressLines = (addresses: ShownVersion['to']): string =>
+  addresses
+    .map(({ email }) => email)
+    .sort()
+    .join('\n');
 
 /** The subject that the send gives it. A target that does not exist is an error of the send, not of the preview. */
 async function previewSubject(reader: RowReader, draft: Readonly<Draft>): Promise<string> {

@@ -20,6 +20,20 @@ export interface ApprovalReview {
   changes: { version: number; changed_at: string; fields: string[] }[];
 }
 
+/** What approvers could see of a draft in one version. */
+export interface ShownVersion {
+  version: number;
+  subject: string | null;
+  to: MailAddress[];
+  cc: MailAddress[];
+  bcc: MailAddress[];
+  text: string | null;
+  /** Only without a text, which is then made from it. */
+  html: string | null;
+  /** The content is too long to be kept, so it cannot be compared. */
+  isTooLong: boolean;
+}
+
 export const APPROVAL_SIGNALS = [
   /** A recipient is outside the organization's inboxes and verified domains. */
   'external_recipient',
@@ -96,6 +110,8 @@ export const DraftEntity = defineEntity({
     /** Whether an email to the approvers has counted it. */
     approvalAnnounced: p.boolean().default(false),
     approvalReview: p.json().$type<ApprovalReview>().strictNullable(),
+    /** The versions shown to approvers since it waits, for a comparison with the present one; at most 20. */
+    approvalHistory: p.json().$type<ShownVersion[]>().strictNullable().lazy(),
     /** The version that a person approved. A later one needs another approval. */
     approvedVersion: p.integer().strictNullable(),
     /** The user who approved or rejected it; null if it expired. */

@@ -419,6 +419,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
     omitted: {
       schedule_version: INTERNAL_STATE,
       approval_episode: INTERNAL_STATE,
+      approval_history: 'earlier versions of what waits for approval',
       approval_announced: INTERNAL_STATE,
       submission: 'where the submitted bytes are, which are deleted once the message is built',
       reconciled_at: INTERNAL_STATE,
@@ -607,6 +608,7 @@ export const NOT_EXPORTED: Record<string, string> = {
   oauth_transactions: 'sign-ins of people that are not complete yet',
   outbox: 'commands not yet delivered to Temporal',
   rate_buckets: 'rate limit tokens',
+  released_slugs: 'service-wide registry of slugs; organizations contain the present one',
   reputation_outcomes: 'derived from messages and their recipients',
   sessions: 'belong to people, not to the organization',
   sign_in_attempts: 'throttles sign-ins; contains no organization',

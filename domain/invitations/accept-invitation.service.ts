@@ -13,6 +13,7 @@ import { addMember } from '../organizations/add-member.ts';
 import type { Client } from '../people/client.ts';
 import { createUser } from '../people/create-user.ts';
 import { hashOneTimeToken } from '../people/one-time-token.ts';
+import type { OwnerNotices } from '../people/owner-notices.ts';
 import { requireStrongPassword } from '../people/password-rules.ts';
 import { markAddressVerified, voidSignUps } from '../people/prove-address.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
@@ -74,7 +75,13 @@ interface FoundInvitation {
   isUserDeleted: boolean;
 }
 
-export function createAcceptInvitationService({ database }: { database: Database }): AcceptInvitationService {
+export function createAcceptInvitationService({
+  database,
+  ownerNotices,
+}: {
+  database: Database;
+  ownerNotices: Pick<OwnerNotices, 'ownerJoined'>;
+}): AcceptInvitationService {
   return {
     async preview(token) {
       const { email, organizationName, role, userId } = await findPending(database, token);
@@ -85,13 +92,14 @@ export function createAcceptInvitationService({ database }: { database: Database
       const invitation = await findPending(database, input.token);
       const newUser = session ? undefined : await prepareUser(invitation, input);
       if (session) requireOwnInvitation(invitation, session, input);
-      return database.peopleTransaction(async ({ em }) => {
+      return database.peopleTransaction(async (transaction) => {
+        const { em } = transaction;
         await claim(em, invitation);
         const userId = newUser ? createUser(em, newUser) : await requireUser(em, invitation, session);
         await em.flush();
         const { id, organizationId, role } = invitation;
         await em.execute(sql`update invitations set accepted_by_user_id = ${userId} where id = ${id}`);
-        await addMember(em, { organizationId, userId, role });
+        const isNewMember = await addMember(em, { organizationId, userId, role });
         await voidSignUps(em, invitation.email);
         await markAddressVerified(em, userId);
         await recordAudit(
@@ -99,6 +107,12 @@ export function createAcceptInvitationService({ database }: { database: Database
           { organizationId, actor: { kind: 'user', id: userId }, ...client },
           { action: 'invitation.accepted', resourceType: 'invitation', resourceId: id, details: { role } },
         );
+        if (isNewMember && role === 'owner')
+          await ownerNotices.ownerJoined(
+            transaction,
+            { organizationId, actor: { kind: 'user', id: userId }, ip: client.ip },
+            { owner: invitation.email, inviter: await describeInviter(em, id) },
+          );
         const signIn = session
           ? await keepSession(em, session)
           : await startSession(em, { userId, method: 'invitation', ...client });
@@ -197,6 +211,13 @@ async function claim(em: EntityManager, { id }: FoundInvitation): Promise<void> 
       detail: 'The person who invited you is no longer allowed to.',
       fix: 'Ask an administrator of the organization for a new invitation.',
     });
+}
+
+async function describeInviter(em: EntityManager, invitationId: string): Promise<string> {
+  const [inviter] = await em.execute<{ email: string | null; keyId: string | null }[]>(sql`
+    select u.email, i.invited_by_key_id as "keyId" from invitations i left join users u on u.id = i.invited_by_user_id
+    where i.id = ${invitationId}`);
+  return inviter?.email ?? `API key ${inviter?.keyId}`;
 }
 
 /** The account may have been deleted or suspended, or its address changed, since the invitation was read. */

@@ -16,7 +16,6 @@ export interface AccountTemplateParams {
   'recovery-codes-replaced': SecurityEventParams & { name: string };
   'recovery-code-used': SecurityEventParams;
   'mfa-failed': SecurityEventParams;
-  'ownership-transferred': SecurityEventParams & { organizationName: string; from: string; to: string };
   invitation: {
     token: string;
     organizationName: string;
@@ -129,20 +128,6 @@ export const ACCOUNT_TEMPLATES: {
   'oauth-unlinked': ({ provider, ...params }) => ({
     subject: `Your account is no longer linked with ${provider}`,
     body: [`You can no longer sign in with ${provider}.`, ...eventTable(params)],
-    footer: ACCOUNT_FOOTER,
-  }),
-  'ownership-transferred': ({ organizationName, from, to, ...params }) => ({
-    subject: `The owner of ${organizationName} has changed`,
-    body: [
-      `The organization ${organizationName} was handed over. The former owner is now an administrator.`,
-      [
-        ['Former owner', from],
-        ['New owner', to],
-        ['Time', params.at],
-        ['From address', params.ip],
-      ],
-      'If you did not expect this, contact the other person and the operator of this service.',
-    ],
     footer: ACCOUNT_FOOTER,
   }),
   invitation: ({ token, organizationName, role, inviterEmail, expiresAt }) => ({

@@ -4,12 +4,14 @@ import { ACCOUNT_TEMPLATES, type AccountTemplateParams } from './account-templat
 import { ADMINISTRATION_TEMPLATES, type AdministrationTemplateParams } from './administration-templates.ts';
 import type { EmailContent } from './email-content.ts';
 import { formatUtc } from './format-utc.ts';
+import { ORGANIZATION_TEMPLATES, type OrganizationTemplateParams } from './organization-templates.ts';
 import { SSO_TEMPLATES, type SsoTemplateParams } from './sso-templates.ts';
 
 /** Parameters of each template. All plain text: rendering escapes it. */
 export interface TemplateParams
   extends AccountTemplateParams,
     AdministrationTemplateParams,
+    OrganizationTemplateParams,
     SsoTemplateParams {
   'webhook-endpoint-disabled': {
     endpointId: string;
@@ -94,6 +96,7 @@ const SECURITY_NOTICES: ReadonlySet<TemplateName> = new Set<TemplateName>([
   'organization-recovered',
   'owner-reassigned',
   ...(Object.keys(ACCOUNT_TEMPLATES) as TemplateName[]),
+  ...(Object.keys(ORGANIZATION_TEMPLATES) as TemplateName[]),
   ...(Object.keys(SSO_TEMPLATES) as TemplateName[]),
 ]);
 export const isSecurityNotice = (template: TemplateName): boolean => SECURITY_NOTICES.has(template);
@@ -101,6 +104,7 @@ export const isSecurityNotice = (template: TemplateName): boolean => SECURITY_NO
 const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => EmailContent } = {
   ...ACCOUNT_TEMPLATES,
   ...ADMINISTRATION_TEMPLATES,
+  ...ORGANIZATION_TEMPLATES,
   ...SSO_TEMPLATES,
   'webhook-endpoint-disabled': ({ endpointId, environmentId, url, reason, failingSince }) => ({
     subject: `Webhook endpoint disabled: ${formatHost(url)}`,

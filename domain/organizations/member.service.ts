@@ -5,8 +5,9 @@ import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
-import type { MemberRole } from '../identity/roles.ts';
+import { isRoleWithin, type MemberRole } from '../identity/roles.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
+import { lockOrganization, requireBreakGlassOwner } from './break-glass-owner.ts';
 import {
   requireFreshLoginForOwner,
   requireGrantableRole,
@@ -22,21 +23,42 @@ export interface MemberDetails {
   createdAt: Date;
 }
 
+/** A member who became an owner, or was one. */
+export interface OwnerChange {
+  userId: string;
+  email: string;
+  /** The new role; null for a person who is no member any more. */
+  role: MemberRole | null;
+}
+
 /** What ended with a membership. */
 export interface Removal {
   keysRevoked: number;
   invitationsRevoked: number;
 }
 
+export interface RoleChange extends MemberDetails {
+  keysRevoked: number;
+  /** Keys that lost permissions. */
+  keysLimited: number;
+}
+
 export interface MemberService {
   list(scope: Scope, page: PageRequest): Promise<Page<MemberDetails>>;
   /**
-   * Takes effect with the member's next request.
+   * Takes effect with the member's next request. With a lower role, the API keys that they created lose the permissions that
+   * the role lacks.
    *
+   * @param options.revokeKeys revokes these keys instead, with the keys of those keys.
    * @throws AppError `permission_denied` for a role above the caller's own, as the old or the new one; `conflict` for the
-   * last owner; `session_expired` for the role `owner`, unless the caller signed in within ten minutes; `not_found`.
+   * last owner, and the last who could repair an enforced single sign-on; `session_expired` for the role `owner`, unless the caller signed in within ten minutes; `not_found`.
    */
-  changeRole(scope: Scope, userId: string, role: MemberRole): Promise<MemberDetails>;
+  changeRole(
+    scope: Scope,
+    userId: string,
+    role: MemberRole,
+    options?: { revokeKeys?: boolean },
+  ): Promise<RoleChange>;
   /**
    * Ends the membership with the member's next request, and revokes their pending invitations.
    *
@@ -48,6 +70,13 @@ export interface MemberService {
 
 export interface MemberServiceOptions {
   database: Database;
+  /** Ends what exceeds a lower role, in the transaction of the change. */
+  onDemote(
+    transaction: Transaction,
+    demoted: { organizationId: string; userId: string; role: MemberRole; revokeKeys: boolean },
+  ): Promise<Pick<RoleChange, 'keysRevoked' | 'keysLimited'>>;
+  /** Informs the owners, in the transaction of the change. */
+  onOwnerChange(transaction: Transaction, scope: Scope, change: OwnerChange): Promise<void>;
   /** Ends what a removed member leaves behind, in the transaction of the removal. */
   onRemove(
     transaction: Transaction,
@@ -55,7 +84,8 @@ export interface MemberServiceOptions {
   ): Promise<Removal>;
 }
 
-export function createMemberService({ database, onRemove }: MemberServiceOptions): MemberService {
+export function createMemberService(options: MemberServiceOptions): MemberService {
+  const { database, onDemote, onOwnerChange, onRemove } = options;
   return {
     list: (scope, page) =>
       database.read(scope, async (reader) => {
@@ -73,20 +103,31 @@ export function createMemberService({ database, onRemove }: MemberServiceOptions
         return toPage(rows.map(parseMember), limit, ({ userId }) => [userId]);
       }),
 
-    changeRole: (scope, userId, role) =>
-      database.transaction(scope, async ({ em }) => {
+    changeRole: (scope, userId, role, { revokeKeys = false } = {}) =>
+      database.transaction(scope, async (transaction) => {
+        const { em } = transaction;
+        const { organizationId } = scope;
         const member = await lockMember(em, scope, userId);
         await requireGrantableRole(em, scope, role);
         if (member.role === 'owner' && role !== 'owner') await requireAnotherOwner(em, scope, userId);
         await em.execute(sql`
-          update members set role = ${role} where org_id = ${scope.organizationId} and user_id = ${userId}`);
+          update members set role = ${role} where org_id = ${organizationId} and user_id = ${userId}`);
+        // After the update, which waits for keys that the member is creating.
+        const isDemotion = role !== member.role && isRoleWithin(role, member.role);
+        const { keysRevoked, keysLimited } = isDemotion
+          ? await onDemote(transaction, { organizationId, userId, role, revokeKeys })
+          : { keysRevoked: 0, keysLimited: 0 };
         await recordAudit(em, scope, {
           action: 'member.role_changed',
           resourceType: 'user',
           resourceId: userId,
-          details: { from: member.role, to: role },
+          details: { from: member.role, to: role, keys_revoked: keysRevoked, keys_limited: keysLimited },
         });
-        return { ...member, role };
+        if ((member.role === 'owner') !== (role === 'owner')) {
+          await requireBreakGlassOwner(em, organizationId);
+          await onOwnerChange(transaction, scope, { ...member, role });
+        }
+        return { ...member, role, keysRevoked, keysLimited };
       }),
 
     remove: (scope, userId, { revokeKeys }) =>
@@ -109,6 +150,10 @@ export function createMemberService({ database, onRemove }: MemberServiceOptions
             invitations_revoked: removal.invitationsRevoked,
           },
         });
+        if (member.role === 'owner') {
+          await requireBreakGlassOwner(em, organizationId);
+          await onOwnerChange(transaction, scope, { ...member, role: null });
+        }
         return removal;
       }),
   };
@@ -123,13 +168,10 @@ const parseMember = (row: SerializedRow<MemberDetails>): MemberDetails => ({
   createdAt: new Date(row.createdAt),
 });
 
-/**
- * Locks the organization first, so that two owners cannot remove each other at the same time. `no key` lets other
- * transactions insert rows that refer to the organization: a key that the member creates would otherwise be a deadlock.
- */
+/** Locks the organization first, so that two owners cannot remove each other at the same time. */
 async function lockMember(em: EntityManager, scope: Scope, userId: string): Promise<MemberDetails> {
   requireOrganizationWide(scope);
-  await em.execute(sql`select from organizations where id = ${scope.organizationId} for no key update`);
+  await lockOrganization(em, scope.organizationId);
   const [row] = await em.execute<SerializedRow<MemberDetails>[]>(
     sql`${selectMembers(scope)} and m.user_id = ${userId}`,
   );

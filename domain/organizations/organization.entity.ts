@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, oneOf, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { functionTrigger } from '../../platform/database/triggers.ts';
 import { TIERS, type Tier } from './tier.ts';
 
 /** The tenant. Suspension changes `status`. */
@@ -8,6 +9,17 @@ export const OrganizationEntity = defineEntity({
   name: 'Organization',
   tableName: 'organizations',
   policies: tenantPolicies({ column: 'id', lookup: true, people: true, staff: true }),
+  triggers: [
+    functionTrigger({ name: 'claim_slug', table: 'organizations', event: 'insert', calls: 'claim_slug' }),
+    functionTrigger({
+      name: 'claim_changed_slug',
+      table: 'organizations',
+      event: 'update',
+      when: 'old.slug is distinct from new.slug',
+      calls: 'claim_slug',
+    }),
+    functionTrigger({ name: 'release_slug', table: 'organizations', event: 'delete', calls: 'claim_slug' }),
+  ],
   // Operators update this column with SQL.
   checks: [{ name: 'organizations_tier', expression: oneOf('tier', TIERS) }],
   properties: {

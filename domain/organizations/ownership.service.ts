@@ -7,6 +7,7 @@ import { unauthenticated } from '../identity/authentication.ts';
 import { requireRecentSignIn } from '../identity/person.ts';
 import type { MemberRole } from '../identity/roles.ts';
 import type { Scope } from '../identity/scope.ts';
+import { lockOrganization, requireBreakGlassOwner } from './break-glass-owner.ts';
 
 /** A member, for emails. */
 export interface Recipient {
@@ -15,11 +16,9 @@ export interface Recipient {
 }
 
 export interface Transfer {
-  organizationId: string;
-  organizationName: string;
+  /** The caller, who is an administrator now. */
   from: Recipient;
   to: Recipient;
-  ip: string;
 }
 
 export interface OwnershipService {
@@ -27,15 +26,16 @@ export interface OwnershipService {
    * Makes another member the owner, and the caller an administrator. Other owners stay.
    *
    * @throws AppError `session_expired` unless the caller signed in within ten minutes; `permission_denied` for a caller who
-   * is no owner; `not_found`; `conflict` for a member who is an owner already, or whose account is suspended or deleted.
+   * is no owner; `not_found`; `conflict` for a member who is an owner already, or whose account is suspended or deleted, and
+   * if no owner could repair an enforced single sign-on any more.
    */
   transfer(scope: Scope, userId: string): Promise<void>;
 }
 
 export interface OwnershipOptions {
   database: Database;
-  /** Informs both people, in the transaction of the change. */
-  onTransfer(transaction: Transaction, transfer: Transfer): Promise<void>;
+  /** Informs the owners and limits the keys of the former one, in the transaction of the change. */
+  onTransfer(transaction: Transaction, scope: Scope, transfer: Transfer): Promise<void>;
 }
 
 interface MemberRow extends Recipient {
@@ -48,14 +48,12 @@ export function createOwnershipService({ database, onTransfer }: OwnershipOption
     transfer: (scope, userId) =>
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
-        const { organizationId, member, ip = '' } = scope;
+        const { organizationId, member } = scope;
         if (!member) throw unauthenticated();
         requireRecentSignIn(member.person);
-        const [organization] = await em.execute<{ name: string }[]>(
-          sql`select name from organizations where id = ${organizationId} for no key update`,
-        );
+        await lockOrganization(em, organizationId);
         const from = await findMember(em, organizationId, member.person.userId);
-        if (!organization || !from) throw unauthenticated();
+        if (!from) throw unauthenticated();
         if (from.role !== 'owner') throw notOwner();
         const to = await findMember(em, organizationId, userId);
         if (!to) throw notFound('member', userId);
@@ -69,8 +67,8 @@ export function createOwnershipService({ database, onTransfer }: OwnershipOption
           resourceId: organizationId,
           details: { from: from.userId, to: userId },
         });
-        const organizationName = organization.name;
-        await onTransfer(transaction, { organizationId, organizationName, from, to, ip });
+        await requireBreakGlassOwner(em, organizationId);
+        await onTransfer(transaction, scope, { from, to });
       }),
   };
 }

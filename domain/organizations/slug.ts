@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database } from '../../platform/database/database.ts';
+import { deleteRows } from '../../platform/database/delete-rows.ts';
 import { invalid } from '../../platform/errors.ts';
 
 const MAX_SLUG_CHARACTERS = 40;
@@ -46,6 +48,19 @@ export function toSlug(name: string): string {
 /** Returns the slug of a name, with random characters appended if it is taken or reserved. For the people role. */
 export async function findFreeSlug(em: EntityManager, name: string): Promise<string> {
   const slug = toSlug(name);
-  const taken = await em.execute<object[]>(sql`select from organizations where slug = ${slug}`);
+  const taken = await em.execute<object[]>(sql`
+    select from organizations where slug = ${slug}
+    union all select from released_slugs where slug = ${slug}`);
   return taken.length === 0 && !RESERVED_SLUGS.has(slug) ? slug : `${slug}-${randomBytes(4).toString('hex')}`;
+}
+
+const PURGE_BATCH_SIZE = 1_000;
+
+/** Sweep: deletes the slugs whose reservation has ended. Returns their number. */
+export function purgeReleasedSlugs(database: Database): Promise<number> {
+  return deleteRows(
+    database,
+    sql`delete from released_slugs where slug in (
+      select slug from released_slugs where released_at < now() - interval '90 days' limit ${PURGE_BATCH_SIZE})`,
+  );
 }

@@ -8,6 +8,8 @@ import { recordPersonAudit } from '../audit/record-audit.ts';
 import { type Person, requireFreshLogin } from '../identity/person.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
+import { requireBreakGlassOwner } from '../organizations/break-glass-owner.ts';
+import { lockOrganizationsOf } from '../organizations/closed-organization.ts';
 import { addSessionFactor } from '../sessions/session.service.ts';
 import {
   type Enrollment,
@@ -39,7 +41,7 @@ export interface MfaService {
    * becomes a full one.
    *
    * @returns recovery codes with the person's first factor, otherwise null.
-   * @throws AppError `invalid_credentials` for a wrong code; `not_found`.
+   * @throws AppError `invalid_credentials` for a wrong code; `not_found`, also an hour after {@link setUpTotp}.
    */
   confirmTotp(
     person: Person,
@@ -47,7 +49,8 @@ export interface MfaService {
   ): Promise<{ enrollment: Enrollment; recoveryCodes: string[] | null }>;
   /**
    * @throws AppError `session_expired` as above; `policy_violation` for the last factor if an organization requires one;
-   * `conflict` for a passkey without which the person could not sign in; `not_found`.
+   * `conflict` for a passkey without which the person could not sign in, and for a factor without which no owner could repair
+   * an enforced single sign-on; `not_found`.
    */
   remove(person: Person, enrollmentId: string): Promise<void>;
   /** Replaces the recovery codes. @throws AppError `session_expired`; `conflict` for a person without a factor. */
@@ -65,6 +68,8 @@ export interface MfaOptions {
 }
 
 const DEFAULT_NAME = 'Authenticator app';
+/** A secret that was shown and never confirmed does not stay usable. */
+const IS_SETUP_OPEN = sql`created_at > now() - interval '1 hour'`;
 
 export const totpContext = (enrollmentId: string): string => `mfa:${enrollmentId}`;
 
@@ -89,7 +94,7 @@ export function createMfaService(options: MfaOptions): MfaService {
         );
         if (!user) throw invalidCredentials();
         requireRoomForFactor(await findEnrollments(em, person.userId));
-        // An enrollment that was not completed is replaced.
+        // An enrollment that was not completed is replaced; others are deleted by a sweep.
         await em.execute(sql`
           delete from mfa_enrollments where user_id = ${person.userId} and type = 'totp' and confirmed_at is null`);
         const enrollmentId = newId('mfaEnrollment');
@@ -108,7 +113,7 @@ export function createMfaService(options: MfaOptions): MfaService {
         await lockPerson(em, person.userId);
         const [pending] = await em.execute<{ secret: Buffer; name: string }[]>(sql`
           select secret, name from mfa_enrollments where id = ${enrollmentId} and user_id = ${person.userId}
-            and type = 'totp' and confirmed_at is null for update`);
+            and type = 'totp' and confirmed_at is null and ${IS_SETUP_OPEN} for update`);
         if (!pending) throw notFound('enrollment', enrollmentId);
         const step = await findTotpStep(
           secretBox.open(pending.secret, totpContext(enrollmentId)),
@@ -135,6 +140,8 @@ export function createMfaService(options: MfaOptions): MfaService {
       requireFreshLogin(person);
       return database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
+        // First the organizations, as in the deletion of an account.
+        await lockOrganizationsOf(em, person.userId);
         await lockPerson(em, person.userId);
         const enrollments = await findEnrollments(em, person.userId);
         const removed = enrollments.find(({ id }) => id === enrollmentId);
@@ -145,7 +152,7 @@ export function createMfaService(options: MfaOptions): MfaService {
         }
         await em.execute(sql`delete from mfa_enrollments where id = ${enrollmentId}`);
         if (removed.type === 'webauthn') await requireOtherWayIn(em, person.userId);
-        await requireBreakGlassOwner(em, person.userId);
+        await requireBreakGlassOwners(em, person.userId);
         await recordPersonAudit(em, person, { action: 'user.mfa_removed', details: { type: removed.type } });
         await informPerson(transaction, notifications, person, 'mfa-removed', removed.name);
       });
@@ -169,23 +176,11 @@ export function createMfaService(options: MfaOptions): MfaService {
 }
 
 /** Runs after the removal. An owner must be able to repair the single sign-on that an organization enforces. */
-async function requireBreakGlassOwner(em: EntityManager, userId: string): Promise<void> {
-  const [organization] = await em.execute<{ name: string }[]>(sql`
-    select o.name from members m join organization_policies p on p.org_id = m.org_id and p.enforce_sso
-      join organizations o on o.id = m.org_id and o.deleted_at is null
-    where m.user_id = ${userId} and m.role = 'owner' and not exists (
-      select from members w join users u on u.id = w.user_id and u.deleted_at is null and u.status = 'active'
-      where w.org_id = m.org_id and w.role = 'owner' and exists (
-        select from mfa_enrollments e
-        where e.user_id = u.id and e.confirmed_at is not null
-          and (e.type = 'webauthn' or u.password_hash is not null)))
-    limit 1`);
-  if (organization)
-    throw new AppError('policy_violation', {
-      detail: `No owner of ${organization.name} could get in without it if the single sign-on fails.`,
-      fix: 'Add another passkey, or a password and a second factor, first; or end enforce_sso.',
-      extensions: { policy: 'enforce_sso' },
-    });
+async function requireBreakGlassOwners(em: EntityManager, userId: string): Promise<void> {
+  const owned = await em.execute<{ id: string }[]>(sql`
+    select o.id from members m join organizations o on o.id = m.org_id and o.deleted_at is null
+    where m.user_id = ${userId} and m.role = 'owner' order by o.id`);
+  for (const { id } of owned) await requireBreakGlassOwner(em, id);
 }
 
 async function requireNoMfaPolicy(em: EntityManager, userId: string): Promise<void> {

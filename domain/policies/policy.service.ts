@@ -1,24 +1,17 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { isAddressAllowed, isCidr } from '../identity/allowed-addresses.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import { toDomainKey } from '../mime/address-key.ts';
+import { lockOrganization, requireBreakGlassOwner } from '../organizations/break-glass-owner.ts';
 import { findPolicies, type Policies } from './find-policies.ts';
+import { findWeakenedPolicies, type WeakenedPolicy } from './weakened-policies.ts';
 
-/** Whether an organization may require single sign-on. */
-export interface SsoEnforcement {
-  /** @throws AppError `conflict` while no owner could get in without it. */
-  requireBreakGlassOwner(scope: Scope): Promise<void>;
-  /**
-   * Locks the active configuration until the transaction ends.
-   *
-   * @throws AppError `conflict` unless it made the caller's session.
-   */
-  requireOwnSession(em: EntityManager, scope: Scope): Promise<void>;
-}
+/** Whether the active SSO configuration made the caller's session. Locks it until the transaction ends. */
+export type IsOwnSsoSession = (em: EntityManager, scope: Scope) => Promise<boolean>;
 
 export interface PolicyService {
   get(scope: Scope): Promise<Policies>;
@@ -32,10 +25,13 @@ export interface PolicyService {
 
 export function createPolicyService({
   database,
-  sso,
+  isOwnSsoSession,
+  onWeaken,
 }: {
   database: Database;
-  sso: SsoEnforcement;
+  isOwnSsoSession: IsOwnSsoSession;
+  /** Informs the owners, in the transaction of the change. */
+  onWeaken(transaction: Transaction, scope: Scope, policies: WeakenedPolicy[]): Promise<void>;
 }): PolicyService {
   return {
     get: (scope) =>
@@ -46,19 +42,21 @@ export function createPolicyService({
 
     async update(scope, change) {
       requireOrganizationWide(scope);
-      if (change.enforceSso) await sso.requireBreakGlassOwner(scope);
-      return database.transaction(scope, async ({ em }) => {
+      return database.transaction(scope, async (transaction) => {
+        const { em } = transaction;
         requireValidRanges(change.allowedCidrs);
         const normalized = normalizeDomains(change);
         const { organizationId } = scope;
+        await lockOrganization(em, organizationId);
         // The row is locked, so that concurrent changes of different policies both hold.
         await em.execute(sql`
           insert into organization_policies as p (org_id, updated_at) values (${organizationId}, now())
           on conflict (org_id) do update set updated_at = now()`);
         const before = await findPolicies(em, organizationId);
         const after = { ...before, ...normalized };
-        requireCallerStaysIn(scope, after);
-        if (after.enforceSso && !before.enforceSso) await sso.requireOwnSession(em, scope);
+        const isOwnSso = await isOwnSsoSession(em, scope);
+        requireCallerStaysIn(scope, after, isOwnSso);
+        if (after.enforceSso && !before.enforceSso && !isOwnSso) throw notOwnSsoSession(organizationId);
         await em.execute(sql`
           update organization_policies set require_mfa = ${after.requireMfa},
             enforce_sso = ${after.enforceSso}, sso_satisfies_mfa = ${after.ssoSatisfiesMfa},
@@ -77,6 +75,9 @@ export function createPolicyService({
           resourceId: organizationId,
           details: { ...normalized },
         });
+        if (after.enforceSso) await requireBreakGlassOwner(em, organizationId);
+        const weakened = findWeakenedPolicies(before, after);
+        if (weakened.length > 0) await onWeaken(transaction, scope, weakened);
         return after;
       });
     },
@@ -124,6 +125,7 @@ export function requireValidRanges(ranges: readonly string[] = []): void {
 function requireCallerStaysIn(
   { ip, member }: Scope,
   policies: Pick<Policies, 'requireMfa' | 'ssoSatisfiesMfa' | 'allowedCidrs'>,
+  isOwnSso: boolean,
 ): void {
   if (ip !== undefined && !isAddressAllowed(ip, policies.allowedCidrs))
     throw lockout(
@@ -136,13 +138,21 @@ function requireCallerStaysIn(
     person === undefined ||
     person.factors.length > 0 ||
     person.method === 'passkey' ||
-    (person.method === 'sso' && policies.ssoSatisfiesMfa);
+    (isOwnSso && policies.ssoSatisfiesMfa);
   if (policies.requireMfa && !hasSecondFactor)
     throw lockout(
       'require_mfa',
       'You have not signed in with a second factor.',
       'Enroll one, and sign in with it first.',
     );
+}
+
+function notOwnSsoSession(organizationId: string): AppError {
+  return new AppError('conflict', {
+    detail: 'You have not signed in through the active SSO configuration. The policy would lock people out.',
+    fix: `Sign in through it, and change the policy with that session: GET /api/v1/auth/sso/${organizationId}.`,
+    extensions: { policy: 'enforce_sso' },
+  });
 }
 
 function lockout(policy: string, detail: string, fix: string): AppError {

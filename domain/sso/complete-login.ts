@@ -20,7 +20,14 @@ import {
   signInIdentity,
 } from './sign-in-identity.ts';
 import { recordSsoAttempt } from './sso-attempts.ts';
-import { createSsoChecks, type SsoCheck, type SsoChecks, SsoRefusal, ssoFailed } from './sso-checks.ts';
+import {
+  createSsoChecks,
+  type SsoCheck,
+  type SsoCheckName,
+  type SsoChecks,
+  SsoRefusal,
+  ssoFailed,
+} from './sso-checks.ts';
 import type { SsoSettings } from './sso-settings.ts';
 import type { SsoClaims, SsoPurpose } from './sso-transaction.entity.ts';
 import {
@@ -54,6 +61,7 @@ export async function recordRefusals<T>(
   { id }: Pick<SsoSettings, 'id'>,
   purpose: SsoPurpose,
   work: (checks: SsoChecks) => Promise<T>,
+  toError: (check: SsoCheckName, checks: readonly SsoCheck[]) => AppError = ssoFailed,
 ): Promise<T> {
   const checks = createSsoChecks();
   try {
@@ -63,7 +71,7 @@ export async function recordRefusals<T>(
     await database.peopleTransaction(({ em }) =>
       recordSsoAttempt(em, { configurationId: id, purpose, succeeded: false, checks: checks.all }),
     );
-    throw ssoFailed(error.check);
+    throw toError(error.check, checks.all);
   }
 }
 

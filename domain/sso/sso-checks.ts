@@ -98,6 +98,23 @@ export function ssoFailed(check: SsoCheckName): AppError {
   });
 }
 
+/**
+ * The error of a test that cannot begin: the configuration is at fault, not the administrator's session. It shows the
+ * values, which only those who may change the configuration see.
+ */
+export function ssoTestFailed(check: SsoCheckName, checks: readonly SsoCheck[]): AppError {
+  const { seen = null, expected = null } = checks.findLast(({ name }) => name === check) ?? {};
+  return new AppError('unprocessable', {
+    detail: seen === null ? SSO_CHECKS[check] : `${SSO_CHECKS[check]} Seen: ${seen}`,
+    fix: 'Correct the configuration (PATCH /api/v1/org/sso/{id}) or the identity provider, and test again. GET /api/v1/org/sso/{id}/attempts lists every check.',
+    extensions: {
+      check,
+      ...(seen === null ? {} : { seen }),
+      ...(expected === null ? {} : { expected }),
+    },
+  });
+}
+
 /** The same for an unknown, used and expired transaction, and one of another browser. */
 export function ssoNotStarted(): AppError {
   return new AppError('sso_failed', {

@@ -10,6 +10,7 @@ import { isVerifiedDomain } from '../domains/is-verified-domain.ts';
 import { requireOrganizationWide } from '../identity/scope.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
+import type { OwnerNotices } from '../people/owner-notices.ts';
 import { findPolicies } from '../policies/find-policies.ts';
 import { endSessionsOfSso } from '../sessions/session.service.ts';
 import { type SsoAttempt, SsoAttemptEntity } from './sso-attempt.entity.ts';
@@ -82,10 +83,11 @@ export interface SsoConfigurationOptions extends SsoInputOptions {
   database: Database;
   secretBox: SecretBox;
   notifications: NotificationService;
+  ownerNotices: Pick<OwnerNotices, 'ssoStopped'>;
 }
 
 export function createSsoConfigurationService(options: SsoConfigurationOptions): SsoConfigurationService {
-  const { database, secretBox, notifications } = options;
+  const { database, secretBox, notifications, ownerNotices } = options;
   return {
     async create(scope, input, onCreate) {
       requireOrganizationWide(scope);
@@ -146,7 +148,8 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
     },
 
     disable: (scope, configurationId) =>
-      database.transaction(scope, async ({ em }) => {
+      database.transaction(scope, async (transaction) => {
+        const { em } = transaction;
         requireOrganizationWide(scope);
         const found = await lockConfiguration(em, scope, configurationId);
         if (found.status !== 'active') throw notActive();
@@ -154,6 +157,8 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
         disableConfiguration(found);
         await em.flush();
         await auditConfiguration(em, scope, 'disabled', found.id);
+        const { id, name } = found;
+        await ownerNotices.ssoStopped(transaction, scope, { configurationId: id, name, change: 'disabled' });
         return found;
       }),
 
@@ -192,7 +197,8 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
 
     remove: (scope, configurationId) =>
       // Sessions belong to people: the role that sees them deletes the configuration, too.
-      database.peopleTransaction(async ({ em }) => {
+      database.peopleTransaction(async (transaction) => {
+        const { em } = transaction;
         requireOrganizationWide(scope);
         const found = await lockConfiguration(em, scope, configurationId);
         if (found.status === 'active') await requireNotEnforced(em, scope);
@@ -201,6 +207,10 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
           where org_id = ${scope.organizationId} and (id = ${found.id} or replaces_id = ${found.id})`);
         await endSessionsOfSso(em, found.id);
         await auditConfiguration(em, scope, 'deleted', found.id);
+        const { id, name } = found;
+        // A draft has let no one in.
+        if (found.activatedAt !== null)
+          await ownerNotices.ssoStopped(transaction, scope, { configurationId: id, name, change: 'deleted' });
       }),
 
     listAttempts: (scope, configurationId, page) =>

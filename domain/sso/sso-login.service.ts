@@ -19,7 +19,14 @@ import type { OidcClient, OidcSecrets, OidcSettings } from './oidc-client.ts';
 import type { SamlClient, ServiceProvider } from './saml-client.ts';
 import { ASSERTION, decodeResponse, type ResponseInspection } from './saml-response.ts';
 import { signInIdentity } from './sign-in-identity.ts';
-import { createSsoChecks, type SsoChecks, SsoRefusal, ssoFailed, ssoNotStarted } from './sso-checks.ts';
+import {
+  createSsoChecks,
+  type SsoChecks,
+  SsoRefusal,
+  ssoFailed,
+  ssoNotStarted,
+  ssoTestFailed,
+} from './sso-checks.ts';
 import type { SsoType } from './sso-configuration.entity.ts';
 import type { SsoScope } from './sso-scope.ts';
 import { findActiveSettings, findSettingsById, type SsoSettings } from './sso-settings.ts';
@@ -55,7 +62,11 @@ export interface SsoLoginService {
     isFresh: boolean;
     browserToken: string | undefined;
   }): Promise<SsoStart>;
-  /** Begins a login that only proves a configuration. @throws AppError `not_found`, `sso_failed`. */
+  /**
+   * Begins a login that only proves a configuration.
+   *
+   * @throws AppError `not_found`; `unprocessable` with the check that failed, if the login cannot begin.
+   */
   startTest(
     scope: SsoScope,
     configurationId: string,
@@ -124,19 +135,24 @@ export function createSsoLoginService(options: SsoLoginOptions): SsoLoginService
       requestId: `_${createSsoToken()}`,
     };
     const { isFresh } = request;
-    const redirectUrl = await recordRefusals(options, settings, request.purpose, (checks) =>
-      settings.type === 'oidc'
-        ? oidc.authorizationUrl(oidcSettings(settings, checks), { ...secrets, isFresh }, checks)
-        : saml.authorizationUrl(
-            settings.idpMetadataXml,
-            {
-              provider: saml.serviceProvider(settings.serviceProviderId),
-              requestId: secrets.requestId,
-              relayState: state,
-              isFresh,
-            },
-            checks,
-          ),
+    const redirectUrl = await recordRefusals(
+      options,
+      settings,
+      request.purpose,
+      (checks) =>
+        settings.type === 'oidc'
+          ? oidc.authorizationUrl(oidcSettings(settings, checks), { ...secrets, isFresh }, checks)
+          : saml.authorizationUrl(
+              settings.idpMetadataXml,
+              {
+                provider: saml.serviceProvider(settings.serviceProviderId),
+                requestId: secrets.requestId,
+                relayState: state,
+                isFresh,
+              },
+              checks,
+            ),
+      request.purpose === 'test' ? ssoTestFailed : ssoFailed,
     );
     await database.peopleTransaction(({ em }) =>
       createSsoTransaction(em, secretBox, state, { settings, ...request, browserToken, secrets }),

@@ -322,6 +322,72 @@ describe('keys of people', () => {
     });
   });
 
+  test('lose the permissions that a lower role of the person lacks, with the keys that they created', async () => {
+    const admin = await join('admin');
+    const permissions = ['keys:manage', 'members:manage', 'inboxes:read', 'messages:send'];
+    const maker = (await create({ permissions }, admin.token)).json();
+    const child = (await create({ permissions: ['members:manage', 'inboxes:read'] }, maker.token)).json();
+    const harmless = (await create({ permissions: ['inboxes:read'] }, admin.token)).json();
+    const demote = (role: string) =>
+      app.call(`/org/members/${admin.userId}`, { method: 'PATCH', token: owner, body: { role } });
+    expect((await demote('developer')).statusCode).toBe(200);
+    const permissionsOf = async (id: string) =>
+      (await app.call(`/api-keys/${id}`, { token: owner })).json().permissions;
+    expect(await permissionsOf(maker.id)).toEqual(['keys:manage', 'inboxes:read', 'messages:send']);
+    expect(await permissionsOf(child.id)).toEqual(['inboxes:read']);
+    const invite = {
+      method: 'POST',
+      token: maker.token,
+      body: { email: 'x@people.example', role: 'viewer' },
+    } as const;
+    expectProblem(await app.call('/org/invitations', invite), 'permission_denied');
+    expect((await readAudit(admin.userId)).at(-1)).toMatchObject({
+      action: 'member.role_changed',
+      details: { from: 'admin', to: 'developer', keys_limited: 2, keys_revoked: 0 },
+    });
+    expect((await demote('admin')).statusCode).toBe(200);
+    expect(await permissionsOf(child.id)).toEqual(['inboxes:read']);
+    expect(await permissionsOf(harmless.id)).toEqual(['inboxes:read']);
+  });
+
+  test('are revoked with a lower role, if the caller asks for it', async () => {
+    const admin = await join('admin');
+    const key = (await create({ permissions: ['inboxes:read'] }, admin.token)).json();
+    const body = { role: 'viewer', revoke_keys: true };
+    const member = `/org/members/${admin.userId}`;
+    expect((await app.call(member, { method: 'PATCH', token: owner, body })).statusCode).toBe(200);
+    expect(await statusOf(key.token)).toBe(401);
+  });
+
+  test('created while the role becomes lower are limited, too', async () => {
+    const admin = await join('admin');
+    const [demoted, ...created] = await Promise.all([
+      app.call(`/org/members/${admin.userId}`, {
+        method: 'PATCH',
+        token: owner,
+        body: { role: 'developer' },
+      }),
+      ...Array.from({ length: 5 }, () =>
+        create({ permissions: ['members:manage', 'inboxes:read'] }, admin.token),
+      ),
+    ]);
+    expect(demoted?.statusCode).toBe(200);
+    const kept = await app.worker.query<{ permissions: string[] }>(sql`
+      select permissions from api_keys where created_by_user_id = ${admin.userId}`);
+    expect(kept.every(({ permissions }) => permissions.join() === 'inboxes:read')).toBe(true);
+    expect(kept).toHaveLength(created.filter(({ statusCode }) => statusCode === 201).length);
+  });
+
+  test('of a former owner lose what only owners may do', async () => {
+    const { token } = await createTestSession(app.worker, organization.ownerId);
+    const key = (await create({ permissions: ['billing:manage', 'inboxes:read'] }, token)).json();
+    const next = await join('admin');
+    const transfer = { method: 'POST', token, body: { user_id: next.userId } } as const;
+    expect((await app.call('/org/transfer-ownership', transfer)).statusCode).toBe(204);
+    const [row] = await app.worker.query(sql`select permissions from api_keys where id = ${key.id}`);
+    expect(row).toEqual({ permissions: ['inboxes:read'] });
+  });
+
   test('stay, and are listed, if the person is offboarded without them', async () => {
     const admin = await join('admin');
     const key = (await create({ permissions: ['inboxes:read'] }, admin.token)).json();

@@ -123,15 +123,18 @@ describe('purging an organization', () => {
     await purgeAll(deletionId, 2);
   });
 
-  test('leaves no row of it in any table, except its reserved addresses', async () => {
+  test('leaves no row of it in any table, except its reserved addresses and slugs', async () => {
     const after = await countRows(purged.organizationId);
-    expect(Object.entries(after).filter(([, count]) => count > 0)).toEqual([['address_claims', 2]]);
+    expect(Object.entries(after).filter(([, count]) => count > 0)).toEqual([
+      ['address_claims', 2],
+      ['released_slugs', 2],
+    ]);
     expect(await statusOf(deletionId)).toBe('purged');
   });
 
   test('leaves none of its words anywhere, except in its addresses and accounts of its people', async () => {
     expect(await findText(purged.marker)).toEqual(['address_claims', 'users']);
-    expect(await findText(purged.organizationId)).toEqual(['address_claims', 'deletions']);
+    expect(await findText(purged.organizationId)).toEqual(['address_claims', 'deletions', 'released_slugs']);
   });
 
   test('deletes its stored objects', async () => {
@@ -194,7 +197,10 @@ describe('a purge that is interrupted', () => {
     }
     expect(interruptions).toBeGreaterThan(3);
     const after = await countRows(organization.organizationId);
-    expect(Object.entries(after).filter(([, count]) => count > 0)).toEqual([['address_claims', 2]]);
+    expect(Object.entries(after).filter(([, count]) => count > 0)).toEqual([
+      ['address_claims', 2],
+      ['released_slugs', 2],
+    ]);
     expect(await objectsLeft(organization)).toBe(0);
   });
 
@@ -287,8 +293,12 @@ test('a row that is added while the organization goes is refused, not orphaned',
   );
   await owner.query('commit');
   await purging;
-  const { address_claims: claims, ...rest } = await countRows(organization.organizationId);
-  expect(claims).toBe(2);
+  const {
+    address_claims: claims,
+    released_slugs: slugs,
+    ...rest
+  } = await countRows(organization.organizationId);
+  expect([claims, slugs]).toEqual([2, 2]);
   expect(Object.values(rest).every((count) => count === 0)).toBe(true);
 });
 

@@ -710,6 +710,71 @@ test('a preview shows a draft as its recipient will see it, and what changed sin
   expectProblem(await get('/drafts/drf_none/preview'), 'not_found');
 });
 
+describe('an approver compares a changed draft', () => {
+  const compare = async (world: Awaited<ReturnType<typeof arrange>>, id: string, query = '') =>
+    (await world.approver.get(`/drafts/${id}/preview${query}`)).json().comparison;
+
+  test('with the version they saw: subject, recipients and text', async () => {
+    const world = await arrange();
+    const { id, version } = await world.pend();
+    expect(await compare(world, id)).toBeNull();
+    await world.patch(`/drafts/${id}`, { subject: 'Other offer', text_body: 'x\nand more' });
+    await world.patch(`/drafts/${id}`, { to: ['eve@elsewhere.example'] });
+    expect(await compare(world, id, `?seen_version=${version}`)).toEqual({
+      from_version: version,
+      to_version: version + 2,
+      text_too_long: false,
+      differences: [
+        {
+          field: 'subject',
+          lines: [
+            { change: 'removed', text: 'Offer' },
+            { change: 'added', text: 'Other offer' },
+          ],
+        },
+        {
+          field: 'to',
+          lines: [
+            { change: 'removed', text: 'ada@people.example' },
+            { change: 'added', text: 'eve@elsewhere.example' },
+          ],
+        },
+        {
+          field: 'text',
+          lines: [
+            { change: 'same', text: 'x' },
+            { change: 'added', text: 'and more' },
+          ],
+        },
+      ],
+    });
+    const later = await compare(world, id, `?seen_version=${version + 1}`);
+    expect(later.differences.map(({ field }: { field: string }) => field)).toEqual(['to']);
+    expect(await compare(world, id, `?seen_version=${version + 2}`)).toBeNull();
+    expect(await compare(world, id, '?seen_version=0')).toMatchObject({ from_version: version });
+  });
+
+  test('of HTML by its text, and not of a text that is too long to be kept', async () => {
+    const world = await arrange();
+    const { id } = await world.pend({ text_body: null, html_body: '<p>One</p>' });
+    await world.patch(`/drafts/${id}`, { html_body: '<p>Two</p>' });
+    expect((await compare(world, id)).differences).toEqual([
+      {
+        field: 'text',
+        lines: [
+          { change: 'removed', text: 'One' },
+          { change: 'added', text: 'Two' },
+        ],
+      },
+    ]);
+    await world.patch(`/drafts/${id}`, { text_body: 'x'.repeat(70_000), subject: 'Long' });
+    expect(await compare(world, id)).toMatchObject({
+      text_too_long: true,
+      differences: [{ field: 'subject' }],
+    });
+  });
+});
+
 test('GET /drafts lists what waits in the whole organization, by pages', async () => {
   const { pend, approver, organization, get } = await arrange();
   const sandbox = await createInbox(app.worker, organization, {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
+import type { TemplateName } from '../../domain/notifications/templates.ts';
 import type { Operation } from '../support/contract.ts';
 import { createMemoryStorage } from '../support/mail-services.ts';
 import { buildRequest, type ResourceIds } from '../support/operations.ts';
@@ -26,6 +27,66 @@ const NOT_AUDITED: [RegExp, string][] = [
 ];
 /** Reads that change something. */
 const CHANGING_READS = /^exports\.start/;
+
+/**
+ * The email that a change of an organization causes, by its action in the audit log, or why it causes none. A change that
+ * weakens the organization, or decides who controls it, must not go unnoticed by its owners.
+ */
+const EMAILS: Record<string, { email: TemplateName } | { none: string }> = {
+  'policies.updated': { email: 'policies-weakened' },
+  'sso_configuration.activated': { email: 'sso-activated' },
+  'sso_configuration.disabled': { email: 'sso-stopped' },
+  'sso_configuration.deleted': { email: 'sso-stopped' },
+  'member.role_changed': { email: 'owner-added' },
+  'member.removed': { email: 'owner-removed' },
+  'organization.ownership_transferred': { email: 'ownership-transferred' },
+  'organization.deleted': { email: 'organization-deleted' },
+  'invitation.created': { email: 'invitation' },
+  ...Object.fromEntries(
+    [
+      ['api_key.created', 'permissions are at most those of its maker; the list of keys shows it'],
+      ['api_key.updated', 'permissions are at most those of the caller'],
+      ['api_key.rotated', 'takes access away'],
+      ['api_key.revoked', 'takes access away'],
+      ['approved_recipient.removed', 'requires approval again'],
+      ['domain.created', 'does nothing before DNS proves it'],
+      ['domain.deleted', 'takes nothing that inboxes need: a domain with inboxes stays'],
+      ['domain.dkim_rotated', 'routine, and both keys are valid meanwhile'],
+      ['draft.approved', 'everyday work of approvers'],
+      ['draft.rejected', 'everyday work of approvers'],
+      ['environment.created', 'gives access to nothing'],
+      ['environment.updated', 'gives access to nothing'],
+      ['environment.deleted', 'only an empty one'],
+      ['export.started', 'the email export-ready follows when there is something to download'],
+      ['export.canceled', 'takes nothing away that exists'],
+      ['export.deleted', 'takes away a copy'],
+      ['inbox.created', 'everyday work of agents'],
+      ['inbox.updated', 'everyday work of agents'],
+      ['inbox.deleted', 'everyday work of agents'],
+      ['inbox.resumed', 'everyday work of agents'],
+      ['inbox.credentials_rotated', 'takes access away'],
+      ['invitation.revoked', 'takes access away'],
+      ['limits.updated', 'the emails about usage follow'],
+      ['list_entry.created', 'everyday work of agents'],
+      ['list_entry.deleted', 'everyday work of agents'],
+      ['organization.updated', 'its name and slug'],
+      ['sso_configuration.created', 'a draft lets no one in'],
+      ['sso_configuration.updated', 'a draft lets no one in; its activation is announced'],
+      ['sso_setup_link.created', 'configures a draft, whose passed test is announced'],
+      ['sso_setup_link.revoked', 'takes access away'],
+      ['suppression.created', 'sends less'],
+      ['suppression.deleted', 'everyday work of agents'],
+      ['webhook_endpoint.created', 'receives what its maker may read'],
+      ['webhook_endpoint.updated', 'receives what the caller may read'],
+      ['webhook_endpoint.deleted', 'everyday work of agents'],
+      ['webhook_endpoint.secret_rotated', 'the receiver notices'],
+      ['webhook_endpoint.replayed', 'everyday work of agents'],
+      ['webhook_endpoint.deliveries_canceled', 'everyday work of agents'],
+      ['retention_policy.updated', 'emails follow before anything is deleted'],
+      ['retention_policy.postponed', 'keeps more'],
+    ].map(([action, none]) => [action, { none }]),
+  ),
+};
 
 /** Other routes to the same handlers. */
 const isAlias = ({ operationId }: Operation) => /Alias|Unversioned/.test(operationId);
@@ -69,12 +130,39 @@ const submitDraft: Arrange = async ({ organizationId, ids }) => {
   return { body: { version: submitted.json().version } };
 };
 
+async function makeOwner({ organizationId, ids }: World): Promise<{ ids?: ResourceIds }> {
+  await app.worker.query(sql`
+    update members set role = 'owner' where org_id = ${organizationId} and user_id = ${ids.member} returning user_id`);
+  return {};
+}
+
+async function setSsoStatus(organizationId: string, ids: ResourceIds, status: string): Promise<void> {
+  await app.worker.query(sql`
+    update sso_configurations set status = ${status}, activated_at = now(), replaces_id = null
+    where org_id = ${organizationId} and id = ${ids.ssoConfiguration} returning id`);
+}
+
 /** What an operation needs beyond a world and its body in BODIES, to succeed and change something. */
 const ARRANGEMENTS: Record<string, Arrange> = {
   'organization.deleteEnvironment': async ({ token }) => {
     const body = { name: 'Staging' };
     const created = await app.call('/org/environments', { method: 'POST', token, body });
     return { ids: { environment: created.json().id } };
+  },
+  'policies.update': async ({ token }) => {
+    await app.call('/org/policies', { method: 'PATCH', token, body: { session_max_age_hours: 24 } });
+    return { body: { session_max_age_hours: 48 } };
+  },
+  'members.update': async () => ({ body: { role: 'owner' } }),
+  'members.remove': async (world) => makeOwner(world),
+  'members.offboard': async (world) => makeOwner(world),
+  'sso.update': async ({ organizationId, ids }) => {
+    await setSsoStatus(organizationId, ids, 'active');
+    return { body: { disabled: true } };
+  },
+  'sso.delete': async ({ organizationId, ids }) => {
+    await setSsoStatus(organizationId, ids, 'disabled');
+    return {};
   },
   'organization.delete': async ({ token }) => ({
     body: { name: (await app.call('/org', { token })).json().name },
@@ -112,20 +200,27 @@ async function perform(operation: Operation) {
   const world = await createWorld();
   const { ids, body } = (await ARRANGEMENTS[operation.operationId]?.(world)) ?? {};
   const { path, call } = buildRequest(operation, { ...world.ids, ...ids });
+  const emailsBefore = new Set((await readEmails(world.organizationId)).map((email) => email.id));
   const request: Call = { ...call, token: world.token, ...(body === undefined ? {} : { body }) };
   const response = await app.call(path, request);
   const entries = await app.worker.query<Entry>(sql`
     select action, credential_id as "credentialId", ip, details from audit_entries
     where org_id = ${world.organizationId} and request_id = ${String(response.headers['x-request-id'])}`);
-  return { response, entries };
+  const emails = (await readEmails(world.organizationId)).filter((email) => !emailsBefore.has(email.id));
+  return { response, entries, templates: emails.map(({ template }) => template) };
 }
+
+const readEmails = (organizationId: string) =>
+  app.worker.query<{ id: string; template: string }>(
+    sql`select id, template from notifications where org_id = ${organizationId}`,
+  );
 
 /** Secrets that a response shows once. */
 const secretsOf = (body: string): string[] =>
   [...body.matchAll(/"(?:token|secret|password|key)":\s*"([^"]{8,})"/g)].map(([, secret = '']) => secret);
 
 describe('the audit log', () => {
-  test('has an entry for every change, unless a reason is documented', async () => {
+  test('has an entry for every change, and owners an email where it weakens the organization, unless a reason is documented', async () => {
     const audited = changes().filter(isAudited);
     expect(audited.length).toBeGreaterThan(35);
     const problems: string[] = [];
@@ -133,7 +228,7 @@ describe('the audit log', () => {
     const work = async () => {
       for (let operation = queue.shift(); operation; operation = queue.shift()) {
         const { operationId } = operation;
-        const { response, entries } = await perform(operation);
+        const { response, entries, templates } = await perform(operation);
         const { statusCode, body } = response;
         if (statusCode >= 300) problems.push(`${operationId} failed: ${body}`);
         else if (entries.length === 0) problems.push(`${operationId} wrote no entry (recordAudit)`);
@@ -141,6 +236,10 @@ describe('the audit log', () => {
           if (!/^[a-z_]+\.[a-z_]+$/.test(action)) problems.push(`${operationId}: ${action}`);
           if (!credentialId.startsWith('ses_') || ip === null)
             problems.push(`${operationId} does not say with which credential and from where`);
+          const expected = EMAILS[action];
+          if (!expected) problems.push(`${operationId}: ${action} is not in EMAILS`);
+          else if ('email' in expected && !templates.includes(expected.email))
+            problems.push(`${operationId}: ${action} sends no email ${expected.email}`);
           if (secretsOf(body).some((secret) => JSON.stringify(details).includes(secret)))
             problems.push(`${operationId} shows a secret`);
         }

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import type { MemberRole } from '../../domain/identity/roles.ts';
-import { requireSlug, toSlug } from '../../domain/organizations/slug.ts';
+import { findFreeSlug, requireSlug, toSlug } from '../../domain/organizations/slug.ts';
 import { createKey, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -46,6 +46,36 @@ describe('an organization', () => {
     const slug = newSlug();
     const both = await Promise.all([patch({ slug }), patch({ slug }, token)]);
     expect(both.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409]);
+  });
+
+  test('keeps a slug that it gives up for 90 days, since links for signing in contain it', async () => {
+    const other = await createOrganization(app.worker);
+    const { token } = await createTestSession(app.worker, other.ownerId);
+    const [first, second] = [newSlug(), newSlug()];
+    for (const slug of [first, second]) expect((await patch({ slug })).statusCode).toBe(200);
+    expectProblem(await patch({ slug: first }, token), 'already_exists');
+    const taken = await app.worker.systemTransaction(({ em }) => findFreeSlug(em, first));
+    expect(taken).toMatch(new RegExp(`^${first}-[0-9a-f]{8}$`));
+    expect((await patch({ slug: first })).statusCode).toBe(200);
+    expectProblem(await patch({ slug: second }, token), 'already_exists');
+    await app.worker.query(
+      sql`delete from organizations where id = ${organization.organizationId} returning id`,
+    );
+    expectProblem(await patch({ slug: first }, token), 'already_exists');
+    await app.worker.query(
+      sql`update released_slugs set released_at = now() - interval '91 days' where slug = ${first} returning slug`,
+    );
+    expect((await patch({ slug: first }, token)).statusCode).toBe(200);
+    expect((await app.worker.query(sql`select from released_slugs where slug = ${first}`)).length).toBe(0);
+  });
+
+  test('reserves no more than five slugs that it gave up', async () => {
+    const slugs = Array.from({ length: 7 }, newSlug);
+    for (const slug of slugs) await patch({ slug });
+    const reserved = await app.worker.query(
+      sql`select slug from released_slugs where org_id = ${organization.organizationId}`,
+    );
+    expect(reserved).toHaveLength(5);
   });
 
   test.each([

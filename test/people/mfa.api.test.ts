@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { generate } from 'otplib';
+import { purgeSignIns } from '../../domain/people/purge-sign-ins.ts';
 import { readAccountMail } from '../support/account-mail.ts';
 import {
   createAccountQuickly as createAccount,
@@ -89,6 +90,27 @@ describe('enrolling an authenticator app', () => {
     expect((await signIn(app, account.email)).json()).toMatchObject({
       token: expect.stringMatching(/^sst_/),
     });
+  });
+
+  test('has an hour to be completed; then the secret is deleted', async () => {
+    const { enrollment_id, secret } = await setUp();
+    const second = await setUp();
+    const age = (id: string, interval: string) =>
+      app.worker.query(sql`
+        update mfa_enrollments set created_at = now() - ${interval}::interval where id = ${id} returning id`);
+    expect(await age(enrollment_id, '1 minute')).toEqual([]);
+    await age(second.enrollment_id, '61 minutes');
+    const verify = async ({ enrollment_id: id, secret: key }: { enrollment_id: string; secret: string }) =>
+      post('/auth/mfa/totp/verify', { enrollment_id: id, code: await codeOf(key) }, account.token);
+    for (const setup of [{ enrollment_id, secret }, second]) expectProblem(await verify(setup), 'not_found');
+    await purgeSignIns(app.worker);
+    const left = await app.worker.query(
+      sql`select id from mfa_enrollments where user_id = ${account.userId}`,
+    );
+    expect(left).toEqual([]);
+    expect((await verify(await setUp())).statusCode).toBe(200);
+    await purgeSignIns(app.worker);
+    expect((await app.call('/auth/mfa/status', { token: account.token })).json().enabled).toBe(true);
   });
 
   test('needs a recent sign-in', async () => {

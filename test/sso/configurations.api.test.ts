@@ -155,6 +155,18 @@ describe('an SSO configuration', () => {
       expectProblem(await call, 'not_found');
   });
 
+  test('whose identity provider cannot be reached says so when its test begins, instead of a failed sign-in', async () => {
+    const id = (await create(settings({ issuer: 'http://127.0.0.1:9' }))).json().id;
+    const begin = () => app.call(`/org/sso/${id}/test`, { method: 'POST', token: organization.token });
+    const problem = expectProblem(await begin(), 'unprocessable');
+    expect(problem).toMatchObject({ status: 422, check: 'provider', expected: 'OpenID Connect discovery' });
+    expect(problem.detail).toContain('could not be reached');
+    expect(problem.fix).toContain('PATCH /api/v1/org/sso/');
+    expect(await readAttempts(app, organization.token, id)).toMatchObject([
+      { purpose: 'test', succeeded: false, checks: [{ name: 'provider', passed: false }] },
+    ]);
+  });
+
   test('is activated only when tested, and only with verified domains', async () => {
     const id = (await create()).json().id;
     expectProblem(await activate(id), 'conflict');

@@ -248,9 +248,59 @@ test('the last factor that lets an owner in without single sign-on stays while i
   const { token } = await createTestSession(app.worker, organization.ownerId, { method: 'passkey' });
   await app.worker.query(sql`update users set password_hash = 'x' where id = ${organization.ownerId}`);
   const remove = () => app.call(`/auth/mfa/${factor?.id}`, { method: 'DELETE', token });
-  expect(expectProblem(await remove(), 'policy_violation')).toMatchObject({ policy: 'enforce_sso' });
+  expect(expectProblem(await remove(), 'conflict')).toMatchObject({ policy: 'enforce_sso' });
   await addFactor(organization.ownerId, 'totp', true);
   expect((await remove()).statusCode).toBe(204);
+});
+
+describe('while single sign-on is enforced, the last owner who could repair it', () => {
+  let others: { userId: string; token: string }[];
+  beforeEach(async () => {
+    await enforce();
+    others = await Promise.all(
+      [1, 2].map(async () => {
+        const userId = await createTestUser(app.worker, { ...organization, role: 'owner' });
+        return { userId, token: await signInBySso(userId) };
+      }),
+    );
+  });
+  const call = (method: 'PATCH' | 'POST' | 'DELETE', path: string, body?: object) =>
+    app.call(path, { method, token: others[0]?.token ?? '', ...(body ? { body } : {}) });
+  const refuse = async (attempt: () => ReturnType<typeof call>) => {
+    const problem = expectProblem(await attempt(), 'conflict');
+    expect(problem).toMatchObject({ policy: 'enforce_sso', organization_id: organization.organizationId });
+    expect(problem.fix).toContain('passkey');
+    await addFactor(others[1]?.userId ?? '', 'webauthn', false);
+    const { statusCode, body } = await attempt();
+    expect({ statusCode, body: statusCode < 300 ? '' : body }).toMatchObject({ body: '' });
+  };
+
+  test('keeps the role', () =>
+    refuse(() => call('PATCH', `/org/members/${organization.ownerId}`, { role: 'admin' })));
+
+  test('is not removed', () => refuse(() => call('DELETE', `/org/members/${organization.ownerId}`)));
+
+  test('does not hand the organization over', async () => {
+    const admin = await createTestUser(app.worker, { ...organization, role: 'admin' });
+    const { token } = await createTestSession(app.worker, organization.ownerId, { method: 'passkey' });
+    await refuse(() =>
+      app.call('/org/transfer-ownership', { method: 'POST', token, body: { user_id: admin } }),
+    );
+  });
+
+  test('does not delete their account', async () => {
+    const { token } = await createTestSession(app.worker, organization.ownerId, { method: 'passkey' });
+    await refuse(() => app.call('/user/me', { method: 'DELETE', token, body: {} }));
+  });
+
+  test('remains of two owners who leave at the same time', async () => {
+    const [first, second] = others;
+    await addFactor(first?.userId ?? '', 'webauthn', false);
+    const remove = (userId = '') =>
+      app.call(`/org/members/${userId}`, { method: 'DELETE', token: second?.token });
+    const both = await Promise.all([remove(organization.ownerId), remove(first?.userId)]);
+    expect(both.map(({ statusCode }) => statusCode).sort()).toEqual([204, 409]);
+  });
 });
 
 test('only an owner activates a change of a configuration that an owner signs in through', async () => {

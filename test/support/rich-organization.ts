@@ -387,6 +387,7 @@ export async function createRichOrganization(
 export async function addInternalRows(organizationId: string): Promise<void> {
   const statements = [
     `insert into address_claims (email, org_id, inbox_id) select email, org_id, id from inboxes where org_id = $1`,
+    `insert into released_slugs (slug, org_id, released_at) select 'former-' || id, id, now() from organizations where id = $1`,
     `insert into inbox_credentials (inbox_id, org_id, password_hash, rotated_at)
      select id, org_id, '\\x00', now() from inboxes where org_id = $1`,
     `insert into inbound_receipts (id, org_id, env_id, inbox_id, kind, message_id, raw_key, size_bytes, sha256, mail_from,

@@ -4,6 +4,7 @@ import { createOrganizationPurge } from '../../domain/deletions/organization-pur
 import { overdueDeletions } from '../../domain/deletions/overdue-deletions.ts';
 import { createPurgeService } from '../../domain/deletions/purge.service.ts';
 import { purgeReleasedAddresses } from '../../domain/inboxes/release-addresses.ts';
+import { purgeReleasedSlugs } from '../../domain/organizations/slug.ts';
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room, WorkerDependencies } from '../room.ts';
 
@@ -25,6 +26,9 @@ export const deletionsRoom: Room = {
   },
   maintenance: (dependencies) => ({
     overdue: [overdueDeletions(dependencies.database, purgeService(dependencies))],
-    sweeps: { releasedAddresses: () => purgeReleasedAddresses(dependencies.database) },
+    sweeps: {
+      releasedAddresses: () => purgeReleasedAddresses(dependencies.database),
+      releasedSlugs: () => purgeReleasedSlugs(dependencies.database),
+    },
   }),
 };

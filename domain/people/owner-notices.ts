@@ -1,0 +1,119 @@
+import { sql } from '@mikro-orm/core';
+import type { Transaction } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
+import type { AuditedScope } from '../audit/record-audit.ts';
+import { isSafeName } from '../identity/safe-name.ts';
+import { formatUtc } from '../notifications/format-utc.ts';
+import type { NotificationService } from '../notifications/notification.service.ts';
+import type {
+  OrganizationChangeParams,
+  OrganizationTemplateParams,
+} from '../notifications/organization-templates.ts';
+import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
+import type { TemplateParams } from '../notifications/templates.ts';
+import type { OwnerChange } from '../organizations/member.service.ts';
+import type { Transfer } from '../organizations/ownership.service.ts';
+import type { WeakenedPolicy } from '../policies/weakened-policies.ts';
+
+type Change = Pick<AuditedScope, 'organizationId' | 'actor' | 'ip'>;
+type Specific<Name extends keyof OrganizationTemplateParams> = Omit<
+  OrganizationTemplateParams[Name],
+  keyof OrganizationChangeParams
+>;
+
+/** Emails to the owners about changes that weaken their organization or decide who owns it, in the change's transaction. */
+export interface OwnerNotices {
+  policiesWeakened(transaction: Transaction, change: Change, policies: WeakenedPolicy[]): Promise<void>;
+  ssoStopped(transaction: Transaction, change: Change, stopped: Specific<'sso-stopped'>): Promise<void>;
+  /** Runs after the change: a new owner gets the email, too, and so does a former one. */
+  ownerChanged(transaction: Transaction, change: Change, owner: OwnerChange): Promise<void>;
+  ownershipTransferred(transaction: Transaction, change: Change, transfer: Transfer): Promise<void>;
+  /** @param inviter address of the person, or id of the key, that sent the invitation. */
+  ownerJoined(
+    transaction: Transaction,
+    change: Change,
+    joined: { owner: string; inviter: string },
+  ): Promise<void>;
+}
+
+export function createOwnerNotices({
+  notifications,
+  personNotifications,
+}: {
+  notifications: NotificationService;
+  personNotifications: PersonNotificationService;
+}): OwnerNotices {
+  async function notify<Name extends keyof OrganizationTemplateParams>(
+    transaction: Transaction,
+    change: Change,
+    { template, params, former }: Notice<Name>,
+  ): Promise<void> {
+    const { organizationId } = change;
+    const dedupeKey = `${template}/${newId('notification')}`;
+    const notice = {
+      organizationId,
+      template,
+      params: { ...(await describeChange(transaction, change)), ...params } as TemplateParams[Name],
+      dedupeKey,
+    };
+    await notifications.notifyOwners(transaction, notice);
+    // The key is that of the owners' emails: a former owner who still is one gets no second email.
+    if (former)
+      await personNotifications.notify<Name>(transaction, {
+        ...notice,
+        params: notice.params as Omit<TemplateParams[Name], never>,
+        ...former,
+        dedupeKey: `${dedupeKey}/${former.userId}`,
+      });
+  }
+
+  return {
+    policiesWeakened: (transaction, change, policies) =>
+      notify(transaction, change, { template: 'policies-weakened', params: { policies } }),
+    ssoStopped: (transaction, change, params) =>
+      notify(transaction, change, { template: 'sso-stopped', params }),
+    ownerChanged(transaction, change, { userId, email, role }) {
+      return role === 'owner'
+        ? notify(transaction, change, { template: 'owner-added', params: { owner: email, how: 'role' } })
+        : notify(transaction, change, {
+            template: 'owner-removed',
+            params: { owner: email, role },
+            former: { userId, email },
+          });
+    },
+    ownershipTransferred: (transaction, change, { from, to }) =>
+      notify(transaction, change, {
+        template: 'ownership-transferred',
+        params: { from: from.email, to: to.email },
+        former: from,
+      }),
+    ownerJoined: (transaction, change, { owner, inviter }) =>
+      notify(transaction, change, {
+        template: 'owner-added',
+        params: { owner, how: 'invitation', by: inviter },
+      }),
+  };
+}
+
+interface Notice<Name extends keyof OrganizationTemplateParams> {
+  template: Name;
+  params: Specific<Name> & Partial<OrganizationChangeParams>;
+  /** Gets the email besides the present owners. */
+  former?: { userId: string; email: string };
+}
+
+async function describeChange(
+  { em }: Transaction,
+  { organizationId, actor, ip }: Change,
+): Promise<OrganizationChangeParams> {
+  const [facts] = await em.execute<{ name: string; email: string | null }[]>(sql`
+    select o.name, u.email from organizations o left join users u on u.id = ${actor.id} where o.id = ${organizationId}`);
+  const { name = organizationId, email } = facts ?? {};
+  return {
+    organizationId,
+    organizationName: isSafeName(name) ? name : organizationId,
+    by: email ?? (actor.kind === 'api_key' ? `API key ${actor.id}` : actor.id),
+    at: formatUtc(new Date()),
+    ip: ip ?? 'unknown',
+  };
+}
