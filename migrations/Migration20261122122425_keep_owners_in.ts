@@ -27,7 +27,7 @@ export class Migration20261122122425_keep_owners_in extends Migration {
       );
     this.addSql(`grant select, insert, update, delete on released_slugs to agent_email_lookup;
       grant select on released_slugs to agent_email_people;
-      grant select, delete on released_slugs to agent_email_worker`);
+      grant select, update, delete on released_slugs to agent_email_worker`);
     this.addSql(replaceSqlFunction('claim_slug'));
     this.addSql(`alter function claim_slug owner to agent_email_lookup;
       revoke create on schema public from agent_email_lookup;

@@ -132,8 +132,8 @@ describe('purging an organization', () => {
     expect(await statusOf(deletionId)).toBe('purged');
   });
 
-  test('leaves none of its words anywhere, except in its addresses and accounts of its people', async () => {
-    expect(await findText(purged.marker)).toEqual(['address_claims', 'users']);
+  test('leaves none of its words anywhere, except in its addresses, its slug and accounts of its people', async () => {
+    expect(await findText(purged.marker)).toEqual(['address_claims', 'released_slugs', 'users']);
     expect(await findText(purged.organizationId)).toEqual(['address_claims', 'deletions', 'released_slugs']);
   });
 
@@ -315,6 +315,8 @@ test('every table of an organization is purged by name, or goes with the organiz
     'idempotency_keys',
     'metric_deltas',
     'outbox',
+    // Kept for 90 days.
+    'released_slugs',
     // Deleted with the objects.
     'unclaimed_objects',
     'usage_deltas',
