@@ -57,25 +57,24 @@ const EMAILS: Record<string, { email: TemplateName } | { none: string }> = {
       ['environment.created', 'gives access to nothing'],
       ['environment.updated', 'gives access to nothing'],
       ['environment.deleted', 'only an empty one'],
-      ['export.started', 'the email export-ready follows when there is something to download'],
-      ['export.canceled', 'takes nothing away that exists'],
-      ['export.deleted', 'takes away a copy'],
+      ['export.created', 'the email export-ready follows when there is something to download'],
+      ['export.removed', 'takes away a copy'],
       ['inbox.created', 'everyday work of agents'],
       ['inbox.updated', 'everyday work of agents'],
       ['inbox.deleted', 'everyday work of agents'],
-      ['inbox.resumed', 'everyday work of agents'],
+      ['inbox.sending_resumed', 'everyday work of agents'],
       ['inbox.credentials_rotated', 'takes access away'],
       ['invitation.revoked', 'takes access away'],
       ['limits.updated', 'the emails about usage follow'],
       ['list_entry.created', 'everyday work of agents'],
-      ['list_entry.deleted', 'everyday work of agents'],
+      ['list_entry.removed', 'everyday work of agents'],
       ['organization.updated', 'its name and slug'],
       ['sso_configuration.created', 'a draft lets no one in'],
       ['sso_configuration.updated', 'a draft lets no one in; its activation is announced'],
       ['sso_setup_link.created', 'configures a draft, whose passed test is announced'],
       ['sso_setup_link.revoked', 'takes access away'],
       ['suppression.created', 'sends less'],
-      ['suppression.deleted', 'everyday work of agents'],
+      ['suppression.removed', 'everyday work of agents'],
       ['webhook_endpoint.created', 'receives what its maker may read'],
       ['webhook_endpoint.updated', 'receives what the caller may read'],
       ['webhook_endpoint.deleted', 'everyday work of agents'],
@@ -224,6 +223,7 @@ describe('the audit log', () => {
     const audited = changes().filter(isAudited);
     expect(audited.length).toBeGreaterThan(35);
     const problems: string[] = [];
+    const seen = new Set<string>();
     const queue = [...audited];
     const work = async () => {
       for (let operation = queue.shift(); operation; operation = queue.shift()) {
@@ -236,6 +236,7 @@ describe('the audit log', () => {
           if (!/^[a-z_]+\.[a-z_]+$/.test(action)) problems.push(`${operationId}: ${action}`);
           if (!credentialId.startsWith('ses_') || ip === null)
             problems.push(`${operationId} does not say with which credential and from where`);
+          seen.add(action);
           const expected = EMAILS[action];
           if (!expected) problems.push(`${operationId}: ${action} is not in EMAILS`);
           else if ('email' in expected && !templates.includes(expected.email))
@@ -246,6 +247,8 @@ describe('the audit log', () => {
       }
     };
     await Promise.all([1, 2, 3].map(work));
+    for (const action of Object.keys(EMAILS))
+      if (!seen.has(action)) problems.push(`${action} of EMAILS does not occur`);
     expect(problems.sort()).toEqual([]);
   }, 240_000);
 
