@@ -76,10 +76,10 @@ const DifferenceRecord = strictObject({
   ),
 });
 const ComparisonRecord = strictObject({
-  from_version: Type.Integer({ minimum: 1 }),
-  to_version: Type.Integer({ minimum: 1 }),
+  seen_version: Type.Integer({ minimum: 1 }),
+  version: Type.Integer({ minimum: 1 }),
   differences: Type.Array(DifferenceRecord, { maxItems: COMPARED_FIELDS.length }),
-  text_too_long: Type.Boolean({ description: 'The text is longer than 64 KiB and was not compared.' }),
+  too_long: Type.Boolean({ description: 'The text is longer than 64 KiB and was not compared.' }),
 });
 
 export const DraftPreviewRecord = strictObject(
@@ -261,10 +261,10 @@ function presentPreview(
     recipients,
     changes: changes.filter(({ version }) => version > seenVersion),
     comparison: comparison && {
-      from_version: comparison.fromVersion,
-      to_version: comparison.toVersion,
+      seen_version: comparison.fromVersion,
+      version: comparison.toVersion,
       differences: comparison.fields,
-      text_too_long: comparison.isTextTooLong,
+      too_long: comparison.isTextTooLong,
     },
   };
 }

@@ -621,6 +621,8 @@ export const NOT_EXPORTED: Record<string, string> = {
   sso_setup_links: 'valid with this service alone; the audit log has what was done with them',
   sso_transactions: 'logins that are not complete yet',
   suspensions: 'made by the service’s administrators; the audit log, which is exported, records them',
+  staff_audit_entries: 'the log of the service; what concerns the organization is in its own log',
+  staff_members: 'people who operate the service',
   thread_message_ids: 'hashes of Message-IDs, derived from messages',
   unattributed_reports: 'cannot be attributed to an organization',
   usage_alerts: 'recorded in usage_events and notifications',

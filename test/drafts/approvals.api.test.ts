@@ -721,9 +721,9 @@ describe('an approver compares a changed draft', () => {
     await world.patch(`/drafts/${id}`, { subject: 'Other offer', text_body: 'x\nand more' });
     await world.patch(`/drafts/${id}`, { to: ['eve@elsewhere.example'] });
     expect(await compare(world, id, `?seen_version=${version}`)).toEqual({
-      from_version: version,
-      to_version: version + 2,
-      text_too_long: false,
+      seen_version: version,
+      version: version + 2,
+      too_long: false,
       differences: [
         {
           field: 'subject',
@@ -751,7 +751,7 @@ describe('an approver compares a changed draft', () => {
     const later = await compare(world, id, `?seen_version=${version + 1}`);
     expect(later.differences.map(({ field }: { field: string }) => field)).toEqual(['to']);
     expect(await compare(world, id, `?seen_version=${version + 2}`)).toBeNull();
-    expect(await compare(world, id, '?seen_version=0')).toMatchObject({ from_version: version });
+    expect(await compare(world, id, '?seen_version=0')).toMatchObject({ seen_version: version });
   });
 
   test('of HTML by its text, and not of a text that is too long to be kept', async () => {
@@ -769,7 +769,7 @@ describe('an approver compares a changed draft', () => {
     ]);
     await world.patch(`/drafts/${id}`, { text_body: 'x'.repeat(70_000), subject: 'Long' });
     expect(await compare(world, id)).toMatchObject({
-      text_too_long: true,
+      too_long: true,
       differences: [{ field: 'subject' }],
     });
   });
