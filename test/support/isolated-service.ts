@@ -28,6 +28,8 @@ export interface IsolatedService {
   start(name: ServiceProcess): Promise<void>;
   /** Starts another process with the workers' configuration, and waits until it is ready. It stops with the service. */
   startScript(script: string, overrides: Record<string, string>): Promise<number>;
+  /** Starts another API on a port of its own, and waits until it is ready. It stops with the service. */
+  startApi(): Promise<{ baseUrl: string; pid: number }>;
   stop(): Promise<void>;
 }
 
@@ -76,6 +78,14 @@ export async function startIsolatedService(overrides: Record<string, string>): P
       further.push(child);
       await waitForHttp(`http://127.0.0.1:${own.WORKER_HEALTH_PORT ?? port}/health/ready`);
       return child.pid ?? 0;
+    },
+    async startApi() {
+      const [port] = Object.values(await freePortVariables());
+      const child = run([scripts.api], { ...environments.api, API_PORT: String(port) });
+      further.push(child);
+      const baseUrl = `http://127.0.0.1:${port}`;
+      await waitForHttp(`${baseUrl}/health/ready`);
+      return { baseUrl, pid: child.pid ?? 0 };
     },
     kill: (name) => terminate(processes[name], 'SIGKILL'),
     async stop() {
