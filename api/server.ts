@@ -5,6 +5,7 @@ import { entities } from '../domain/entities.ts';
 import { createHtmlConverter } from '../domain/mime/converter/pool.ts';
 import { acceptsProviderDeliveries, type Config, loadConfig } from '../platform/config.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
+import { checkInstallation } from '../platform/installation/check-installation.ts';
 import { createLogger } from '../platform/logger.ts';
 import { createOutbox } from '../platform/outbox/outbox.ts';
 import { createQueueAges } from '../platform/outbox/queue-ages.ts';
@@ -33,6 +34,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     poolSize: config.DATABASE_POOL_SIZE,
     entities,
   });
+  await checkInstallation(database, config, logger);
   const workerDatabase = await connectWorker(config);
   const storage = createStorage(config);
   const sesObjects = createSesObjects(config);

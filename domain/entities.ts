@@ -1,4 +1,7 @@
 import { IdempotencyKeyEntity } from '../platform/idempotency/idempotency-key.entity.ts';
+import { InstallationEntity } from '../platform/installation/installation.entity.ts';
+import { InstallationKeyEntity } from '../platform/installation/installation-key.entity.ts';
+import { RestoreEntity } from '../platform/installation/restore.entity.ts';
 import { OutboxEntity } from '../platform/outbox/outbox.entity.ts';
 import { RateBucketEntity } from '../platform/rate-limit/rate-bucket.entity.ts';
 import { ApiKeyEntity } from './api-keys/api-key.entity.ts';
@@ -148,5 +151,8 @@ export const entities = [
   ExportSegmentEntity,
   OutboxEntity,
   IdempotencyKeyEntity,
+  InstallationEntity,
+  InstallationKeyEntity,
   RateBucketEntity,
+  RestoreEntity,
 ];

@@ -98,8 +98,12 @@ export const ConfigSchema = Type.Object({
     90,
   ),
 
-  ENCRYPTION_KEY: text('32 bytes, base64: encrypts secrets at rest (AES-256-GCM).'),
-  SIGNING_KEY: text('32 bytes, base64: signs cursors and return-path tokens (HMAC-SHA256).'),
+  ENCRYPTION_KEY: text(
+    '32 bytes, base64: encrypts secrets at rest (AES-256-GCM). To rotate, several separated by commas: the first encrypts, all decrypt (docs/operations.md).',
+  ),
+  SIGNING_KEY: text(
+    '32 bytes, base64: signs cursors, return paths, unsubscribe links and recovery codes (HMAC-SHA256). To rotate, several separated by commas: the first signs, signatures of all are valid.',
+  ),
 
   MAIL_DOMAIN: text('The shared domain of inbox addresses.'),
   BOUNCE_DOMAIN: optionalText('Domain of return paths; empty means bounces.<MAIL_DOMAIN>.'),

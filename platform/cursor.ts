@@ -13,7 +13,7 @@ export interface Cursors {
 /** Short, since each guess costs a request and a correct one shows only the caller's own rows. */
 const SIGNATURE_BYTES = 12;
 
-/** @param signingKey 32 bytes, base64 (`SIGNING_KEY`). */
+/** @param signingKey 32 bytes, base64; may list several, separated by commas (`SIGNING_KEY`). */
 export function createCursors(signingKey: string): Cursors {
   const signer = createSigner(signingKey, 'cursor', SIGNATURE_BYTES);
   const signedBytes = (list: string, body: Buffer) => Buffer.concat([Buffer.from(`${list}\n`), body]);

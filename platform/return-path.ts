@@ -28,7 +28,7 @@ const MAX_SEARCHED_CHARACTERS = 10_000;
 const RETURN_PATH_PATTERN = /bounces\+[a-z2-7]{45}@[a-z0-9.-]{1,253}/gi;
 
 /**
- * @param signingKey 32 bytes in base64 (`SIGNING_KEY`).
+ * @param signingKey 32 bytes in base64; may list several, separated by commas (`SIGNING_KEY`).
  * @param domain the domain of return paths, whose MX is this service's listener.
  */
 export function createReturnPaths({

@@ -1,15 +1,16 @@
-import { readdirSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 import { MikroORM } from '@mikro-orm/postgresql';
 import pg from 'pg';
 import { entities } from '../domain/entities.ts';
 import { loadConfig } from '../platform/config.ts';
 import { databaseOptions } from '../platform/database/database.ts';
 import { API_ROLE, WORKER_ROLE } from '../platform/database/policies.ts';
+import { recordCluster } from '../platform/installation/cluster.ts';
+import { RESTORE_PENDING_DETAIL } from '../platform/installation/pending-restore.ts';
+import { listMigrations } from '../platform/installation/schema-version.ts';
 
 // Key of the advisory lock that serializes concurrent migrations. It must be the same in every release.
 const MIGRATION_LOCK = 7_236_501_118;
-
-const MIGRATIONS = new URL('../migrations', import.meta.url);
 
 export interface MigrateOptions {
   /** Owner of the schema: may create tables, roles and logins. */
@@ -22,6 +23,8 @@ export interface MigrateOptions {
 export interface MigrateResult {
   /** Names of the migrations applied by this run, oldest first; empty if the schema was up to date. */
   applied: string[];
+  /** The database was restored into another cluster; workers wait until it is reconciled. */
+  isRestored: boolean;
 }
 
 /** The database was migrated by another version of the service; nothing was changed. */
@@ -60,7 +63,7 @@ export async function migrate(options: MigrateOptions): Promise<MigrateResult> {
     const applied = await runMigrations(options.migrationUrl);
     for (const login of logins) await ensureLogin(client, login);
     await client.query(RESET_FOREIGN_TRANSACTIONS);
-    return { applied };
+    return { applied, isRestored: await recordCluster(client) };
   } finally {
     // Closing the session releases the lock, even after an error.
     await client.end();
@@ -83,7 +86,7 @@ async function assertKnownMigrations(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
     'select name from mikro_orm_migrations order by name',
   );
-  const known = new Set(readdirSync(MIGRATIONS).map((file) => file.replace(/\.ts$/, '')));
+  const known = new Set(listMigrations());
   const unknown = rows.map(({ name }) => name).filter((name) => !known.has(name));
   if (unknown.length > 0) throw new UnknownMigrationsError(unknown);
 }
@@ -137,17 +140,51 @@ async function ensureLogin(client: pg.Client, { variable, user, password, role }
   await client.query(`grant connect on database ${pg.escapeIdentifier(client.database ?? '')} to ${name}`);
 }
 
+/**
+ * Removes a login that the service no longer uses. Its open connections end with it.
+ *
+ * @throws Error if it is none of the service's logins, or configured.
+ */
+export async function dropLogin(options: MigrateOptions, user: string): Promise<void> {
+  const configured = [options.migrationUrl, options.apiUrl, options.workerUrl].flatMap((url) =>
+    url ? [decodeURIComponent(new URL(url).username)] : [],
+  );
+  if (configured.includes(user)) throw new Error(`The login ${user} is configured, so it is in use`);
+  const client = new pg.Client({ connectionString: options.migrationUrl });
+  await client.connect();
+  try {
+    const { rows } = await client.query(
+      `select from pg_auth_members m join pg_roles r on r.oid = m.member
+       where r.rolname = $1 and r.rolcanlogin and m.roleid::regrole::text = any ($2)`,
+      [user, [API_ROLE, WORKER_ROLE]],
+    );
+    if (rows.length === 0) throw new Error(`${user} is not a login of this service`);
+    const name = pg.escapeIdentifier(user);
+    await client.query(`drop owned by ${name}; drop role ${name}`);
+    await client.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [user]);
+  } finally {
+    await client.end();
+  }
+}
+
 async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { 'drop-login': { type: 'string' } } });
   const config = loadConfig();
   if (!config.MIGRATION_DATABASE_URL)
     throw new Error('MIGRATION_DATABASE_URL is required: it has the login of the schema owner');
-  const { applied } = await migrate({
+  const options = {
     migrationUrl: config.MIGRATION_DATABASE_URL,
     apiUrl: config.API_DATABASE_URL,
     workerUrl: config.WORKER_DATABASE_URL,
-  });
+  };
+  const { applied, isRestored } = await migrate(options);
   const summary = applied.length === 0 ? 'The schema is up to date' : `Applied ${applied.join(', ')}`;
   process.stdout.write(`${summary}\n`);
+  if (values['drop-login']) {
+    await dropLogin(options, values['drop-login']);
+    process.stdout.write(`Removed the login ${values['drop-login']}\n`);
+  }
+  if (isRestored) process.stdout.write(`${RESTORE_PENDING_DETAIL}\n`);
 }
 
 function describeFailure(error: unknown): string {

@@ -2,6 +2,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { type Config, loadConfig } from '../platform/config.ts';
+import { checkInstallation } from '../platform/installation/check-installation.ts';
+import { InstallationError } from '../platform/installation/installation-error.ts';
+import { waitUntilReconciled } from '../platform/installation/pending-restore.ts';
 import { createLogger } from '../platform/logger.ts';
 import { createQueueAges } from '../platform/outbox/queue-ages.ts';
 import { addConnectionMetrics, createMetricsRegistry, isMetricsToken } from '../platform/telemetry.ts';
@@ -38,6 +41,7 @@ export async function startWorkers(
   }: { queues: readonly TaskQueue[]; listeners?: readonly Listener[]; registry: Registry },
 ): Promise<StartedProcess> {
   const composition = { ...(await compose(config, logger, queues)), registry };
+  await checkInstallation(composition.database, config, logger);
   addConnectionMetrics(registry, composition.database);
   if (queues.includes(INBOUND_QUEUE)) installParserMetrics(registry, composition.parserPool());
   // The backlog is the same in every process, so only one kind of worker reports it.
@@ -57,6 +61,7 @@ export async function startWorkers(
   }
   // Listeners start first, because they can accept mail while Temporal is unavailable.
   const listening = await Promise.all(listeners.map((listen) => listen(composition)));
+  if (queues.length > 0) await waitUntilReconciled(composition.database, logger);
   const { activities } = composition;
   const workers = queues.length > 0 ? await startTemporalWorkers({ config, logger, activities }) : undefined;
   if (queues.includes(MAINTENANCE_QUEUE) && config.SCHEDULES_ENABLED)
@@ -83,7 +88,12 @@ export async function runWorkerProcess(
   const registry = createMetricsRegistry(name);
   installRuntime(logger, config);
   const health = await serveHealth(config, registry);
-  const started = await startWorkers(config, logger, { ...serve, registry });
+  const started = await startWorkers(config, logger, { ...serve, registry }).catch((error: unknown) => {
+    const reason = error instanceof InstallationError ? error.message : error;
+    logger.fatal({ err: error }, 'the process did not start');
+    process.stderr.write(`${name} did not start: ${reason instanceof Error ? reason.stack : reason}\n`);
+    process.exit(1);
+  });
   health.ready = true;
   logger.info({ queues: serve.queues }, 'serving');
   let stopping: Promise<void> | undefined;

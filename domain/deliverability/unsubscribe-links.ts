@@ -20,7 +20,7 @@ const ID_BYTES = 16;
 const SIGNATURE_BYTES = 16;
 
 /**
- * @param signingKey 32 bytes in base64 (`SIGNING_KEY`).
+ * @param signingKey 32 bytes in base64; may list several, separated by commas (`SIGNING_KEY`).
  * @param publicUrl where people reach the service (`PUBLIC_URL`).
  */
 export function createUnsubscribeLinks({

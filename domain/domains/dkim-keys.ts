@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { sql } from '@mikro-orm/core';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { SealedColumn } from '../../platform/sealed-column.ts';
 import type { DkimSigningKey } from '../mime/dkim-signature.ts';
 import type { DkimKey } from './dkim-key.entity.ts';
 
@@ -28,6 +29,14 @@ export async function createDkimKeyPair(): Promise<DkimKeyPair> {
 export function dkimKeyContext({ domainId, selector }: Pick<DkimKey, 'domainId' | 'selector'>): string {
   return `dkim-key/${domainId}/${selector}`;
 }
+
+export const DKIM_PRIVATE_KEYS: SealedColumn = {
+  table: 'dkim_keys',
+  column: 'private_key',
+  key: ['domain_id', 'selector'],
+  context: ({ domain_id, selector }) =>
+    dkimKeyContext({ domainId: String(domain_id), selector: String(selector) }),
+};
 
 /**
  * The two selectors of a domain. The prefix of the token keeps the selectors of several claims to one name, and of several

@@ -3,6 +3,7 @@ import type { SecretBox } from '../../platform/crypto.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { SealedColumn } from '../../platform/sealed-column.ts';
 import type { Notification } from './notification.entity.ts';
 import { buildNotificationStart } from './notification-start.ts';
 import type { TemplateName, TemplateParams } from './templates.ts';
@@ -68,3 +69,10 @@ export function openSealedParams(
 }
 
 const sealContext = (notificationId: string): string => `notification:${notificationId}`;
+
+export const NOTIFICATION_SECRETS: SealedColumn = {
+  table: 'notifications',
+  column: 'sealed_params',
+  key: ['id'],
+  context: ({ id }) => sealContext(String(id)),
+};

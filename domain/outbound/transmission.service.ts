@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
+import { IS_RESTORE_PENDING, restorePending } from '../../platform/installation/pending-restore.ts';
 import type { MailTransport } from '../../platform/mail-transport/mail-transport.ts';
 import type { SimulatorTransport } from '../../platform/mail-transport/simulator-transport.ts';
 import type { ReturnPaths } from '../../platform/return-path.ts';
@@ -20,6 +21,7 @@ export interface TransmissionService {
    * not sent twice.
    *
    * @param isAborted checked before each recipient.
+   * @throws AppError `unavailable` until a restored database is reconciled.
    * @throws UnsendableMessageError if no message can be built from the stored data.
    */
   transmit(messageId: string, isAborted: () => boolean): Promise<void>;
@@ -49,6 +51,7 @@ async function transmit(
   const { database, storage, returnPaths, outcomes, dkimKeys } = options;
   const loaded = await loadTransmission(database, messageId);
   if (!loaded) return;
+  if (loaded.isRestorePending) throw restorePending();
   const { message, recipients, sandbox } = loaded;
   // Canceled while this step was waiting for its retry.
   if (loaded.status === 'canceled') return;
@@ -81,6 +84,8 @@ interface LoadedTransmission {
   status: MessageStatus;
   recipients: OutgoingRecipient[];
   sandbox: boolean;
+  /** The message may have been sent before the database was restored. */
+  isRestorePending: boolean;
 }
 
 /** One statement and plain rows, because it runs for every message. */
@@ -93,12 +98,19 @@ async function loadTransmission(database: Database, messageId: string): Promise<
        m.has_attachments as "hasAttachments", m.rfc_message_id as "rfcMessageId", m.in_reply_to as "inReplyTo",
        m.reference_ids as "references", m.auto_submitted as "autoSubmitted", m.created_at as "createdAt", m.submitted_key as "submittedKey",
        m.raw_key as "rawKey", m.size_bytes as "sizeBytes", e.kind = 'sandbox' as sandbox,
+       ${IS_RESTORE_PENDING} as "isRestorePending",
        (select coalesce(jsonb_agg(jsonb_build_object('position', position, 'email', email, 'status', status)
           order by position), '[]')
         from message_recipients where message_id = m.id) as recipients
      from messages m join environments e on e.id = m.env_id where m.id = ${messageId}`,
   );
   if (!row) return null;
-  const { status, recipients, sandbox, ...message } = row;
-  return { message: { ...message, createdAt: new Date(row.createdAt) }, status, recipients, sandbox };
+  const { status, recipients, sandbox, isRestorePending, ...message } = row;
+  return {
+    message: { ...message, createdAt: new Date(row.createdAt) },
+    status,
+    recipients,
+    sandbox,
+    isRestorePending,
+  };
 }

@@ -4,6 +4,7 @@ import type { SecretBox, Signer } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
+import type { SealedColumn } from '../../platform/sealed-column.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
 import { type Person, requireFreshLogin } from '../identity/person.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
@@ -72,6 +73,13 @@ const DEFAULT_NAME = 'Authenticator app';
 const IS_SETUP_OPEN = sql`created_at > now() - interval '1 hour'`;
 
 export const totpContext = (enrollmentId: string): string => `mfa:${enrollmentId}`;
+
+export const TOTP_SECRETS: SealedColumn = {
+  table: 'mfa_enrollments',
+  column: 'secret',
+  key: ['id'],
+  context: ({ id }) => totpContext(String(id)),
+};
 
 export function createMfaService(options: MfaOptions): MfaService {
   const { database, notifications, secretBox, recoverySigner, issuer } = options;

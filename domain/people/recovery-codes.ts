@@ -18,7 +18,7 @@ export async function replaceRecoveryCodes(
 ): Promise<string[]> {
   const codes = Array.from({ length: CODE_COUNT }, createCode);
   await deleteRecoveryCodes(em, userId);
-  const rows = codes.map((code) => sql`(${userId}, ${hashCode(signer, userId, code)}, now())`);
+  const rows = codes.map((code) => sql`(${userId}, ${signer.sign(signedText(userId, code))}, now())`);
   await em.execute(sql`
     insert into mfa_recovery_codes (user_id, code_hash, created_at) values ${joinSql(rows, ', ')}`);
   return codes;
@@ -34,9 +34,11 @@ export async function useRecoveryCode(
   signer: Signer,
   { userId, code }: { userId: string; code: string },
 ): Promise<boolean> {
+  // A code that was created under an older SIGNING_KEY remains valid while that key is listed.
+  const hashes = signer.signatures(signedText(userId, code));
   const used = await em.execute<object[]>(sql`
     update mfa_recovery_codes set used_at = now()
-    where user_id = ${userId} and code_hash = ${hashCode(signer, userId, code)} and used_at is null returning user_id`);
+    where user_id = ${userId} and code_hash in (${hashes}) and used_at is null returning user_id`);
   return used.length > 0;
 }
 
@@ -47,6 +49,6 @@ function createCode(): string {
   return characters.replace(new RegExp(`(.{${GROUP_LENGTH}})(?=.)`, 'g'), '$1-');
 }
 
-function hashCode(signer: Signer, userId: string, code: string): Buffer {
-  return signer.sign(`${userId}:${code.toLowerCase().replace(/[\s-]/g, '')}`);
+function signedText(userId: string, code: string): string {
+  return `${userId}:${code.toLowerCase().replace(/[\s-]/g, '')}`;
 }

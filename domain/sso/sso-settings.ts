@@ -3,6 +3,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import { isId } from '../../platform/ids.ts';
+import type { SealedColumn } from '../../platform/sealed-column.ts';
 import type { SsoRole, SsoStatus, SsoType } from './sso-configuration.entity.ts';
 
 /** A configuration as a login needs it, with its secret. */
@@ -28,6 +29,13 @@ type SettingsRow = Omit<SsoSettings, 'clientSecret'> & { sealedSecret: Buffer | 
 
 export const clientSecretContext = (configurationId: string): string =>
   `sso-client-secret:${configurationId}`;
+
+export const SSO_CLIENT_SECRETS: SealedColumn = {
+  table: 'sso_configurations',
+  column: 'client_secret',
+  key: ['id'],
+  context: ({ id }) => clientSecretContext(String(id)),
+};
 
 /** Runs as the people role, which sees every organization. */
 async function findSettings(

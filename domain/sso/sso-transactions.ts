@@ -2,6 +2,7 @@ import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { randomBase62, type SecretBox, sha256 } from '../../platform/crypto.ts';
 import type { SerializedRow } from '../../platform/database/serialized-row.ts';
+import type { SealedColumn } from '../../platform/sealed-column.ts';
 import type { SsoSettings } from './sso-settings.ts';
 import type { SsoClaims, SsoPurpose } from './sso-transaction.entity.ts';
 
@@ -29,6 +30,13 @@ export const browserTokenOf = (token: string | undefined): string =>
   token !== undefined && TOKEN_PATTERN.test(token) ? token : createSsoToken();
 
 const sealContext = (tokenHash: Buffer): string => `sso-transaction:${tokenHash.toString('hex')}`;
+
+export const SSO_TRANSACTION_SECRETS: SealedColumn = {
+  table: 'sso_transactions',
+  column: 'secrets',
+  key: ['token_hash'],
+  context: ({ token_hash }) => sealContext(token_hash as Buffer),
+};
 
 /** Runs in the caller's transaction, as the people role. @param token {@link createSsoToken} */
 export async function createSsoTransaction(

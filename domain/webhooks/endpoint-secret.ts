@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { SecretBox } from '../../platform/crypto.ts';
+import type { SealedColumn } from '../../platform/sealed-column.ts';
 import type { WebhookEndpoint } from './endpoint.entity.ts';
 
 /** A new signing secret: 32 random bytes in the format of Standard Webhooks. */
@@ -11,6 +12,13 @@ export function createEndpointSecret(): string {
 export function secretContext(endpointId: string): string {
   return `webhook-endpoint/${endpointId}`;
 }
+
+export const ENDPOINT_SECRETS: readonly SealedColumn[] = ['secret', 'previous_secret'].map((column) => ({
+  table: 'webhook_endpoints',
+  column,
+  key: ['id'],
+  context: ({ id }) => secretContext(String(id)),
+}));
 
 /** The secrets that sign a delivery now: the current one and, during a rotation overlap, the previous one. */
 export function openSecrets(

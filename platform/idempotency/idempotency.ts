@@ -1,6 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import { type SecretBox, sha256 } from '../crypto.ts';
 import type { Transaction } from '../database/database.ts';
+import type { SealedColumn } from '../sealed-column.ts';
 import { IdempotencyKeyEntity } from './idempotency-key.entity.ts';
 
 /**
@@ -85,3 +86,10 @@ export function createIdempotencyStore({ secretBox }: { secretBox: SecretBox }):
 }
 
 const sealContext = (id: Buffer) => `idempotency/${id.toString('hex')}`;
+
+export const IDEMPOTENT_RESPONSES: SealedColumn = {
+  table: 'idempotency_keys',
+  column: 'body',
+  key: ['id'],
+  context: ({ id }) => sealContext(id as Buffer),
+};

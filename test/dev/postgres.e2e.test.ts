@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { type Postgres, startPostgres } from '../../dev/stack/postgres.ts';
-import { migrate, UnknownMigrationsError } from '../../workers/migrate.ts';
+import { dropLogin, migrate, UnknownMigrationsError } from '../../workers/migrate.ts';
 import { testEnvironment } from '../support/test-app.ts';
 
 let folder: string;
@@ -81,9 +81,31 @@ test('applies migrations once when two run concurrently, and gives logins their 
   );
   expect(roles).toEqual([{ api: true, worker: false }]);
   const changed = { ...options, apiUrl: login('an api', 'another') };
-  expect(await migrate(changed)).toEqual({ applied: [] });
+  expect(await migrate(changed)).toEqual({ applied: [], isRestored: false });
   await expect(query(changed.apiUrl, 'select 1')).resolves.toHaveLength(1);
   await expect(query(options.apiUrl, 'select 1')).rejects.toThrow('password authentication failed');
+}, 60_000);
+
+test('replaces a login without a gap: the second one works beside the first, which is then removed', async () => {
+  await postgres.ensureDatabase('migrated');
+  const login = (user: string) => postgres.url('migrated', { user, password: 'x' });
+  const options = {
+    migrationUrl: postgres.url('migrated'),
+    apiUrl: login('api_1'),
+    workerUrl: login('work_1'),
+  };
+  await migrate(options);
+  const replaced = { ...options, apiUrl: login('api_2') };
+  await migrate(replaced);
+  const countInboxes = 'select count(*)::int as count from inboxes';
+  for (const url of [options.apiUrl, replaced.apiUrl])
+    expect(await query(url, countInboxes)).toEqual([{ count: 0 }]);
+  await expect(dropLogin(replaced, 'api_2')).rejects.toThrow('The login api_2 is configured');
+  await expect(dropLogin(replaced, 'postgres')).rejects.toThrow('The login postgres is configured');
+  await expect(dropLogin(replaced, 'agent_email_api')).rejects.toThrow('is not a login of this service');
+  await dropLogin(replaced, 'api_1');
+  await expect(query(options.apiUrl, 'select 1')).rejects.toThrow();
+  expect(await query(replaced.apiUrl, countInboxes)).toEqual([{ count: 0 }]);
 }, 60_000);
 
 test('changes nothing on a database of another version', async () => {

@@ -22,6 +22,9 @@ const WITHOUT_TENANT = new Map([
   ['staff_audit_entries', 'they outlive the organizations; the API may read them only as the staff role'],
   ['unattributed_reports', 'their organization is unknown'],
   ['rate_buckets', 'they contain only tokens, by credential or organization id'],
+  ['installation', 'it belongs to the installation'],
+  ['installation_keys', 'they belong to the installation'],
+  ['restores', 'they belong to the installation'],
   ['mikro_orm_migrations', 'it belongs to the schema'],
 ]);
 

@@ -1,0 +1,49 @@
+import { sql } from '@mikro-orm/core';
+import type { Config } from '../config.ts';
+import { listKeyIds } from '../crypto.ts';
+import type { Database } from '../database/database.ts';
+import { InstallationError } from './installation-error.ts';
+import type { InstallationKey, InstallationKeyKind } from './installation-key.entity.ts';
+
+type Keys = Pick<Config, 'ENCRYPTION_KEY' | 'SIGNING_KEY'>;
+
+/**
+ * Compares the configured keys with those that the database was used with, and records the first key of each list, with
+ * which this process will write.
+ *
+ * @throws InstallationError if a stored value could not be decrypted, or no earlier signature would be valid.
+ */
+export async function requireKnownKeys(database: Pick<Database, 'query'>, keys: Keys): Promise<void> {
+  const recorded = await database.query<Pick<InstallationKey, 'kind' | 'keyId'>>(
+    sql`select kind, key_id as "keyId" from installation_keys`,
+  );
+  const recordedOf = (kind: InstallationKeyKind) =>
+    recorded.filter((key) => key.kind === kind).map(({ keyId }) => keyId);
+  const encryption = listKeyIds(keys.ENCRYPTION_KEY, 'ENCRYPTION_KEY');
+  const signing = listKeyIds(keys.SIGNING_KEY, 'SIGNING_KEY');
+  requireEveryKey(recordedOf('encryption'), encryption);
+  requireAnyKey(recordedOf('signing'), signing);
+  for (const [kind, [keyId]] of [['encryption', encryption] as const, ['signing', signing] as const]) {
+    if (recordedOf(kind).includes(keyId)) continue;
+    await database.query(
+      sql`insert into installation_keys (kind, key_id, created_at) values (${kind}, ${keyId}, now()) on conflict do nothing`,
+    );
+  }
+}
+
+/** Each recorded key may have encrypted a value that is still stored; `npm run keys:reencrypt` removes older ones. */
+function requireEveryKey(recorded: readonly string[], listed: readonly string[]): void {
+  const missing = recorded.filter((keyId) => !listed.includes(keyId));
+  if (missing.length === 0) return;
+  throw new InstallationError(
+    `ENCRYPTION_KEY is wrong or incomplete: values of this database are encrypted with the key ${missing.join(', ')}, but ENCRYPTION_KEY lists ${listed.join(', ')}. Add the missing key after a comma; \`npm run keys:reencrypt\` reports when an older key may be removed.`,
+  );
+}
+
+/** An older signing key may be removed, which ends the validity of its signatures. */
+function requireAnyKey(recorded: readonly string[], listed: readonly string[]): void {
+  if (recorded.length === 0 || listed.some((keyId) => recorded.includes(keyId))) return;
+  throw new InstallationError(
+    `SIGNING_KEY is wrong: this database was used with the key ${recorded.join(', ')}, but SIGNING_KEY lists ${listed.join(', ')}. With it, return paths, unsubscribe links and recovery codes in use would be invalid. To rotate, list the old key after the new one, separated by a comma.`,
+  );
+}

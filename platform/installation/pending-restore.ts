@@ -1,0 +1,40 @@
+import { sql } from '@mikro-orm/core';
+import type { Logger } from 'pino';
+import type { Database } from '../database/database.ts';
+import type { Sql } from '../database/sql.ts';
+import { AppError } from '../errors.ts';
+
+/** SQL: the database was restored and is not reconciled. */
+export const IS_RESTORE_PENDING: Sql = sql`exists (select from restores where reconciled_at is null)`;
+
+/** SQL: the database was copied to another cluster, and `npm run migrate` has not marked it yet. */
+const IS_IN_OTHER_CLUSTER: Sql = sql`exists (
+  select from installation where system_identifier <> (select system_identifier::text from pg_control_system()))`;
+
+export const RESTORE_PENDING_DETAIL =
+  'The database was restored from a backup and is not reconciled: mail could be sent again. Run `npm run restore:reconcile -- --restored-to <time of the backup>`.';
+
+/** A worker that ran during the restore must not send either. It retries until the database is reconciled. */
+export const restorePending = (): AppError =>
+  new AppError('unavailable', {
+    detail: RESTORE_PENDING_DETAIL,
+    fix: 'Run the command; work continues by itself.',
+  });
+
+const CHECK_INTERVAL_MS = 2_000;
+const LOG_EVERY = 15;
+
+/** Waits until a restored database is reconciled. Returns immediately if it is. */
+export async function waitUntilReconciled(
+  database: Pick<Database, 'query'>,
+  logger: Pick<Logger, 'error'>,
+): Promise<void> {
+  for (let checks = 0; ; checks += 1) {
+    const [row] = await database.query<{ pending: boolean }>(
+      sql`select ${IS_RESTORE_PENDING} or ${IS_IN_OTHER_CLUSTER} as pending`,
+    );
+    if (!row?.pending) return;
+    if (checks % LOG_EVERY === 0) logger.error(RESTORE_PENDING_DETAIL);
+    await new Promise((resolve) => setTimeout(resolve, CHECK_INTERVAL_MS));
+  }
+}

@@ -1,0 +1,90 @@
+import { sql } from '@mikro-orm/core';
+import { entities } from '../domain/entities.ts';
+import { sealedColumns } from '../domain/sealed-columns.ts';
+import { type Config, loadConfig } from '../platform/config.ts';
+import { createSecretBox, listKeyIds } from '../platform/crypto.ts';
+import { createDatabase, type Database } from '../platform/database/database.ts';
+import { requireKnownKeys } from '../platform/installation/keys.ts';
+import { type ColumnResult, reencryptColumn } from '../platform/installation/reencrypt.ts';
+import { requireMigratedSchema } from '../platform/installation/schema-version.ts';
+import { runCommand } from './run-command.ts';
+
+export interface ReencryptResult {
+  columns: ColumnResult[];
+  /** Ids of encryption keys that no value needs any more. */
+  removable: string[];
+  /** Values that still have another than the first key. */
+  remaining: number;
+}
+
+/**
+ * `npm run keys:reencrypt`: encrypts everything that has an older key with the first key of `ENCRYPTION_KEY`. Safe to repeat,
+ * and beside running processes.
+ *
+ * @param database with the login of the schema's owner.
+ */
+export async function reencryptAll(
+  database: Database,
+  keys: Pick<Config, 'ENCRYPTION_KEY' | 'SIGNING_KEY'>,
+): Promise<ReencryptResult> {
+  await requireMigratedSchema(database);
+  await requireKnownKeys(database, keys);
+  const secretBox = createSecretBox(keys.ENCRYPTION_KEY);
+  const columns: ColumnResult[] = [];
+  for (const column of sealedColumns) columns.push(await reencryptColumn(database, secretBox, column));
+  const remaining = columns.reduce((sum, column) => sum + column.remaining, 0);
+  const [current] = listKeyIds(keys.ENCRYPTION_KEY, 'ENCRYPTION_KEY');
+  return { columns, remaining, removable: remaining > 0 ? [] : await forgetOlderKeys(database, current) };
+}
+
+/** From now on, processes start without these keys. */
+async function forgetOlderKeys(database: Database, current: string): Promise<string[]> {
+  const rows = await database.query<{ keyId: string }>(
+    sql`delete from installation_keys where kind = 'encryption' and key_id <> ${current} returning key_id as "keyId"`,
+  );
+  return rows.map(({ keyId }) => keyId);
+}
+
+async function main(): Promise<void> {
+  const config = loadConfig();
+  if (!config.MIGRATION_DATABASE_URL)
+    throw new Error('MIGRATION_DATABASE_URL is required: only the owner of the schema may write every table');
+  const database = await createDatabase({ url: config.MIGRATION_DATABASE_URL, poolSize: 1, entities });
+  try {
+    const result = await reencryptAll(database, config);
+    process.stdout.write(`${describeResult(result, config)}${await describeSigningKeys(database, config)}`);
+    if (result.remaining > 0) process.exitCode = 1;
+  } finally {
+    await database.close();
+  }
+}
+
+function describeResult({ columns, removable, remaining }: ReencryptResult, config: Config): string {
+  const [current, ...others] = listKeyIds(config.ENCRYPTION_KEY, 'ENCRYPTION_KEY');
+  const lines = columns.flatMap(({ table, column, reencrypted, unreadable }) => [
+    `${table}.${column}: ${reencrypted} encrypted again`,
+    ...Object.entries(unreadable).map(([reason, count]) => `  ${count} unreadable: ${reason}`),
+  ]);
+  const old = [...new Set([...removable, ...others])];
+  const summary =
+    remaining > 0
+      ? `${remaining} values do not have the key ${current}. Do not remove any key from ENCRYPTION_KEY. Repeat the command if processes were writing with an older key.`
+      : old.length > 0
+        ? `Everything is encrypted with the key ${current}. Once every process runs with it as the first key, run this command again; if it reports 0 for every column, you may remove ${old.join(', ')} from ENCRYPTION_KEY.`
+        : `Everything is encrypted with the key ${current}.`;
+  return `${[...lines, summary].join('\n')}\n`;
+}
+
+/** Says until when signatures of an older key are in use. */
+async function describeSigningKeys(database: Database, config: Config): Promise<string> {
+  const [current, ...others] = listKeyIds(config.SIGNING_KEY, 'SIGNING_KEY');
+  if (others.length === 0) return '';
+  const [row] = await database.query<{ since: string | null; codes: number }>(
+    sql`select to_char(k.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as since,
+          (select count(*)::int from mfa_recovery_codes c where c.used_at is null and c.created_at < k.created_at) as codes
+        from installation_keys k where k.kind = 'signing' and k.key_id = ${current}`,
+  );
+  return `SIGNING_KEY: the key ${current} signs since ${row?.since}. ${row?.codes ?? 0} unused recovery codes are older and need ${others.join(', ')}, as do return paths and unsubscribe links of earlier mail.\n`;
+}
+
+if (import.meta.main) runCommand('keys:reencrypt', main);
