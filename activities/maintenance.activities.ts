@@ -9,6 +9,8 @@ export interface MaintenanceActivityOptions {
   outbox: Pick<Outbox, 'sweep'>;
   workflows: WorkflowGateway;
   sources: OverdueSource[];
+  /** See `findLastRestore`. */
+  findLastRestore(): Promise<Date | null>;
   /** Each returns the number of changed rows, which is reported under its name. */
   sweeps: Record<string, () => Promise<number>>;
   logger: Logger;
@@ -31,10 +33,13 @@ export function createMaintenanceActivities(options: MaintenanceActivityOptions)
     reconcileOverdue: (): Promise<Record<string, number>> =>
       withApplicationFailures(async () => {
         const counts: Record<string, number> = { outbox: await sweepOutbox(options.outbox) };
+        const restoredAt = await options.findLastRestore();
         for (const source of options.sources) {
           const runs = await source.take(MAX_ROWS_PER_SOURCE);
           counts[source.name] = runs.length;
-          await forEachConcurrently(runs, MAX_CONCURRENT_LOOKUPS, (run) => recoverRun(options, run));
+          await forEachConcurrently(runs, MAX_CONCURRENT_LOOKUPS, (run) =>
+            recoverRun(options, run, restoredAt),
+          );
         }
         return { ...counts, ...(await runSweeps(options.sweeps)) };
       }),
@@ -71,13 +76,22 @@ async function sweepOutbox(outbox: Pick<Outbox, 'sweep'>): Promise<number> {
 }
 
 /** Logs an error instead of throwing it, so the other rows are recovered. The source returns the row again later. */
-async function recoverRun({ workflows, logger }: MaintenanceActivityOptions, run: OverdueRun): Promise<void> {
+async function recoverRun(
+  { workflows, logger }: MaintenanceActivityOptions,
+  run: OverdueRun,
+  restoredAt: Date | null,
+): Promise<void> {
   Context.current().heartbeat();
   const { workflowId } = run.start;
   try {
-    const status = await workflows.statusOf(workflowId);
+    const { status, closedAt } = await workflows.describe(workflowId);
     if (status === 'RUNNING') {
       if (run.whenRunning) await workflows.dispatch({ signal: run.whenRunning });
+      return;
+    }
+    if (status === 'COMPLETED' && restoredAt && closedAt && closedAt < restoredAt) {
+      logger.warn({ workflowId, status }, 'restored row, whose run completed before the restore');
+      await workflows.dispatch({ start: { ...run.start, replacesCompleted: true } });
       return;
     }
     if (status === 'COMPLETED') {

@@ -10,6 +10,7 @@ import { createSharedServices } from '../domain/shared-services.ts';
 import type { Config } from '../platform/config.ts';
 import { createDatabase } from '../platform/database/database.ts';
 import { purgeIdempotencyKeys } from '../platform/idempotency/purge-keys.ts';
+import { findLastRestore } from '../platform/installation/restore-rows.ts';
 import type { MailTransport } from '../platform/mail-transport/mail-transport.ts';
 import { createSesTransport, SES_OVERWRITTEN_FIELDS } from '../platform/mail-transport/ses-transport.ts';
 import { createSimulatorTransport } from '../platform/mail-transport/simulator-transport.ts';
@@ -140,6 +141,7 @@ export async function compose(
       createMaintenanceActivities({
         outbox,
         workflows,
+        findLastRestore: () => findLastRestore(database),
         sources: maintenance.flatMap(({ overdue = [] }) => overdue),
         sweeps: Object.assign(
           {

@@ -4,7 +4,7 @@ import { sealedColumns } from '../domain/sealed-columns.ts';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { createSecretBox, listKeyIds } from '../platform/crypto.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
-import { requireKnownKeys } from '../platform/installation/keys.ts';
+import { forgetOlderEncryptionKeys, requireKnownKeys } from '../platform/installation/keys.ts';
 import { type ColumnResult, reencryptColumn } from '../platform/installation/reencrypt.ts';
 import { requireMigratedSchema } from '../platform/installation/schema-version.ts';
 import { runCommand } from './run-command.ts';
@@ -34,15 +34,7 @@ export async function reencryptAll(
   for (const column of sealedColumns) columns.push(await reencryptColumn(database, secretBox, column));
   const remaining = columns.reduce((sum, column) => sum + column.remaining, 0);
   const [current] = listKeyIds(keys.ENCRYPTION_KEY, 'ENCRYPTION_KEY');
-  return { columns, remaining, removable: remaining > 0 ? [] : await forgetOlderKeys(database, current) };
-}
-
-/** From now on, processes start without these keys. */
-async function forgetOlderKeys(database: Database, current: string): Promise<string[]> {
-  const rows = await database.query<{ keyId: string }>(
-    sql`delete from installation_keys where kind = 'encryption' and key_id <> ${current} returning key_id as "keyId"`,
-  );
-  return rows.map(({ keyId }) => keyId);
+  return { columns, remaining, removable: remaining > 0 ? [] : await forgetOlderEncryptionKeys(database, current) };
 }
 
 async function main(): Promise<void> {

@@ -18,6 +18,7 @@ import {
   type OutcomeState,
   saveOutcomeState,
 } from './outcome-state.ts';
+import { RESTORED_RESPONSE } from './restored-response.ts';
 import { buildTrackingStart } from './tracking-start.ts';
 
 export interface OutcomeService {
@@ -75,7 +76,7 @@ export function createOutcomeService({
           ambiguous,
         );
         message.statusDetail = ambiguous
-          ? AMBIGUOUS_DETAIL
+          ? describeAmbiguity(outcomeState.attempts)
           : (changes.rejected.at(-1)?.diagnosticCode ?? null);
       }
       notifyTracking(transaction, outbox, outcomeState, outcomes.length > 0);
@@ -90,6 +91,11 @@ export function createOutcomeService({
 
 const AMBIGUOUS_DETAIL =
   'The connection to the relay was lost, and the relay may have accepted the message. It is not resent automatically.';
+
+function describeAmbiguity(attempts: readonly OutcomeAttempt[]): string {
+  const isRestored = attempts.some(({ state, response }) => state === 'ambiguous' && response === RESTORED_RESPONSE);
+  return isRestored ? `${RESTORED_RESPONSE} It is not resent automatically.` : AMBIGUOUS_DETAIL;
+}
 
 /**
  * Applies the results of the attempts. A report about a recipient proves that its open attempt was accepted.

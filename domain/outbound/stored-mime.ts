@@ -47,6 +47,9 @@ export type OutgoingMessage = Pick<
   | 'sizeBytes'
 >;
 
+/** Key of the stored MIME message. It exists before the first attempt to transmit the message. */
+export const sentObjectKey = (messageId: string): string => `raw/sent/${messageId}.eml`;
+
 /** A message up to this size is held in memory for all its recipients; a larger one is streamed for each recipient. */
 const MAX_BUFFERED_BYTES = 1024 * 1024;
 
@@ -65,7 +68,7 @@ export async function ensureMimeStored(
   dkimKeys: DkimKeys,
 ): Promise<StoredMime> {
   if (message.rawKey !== null) return { rawKey: message.rawKey, sizeBytes: message.sizeBytes };
-  const rawKey = `raw/sent/${message.id}.eml`;
+  const rawKey = sentObjectKey(message.id);
   const key = await dkimKeys.findSigningKey(message.organizationId, domainOf(message.fromEmail));
   const { submittedKey } = message;
   const sources = createSourceErrors();

@@ -47,3 +47,14 @@ function requireAnyKey(recorded: readonly string[], listed: readonly string[]): 
     `SIGNING_KEY is wrong: this database was used with the key ${recorded.join(', ')}, but SIGNING_KEY lists ${listed.join(', ')}. With it, return paths, unsubscribe links and recovery codes in use would be invalid. To rotate, list the old key after the new one, separated by a comma.`,
   );
 }
+
+/** From now on, processes start without these keys. Returns their ids. */
+export async function forgetOlderEncryptionKeys(
+  database: Pick<Database, 'query'>,
+  current: string,
+): Promise<string[]> {
+  const rows = await database.query<Pick<InstallationKey, 'keyId'>>(
+    sql`delete from installation_keys where kind = 'encryption' and key_id <> ${current} returning key_id as "keyId"`,
+  );
+  return rows.map(({ keyId }) => keyId);
+}

@@ -18,6 +18,11 @@ export interface StartCommand {
   summary: string;
   /** Order within the task queue, for the run's workflow tasks and activities. */
   priority: StartPriority;
+  /**
+   * Start the run even if an earlier one with this id has completed. Only after a restore, when the row is as it was before
+   * that run.
+   */
+  replacesCompleted?: boolean;
   /** The API request that caused the start, for the run's memo. Unset if a workflow caused it. */
   requestId?: string;
 }

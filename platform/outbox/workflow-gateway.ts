@@ -21,6 +21,12 @@ export type RunStatus =
   | 'UNSPECIFIED'
   | 'NOT_FOUND';
 
+export interface RunDescription {
+  status: RunStatus;
+  /** Null while the run is open, and if there is none. */
+  closedAt: Date | null;
+}
+
 /** Calls to Temporal from outside workflows. */
 export interface WorkflowGateway {
   /**
@@ -30,8 +36,8 @@ export interface WorkflowGateway {
    * @throws Error if Temporal does not respond.
    */
   dispatch(command: OutboxCommand): Promise<void>;
-  /** Uses `describe`, since Temporal's visibility lags behind. */
-  statusOf(workflowId: string): Promise<RunStatus>;
+  /** The latest run with the id. Uses `describe`, since Temporal's visibility lags behind. */
+  describe(workflowId: string): Promise<RunDescription>;
 }
 
 export function createWorkflowGateway({ workflow }: Pick<Client, 'workflow'>): WorkflowGateway {
@@ -56,11 +62,12 @@ export function createWorkflowGateway({ workflow }: Pick<Client, 'workflow'>): W
       }
     },
 
-    async statusOf(workflowId) {
+    async describe(workflowId) {
       try {
-        return (await workflow.getHandle(workflowId).describe()).status.name;
+        const { status, closeTime } = await workflow.getHandle(workflowId).describe();
+        return { status: status.name, closedAt: closeTime ?? null };
       } catch (error) {
-        if (error instanceof WorkflowNotFoundError) return 'NOT_FOUND';
+        if (error instanceof WorkflowNotFoundError) return { status: 'NOT_FOUND', closedAt: null };
         throw error;
       }
     },
@@ -81,6 +88,8 @@ function startOptions(start: StartCommand) {
     // A run's tasks and its activities inherit it.
     priority: start.priority,
     ...(start.requestId ? { memo: { requestId: start.requestId } } : {}),
-    workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+    workflowIdReusePolicy: start.replacesCompleted
+      ? WorkflowIdReusePolicy.ALLOW_DUPLICATE
+      : WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
   };
 }

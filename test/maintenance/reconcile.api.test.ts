@@ -39,14 +39,15 @@ class FakeTemporal implements WorkflowGateway {
   readonly dispatched: OutboxCommand[] = [];
   readonly statuses = new Map<string, RunStatus>();
   down = false;
+  closedAt: Date | null = null;
 
   async dispatch(command: OutboxCommand): Promise<void> {
     if (this.down) throw new Error('Temporal is down');
     this.dispatched.push(command);
   }
 
-  async statusOf(workflowId: string): Promise<RunStatus> {
-    return this.statuses.get(workflowId) ?? 'NOT_FOUND';
+  async describe(workflowId: string): Promise<RunDescription> {
+    return { status: this.statuses.get(workflowId) ?? 'NOT_FOUND', closedAt: this.closedAt };
   }
 
   started(workflowId: string): number {
@@ -55,8 +56,10 @@ class FakeTemporal implements WorkflowGateway {
 }
 
 let temporal: FakeTemporal;
+let restoredAt: Date | null;
 beforeEach(() => {
   temporal = new FakeTemporal();
+  restoredAt = null;
 });
 
 async function arrange() {
@@ -88,6 +91,7 @@ async function arrange() {
       overdueReceipts(database),
       overdueDrafts(database, drafts),
     ],
+    findLastRestore: async () => restoredAt,
     sweeps: {},
     logger,
   });

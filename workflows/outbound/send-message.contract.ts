@@ -6,6 +6,9 @@ export interface SendMessageInput {
   messageId: string;
 }
 
+/** Type of the activity that transmits; the history of a run says when it did. */
+export const TRANSMIT_MESSAGE = 'transmitMessage';
+
 /** Signal: cancel what has not been transmitted. The message's row determines what can still be canceled. */
 export const CANCEL_SEND = 'cancel';
 /** Signal: retry a deferred message now instead of at the next scheduled time. */
