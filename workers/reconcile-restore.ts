@@ -28,7 +28,8 @@ async function main(): Promise<void> {
     },
   });
   const restoredTo = new Date(values['restored-to'] ?? '');
-  if (Number.isNaN(restoredTo.getTime())) throw new InstallationError(`the time of the backup is missing\n${USAGE}`);
+  if (Number.isNaN(restoredTo.getTime()))
+    throw new InstallationError(`the time of the backup is missing\n${USAGE}`);
   if (restoredTo > new Date()) throw new InstallationError('the time of the backup is in the future');
   const config = loadConfig();
   const logger = createLogger(config, 'restore-reconcile');

@@ -34,7 +34,11 @@ export async function reencryptAll(
   for (const column of sealedColumns) columns.push(await reencryptColumn(database, secretBox, column));
   const remaining = columns.reduce((sum, column) => sum + column.remaining, 0);
   const [current] = listKeyIds(keys.ENCRYPTION_KEY, 'ENCRYPTION_KEY');
-  return { columns, remaining, removable: remaining > 0 ? [] : await forgetOlderEncryptionKeys(database, current) };
+  return {
+    columns,
+    remaining,
+    removable: remaining > 0 ? [] : await forgetOlderEncryptionKeys(database, current),
+  };
 }
 
 async function main(): Promise<void> {

@@ -18,7 +18,7 @@ import {
   type OutcomeState,
   saveOutcomeState,
 } from './outcome-state.ts';
-import { RESTORED_RESPONSE } from './restored-response.ts';
+import { RESTORED_RESPONSE } from './send-attempt.entity.ts';
 import { buildTrackingStart } from './tracking-start.ts';
 
 export interface OutcomeService {
@@ -93,7 +93,9 @@ const AMBIGUOUS_DETAIL =
   'The connection to the relay was lost, and the relay may have accepted the message. It is not resent automatically.';
 
 function describeAmbiguity(attempts: readonly OutcomeAttempt[]): string {
-  const isRestored = attempts.some(({ state, response }) => state === 'ambiguous' && response === RESTORED_RESPONSE);
+  const isRestored = attempts.some(
+    ({ state, response }) => state === 'ambiguous' && response === RESTORED_RESPONSE,
+  );
   return isRestored ? `${RESTORED_RESPONSE} It is not resent automatically.` : AMBIGUOUS_DETAIL;
 }
 

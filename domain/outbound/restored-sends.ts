@@ -3,9 +3,9 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { buildSendStart } from './create-outbound-message.ts';
-import { HELD_DETAIL } from './held-sends.ts';
+import { HELD_DETAIL } from './held/held-sends.ts';
 import type { OutcomeService } from './outcome.service.ts';
-import { RESTORED_RESPONSE } from './restored-response.ts';
+import { RESTORED_RESPONSE } from './send-attempt.entity.ts';
 import { sentObjectKey } from './stored-mime.ts';
 
 export interface RestoredSendsOptions {

@@ -9,6 +9,10 @@ import { MessageEntity } from '../messages/message.entity.ts';
  */
 export type SendAttemptState = 'attempting' | 'accepted' | 'deferred' | 'refused' | 'ambiguous';
 
+/** Response of an attempt that may have been made after the backup from which the database was restored. */
+export const RESTORED_RESPONSE =
+  'The database was restored from a backup, and the message may have been sent since the backup.';
+
 export interface SimulatedOutcome {
   kind: 'delivered' | 'bounced' | 'complained';
   statusCode: string | null;

@@ -24,7 +24,8 @@ export async function findActivitySince(
         event.activityTaskTimedOutEventAttributes ??
         event.activityTaskCanceledEventAttributes;
       if (!ended || !open.delete(String(ended.scheduledEventId))) continue;
-      if (Number(event.eventTime?.seconds ?? 0) * 1_000 >= since.getTime() - CLOCK_TOLERANCE_MS) return 'possible';
+      if (Number(event.eventTime?.seconds ?? 0) * 1_000 >= since.getTime() - CLOCK_TOLERANCE_MS)
+        return 'possible';
     }
     // Temporal does not record the attempts of an activity that is still open.
     if (open.size > 0) return 'possible';

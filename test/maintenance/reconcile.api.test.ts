@@ -15,7 +15,7 @@ import { newId } from '../../platform/ids.ts';
 import { OutboxEntity } from '../../platform/outbox/outbox.entity.ts';
 import { createOutbox } from '../../platform/outbox/outbox.ts';
 import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
-import type { RunStatus, WorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
+import type { RunDescription, RunStatus, WorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
 import {
   accepted,
   createMailServices,
@@ -194,6 +194,22 @@ describe('the reconciler', () => {
     },
   );
 
+  test.each([
+    { closed: 'before', starts: [true] },
+    { closed: 'after', starts: [] },
+  ])('a row whose run completed $closed a restore is restarted: $starts', async ({ closed, starts }) => {
+    const { lostMessage, reconcile } = await arrange();
+    const id = await lostMessage();
+    temporal.statuses.set(`send/${id}`, 'COMPLETED');
+    temporal.closedAt = HOUR_AGO();
+    restoredAt = new Date(temporal.closedAt.getTime() + (closed === 'before' ? 1 : -1));
+    await reconcile();
+    const started = temporal.dispatched.flatMap(({ start }) =>
+      start?.workflowId === `send/${id}` ? [start.replacesCompleted] : [],
+    );
+    expect(started).toEqual(starts);
+  });
+
   test('leaves a running workflow alone and does not check it again immediately', async () => {
     const { lostMessage, reconcile } = await arrange();
     const id = await lostMessage();
@@ -329,6 +345,7 @@ describe('the reconciler', () => {
     const done: string[] = [];
     const { reconcileOverdue } = createMaintenanceActivities({
       outbox: { sweep: async () => 0 },
+      findLastRestore: async () => null,
       workflows: temporal,
       sources: [],
       sweeps: {
@@ -345,10 +362,10 @@ describe('the reconciler', () => {
     const world = await arrange();
     const [first, second] = [await world.lostMessage(), await world.lostMessage()];
     await age(first);
-    const statusOfRun = temporal.statusOf.bind(temporal);
-    temporal.statusOf = async (id) => {
+    const describeRun = temporal.describe.bind(temporal);
+    temporal.describe = async (id) => {
       if (id === `send/${first}`) throw new Error('no answer');
-      return statusOfRun(id);
+      return describeRun(id);
     };
     await world.reconcile();
     expect(temporal.started(`send/${second}`)).toBe(1);

@@ -1,0 +1,286 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
+import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
+import { createDraftService } from '../../domain/drafts/draft.service.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { createSendService } from '../../domain/outbound/send.service.ts';
+import { sentObjectKey } from '../../domain/outbound/stored-mime.ts';
+import { type RestoreFacts, reconcileRestore } from '../../domain/restores/reconcile-restore.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { beginReconciliation, findLastRestore } from '../../platform/installation/restore-rows.ts';
+import type { RunStatus } from '../../platform/outbox/workflow-gateway.ts';
+import {
+  accepted,
+  createMailServices,
+  deferred,
+  noApprovals,
+  ScriptedTransport,
+  TEST_APPROVAL_MS,
+  testUnsubscribeLinks,
+} from '../support/mail-services.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { useIsolatedDatabase } from '../support/resources.ts';
+import { recordingOutbox } from '../support/test-app.ts';
+import { testScope } from '../support/test-scope.ts';
+
+// A database of its own: no worker sends from a restored database, which would stop the other tests.
+const database = useIsolatedDatabase('restored');
+const RESTORED_TO = new Date('2026-01-01T00:00:00Z');
+const FACTS: RestoreFacts = {
+  restoredTo: RESTORED_TO,
+  isNothingLost: false,
+  isStorageComplete: true,
+  isTemporalComplete: false,
+  keepsFutureSchedules: false,
+};
+
+/** Histories of runs by workflow id: times at which `transmitMessage` ended, or null for an open one. */
+const histories = new Map<string, (Date | null)[]>();
+const runs = new Map<string, RunStatus>();
+const temporal = {
+  workflow: {
+    async *list({ query = '' }) {
+      const workflowId = /'(.+)'/.exec(query)?.[1] ?? '';
+      if (histories.has(workflowId)) yield { runId: 'run' };
+    },
+    getHandle: (workflowId: string) => ({
+      fetchHistory: async () => ({
+        events: (histories.get(workflowId) ?? []).flatMap((endedAt, index) => [
+          {
+            eventId: 2 * index,
+            activityTaskScheduledEventAttributes: { activityType: { name: 'transmitMessage' } },
+          },
+          ...(endedAt
+            ? [
+                {
+                  eventTime: { seconds: endedAt.getTime() / 1000 },
+                  activityTaskCompletedEventAttributes: { scheduledEventId: 2 * index },
+                },
+              ]
+            : []),
+        ]),
+      }),
+    }),
+  },
+} as unknown as Parameters<typeof reconcileRestore>[0]['temporal'];
+
+async function arrange() {
+  const organization = await createOrganization(database);
+  const inbox = await createInbox(database, organization);
+  const { outbox, commands } = recordingOutbox();
+  const transport = new ScriptedTransport(async () => accepted);
+  const services = createMailServices(database, transport, { outbox });
+  const sending = {
+    unsubscribeLinks: testUnsubscribeLinks,
+    database,
+    outbox,
+    events: createWebhookEvents({ outbox }),
+  };
+  const sends = createSendService({ ...sending, drafts: noApprovals });
+  const drafts = createDraftService({ ...sending, approvalMs: TEST_APPROVAL_MS });
+  const scope = testScope(organization, inbox);
+  const content = {
+    to: [{ email: 'ada@people.example' }, { email: 'bob@people.example' }],
+    cc: [],
+    bcc: [],
+    replyTo: [],
+    subject: 'S',
+    textBody: 'T',
+    htmlBody: null,
+    labels: [],
+    headers: {},
+  };
+  return {
+    ...services,
+    transport,
+    commands,
+    send: async () => (await sends.send(scope, inbox.id, content)).message.id,
+    schedule: async (sendAt: Date) => (await drafts.create(scope, inbox.id, { ...content, sendAt })).draft.id,
+    reconcile: (facts: Partial<RestoreFacts> = {}) =>
+      reconcileRestore(
+        {
+          database,
+          storage: { sizeOf: async (key) => services.objects.get(key)?.length },
+          outcomes: services.outcomes,
+          outbox,
+          temporal,
+          workflows: {
+            describe: async (id) => ({ status: runs.get(id) ?? 'NOT_FOUND', closedAt: null }),
+          },
+        },
+        { ...FACTS, ...facts },
+      ),
+    message: (id: string) => database.systemTransaction(({ em }) => em.findOneOrFail(MessageEntity, { id })),
+    draft: (id: string) => database.systemTransaction(({ em }) => em.findOneOrFail(DraftEntity, { id })),
+  };
+}
+
+type World = Awaited<ReturnType<typeof arrange>>;
+
+async function transmit(world: World, id: string): Promise<void> {
+  await world.dispatch.prepare(id);
+  await world.dispatch.transmit(id, () => false);
+}
+
+const startsOf = ({ commands }: World, id: string) =>
+  commands.flatMap(({ start }) =>
+    start?.workflowId === `send/${id}` ? [start.replacesCompleted ?? false] : [],
+  );
+
+describe('sends of a backup', () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await arrange();
+  });
+
+  test('a message without a stored MIME message never left: it is sent', async () => {
+    const id = await world.send();
+    expect(await world.reconcile()).toMatchObject({ sends_resumed: 1, sends_needing_attention: 0 });
+    expect((await world.message(id)).status).toBe('queued');
+    // Its earlier run may have completed, if Temporal was kept.
+    expect(startsOf(world, id)).toEqual([false, true]);
+    await transmit(world, id);
+    expect(await world.dispatch.record(id)).toBe('settled');
+    expect(world.transport.transmissions).toHaveLength(2);
+  });
+
+  test('a message that was transmitted after the backup is not sent again until a person decides', async () => {
+    const id = await world.send();
+    world.objects.set(sentObjectKey(id), Buffer.from('the MIME message, stored after the backup'));
+    expect(await world.reconcile()).toMatchObject({ sends_resumed: 0, sends_needing_attention: 1 });
+    expect(await world.message(id)).toMatchObject({
+      status: 'needs_attention',
+      statusDetail:
+        'The database was restored from a backup, and the message may have been sent since the backup. It is not resent automatically.',
+    });
+    const before = world.transport.transmissions.length;
+    await transmit(world, id);
+    expect(await world.dispatch.record(id)).toBe('needs_attention');
+    expect(world.transport.transmissions).toHaveLength(before);
+    expect(await world.dispatch.resolveAmbiguity(id, 'resend')).toBe('deferred');
+    await transmit(world, id);
+    expect(await world.dispatch.record(id)).toBe('settled');
+    expect(world.transport.transmissions).toHaveLength(before + 2);
+  });
+
+  test('without the bucket no message is known not to have left', async () => {
+    const id = await world.send();
+    expect(await world.reconcile({ isStorageComplete: false })).toMatchObject({ sends_needing_attention: 1 });
+    expect((await world.message(id)).status).toBe('needs_attention');
+    await world.dispatch.resolveAmbiguity(id, 'sent');
+  });
+
+  test.each([
+    {
+      title: 'ended before the backup',
+      ended: new Date(RESTORED_TO.getTime() - 3_600_000),
+      status: 'deferred',
+    },
+    {
+      title: 'ended after the backup',
+      ended: new Date(RESTORED_TO.getTime() + 1_000),
+      status: 'needs_attention',
+    },
+    { title: 'is still open', ended: null, status: 'needs_attention' },
+  ])(
+    'a deferred message whose last attempt $title, according to Temporal, is $status',
+    async ({ ended, status }) => {
+      const id = await world.send();
+      world.transport.answerWith(async () => deferred);
+      await transmit(world, id);
+      await world.dispatch.record(id);
+      world.transport.answerWith(async () => accepted);
+      histories.set(`send/${id}`, [new Date(RESTORED_TO.getTime() - 7_200_000), ended]);
+      // Even long after the retry window of the message.
+      await database.systemTransaction(({ em }) =>
+        em.nativeUpdate(MessageEntity, { id }, { queuedAt: new Date('2025-01-01') }),
+      );
+      await world.reconcile({ isTemporalComplete: true });
+      expect((await world.message(id)).status).toBe(status);
+      if (status === 'needs_attention') await world.dispatch.resolveAmbiguity(id, 'sent');
+      else await world.dispatch.cancel(id, 'done');
+    },
+  );
+
+  test('a recipient whose attempt was open in the backup, or who has the message already, gets no second copy', async () => {
+    const id = await world.send();
+    world.transport.answerWith(async ({ recipient }) => {
+      if (recipient.startsWith('bob')) throw new Error('the worker dies here');
+      return accepted;
+    });
+    await expect(transmit(world, id)).rejects.toThrow();
+    world.transport.answerWith(async () => accepted);
+    expect(await world.reconcile()).toMatchObject({ sends_needing_attention: 1 });
+    expect(await world.message(id)).toMatchObject({ status: 'needs_attention' });
+    expect(await world.dispatch.resolveAmbiguity(id, 'sent')).toBe('settled');
+    expect((await world.message(id)).status).toBe('sent');
+  });
+
+  test('nothing is touched if nothing was lost', async () => {
+    const id = await world.send();
+    world.objects.set(sentObjectKey(id), Buffer.from('x'));
+    expect(await world.reconcile({ isNothingLost: true })).toMatchObject({
+      sends_resumed: 0,
+      sends_needing_attention: 0,
+    });
+    expect((await world.message(id)).status).toBe('queued');
+    await world.dispatch.cancel(id, 'done');
+  });
+});
+
+test('until it is reconciled a restored database sends nothing, and messages of after the restore stay as they are', async () => {
+  const world = await arrange();
+  await beginReconciliation(database, RESTORED_TO);
+  const id = await world.send();
+  world.objects.set(sentObjectKey(id), Buffer.from('x'));
+  await expect(transmit(world, id)).rejects.toThrow(
+    'The database was restored from a backup and is not reconciled',
+  );
+  expect(world.transport.transmissions).toEqual([]);
+  expect(await world.reconcile()).toMatchObject({ sends_resumed: 0, sends_needing_attention: 0 });
+  expect(await findLastRestore(database)).toBeInstanceOf(Date);
+  await transmit(world, id);
+  expect(await world.dispatch.record(id)).toBe('settled');
+  expect(world.transport.transmissions).toHaveLength(2);
+});
+
+test('unschedules drafts that may have been sent, and keeps those whose run is known to wait', async () => {
+  const world = await arrange();
+  const soon = new Date(Date.now() + 3_600_000);
+  const [due, waiting, unknown] = [
+    await world.schedule(soon),
+    await world.schedule(soon),
+    await world.schedule(soon),
+  ];
+  await database.systemTransaction(({ em }) =>
+    em.nativeUpdate(DraftEntity, { id: due }, { sendAt: new Date(Date.now() - 60_000) }),
+  );
+  for (const id of [due, waiting]) runs.set(`scheduled/${id}/1`, 'RUNNING');
+  expect(await world.reconcile({ isTemporalComplete: true })).toMatchObject({
+    schedules_kept: 1,
+    schedules_removed: 2,
+  });
+  expect(await world.draft(waiting)).toMatchObject({ sendStatus: 'scheduled' });
+  for (const id of [due, unknown])
+    expect(await world.draft(id)).toMatchObject({
+      sendStatus: 'draft',
+      sendAt: null,
+      sendError: expect.stringContaining('may have been sent since the backup'),
+    });
+  expect(await world.reconcile({ keepsFutureSchedules: true })).toMatchObject({ schedules_kept: 1 });
+  expect(await world.reconcile()).toMatchObject({ schedules_kept: 0, schedules_removed: 1 });
+});
+
+test('does not send the service’s own emails of the backup again', async () => {
+  const world = await arrange();
+  await database.query(sql`
+    insert into notifications (id, email, template, params, dedupe_key, status, next_attempt_at, created_at)
+      values ('ntf_1', 'ada@people.example', 'x', '{}', 'a', 'pending', now(), now()),
+        ('ntf_2', 'ada@people.example', 'x', '{}', 'b', 'sent', null, now())`);
+  expect(await world.reconcile()).toMatchObject({ notifications_failed: 1 });
+  const rows = await database.query<object>(sql`select id, status from notifications order by id`);
+  expect(rows).toEqual([
+    { id: 'ntf_1', status: 'failed' },
+    { id: 'ntf_2', status: 'sent' },
+  ]);
+});
