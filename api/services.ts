@@ -73,6 +73,7 @@ import { createSsoLoginService } from '../domain/sso/sso-login.service.ts';
 import { createSsoSetupService } from '../domain/sso/sso-setup.service.ts';
 import { createSsoSetupLinkService } from '../domain/sso/sso-setup-link.service.ts';
 import { createStaffAuditLogService } from '../domain/staff/staff-audit-log.service.ts';
+import { createToggleService } from '../domain/toggles/toggle.service.ts';
 import { createApiCallMeter } from '../domain/usage/api-call-meter.ts';
 import { createLimitService } from '../domain/usage/limit.service.ts';
 import { createUsageService } from '../domain/usage/usage.service.ts';
@@ -266,6 +267,7 @@ export function createServices({
     }),
     auditLog: createAuditLogService({ database }),
     staffAuditLog: createStaffAuditLogService({ database }),
+    toggles: createToggleService({ database, outbox }),
     invitations: createInvitationService(people),
     invitationAcceptance: createAcceptInvitationService({ ...people, ownerNotices }),
     sessions: createSessionService({ database }),

@@ -1,5 +1,6 @@
 import { StaffAuditEntryRecord } from './admin/audit-log.routes.ts';
 import { StaffIdentity } from './admin/staff.routes.ts';
+import { ToggleList, ToggleRecord } from './admin/toggles.routes.ts';
 import {
   ApiKeyRecord,
   CreateApiKey,
@@ -339,4 +340,6 @@ export const sharedSchemas = [
   SsoSetupLinkRecord,
   StaffIdentity,
   StaffAuditEntryRecord,
+  ToggleRecord,
+  ToggleList,
 ];

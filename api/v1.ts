@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { staffAuditLogRoutes } from './admin/audit-log.routes.ts';
 import { staffRoutes } from './admin/staff.routes.ts';
+import { toggleRoutes } from './admin/toggles.routes.ts';
 import { apiKeyRoutes } from './api-keys/api-keys.routes.ts';
 import { attachmentRoutes } from './attachments/attachments.routes.ts';
 import { listRoutes } from './deliverability/lists.routes.ts';
@@ -103,6 +104,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
         async (admin) => {
           await admin.register(staffRoutes());
           await admin.register(staffAuditLogRoutes(dependencies));
+          await admin.register(toggleRoutes(dependencies));
         },
         { prefix: '/admin' },
       );

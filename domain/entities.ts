@@ -63,6 +63,7 @@ import { StaffAuditEntryEntity } from './staff/staff-audit-entry.entity.ts';
 import { StaffMemberEntity } from './staff/staff-member.entity.ts';
 import { UnclaimedObjectEntity } from './stored-objects/unclaimed-object.entity.ts';
 import { SuspensionEntity } from './suspensions/suspension.entity.ts';
+import { ToggleEntity } from './toggles/toggle.entity.ts';
 import { CustomLimitEntity } from './usage/custom-limit.entity.ts';
 import { LimitOverrideEntity } from './usage/limit-override.entity.ts';
 import { UsageCounterEntity } from './usage/usage-counter.entity.ts';
@@ -100,6 +101,7 @@ export const entities = [
   AuditEntryEntity,
   SsoConfigurationEntity,
   SuspensionEntity,
+  ToggleEntity,
   SsoSetupLinkEntity,
   SsoTransactionEntity,
   SsoIdentityEntity,

@@ -20,6 +20,7 @@ export const ERROR_CODES = {
   inbox_suspended: { status: 403, title: 'The inbox is suspended' },
   policy_violation: { status: 403, title: 'A policy of the organization does not allow this' },
   plan_limit_reached: { status: 403, title: 'Plan limit reached' },
+  switched_off: { status: 403, title: 'The operator has switched this off' },
   not_found: { status: 404, title: 'Not found' },
   feature_disabled: { status: 404, title: 'The feature is switched off' },
   method_not_allowed: { status: 405, title: 'Method not allowed' },

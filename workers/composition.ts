@@ -42,6 +42,7 @@ import { retentionRoom } from './rooms/retention.ts';
 import { ssoRoom } from './rooms/sso.ts';
 import { storedObjectsRoom } from './rooms/stored-objects.ts';
 import { suspensionsRoom } from './rooms/suspensions.ts';
+import { togglesRoom } from './rooms/toggles.ts';
 import { usageRoom } from './rooms/usage.ts';
 import { usageAlertsRoom } from './rooms/usage-alerts.ts';
 import { webhooksRoom } from './rooms/webhooks.ts';
@@ -69,6 +70,7 @@ const ROOMS: readonly Room[] = [
   peopleRoom,
   oauthRoom,
   ssoRoom,
+  togglesRoom,
   suspensionsRoom,
 ];
 

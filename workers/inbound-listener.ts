@@ -184,7 +184,7 @@ async function serverOptions(config: InboundListenerConfig): Promise<SMTPServerO
 
 /**
  * @throws SmtpError 550 for an unknown address, an unsigned return path or a blocked sender, 452 if the organization has
- * reached its receive limit, 451 if the lookup fails.
+ * reached its receive limit, 451 if the lookup fails or inbound mail is switched off.
  */
 async function resolveRecipient(
   { receipts, logger }: InboundListenerOptions,
@@ -197,6 +197,8 @@ async function resolveRecipient(
   });
   if (route === 'blocked')
     throw new SmtpError(550, '5.7.1 The recipient does not accept mail from this sender');
+  if (route === 'switched_off')
+    throw new SmtpError(451, '4.3.2 The service does not accept mail for now, try again later');
   if (route === 'unknown') throw new SmtpError(550, '5.1.1 No such mailbox here');
   if (route.kind === 'full') throw receiveLimitReached();
   return route;

@@ -16,6 +16,7 @@ export { applyRetention } from './retention/apply-retention.workflow.ts';
 export { startRetention } from './retention/start-retention.workflow.ts';
 export { findOrphanedObjects } from './stored-objects/find-orphaned-objects.workflow.ts';
 export { settleHeldWork } from './suspensions/settle-held-work.workflow.ts';
+export { releaseHeld } from './toggles/release-held.workflow.ts';
 export { checkUsage } from './usage-alerts/check-usage.workflow.ts';
 export { deliverWebhook } from './webhooks/deliver-webhook.workflow.ts';
 export { probeEndpoint } from './webhooks/probe-endpoint.workflow.ts';

@@ -30,6 +30,8 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
     'The policy of the organization that <code>policy</code> names does not allow the request.',
   plan_limit_reached:
     'The organization has reached the maximum of the resource named in <code>counter</code>. Delete one, or upgrade.',
+  switched_off:
+    'The operator of the service has switched it off for now, for everyone; <code>toggle</code> names the switch. Try again later.',
   not_found:
     'The resource does not exist or is outside the organization, environment or inbox of the key. The response does not say which.',
   feature_disabled: 'This installation does not offer the feature.',

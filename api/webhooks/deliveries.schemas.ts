@@ -26,7 +26,13 @@ const summaryFields = {
       'pending: in progress or waiting for the next attempt. held: on hold, see held_for. exhausted: every attempt failed. blocked: the URL resolves to a host or port that is not allowed.',
   }),
   held_for: Type.Unsafe<
-    'endpoint_disabled' | 'endpoint_failing' | 'usage_limit' | 'suspension' | 'organization_deleted' | null
+    | 'endpoint_disabled'
+    | 'endpoint_failing'
+    | 'usage_limit'
+    | 'suspension'
+    | 'organization_deleted'
+    | 'switched_off'
+    | null
   >({
     type: ['string', 'null'],
     enum: [
@@ -35,10 +41,11 @@ const summaryFields = {
       'usage_limit',
       'suspension',
       'organization_deleted',
+      'switched_off',
       null,
     ],
     description:
-      'endpoint_disabled: held until the endpoint is enabled. endpoint_failing: held until the endpoint answers a probe with 2xx and earlier deliveries have started. usage_limit: held until a new month begins or the tier or limit changes. suspension: held until the organization, environment and inbox of the event are reinstated. organization_deleted: held while the organization is closed. Null unless held.',
+      'endpoint_disabled: held until the endpoint is enabled. endpoint_failing: held until the endpoint answers a probe with 2xx and earlier deliveries have started. usage_limit: held until a new month begins or the tier or limit changes. suspension: held until the organization, environment and inbox of the event are reinstated. organization_deleted: held while the organization is closed. switched_off: held while the operator of the service has switched deliveries off. Null unless held.',
   }),
   attempt_count: Type.Integer({ minimum: 0 }),
   next_attempt_at: nullableTimestamp(

@@ -1,6 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
+import { isOffSql } from '../toggles/find-toggle.ts';
 import { buildEnvelope, truncateToFit } from './envelope.ts';
 import type { Event } from './event.entity.ts';
 import { type EventDataByType, isOrganizationWide } from './event-types.ts';
@@ -26,6 +27,8 @@ export interface Subscriber {
   id: string;
   disabled: boolean;
   isHolding: boolean;
+  /** Staff have switched webhook deliveries off. Unset where only the attempt checks it. */
+  isSwitchedOff?: boolean;
 }
 
 export interface EventServiceOptions {
@@ -59,7 +62,9 @@ const recordEvent = (row: string, organizationWide: boolean) => sql`with event a
   recorded as (
     insert into events (id, org_id, env_id, inbox_id, type, data, test, created_at)
     select id, "organizationId", "environmentId", "inboxId", type, data, false, "createdAt" from event)
-  select e.id, e.disabled, e.holding_since is not null as "isHolding" from event, webhook_endpoints e
+  select e.id, e.disabled, e.holding_since is not null as "isHolding",
+    ${isOffSql('webhook_deliveries')} as "isSwitchedOff"
+  from event, webhook_endpoints e
   where e.org_id = event."organizationId" and e.deleted_at is null and e.events @> array[event.type]
     and (e.inbox_ids is null or event."inboxId" = any (e.inbox_ids))
     and ${organizationWide ? sql`true` : sql`e.env_id = event."environmentId"`}`;

@@ -28,7 +28,7 @@ export async function purgeEvents(database: Database, retentionDays: number): Pr
            and (id < ${lowestIdAt('event', holdCutoff)} or not exists (
            select from webhook_deliveries d
            where d.event_id = events.id and d.status = 'held' 
-             and d.held_for in ('usage_limit', 'suspension', 'organization_deleted')))
+             and d.held_for in ('usage_limit', 'suspension', 'organization_deleted', 'switched_off')))
          order by id limit ${BATCH_SIZE})`,
     );
     deleted += count;

@@ -19,6 +19,7 @@ import { DomainEntity } from '../domains/domain.entity.ts';
 import { type Inbox, InboxEntity } from '../inboxes/inbox.entity.ts';
 import { baseAddress } from '../inboxes/inbox-address.ts';
 import { MessageEntity } from '../messages/message.entity.ts';
+import { isOff } from '../toggles/find-toggle.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
 import { createQuotaCache } from '../usage/quota-cache.ts';
 import type { AcceptedMail, InboundRoute, TenantRoute } from './accepted-mail.ts';
@@ -33,13 +34,14 @@ export interface ReceiptService {
    *
    * @param sender envelope sender; empty for `<>`.
    * @param others routes of the previous recipients, which also count toward the quota.
-   * @returns `blocked` if a receive list blocks the sender, `full` if the organization has reached its receive limit.
+   * @returns `blocked` if a receive list blocks the sender, `full` if the organization has reached its receive limit,
+   * `switched_off` for every address while staff have switched inbound mail off.
    */
   resolve(
     address: string,
     sender: string,
     others?: readonly InboundRoute[],
-  ): Promise<InboundRoute | 'unknown' | 'blocked' | { kind: 'full'; route: InboundRoute }>;
+  ): Promise<InboundRoute | 'unknown' | 'blocked' | 'switched_off' | { kind: 'full'; route: InboundRoute }>;
   /**
    * Whether all of these inboxes have already received the transport id. False if the recipients include reports or
    * complaints.
@@ -73,6 +75,7 @@ export function createReceiptService(options: ReceiptServiceOptions): ReceiptSer
   return {
     resolve: (address, sender, others = []) =>
       database.autocommit(async (em) => {
+        if (await isOff(em, 'inbound_mail')) return 'switched_off';
         if (address.toLowerCase() === feedbackAddress) return { kind: 'feedback' };
         const target = returnPaths.parse(address);
         const isBlocked = async (inboxId: string) =>

@@ -12,6 +12,7 @@ import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { canAccessInbox, type Scope } from '../identity/scope.ts';
 import { toAddressKey } from '../mime/address-key.ts';
+import { requireOn } from '../toggles/find-toggle.ts';
 import { requireQuota } from '../usage/resource-quotas.ts';
 import { AddressClaimEntity } from './address-claim.entity.ts';
 import {
@@ -44,7 +45,7 @@ export interface InboxService {
    *
    * @throws AppError `already_exists` for an address that is taken, or a `clientId` of an inbox that the credential
    * cannot access;
-   * `plan_limit_reached`, `domain_not_verified`, `validation_error`; `permission_denied` for a credential bound to another
+   * `plan_limit_reached`, `domain_not_verified`, `switched_off`, `validation_error`; `permission_denied` for a credential bound to another
    * inbox.
    */
   create(scope: Scope, input: NewInbox): Promise<{ inbox: Inbox; created: boolean }>;
@@ -98,6 +99,7 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
         const existing = await findByClientId(transaction.em, scope, input.clientId);
         if (existing) return { inbox: existing, created: false };
         if (scope.inboxId !== undefined) throw credentialBoundToInbox();
+        await requireOn(transaction.em, 'inbox_creation');
         await requireQuota(transaction.em, scope.organizationId, 'inboxes');
         const inbox = await createInbox(transaction, scope, input, options);
         await audit(transaction.em, scope, inbox, 'created');

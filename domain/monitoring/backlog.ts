@@ -13,6 +13,7 @@ export const BACKLOG_KINDS = [
   'webhook_held_usage_limit',
   'webhook_held_suspension',
   'webhook_held_organization_deleted',
+  'webhook_held_switched_off',
   'webhook_endpoint_failing',
   'message_queued',
   'message_sending',
@@ -67,6 +68,8 @@ const BACKLOG = `
   ${heldDeliveries('suspension', `held_for = 'suspension'`)}
   union all
   ${heldDeliveries('organization_deleted', `held_for = 'organization_deleted'`)}
+  union all
+  ${heldDeliveries('switched_off', `held_for = 'switched_off'`)}
   union all
   select 'webhook_endpoint_failing', count(*)::int, ${ageSeconds('holding_since')}
     from ${boundedRows(

@@ -9,6 +9,7 @@ import { normalizeAccountAddress } from '../people/account-address.ts';
 import type { Client } from '../people/client.ts';
 import { createUser } from '../people/create-user.ts';
 import { voidSignUps } from '../people/prove-address.ts';
+import { requireOn } from '../toggles/find-toggle.ts';
 import type { OauthIdentity } from './oauth-client.ts';
 
 const DEFAULT_ORGANIZATION = 'My organization';
@@ -27,11 +28,13 @@ export function provedAddress(
  * transaction. There is no first API key: a browser on its way to a page could not show it.
  *
  * @param email {@link provedAddress}, which no account has.
+ * @throws AppError `switched_off`.
  */
 export async function createOauthAccount(
   em: EntityManager,
   { email, identity, tier, client }: { email: string; identity: OauthIdentity; tier: Tier; client: Client },
 ): Promise<string> {
+  await requireOn(em, 'sign_up');
   // The address is proved: what others have begun with it is void.
   await voidSignUps(em, email);
   // Providers let people choose any name, and it appears in emails to others.

@@ -11,9 +11,11 @@ import { unapprovedRecipientsSql } from '../policies/approval-recipients.ts';
 import { DEFAULT_POLICIES } from '../policies/find-policies.ts';
 import { type RecipientViolation, recipientViolationsSql } from '../policies/recipient-policies.ts';
 import { IS_SUSPENDED_FOR_ABUSE } from '../suspensions/abuse-suspension.ts';
+import { isOffSql } from '../toggles/find-toggle.ts';
 import type { GateInput } from './send-gate.ts';
 
 interface GateRow {
+  isSwitchedOff: boolean;
   organizationStatus: OrganizationStatus;
   environmentStatus: 'active' | 'suspended';
   inboxStatus: 'active' | 'suspended';
@@ -34,7 +36,7 @@ interface GateRow {
   unapprovedRecipients?: number;
 }
 
-const INBOX_COLUMNS = sql`${ORGANIZATION_STATUS} as "organizationStatus", e.status as "environmentStatus", i.status as "inboxStatus",
+const INBOX_COLUMNS = sql`${isOffSql('sending')} as "isSwitchedOff", ${ORGANIZATION_STATUS} as "organizationStatus", e.status as "environmentStatus", i.status as "inboxStatus",
     ${IS_SUSPENDED_FOR_ABUSE} as "suspendedForAbuse",
     i.send_paused as "sendPaused", i.send_paused_reason as "sendPausedReason", i.deleted_at is not null as deleted,
     t.id as "threadId", t.send_paused_until > now() as "threadPaused", t.send_paused_until as "threadPausedUntil",
@@ -85,6 +87,7 @@ export async function readGateInputOfMessage(
 
 function toGateInput(row: GateRow): GateInput {
   return {
+    isSwitchedOff: row.isSwitchedOff,
     organization: { status: row.organizationStatus },
     environment: { status: row.environmentStatus },
     suspendedForAbuse: row.suspendedForAbuse,

@@ -3,12 +3,13 @@ import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-r
 import { buildSendStart } from './create-outbound-message.ts';
 import type { DispatchService } from './dispatch.service.ts';
 import { HELD_DETAIL } from './held/held-sends.ts';
+import { SWITCHED_OFF_DETAIL } from './held/switched-off-sends.ts';
 
 /**
  * Held messages have no run. A deferred message may wait for hours, but its run must exist. Checking costs one `describe` call every ten minutes.
  */
 const OVERDUE_MESSAGE = `status in ('queued', 'sending', 'deferred', 'needs_attention')
-  and updated_at < now() - interval '2 minutes' and status_detail is distinct from '${HELD_DETAIL}'`;
+  and updated_at < now() - interval '2 minutes' and coalesce(status_detail, '') not in ('${HELD_DETAIL}', '${SWITCHED_OFF_DETAIL}')`;
 
 /**
  * Unsettled messages whose run may be gone. If an operator ended the run, the unsent part of the message is canceled;

@@ -5,6 +5,7 @@ import type { EventService } from '../events/event.service.ts';
 import type { Message } from '../messages/message.entity.ts';
 import { readGateInputOfMessage } from './gate-input.ts';
 import { HELD_DETAIL } from './held/held-sends.ts';
+import { SWITCHED_OFF_DETAIL } from './held/switched-off-sends.ts';
 import { lockMessage } from './lock-message.ts';
 import { deriveStatus, isSettled } from './message-status.ts';
 import { createEmptyChanges, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
@@ -18,7 +19,7 @@ export type PreparedSend = 'proceed' | 'finished' | 'held';
  * Runs the send gate and marks the message `sending`. A refusal is recorded with its event in the same transaction.
  *
  * @returns `finished` if there is nothing more to send, `held` while the organization, environment or inbox is suspended for
- * another reason than abuse.
+ * another reason than abuse, or sending is switched off.
  */
 export async function prepareSend(
   database: Database,
@@ -36,7 +37,8 @@ export async function prepareSend(
 async function prepareWithoutLock(database: Database, messageId: string): Promise<boolean> {
   return database.autocommit(async (em) => {
     const gateInput = await readGateInputOfMessage(em, messageId);
-    if (!gateInput || findRefusal(gateInput) || findSuppressedRecipients(gateInput).length > 0) return false;
+    if (!gateInput || gateInput.isSwitchedOff || findRefusal(gateInput)) return false;
+    if (findSuppressedRecipients(gateInput).length > 0) return false;
     const updated = await em.execute(
       sql`update messages set status = 'sending', status_detail = null, updated_at = now()
        where id = ${messageId} and status in ('queued', 'deferred', 'sending') returning id`,
@@ -56,7 +58,7 @@ async function prepareWithLock(
   if (message.status === 'needs_attention' && (await hasUnknownOutcome(em, message.id))) return 'proceed';
   if (!['queued', 'sending', 'deferred', 'needs_attention'].includes(message.status)) return 'finished';
   const gateInput = await readGateInputOfMessage(em, message.id);
-  if (gateInput && isHeld(gateInput)) return hold(em, message);
+  if (gateInput && isHeld(gateInput)) return hold(em, message, HELD_DETAIL);
   const refusal = gateInput && findRefusal(gateInput);
   if (refusal && (await reject(transaction, events, message, refusal)) === 'settled') return 'finished';
   if (
@@ -65,19 +67,21 @@ async function prepareWithLock(
     (await bounceSuppressed(transaction, events, message, gateInput)) === 'settled'
   )
     return 'finished';
+  // After the refusals: what will never be sent does not wait.
+  if (gateInput?.isSwitchedOff) return hold(em, message, SWITCHED_OFF_DETAIL);
   message.status = 'sending';
   message.statusDetail = null;
   return 'proceed';
 }
 
-/** Keeps an accepted message until the suspension ends; then {@link releaseHeldSends} starts a new run. */
-async function hold(em: EntityManager, message: Message): Promise<'held'> {
+/** Keeps an accepted message until what holds it ends; its release starts a new run. */
+async function hold(em: EntityManager, message: Message, detail: string): Promise<'held'> {
   const { recipients, unsent } = await findUnsentRecipients(em, message.id);
   const hasOpenAttempt = recipients.filter(({ status }) => !isSettled(status)).length > unsent.length;
   const isUntouched = recipients.every(({ status }) => status === 'pending');
   if (hasOpenAttempt) message.status = 'sending';
   else message.status = isUntouched ? 'queued' : 'deferred';
-  message.statusDetail = HELD_DETAIL;
+  message.statusDetail = detail;
   return 'held';
 }
 

@@ -11,6 +11,8 @@ import type { RecipientViolation } from '../policies/recipient-policies.ts';
 
 /** The data that the checks of the send gate use. */
 export interface GateInput {
+  /** Staff have switched sending off. Holds at dispatch, and refuses nothing. */
+  isSwitchedOff: boolean;
   organization: { status: OrganizationStatus };
   environment: Pick<Environment, 'status'>;
   /** One of the suspensions in force is for abuse. */

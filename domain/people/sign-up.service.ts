@@ -13,6 +13,7 @@ import { createOrganization } from '../organizations/create-organization.ts';
 import { findFreeSlug } from '../organizations/slug.ts';
 import type { Tier } from '../organizations/tier.ts';
 import type { CreatedSession } from '../sessions/create-session.ts';
+import { requireOn } from '../toggles/find-toggle.ts';
 import { normalizeAccountAddress } from './account-address.ts';
 import type { Client } from './client.ts';
 import { createUser } from './create-user.ts';
@@ -44,14 +45,14 @@ export interface SignUpService {
    * says so instead.
    *
    * @returns the token of the browser that signs up, which proves in {@link verify} that the same person is there.
-   * @throws AppError `validation_error`, or `rate_limited` for a fourth email to the address within an hour.
+   * @throws AppError `validation_error`, `switched_off`, or `rate_limited` for a fourth email to the address within an hour.
    */
   start(input: NewSignUp): Promise<{ browserToken: string }>;
   /**
    * Creates the user, their organization with two environments, and its first key, and signs the person in.
    *
    * @param proof the mailed token, and the browser's token or the password of the sign-up.
-   * @throws AppError `invalid_credentials`, without saying which part is wrong.
+   * @throws AppError `invalid_credentials`, without saying which part is wrong; `switched_off`.
    */
   verify(
     proof: { token: string; browserToken?: string; password?: string },
@@ -83,6 +84,7 @@ export function createSignUpService(options: SignUpOptions): SignUpService {
       const browser = createOneTimeToken();
       await database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
+        await requireOn(em, 'sign_up');
         await requireFewEmails(em, email);
         await em.execute(sql`
           insert into sign_ups (id, email, name, organization_name, password_hash, link_token_hash, browser_token_hash,
@@ -151,6 +153,7 @@ async function complete(
   client: Client,
   tier: Tier,
 ): Promise<VerifiedSignUp> {
+  await requireOn(em, 'sign_up');
   const claimed = await em.execute<object[]>(sql`
     update sign_ups set used_at = now() where id = ${signUp.id} and used_at is null returning id`);
   if (claimed.length === 0 || (await isAddressTaken(em, signUp.email))) throw invalidCredentials();

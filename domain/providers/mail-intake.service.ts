@@ -30,6 +30,8 @@ export interface MailIntake {
   /**
    * Resolves addresses. `unknown` contains those without an inbox or that block the sender, `overLimit` those whose
    * organization has reached its receive limit.
+   *
+   * @throws AppError `unavailable` while inbound mail is switched off.
    */
   resolve(
     addresses: string[],
@@ -71,6 +73,7 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
       for (const address of distinct) {
         const others = recipients.map((recipient) => recipient.route);
         const route = await receipts.resolve(address, mailFrom, others);
+        if (route === 'switched_off') throw inboundSwitchedOff();
         if (route === 'unknown' || route === 'blocked') unknown.push(address);
         else if (route.kind === 'full') overLimit.push({ address, route: route.route });
         else recipients.push({ address, route });
@@ -111,6 +114,15 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
       if (committed === 0) await storage.delete(rawKey).catch(() => undefined);
     },
   };
+}
+
+/** The provider retries, as after an outage. */
+function inboundSwitchedOff(): AppError {
+  return new AppError('unavailable', {
+    detail: 'The operator of the service has switched inbound mail off for now.',
+    fix: 'Hand the message over again later.',
+    headers: { 'retry-after': '60' },
+  });
 }
 
 function createMailLimiter(maxSizeBytes: number): {

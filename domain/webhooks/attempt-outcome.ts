@@ -41,6 +41,9 @@ export const HELD_WHILE_SUSPENDED = { ...HELD, heldFor: 'suspension' } satisfies
 /** It waits until its organization is recovered. */
 export const HELD_WHILE_DELETED = { ...HELD, heldFor: 'organization_deleted' } satisfies DeliveryChange;
 
+/** It waits until staff switch webhook deliveries on again. */
+export const HELD_WHILE_SWITCHED_OFF = { ...HELD, heldFor: 'switched_off' } satisfies DeliveryChange;
+
 export function terminalChange(
   status: 'delivered' | 'canceled' | 'blocked' | 'exhausted',
   lastError: string | null,

@@ -12,6 +12,7 @@ import {
   HELD_WHILE_DELETED,
   HELD_WHILE_FAILING,
   HELD_WHILE_SUSPENDED,
+  HELD_WHILE_SWITCHED_OFF,
   isSuperseded,
   retryLater,
   SUPERSEDED,
@@ -92,6 +93,7 @@ export function beginAttempt(
     if (endpoint.disabled) return settleAs(em, delivery, HELD);
     if (due.isOrganizationDeleted) return settleAs(em, delivery, HELD_WHILE_DELETED);
     if (due.isSuspended) return settleAs(em, delivery, HELD_WHILE_SUSPENDED);
+    if (due.isSwitchedOff) return settleAs(em, delivery, HELD_WHILE_SWITCHED_OFF);
     const waitMs = (delivery.nextAttemptAt?.getTime() ?? 0) - Date.now();
     if (waitMs > 0 && !now) return retryLater(delivery, waitMs);
     if (attemptsInEpisode(delivery) >= WEBHOOK_SCHEDULE_MS.length)

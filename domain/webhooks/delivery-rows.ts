@@ -2,6 +2,7 @@ import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import type { Event } from '../events/event.entity.ts';
+import { isOffSql } from '../toggles/find-toggle.ts';
 import { type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
 import type { WebhookEndpoint } from './endpoint.entity.ts';
 
@@ -73,6 +74,7 @@ interface TargetRow extends SerializedRow<Omit<EndpointRow, 'id'>> {
   createdAt: string;
   isOrganizationDeleted: boolean;
   isSuspended: boolean;
+  isSwitchedOff: boolean;
 }
 
 export interface DueDelivery {
@@ -80,6 +82,8 @@ export interface DueDelivery {
   isOrganizationDeleted: boolean;
   /** A suspension affects the event: nothing is delivered until it ends. */
   isSuspended: boolean;
+  /** Staff have switched webhook deliveries off. */
+  isSwitchedOff: boolean;
   delivery: DeliveryRow;
   endpoint: EndpointRow;
   event: EventRow;
@@ -99,7 +103,7 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
        e.holding_since as "holdingSince",
        v.id as "eventId", v.env_id as "environmentId", v.org_id as "eventOrganizationId", v.type, v.data, v.test,
        v.created_at as "createdAt", o.deleted_at is not null as "isOrganizationDeleted",
-       ${IS_SUSPENDED} as "isSuspended"
+       ${IS_SUSPENDED} as "isSuspended", ${isOffSql('webhook_deliveries')} as "isSwitchedOff"
      from webhook_deliveries d
        join webhook_endpoints e on e.id = d.endpoint_id join events v on v.id = d.event_id
        ${JOIN_STATUSES}
@@ -111,6 +115,7 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
   return {
     delivery,
     isOrganizationDeleted: target.isOrganizationDeleted,
+    isSwitchedOff: target.isSwitchedOff,
     isSuspended: target.isSuspended && (await confirmSuspension(em, delivery)),
     endpoint: {
       id: target.endpointId,

@@ -7,7 +7,7 @@ import { WebhookEndpointEntity } from './endpoint.entity.ts';
 
 /**
  * `held`: has no run and waits until the endpoint is enabled or answers again, the usage limit allows it, a suspension
- * ends, or the organization is recovered (`heldFor`).
+ * ends, the organization is recovered, or staff switch deliveries on again (`heldFor`).
  * `blocked`: the egress policy does not allow the URL.
  */
 export const DELIVERY_STATUSES = [
@@ -21,9 +21,14 @@ export const DELIVERY_STATUSES = [
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 /**
  * `suspension`: until the organization, environment and inbox of the event are reinstated. `organization_deleted`: until the
- * closed organization is recovered.
+ * closed organization is recovered. `switched_off`: until staff switch webhook deliveries on again.
  */
-export type HoldReason = 'usage_limit' | 'endpoint_failing' | 'suspension' | 'organization_deleted';
+export type HoldReason =
+  | 'usage_limit'
+  | 'endpoint_failing'
+  | 'suspension'
+  | 'organization_deleted'
+  | 'switched_off';
 
 /** The delivery of one event to one endpoint. */
 export const WebhookDeliveryEntity = defineEntity({

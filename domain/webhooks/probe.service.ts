@@ -80,6 +80,8 @@ export function createProbeService(options: DeliveryServiceOptions): ProbeServic
       const due = await lockDueDelivery(em, deliveryId);
       if (due?.isOrganizationDeleted)
         return repeat(nextProbeMs(endpoint), 'Not probed: the organization is closed.');
+      if (due?.isSwitchedOff)
+        return repeat(nextProbeMs(endpoint), 'Not probed: webhook deliveries are switched off.');
       if (due?.isSuspended) {
         await holdSuspendedDeliveries(em, endpoint.id);
         return repeat(REQUESTED_DELAY_MS, 'The oldest deliveries wait for the end of a suspension.');

@@ -1,6 +1,8 @@
 import { sql } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { isOffSql } from '../toggles/find-toggle.ts';
 import { IS_SUSPENDED, JOIN_STATUSES } from './delivery-rows.ts';
 import { isFailing, lockProbedEndpoint, startHolding } from './endpoint-health.ts';
 import { restartDeliveries } from './restart-deliveries.ts';
@@ -80,11 +82,34 @@ const MAX_RECOVERED_BATCHES = 10;
  *
  * @returns how many were restarted.
  */
-export async function releaseOfRecoveredOrganizations(database: Database, outbox: Outbox): Promise<number> {
-  const selection = sql`select h.id from webhook_deliveries h
+export function releaseOfRecoveredOrganizations(database: Database, outbox: Outbox): Promise<number> {
+  return releaseBatches(
+    database,
+    outbox,
+    sql`select h.id from webhook_deliveries h
       join organizations o on o.id = h.org_id and o.deleted_at is null
       where h.status = 'held' and h.held_for = 'organization_deleted'
-      order by h.created_at limit ${RELEASE_BATCH_SIZE} for update of h skip locked`;
+      order by h.created_at limit ${RELEASE_BATCH_SIZE} for update of h skip locked`,
+  );
+}
+
+/**
+ * Restarts the deliveries that were held while deliveries were switched off, oldest first; none while they are. For the run
+ * that staff start, and as a sweep.
+ *
+ * @returns how many were restarted; 0 only if none is left.
+ */
+export function releaseSwitchedOffDeliveries(database: Database, outbox: Outbox): Promise<number> {
+  return releaseBatches(
+    database,
+    outbox,
+    sql`select h.id from webhook_deliveries h
+      where h.status = 'held' and h.held_for = 'switched_off' and not ${isOffSql('webhook_deliveries')}
+      order by h.created_at limit ${RELEASE_BATCH_SIZE} for update of h skip locked`,
+  );
+}
+
+async function releaseBatches(database: Database, outbox: Outbox, selection: Sql): Promise<number> {
   let total = 0;
   for (let batch = 0; batch < MAX_RECOVERED_BATCHES; batch += 1) {
     const released = await database.systemTransaction((transaction) =>

@@ -7,7 +7,7 @@ import { buildDeliveryStart, type DeliveryStartInput } from './delivery-start.ts
 
 /**
  * `queue`: behind the deliveries that already wait for the endpoint. `start`: immediately. `release`: immediately; a
- * delivery that waited for a failing endpoint, a suspension or a closed organization keeps the attempts of its schedule.
+ * delivery that waited for a failing endpoint, a suspension, a closed organization or staff keeps the attempts of its schedule.
  */
 export type RestartMode = 'queue' | 'start' | 'release';
 
@@ -26,7 +26,7 @@ export async function restartDeliveries(
   const waits = mode === 'queue' ? sql`w.holding_since is not null` : sql`false`;
   const priorAttempts =
     mode === 'release'
-      ? sql`case when d.held_for in ('endpoint_failing', 'organization_deleted', 'suspension') then d.prior_attempts else d.attempts end`
+      ? sql`case when d.held_for in ('endpoint_failing', 'organization_deleted', 'suspension', 'switched_off') then d.prior_attempts else d.attempts end`
       : sql`d.attempts`;
   const rows = await transaction.em.execute<(DeliveryStartInput & { status: DeliveryStatus })[]>(
     sql`update webhook_deliveries d

@@ -19,6 +19,7 @@ const WITHOUT_TENANT = new Map([
   ['sessions', 'they belong to users; only the people role may read them'],
   ['deletions', 'they outlive the organization and contain only ids; only people and workers may read them'],
   ['staff_members', 'they belong to users; the API may read them only as the staff or people role'],
+  ['toggles', 'they belong to the service; every process reads them, only staff write them'],
   ['staff_audit_entries', 'they outlive the organizations; the API may read them only as the staff role'],
   ['unattributed_reports', 'their organization is unknown'],
   ['rate_buckets', 'they contain only tokens, by credential or organization id'],

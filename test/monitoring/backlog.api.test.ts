@@ -23,13 +23,20 @@ test('reports every kind and the age of the oldest message', async () => {
 });
 
 test('counts failing endpoints, and held deliveries by reason', async () => {
-  const arranged = await arrangeDeliveries(database, 5, {
+  const arranged = await arrangeDeliveries(database, 6, {
     consecutiveFailures: 10,
     failingSince: new Date(),
     holdingSince: new Date(Date.now() - 60_000),
   });
   const before = await readBacklog(database);
-  const reasons = ['endpoint_failing', 'usage_limit', 'suspension', 'organization_deleted', null];
+  const reasons = [
+    'endpoint_failing',
+    'usage_limit',
+    'suspension',
+    'organization_deleted',
+    'switched_off',
+    null,
+  ];
   for (const [index, reason] of reasons.entries())
     await database.query(
       sql`update webhook_deliveries set status = 'held', held_for = ${reason}

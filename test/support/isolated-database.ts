@@ -11,7 +11,12 @@ import { connect } from './test-app.ts';
  * @param name must be unique in the test run.
  */
 export async function createIsolatedDatabase(name: string): Promise<Database> {
-  const { ownerUrl, workerUrl } = testStack().postgres;
+  return connect((await createDatabaseUrls(name)).workerUrl);
+}
+
+/** Creates a separate database, for tests that change what holds for the whole service. @param name as above. */
+export async function createDatabaseUrls(name: string): Promise<{ apiUrl: string; workerUrl: string }> {
+  const { ownerUrl, apiUrl, workerUrl } = testStack().postgres;
   const owner = new pg.Client({ connectionString: ownerUrl });
   await owner.connect();
   await owner.query(`create database ${name}`);
@@ -19,5 +24,5 @@ export async function createIsolatedDatabase(name: string): Promise<Database> {
   const within = (url: string) => Object.assign(new URL(url), { pathname: `/${name}` }).toString();
   // Logins belong to the cluster and exist already.
   await migrate({ migrationUrl: within(ownerUrl) });
-  return connect(within(workerUrl));
+  return { apiUrl: within(apiUrl), workerUrl: within(workerUrl) };
 }

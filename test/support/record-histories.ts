@@ -23,6 +23,7 @@ import { APPLY_RETENTION, POSTPONE_RETENTION } from '../../workflows/retention/a
 import { START_RETENTION } from '../../workflows/retention/start-retention.contract.ts';
 import { FIND_ORPHANED_OBJECTS } from '../../workflows/stored-objects/find-orphaned-objects.contract.ts';
 import { SETTLE_HELD_WORK } from '../../workflows/suspensions/settle-held-work.contract.ts';
+import { RELEASE_HELD } from '../../workflows/toggles/release-held.contract.ts';
 import { CHECK_USAGE } from '../../workflows/usage-alerts/check-usage.contract.ts';
 import { DELIVER_WEBHOOK, RETRY_DELIVERY_NOW } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { PROBE_ENDPOINT, PROBE_NOW } from '../../workflows/webhooks/probe-endpoint.contract.ts';
@@ -116,6 +117,12 @@ const PATHS: Path[] = [
       stopPurge: async () => 'stopped',
     },
     cancels: true,
+  },
+  {
+    name: 'release-held.released',
+    workflowType: RELEASE_HELD,
+    input: { toggle: 'sending' },
+    activities: { releaseHeld: async () => 250 },
   },
   {
     name: 'send-message.sent',

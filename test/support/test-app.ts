@@ -58,6 +58,8 @@ export interface TestAppOptions {
   queueAges?: QueueAges;
   /** Replaces the database of the test run. */
   databaseUrl?: string;
+  /** The same for the workers' login. */
+  workerUrl?: string;
 }
 
 /** Builds the API with the database of the test run. Only Temporal is replaced, by a list of commands. */
@@ -65,7 +67,10 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   const { postgres } = testStack();
   const databaseUrl = options.databaseUrl ?? postgres.apiUrl;
   const config = loadConfig(testEnvironment(databaseUrl, options.config));
-  const [database, worker] = await Promise.all([connect(databaseUrl), connect(postgres.workerUrl)]);
+  const [database, worker] = await Promise.all([
+    connect(databaseUrl),
+    connect(options.workerUrl ?? postgres.workerUrl),
+  ]);
   const storage = createStorage(config);
   const sesObjects = createSesObjects(config);
   const converter = createHtmlConverter({

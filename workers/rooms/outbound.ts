@@ -1,6 +1,7 @@
 import { createOutboundActivities } from '../../activities/outbound.activities.ts';
 import { createDispatchService } from '../../domain/outbound/dispatch.service.ts';
 import { releaseAllHeldSends } from '../../domain/outbound/held/held-sends.ts';
+import { releaseAllSwitchedOffSends } from '../../domain/outbound/held/switched-off-sends.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createTransmissionService } from '../../domain/outbound/transmission.service.ts';
 import { OUTBOUND_QUEUE } from '../../workflows/task-queues.contract.ts';
@@ -27,6 +28,9 @@ export const outboundRoom: Room = {
   },
   maintenance: (dependencies) => ({
     overdue: [overdueMessages(dependencies.database, dispatchService(dependencies))],
-    sweeps: { releasedSends: () => releaseAllHeldSends(dependencies.database, dependencies.outbox) },
+    sweeps: {
+      releasedSends: () => releaseAllHeldSends(dependencies.database, dependencies.outbox),
+      switchedOffSends: () => releaseAllSwitchedOffSends(dependencies.database, dependencies.outbox),
+    },
   }),
 };

@@ -15,6 +15,7 @@ import { purgeBulkJobs } from '../../domain/webhooks/purge-bulk-jobs.ts';
 import {
   releaseHeldForEnabledEndpoints,
   releaseOfRecoveredOrganizations,
+  releaseSwitchedOffDeliveries,
 } from '../../domain/webhooks/release-held-deliveries.ts';
 import { releaseUsageLimitedForAll } from '../../domain/webhooks/release-usage-limited.ts';
 import { createEgress, readEgressOptions } from '../../platform/egress/egress.ts';
@@ -50,6 +51,7 @@ export const webhooksRoom: Room = {
     sweeps: {
       expiredBulkJobs: () => purgeBulkJobs(database, config.EVENT_RETENTION_DAYS),
       heldDeliveries: () => holdDeliveriesOfDisabledEndpoints(database),
+      switchedOffDeliveries: () => releaseSwitchedOffDeliveries(database, outbox),
       recoveredDeliveries: () => releaseOfRecoveredOrganizations(database, outbox),
       releasedDeliveries: () => releaseHeldForEnabledEndpoints(database, outbox),
       deliveriesWithinLimit: () => releaseUsageLimitedForAll(database, outbox),

@@ -1,0 +1,30 @@
+/** The switches of the whole service. All are on unless staff turn one off, which never loses mail or events. */
+export const TOGGLES = {
+  sign_up: {
+    description: 'Whether people can sign up, which creates an account with an organization.',
+    whenOff:
+      'Sign-ups are refused with 403, by password and through a provider. Invitations, single sign-on and sign-ins work.',
+  },
+  inbox_creation: {
+    description: 'Whether organizations can create inboxes.',
+    whenOff: 'POST /inboxes is refused with 403. Existing inboxes work.',
+  },
+  sending: {
+    description: 'Whether messages leave the service.',
+    whenOff:
+      'Messages are accepted and held; those being transmitted finish. They are sent when it is on again. Scheduled sends count from then on.',
+  },
+  webhook_deliveries: {
+    description: 'Whether events are delivered to webhook endpoints.',
+    whenOff:
+      'Deliveries are held without an attempt; attempts in progress finish. They are released, oldest first, when it is on again.',
+  },
+  inbound_mail: {
+    description: 'Whether the service accepts mail from other servers.',
+    whenOff:
+      'Recipients are answered with 451, and providers with 503: senders keep the mail and try again, usually for days.',
+  },
+} as const;
+
+export type ToggleName = keyof typeof TOGGLES;
+export const TOGGLE_NAMES = Object.keys(TOGGLES) as ToggleName[];
