@@ -1,10 +1,10 @@
 import { Context } from '@temporalio/activity';
-import type { SendState } from '../domain/delivery-reports/delivery-outcome.ts';
 import type { DispatchService } from '../domain/outbound/dispatch.service.ts';
 import type { PreparedSend } from '../domain/outbound/prepare-send.ts';
+import type { SendState } from '../domain/outbound/send-state.ts';
 import type { StoppedSend } from '../domain/outbound/stop-send.ts';
 import type { TransmissionService } from '../domain/outbound/transmission.service.ts';
-import type { AmbiguityResolution } from '../workflows/outbound/send-message.contract.ts';
+import type { AmbiguityDecision } from '../workflows/outbound/send-message.contract.ts';
 import { withApplicationFailures } from './failures.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
@@ -34,11 +34,9 @@ export function createOutboundActivities({ dispatch, transmissions }: OutboundAc
 
     resolveAmbiguity: ({
       messageId,
-      resolution,
-    }: {
-      messageId: string;
-      resolution: AmbiguityResolution;
-    }): Promise<SendState> => withApplicationFailures(() => dispatch.resolveAmbiguity(messageId, resolution)),
+      ...decision
+    }: { messageId: string } & AmbiguityDecision): Promise<SendState> =>
+      withApplicationFailures(() => dispatch.resolveAmbiguity(messageId, decision)),
 
     /** Records that the message cannot be sent, or not without an operator. */
     stopSend: ({
@@ -47,7 +45,8 @@ export function createOutboundActivities({ dispatch, transmissions }: OutboundAc
     }: { messageId: string } & StoppedSend): Promise<'settled' | 'needs_attention'> =>
       withApplicationFailures(() => dispatch.stop(messageId, stopped)),
 
-    cancelMessage: ({ messageId }: { messageId: string }): Promise<'canceled' | 'too_late'> =>
+    /** Cancels what has not been transmitted. */
+    cancelMessage: ({ messageId }: { messageId: string }): Promise<SendState> =>
       withApplicationFailures(() => dispatch.cancel(messageId, 'Canceled by an operator.')),
   };
 }

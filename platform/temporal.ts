@@ -2,8 +2,19 @@ import { Client, Connection, type ConnectionOptions } from '@temporalio/client';
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import type { Config } from './config.ts';
 
-/** Search attributes of every run, by tenant, resource and stage. All are of type Keyword. */
-export const SEARCH_ATTRIBUTES = ['OrgId', 'EnvId', 'InboxId', 'ResourceId', 'RelatedId', 'Stage'] as const;
+/**
+ * Search attributes of runs: tenant, resource, stage, and the API request that started the run. All are of type Keyword, of
+ * which a namespace on PostgreSQL can have ten. A new one must exist in the namespace before this code starts.
+ */
+export const SEARCH_ATTRIBUTES = [
+  'OrgId',
+  'EnvId',
+  'InboxId',
+  'ResourceId',
+  'RelatedId',
+  'Stage',
+  'RequestId',
+] as const;
 export type SearchAttributeName = (typeof SEARCH_ATTRIBUTES)[number];
 
 export const searchAttributeKeys = Object.fromEntries(

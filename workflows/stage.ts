@@ -1,5 +1,5 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
-import { setCurrentDetails, upsertSearchAttributes } from '@temporalio/workflow';
+import { setCurrentDetails, upsertMemo, upsertSearchAttributes } from '@temporalio/workflow';
 
 const STAGE = defineSearchAttributeKey('Stage', SearchAttributeType.KEYWORD);
 
@@ -7,11 +7,19 @@ export interface StageReporter<Stage extends string> {
   readonly current: Stage;
   /** Changing the stage costs one history event; changing the details costs none. */
   report(stage: Stage, details: string): void;
+  /**
+   * Reports how the run ended, as current details. If the stage has changed, since it then remains the last one, the memo
+   * `outcome` says it too, which costs one history event.
+   *
+   * @returns the outcome.
+   */
+  end(outcome: string): string;
 }
 
 /** Reports a run's stage as a search attribute, and its details as current details in the Temporal UI. */
 export function createStageReporter<Stage extends string>(initial: Stage): StageReporter<Stage> {
   let current = initial;
+  let hasChanged = false;
   return {
     get current() {
       return current;
@@ -20,7 +28,16 @@ export function createStageReporter<Stage extends string>(initial: Stage): Stage
       setCurrentDetails(details);
       if (stage === current) return;
       current = stage;
+      hasChanged = true;
       upsertSearchAttributes([{ key: STAGE, value: stage }]);
+    },
+    end(outcome) {
+      setCurrentDetails(`Ended: ${outcome}.`);
+      if (hasChanged) upsertMemo({ outcome });
+      return outcome;
     },
   };
 }
+
+/** For current details, which are read at any time later. */
+export const formatTime = (timeMs: number): string => new Date(timeMs).toISOString();

@@ -9,6 +9,3 @@ export interface DeliveryOutcome {
   /** Feedback-Type (RFC 5965), only for complaints. */
   feedbackType?: string;
 }
-
-/** What the send workflow has to do next after outcomes were applied. */
-export type SendState = 'settled' | 'deferred' | 'needs_attention';

@@ -1,7 +1,6 @@
 import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { isPermanentDataError } from '../../platform/database/database-errors.ts';
-import { timeOfId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { createSemaphore } from '../../platform/semaphore.ts';
 import type { Storage } from '../../platform/storage.ts';
@@ -15,6 +14,7 @@ import type { OutcomeService } from '../outbound/outcome.service.ts';
 import { insertUnclaimed } from '../stored-objects/unclaimed-objects.ts';
 import { recordUsage } from '../usage/count-usage.ts';
 import { type AnalyzedMail, createReceivedMessage } from './create-received-message.ts';
+import { discardReceipt, refundReceived } from './discard-receipt.ts';
 import { computeFingerprint } from './fingerprint.ts';
 import { toMessageId } from './inbound-ids.ts';
 import type { Authenticate } from './mail-authentication.ts';
@@ -30,6 +30,8 @@ export interface IngestService {
    * @returns a description of the result.
    */
   ingest(receiptId: string): Promise<string>;
+  /** Ends the processing of a message that is lost; see {@link discardReceipt}. */
+  discard(receiptId: string, reason: string): Promise<string>;
 }
 
 export interface IngestServiceOptions {
@@ -54,12 +56,13 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
     async ingest(receiptId) {
       const receipt = await database.autocommit((em) => em.findOne(ReceiptEntity, { id: receiptId }));
       if (!receipt) return 'gone';
-      if (receipt.status === 'processed') return 'already processed';
+      if (receipt.status !== 'received') return `already ${receipt.status}`;
       if (receipt.kind === 'report' && (await ingestReport(options, receipt))) return 'report applied';
       if (receipt.sizeBytes <= MAX_BUFFERED_BYTES) return ingestMail(options, receipt);
       const release = await largeMessageSlots.acquire();
       return ingestMail(options, receipt).finally(release);
     },
+    discard: (receiptId, reason) => discardReceipt(database, receiptId, reason),
   };
 }
 
@@ -150,11 +153,6 @@ function countReportAsReceived({ em }: Transaction, { organizationId }: Receipt)
   return recordUsage(em, { organizationId, counter: 'messages_received', amount: 1, at: new Date() });
 }
 
-/** Refunds the unit in the month in which it was counted. */
-function refundUsage({ em }: Transaction, { id, organizationId }: Receipt): Promise<void> {
-  return recordUsage(em, { organizationId, counter: 'messages_received', amount: -1, at: timeOfId(id) });
-}
-
 /** Converts the receipt of an unreadable report into the receipt of a message. */
 function toMailReceipt({ id }: Receipt) {
   return { kind: 'mail' as const, messageId: toMessageId(id) };
@@ -210,7 +208,7 @@ function resolveDuplicate(
     }
     const isFirstRun = await markProcessed(transaction, receipt.id, { duplicateOf: first.messageId });
     if (!isFirstRun) return 'already processed';
-    if (receipt.kind === 'mail') await refundUsage(transaction, receipt);
+    if (receipt.kind === 'mail') await refundReceived(transaction, receipt);
     await releaseAttachments(transaction, receipt, attachments);
     return `duplicate of ${first.messageId}`;
   });

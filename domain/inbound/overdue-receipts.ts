@@ -4,7 +4,10 @@ import { buildReceiveStart } from './receipt.service.ts';
 
 const OVERDUE_RECEIPT = `status = 'received' and received_at < now() - interval '2 minutes'`;
 
-/** Received mail is never abandoned: its workflow is restarted no matter how it ended. */
+/**
+ * Received mail is never abandoned: its workflow is restarted no matter how it ended. Only the signal `discard` settles a
+ * message that is lost.
+ */
 export function overdueReceipts(database: Database): OverdueSource {
   return {
     name: 'receipts',

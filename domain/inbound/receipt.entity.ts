@@ -27,7 +27,7 @@ export const ReceiptEntity = defineEntity({
     },
     {
       name: 'inbound_receipts_expired_index',
-      expression: `create index "inbound_receipts_expired_index" on "inbound_receipts" ("processed_at") where "kind" = 'report' or "duplicate_of" is not null`,
+      expression: `create index "inbound_receipts_expired_index" on "inbound_receipts" ("processed_at") where "kind" = 'report' or "duplicate_of" is not null or "status" = 'discarded'`,
     },
     {
       name: 'inbound_receipts_fingerprint_unique',
@@ -66,7 +66,10 @@ export const ReceiptEntity = defineEntity({
     /** Null if this service checks the message itself. */
     verdicts: p.json().$type<ProviderVerdicts>().strictNullable(),
     tls: p.boolean().default(false),
-    status: p.text().$type<'received' | 'processed'>().default('received'),
+    /** `discarded`: an operator decided that the message is lost. */
+    status: p.text().$type<'received' | 'processed' | 'discarded'>().default('received'),
+    /** Why the message was discarded; null unless it was. */
+    discardReason: p.text().strictNullable(),
     /** When the reconciler last recovered the workflow run; null if never. */
     reconciledAt: timestamp().strictNullable(),
     receivedAt: timestamp(),

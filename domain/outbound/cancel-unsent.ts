@@ -1,7 +1,8 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Message } from '../messages/message.entity.ts';
 import { RecipientEntity } from '../messages/recipient.entity.ts';
-import { deriveStatus } from './message-status.ts';
+import { deriveStatus, isSettled } from './message-status.ts';
+import { findUnsentRecipients } from './reject-unsent.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
 
 /**
@@ -28,10 +29,11 @@ export async function cancelUnsentMessage(
 }
 
 /**
- * Rejects the remaining recipients of a partially transmitted message. Its status is then derived from the transmitted
- * recipients.
+ * Rejects the recipients of a partially transmitted message that have not been transmitted to. If the outcome of every
+ * other recipient is known, the status of the message is derived from them. Otherwise it does not change: a transmission
+ * in progress is finished and recorded, and an ambiguous one still needs a decision. The caller holds the message's lock.
  *
- * @returns false if the message is final or the outcome of a recipient is unknown; nothing changes in that case.
+ * @returns false if there is no such recipient; nothing changes in that case.
  */
 export async function cancelRemainingRecipients(
   em: EntityManager,
@@ -39,13 +41,14 @@ export async function cancelRemainingRecipients(
   detail: string,
 ): Promise<boolean> {
   if (!['deferred', 'sending', 'needs_attention'].includes(message.status)) return false;
-  const open = await em.count(SendAttemptEntity, {
-    messageId: message.id,
-    $or: [{ state: { $in: ['attempting', 'ambiguous'] } }, { recorded: false }],
-  });
-  if (open > 0) return false;
-  await rejectUnsettledRecipients(em, message.id, detail);
-  const recipients = await em.find(RecipientEntity, { messageId: message.id });
+  const { recipients, unsent } = await findUnsentRecipients(em, message.id);
+  if (unsent.length === 0) return false;
+  for (const recipient of unsent) {
+    recipient.status = 'rejected';
+    recipient.diagnosticCode = detail;
+    recipient.updatedAt = new Date();
+  }
+  if (recipients.some(({ status }) => !isSettled(status))) return true;
   message.status = deriveStatus(
     recipients.map(({ status }) => status),
     false,

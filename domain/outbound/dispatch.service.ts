@@ -1,13 +1,14 @@
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import type { AmbiguityResolution } from '../../workflows/outbound/send-message.contract.ts';
-import type { SendState } from '../delivery-reports/delivery-outcome.ts';
+import type { AmbiguityDecision } from '../../workflows/outbound/send-message.contract.ts';
 import type { EventService } from '../events/event.service.ts';
 import { MessageEntity } from '../messages/message.entity.ts';
 import { cancelRemainingRecipients, cancelUnsentMessage } from './cancel-unsent.ts';
 import { lockMessage } from './lock-message.ts';
+import { isUnsettled } from './message-status.ts';
 import type { OutcomeService } from './outcome.service.ts';
 import { type PreparedSend, prepareSend } from './prepare-send.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
+import { type SendState, settledAs } from './send-state.ts';
 import { type StoppedSend, stopSend } from './stop-send.ts';
 
 /** The database steps of the workflow `sendMessage`. Every step can be retried. */
@@ -22,13 +23,12 @@ export interface DispatchService {
   /** Applies the results of the attempts to recipients and message, and records the events. */
   record(messageId: string): Promise<SendState>;
   /** Applies an operator's decision about the ambiguous attempts. */
-  resolveAmbiguity(messageId: string, resolution: AmbiguityResolution): Promise<SendState>;
+  resolveAmbiguity(messageId: string, decision: AmbiguityDecision): Promise<SendState>;
   /**
-   * Stops further transmission. Recipients that were already transmitted to are not affected.
-   *
-   * @returns `too_late` if nothing remains to be stopped, or the outcome of a recipient is unknown.
+   * Stops further transmission. Recipients that were already transmitted to are not affected, nor those whose outcome is
+   * unknown.
    */
-  cancel(messageId: string, detail: string): Promise<'canceled' | 'too_late'>;
+  cancel(messageId: string, detail: string): Promise<SendState>;
   /** Records that the service has stopped trying; see {@link stopSend}. */
   stop(messageId: string, stopped: StoppedSend): Promise<'settled' | 'needs_attention'>;
 }
@@ -45,24 +45,15 @@ export function createDispatchService({
   events,
 }: DispatchServiceOptions): DispatchService {
   const applyAttempts = async (transaction: Transaction, messageId: string) =>
-    (await outcomes.apply(transaction, messageId, [])) ?? 'settled';
+    (await outcomes.apply(transaction, messageId, [])) ?? settledAs('deleted');
 
   return {
     prepare: (messageId) => prepareSend(database, events, messageId),
     record: (messageId) => database.systemTransaction((transaction) => applyAttempts(transaction, messageId)),
 
-    resolveAmbiguity: (messageId, resolution) =>
+    resolveAmbiguity: (messageId, decision) =>
       database.systemTransaction(async (transaction) => {
-        const message = await lockMessage(transaction, messageId);
-        const { em } = transaction;
-        await em.nativeUpdate(
-          SendAttemptEntity,
-          { messageId, state: 'ambiguous' },
-          { state: resolution === 'sent' ? 'accepted' : 'deferred', recorded: false },
-        );
-        // The decision may be made after the retry window of the message has ended, so the window restarts.
-        if (message && resolution === 'resend')
-          await em.nativeUpdate(MessageEntity, { id: messageId }, { queuedAt: new Date() });
+        await resolveAttempts(transaction, messageId, decision);
         return applyAttempts(transaction, messageId);
       }),
 
@@ -70,14 +61,39 @@ export function createDispatchService({
       database.systemTransaction(async (transaction) => {
         const { em } = transaction;
         const message = await lockMessage(transaction, messageId);
-        if (!message || message.status === 'canceled') return 'canceled';
-        const stopped =
+        if (!message || !isUnsettled(message.status)) return settledAs(message?.status ?? 'deleted');
+        const isCanceled =
           (await cancelUnsentMessage(em, message, detail)) ||
           (await cancelRemainingRecipients(em, message, detail));
-        return stopped ? 'canceled' : 'too_late';
+        if (isCanceled && !isUnsettled(message.status)) return settledAs(message.status);
+        await em.flush();
+        return applyAttempts(transaction, messageId);
       }),
 
     stop: (messageId, stopped) =>
       database.systemTransaction((transaction) => stopSend(transaction, events, messageId, stopped)),
   };
+}
+
+/** Applies an operator's decision to the ambiguous attempts that it is about. */
+async function resolveAttempts(
+  transaction: Transaction,
+  messageId: string,
+  { resolution, recipient, decidedAt }: AmbiguityDecision,
+): Promise<void> {
+  const { em } = transaction;
+  const message = await lockMessage(transaction, messageId);
+  const resolved = await em.nativeUpdate(
+    SendAttemptEntity,
+    {
+      messageId,
+      state: 'ambiguous',
+      ...(recipient === undefined ? {} : { position: recipient }),
+      ...(decidedAt === undefined ? {} : { startedAt: { $lte: new Date(decidedAt) } }),
+    },
+    { state: resolution === 'sent' ? 'accepted' : 'deferred', recorded: false },
+  );
+  // The decision may be made after the retry window of the message has ended, so the window restarts.
+  if (message && resolved > 0 && resolution === 'resend')
+    await em.nativeUpdate(MessageEntity, { id: messageId }, { queuedAt: new Date() });
 }

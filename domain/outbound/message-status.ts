@@ -6,6 +6,11 @@ export function isSettled(status: RecipientStatus): boolean {
   return status !== 'pending' && status !== 'deferred';
 }
 
+/** Whether the send of a message has not finished. */
+export function isUnsettled(status: MessageStatus): boolean {
+  return status === 'queued' || status === 'sending' || status === 'deferred' || status === 'needs_attention';
+}
+
 /** Whether a delivery report may still change the recipient's outcome. */
 export function isAwaitingReport(status: RecipientStatus): boolean {
   return status === 'sent';

@@ -5,7 +5,7 @@ import { OUTCOME_RECORDED, sendMessageWorkflowId } from '../../workflows/outboun
 import { DELIVERY_OUTCOME_RECORDED } from '../../workflows/outbound/track-delivery.contract.ts';
 import { recordReputation } from '../deliverability/record-reputation.ts';
 import { type NegativeOutcome, suppressAddresses } from '../deliverability/suppress-addresses.ts';
-import type { DeliveryOutcome, SendState } from '../delivery-reports/delivery-outcome.ts';
+import type { DeliveryOutcome } from '../delivery-reports/delivery-outcome.ts';
 import { classifyBounce } from '../delivery-reports/dsn.ts';
 import type { EventService } from '../events/event.service.ts';
 import { deriveStatus, isAwaitingReport, isSettled, statusAfterReport } from './message-status.ts';
@@ -19,6 +19,7 @@ import {
   saveOutcomeState,
 } from './outcome-state.ts';
 import { RESTORED_RESPONSE } from './send-attempt.entity.ts';
+import { type SendState, settledAs } from './send-state.ts';
 import { buildTrackingStart } from './tracking-start.ts';
 
 export interface OutcomeService {
@@ -54,11 +55,11 @@ export function createOutcomeService({
       if (!outcomeState) return null;
       const { message, recipients, changes, now } = outcomeState;
       const previousStatus = message.status;
-      if (previousStatus === 'canceled') return 'settled';
+      if (previousStatus === 'canceled') return settledAs('canceled');
       const simulated = recordAttempts(outcomeState, outcomes);
       bounceExpired(outcomeState, retryWindowMs);
       for (const outcome of [...outcomes, ...simulated]) applyOutcome(outcomeState, outcome);
-      const ambiguous = outcomeState.attempts.some(({ state }) => state === 'ambiguous');
+      const ambiguous = findAmbiguousPositions(outcomeState).length > 0;
       // A report may arrive while the workflow is still transmitting to other recipients. The message then remains
       // `sending`.
       const isTransmitting = previousStatus === 'sending';
@@ -83,8 +84,12 @@ export function createOutcomeService({
       await saveOutcomeState(em, outcomeState);
       await recordOutcomeEvents(transaction, events, { message, recipients }, changes, now);
       await applyReputation(em, message, changes, simulatorDomain);
-      if (previousStatus === 'needs_attention' && !ambiguous) signalSend(transaction, outbox, message);
-      return toSendState(recipients, ambiguous);
+      const isResolved = outcomeState.attempts.some(
+        ({ state, stateRead }) => stateRead === 'ambiguous' && state !== 'ambiguous',
+      );
+      if (isResolved || (previousStatus === 'needs_attention' && !ambiguous))
+        signalSend(transaction, outbox, message);
+      return toSendState(outcomeState);
     },
   };
 }
@@ -260,7 +265,28 @@ function signalSend(transaction: Transaction, outbox: Outbox, message: OutcomeMe
   });
 }
 
-function toSendState(recipients: OutcomeRecipient[], ambiguous: boolean): SendState {
-  if (ambiguous) return 'needs_attention';
-  return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'deferred';
+/** Returns the numbers of the recipients for whom it is unknown whether the relay accepted the message. */
+function findAmbiguousPositions({ recipients, attempts }: OutcomeState): number[] {
+  const uncertain = new Set(
+    attempts.flatMap(({ state, position }) => (state === 'ambiguous' ? position : [])),
+  );
+  return recipients.flatMap(({ status, position }) =>
+    uncertain.has(position) && !isSettled(status) ? position : [],
+  );
+}
+
+/** Long enough for the ids of this service. */
+const MAX_MESSAGE_ID_LEFT_CHARACTERS = 100;
+
+function toSendState(outcomeState: OutcomeState): SendState {
+  const { status, rfcMessageId } = outcomeState.message;
+  const ambiguous = findAmbiguousPositions(outcomeState);
+  const open = outcomeState.recipients.filter((recipient) => !isSettled(recipient.status));
+  const messageIdLeft = rfcMessageId?.split('@')[0]?.slice(0, MAX_MESSAGE_ID_LEFT_CHARACTERS);
+  return {
+    status,
+    hasUnsent: open.length > ambiguous.length,
+    ambiguous,
+    ...(ambiguous.length > 0 && messageIdLeft ? { messageIdLeft } : {}),
+  };
 }

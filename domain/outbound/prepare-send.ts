@@ -7,7 +7,7 @@ import { readGateInputOfMessage } from './gate-input.ts';
 import { HELD_DETAIL } from './held/held-sends.ts';
 import { SWITCHED_OFF_DETAIL } from './held/switched-off-sends.ts';
 import { lockMessage } from './lock-message.ts';
-import { deriveStatus, isSettled } from './message-status.ts';
+import { deriveStatus, isSettled, isUnsettled } from './message-status.ts';
 import { createEmptyChanges, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
 import { findUnsentRecipients, rejectUnsent } from './reject-unsent.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
@@ -55,9 +55,13 @@ async function prepareWithLock(
   const { em } = transaction;
   const message = await lockMessage(transaction, messageId);
   if (!message) return 'finished';
-  if (message.status === 'needs_attention' && (await hasUnknownOutcome(em, message.id))) return 'proceed';
-  if (!['queued', 'sending', 'deferred', 'needs_attention'].includes(message.status)) return 'finished';
+  if (!isUnsettled(message.status)) return 'finished';
   const gateInput = await readGateInputOfMessage(em, message.id);
+  if (message.status === 'needs_attention' && (await hasUnknownOutcome(em, message.id))) {
+    // Only a decision or a report can settle those recipients. It must not wait for the end of a suspension.
+    const { unsent } = await findUnsentRecipients(em, message.id);
+    if (unsent.length === 0 || (gateInput && isHeld(gateInput))) return 'proceed';
+  }
   if (gateInput && isHeld(gateInput)) return hold(em, message, HELD_DETAIL);
   const refusal = gateInput && findRefusal(gateInput);
   if (refusal && (await reject(transaction, events, message, refusal)) === 'settled') return 'finished';

@@ -43,7 +43,10 @@ export async function rejectUnsent(
   return recipients.every(({ status }) => isSettled(status)) ? 'settled' : 'open';
 }
 
-/** Returns all recipients, and the unsettled ones without an open attempt. */
+/**
+ * Returns all recipients, and the unsettled ones without an open attempt: one in progress, one that is not recorded, or
+ * one that the relay may have accepted.
+ */
 export async function findUnsentRecipients(
   em: EntityManager,
   messageId: string,
@@ -51,8 +54,7 @@ export async function findUnsentRecipients(
   const recipients = await em.find(RecipientEntity, { messageId }, { orderBy: { position: 'asc' } });
   const attempts = await em.find(SendAttemptEntity, {
     messageId,
-    recorded: false,
-    state: { $ne: 'deferred' },
+    $or: [{ recorded: false, state: { $ne: 'deferred' } }, { state: { $in: ['attempting', 'ambiguous'] } }],
   });
   const open = new Set(attempts.map(({ position }) => position));
   return {

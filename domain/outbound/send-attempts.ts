@@ -18,7 +18,7 @@ const SETTLE_PAUSE_MS = 1_000;
  * is no longer `sending` when the lock is granted. Two concurrent calls get the same number, and the primary key allows
  * only one of them.
  *
- * @returns null if nothing may be sent: the message is no longer `sending`, or the last attempt does not allow another
+ * @returns null if nothing may be sent: the message is no longer `sending`, the recipient was canceled, or the last attempt does not allow another
  * one. An open attempt belongs to a crashed worker and becomes `ambiguous`.
  */
 export function beginAttempt(
@@ -28,7 +28,12 @@ export function beginAttempt(
 ): Promise<AttemptKey | null> {
   return database.autocommit(async (em) => {
     const [begun] = await em.execute<{ number: number }[]>(
-      sql`with sending as (select id, org_id from messages where id = ${message.id} and status = 'sending' for update),
+      // Locks the recipient too, so that one canceled in the meantime is no longer open when the lock is granted.
+      sql`with sending as (
+         select m.id, m.org_id from messages m
+         join message_recipients r on r.message_id = m.id and r.position = ${position}
+         where m.id = ${message.id} and m.status = 'sending' and r.status in ('pending', 'deferred')
+         for update of m, r),
          last as (select number, state from send_attempts where message_id = ${message.id} and position = ${position}
                   order by number desc limit 1)
        insert into send_attempts (message_id, position, number, org_id, state, started_at)

@@ -12,7 +12,7 @@ import { type Scope, withinScope } from '../identity/scope.ts';
 import { findInbox, requireActiveInbox } from '../inboxes/find-inbox.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import { loadDetails, type MessageDetails } from '../messages/message-details.ts';
-import { cancelUnsentMessage } from './cancel-unsent.ts';
+import { cancelRemainingRecipients, cancelUnsentMessage } from './cancel-unsent.ts';
 import { checkSend } from './check-send.ts';
 import { createOutboundMessage } from './create-outbound-message.ts';
 import { buildEnvelope, type OutboundContent } from './outbound-content.ts';
@@ -35,7 +35,8 @@ export interface SendService<Draft> {
     files?: readonly FileToAttach[],
   ): Promise<MessageDetails | Draft>;
   /**
-   * Cancels a message that has not been transmitted to any recipient (`queued` or `deferred`).
+   * Cancels what has not been transmitted: the message, or its remaining recipients if others were already transmitted to.
+   * Their transmission and its outcome are not affected.
    *
    * @throws AppError `not_found`, `conflict`, `inbox_suspended`.
    */
@@ -94,6 +95,8 @@ export function createSendService<Draft>({
   };
 }
 
+const CANCELED_DETAIL = 'Canceled through the API.';
+
 async function cancel(
   transaction: Transaction,
   scope: Scope,
@@ -111,16 +114,18 @@ async function cancel(
   );
   if (!message) throw notFound('message', messageId);
   await requireActiveInbox(em, message.inboxId);
-  if (
-    message.direction === 'inbound' ||
-    !(await cancelUnsentMessage(em, message, 'Canceled through the API.'))
-  ) {
+  const isCanceled =
+    message.direction === 'outbound' &&
+    ((await cancelUnsentMessage(em, message, CANCELED_DETAIL)) ||
+      (await cancelRemainingRecipients(em, message, CANCELED_DETAIL)));
+  if (!isCanceled) {
     throw new AppError('conflict', {
-      detail: `The message is ${message.status}; only a message that has not been transmitted can be canceled.`,
+      detail: `The message is ${message.status}; only recipients that have not been transmitted to can be canceled.`,
       fix: getCancelFix(message),
       extensions: { message_status: message.status },
     });
   }
+  await em.flush();
   outbox.enqueue(transaction, message.organizationId, {
     signal: { workflowId: sendMessageWorkflowId(message.id), signalName: CANCEL_SEND, args: [] },
   });

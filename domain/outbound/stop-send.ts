@@ -1,7 +1,7 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import type { EventService } from '../events/event.service.ts';
 import { lockMessage } from './lock-message.ts';
-import { isSettled } from './message-status.ts';
+import { isSettled, isUnsettled } from './message-status.ts';
 import { findUnsentRecipients, rejectUnsent } from './reject-unsent.ts';
 
 export interface StoppedSend {
@@ -36,8 +36,4 @@ export async function stopSend(
   message.status = 'needs_attention';
   message.statusDetail = reason;
   return 'needs_attention';
-}
-
-function isUnsettled(status: string): boolean {
-  return status === 'queued' || status === 'sending' || status === 'deferred' || status === 'needs_attention';
 }

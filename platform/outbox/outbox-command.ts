@@ -23,7 +23,7 @@ export interface StartCommand {
    * that run.
    */
   replacesCompleted?: boolean;
-  /** The API request that caused the start, for the run's memo. Unset if a workflow caused it. */
+  /** The API request that caused the start, for the search attribute. Unset if a workflow caused it. */
   requestId?: string;
 }
 

@@ -75,7 +75,9 @@ export function createWorkflowGateway({ workflow }: Pick<Client, 'workflow'>): W
 }
 
 function startOptions(start: StartCommand) {
-  const pairs = Object.entries(start.searchAttributes).map(
+  const { requestId, searchAttributes } = start;
+  const values = requestId ? { ...searchAttributes, RequestId: requestId } : searchAttributes;
+  const pairs = Object.entries(values).map(
     ([name, value]) =>
       ({ key: searchAttributeKeys[name as SearchAttributeName], value }) as SearchAttributePair,
   );
@@ -87,7 +89,6 @@ function startOptions(start: StartCommand) {
     staticSummary: start.summary,
     // A run's tasks and its activities inherit it.
     priority: start.priority,
-    ...(start.requestId ? { memo: { requestId: start.requestId } } : {}),
     workflowIdReusePolicy: start.replacesCompleted
       ? WorkflowIdReusePolicy.ALLOW_DUPLICATE
       : WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,

@@ -4,8 +4,16 @@ import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { lockOutcomeState, saveOutcomeState } from '../../domain/outbound/outcome-state.ts';
 import { beginAttempt, settleAttempt } from '../../domain/outbound/send-attempts.ts';
+import { eventually } from '../support/eventually.ts';
 import { accepted, ambiguous, deferred } from '../support/mail-services.ts';
-import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '../support/outbound-mail.ts';
+import {
+  arrangeSending,
+  dispatchOnce,
+  readMessageState,
+  recordOnce,
+  type Sending,
+  summarize,
+} from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 
 const database = useWorkerDatabase();
@@ -88,7 +96,7 @@ describe('a result that arrives while its attempt is being recorded as ambiguous
       await expect(settleAttempt(database, attempt, accepted)).resolves.toBe('corrected');
       await saveOutcomeState(em, outcomeState);
     });
-    await expect(world.dispatch.record(id)).resolves.toBe('settled');
+    await expect(recordOnce(world, id)).resolves.toBe('settled');
     expect(await stateOf(id)).toMatchObject({ status: 'sent', attempts: ['accepted'] });
   });
 });
@@ -123,7 +131,11 @@ describe('a partially transmitted message', () => {
 
   test('is final when an operator ends its run, without sending to the remaining recipients', async () => {
     const { world, id } = await arrangeHalfSent();
-    await expect(world.dispatch.cancel(id, 'An operator ended it.')).resolves.toBe('canceled');
+    expect(await world.dispatch.cancel(id, 'An operator ended it.')).toEqual({
+      status: 'sent',
+      hasUnsent: false,
+      ambiguous: [],
+    });
     const state = await stateOf(id);
     expect(state).toMatchObject({ status: 'sent', recipients: ['sent', 'rejected'] });
     expect(state.message.statusDetail).toBe('An operator ended it.');
@@ -131,16 +143,104 @@ describe('a partially transmitted message', () => {
     expect(world.transport.transmissions).toHaveLength(2);
   });
 
-  test('cannot be canceled while a recipient is ambiguous', async () => {
+  test('can be canceled through the API for the recipients that were not transmitted to', async () => {
+    const { world, id } = await arrangeHalfSent();
+    const { message, recipients } = await world.sends.cancel(world.scope, id);
+    expect([message.status, recipients.map(({ status }) => status)]).toEqual(['sent', ['sent', 'rejected']]);
+    await expect(dispatchOnce(world, id)).resolves.toBe('finished');
+    expect(world.transport.transmissions).toHaveLength(2);
+    await expect(world.sends.cancel(world.scope, id)).rejects.toMatchObject({ code: 'conflict' });
+  });
+
+  test('is not sent to canceled recipients, even if it was canceled during a transmission', async () => {
+    const world = await arrangeSending(database);
+    const response = Promise.withResolvers<typeof accepted>();
+    world.transport.answerWith(() => response.promise);
+    const id = await world.send(...TO);
+    await world.dispatch.prepare(id);
+    const transmitting = world.dispatch.transmit(id, () => false);
+    await eventually(() => expect(world.transport.transmissions).toHaveLength(1));
+    const { message } = await world.sends.cancel(world.scope, id);
+    expect(message.status).toBe('sending');
+    response.resolve(accepted);
+    await transmitting;
+    await expect(recordOnce(world, id)).resolves.toBe('settled');
+    expect(await stateOf(id)).toMatchObject({
+      status: 'sent',
+      recipients: ['sent', ...TO.slice(1).map(() => 'rejected')],
+    });
+    expect(world.transport.transmissions).toHaveLength(1);
+  });
+});
+
+describe('a message with an ambiguous recipient', () => {
+  /** The outcome for the first recipient is unknown; the second is deferred. */
+  async function arrangeAmbiguous() {
     const world = await arrangeSending(database);
     world.transport.answerWith(async ({ recipient }) => (recipient === TO[0] ? ambiguous : deferred));
     const id = await world.send(...TO.slice(0, 2));
+    const state = await dispatchOnce(world, id);
+    return { world, id, state };
+  }
+
+  test('is sent to its other recipients, and never again to the ambiguous one', async () => {
+    const { world, id, state } = await arrangeAmbiguous();
+    expect([state, await stateOf(id)]).toEqual([
+      'needs_attention',
+      expect.objectContaining({ status: 'needs_attention', recipients: ['pending', 'deferred'] }),
+    ]);
+    world.transport.answerWith(async () => accepted);
     await expect(dispatchOnce(world, id)).resolves.toBe('needs_attention');
-    await expect(world.dispatch.cancel(id, 'An operator ended it.')).resolves.toBe('too_late');
+    expect(await stateOf(id)).toMatchObject({ status: 'needs_attention', recipients: ['pending', 'sent'] });
+    expect(world.transport.transmissions.map(({ recipient }) => recipient)).toEqual([TO[0], TO[1], TO[1]]);
+    expect(await world.dispatch.record(id)).toEqual({
+      status: 'needs_attention',
+      hasUnsent: false,
+      ambiguous: [0],
+      messageIdLeft: id,
+    });
+  });
+
+  test('does not reject the ambiguous recipient when the gate refuses the rest', async () => {
+    const { world, id } = await arrangeAmbiguous();
+    await database.systemTransaction(({ em }) =>
+      em.nativeUpdate(InboxEntity, { id: world.inbox.id }, { sendPaused: true }),
+    );
+    await expect(dispatchOnce(world, id)).resolves.toBe('needs_attention');
     expect(await stateOf(id)).toMatchObject({
       status: 'needs_attention',
-      recipients: ['pending', 'deferred'],
+      recipients: ['pending', 'rejected'],
     });
+  });
+
+  test.each([
+    { by: 'an operator', cancel: ({ dispatch }: Sending, id: string) => dispatch.cancel(id, 'Ended.') },
+    { by: 'the API', cancel: ({ sends, scope }: Sending, id: string) => sends.cancel(scope, id) },
+  ])('can be canceled by $by for the others, and still needs a decision', async ({ cancel }) => {
+    const { world, id } = await arrangeAmbiguous();
+    await cancel(world, id);
+    expect(await stateOf(id)).toMatchObject({
+      status: 'needs_attention',
+      recipients: ['pending', 'rejected'],
+    });
+    const decided = await world.dispatch.resolveAmbiguity(id, { resolution: 'sent' });
+    expect(decided).toEqual({ status: 'sent', hasUnsent: false, ambiguous: [] });
+    expect((await stateOf(id)).recipients).toEqual(['sent', 'rejected']);
+  });
+
+  test('is resolved for one recipient, by a decision that cannot affect a later attempt', async () => {
+    const world = await arrangeSending(database);
+    world.transport.answerWith(async () => ambiguous);
+    const id = await world.send(...TO.slice(0, 2));
+    await dispatchOnce(world, id);
+    const decision = { resolution: 'resend', recipient: 1, decidedAt: new Date().toISOString() } as const;
+    const resent = await world.dispatch.resolveAmbiguity(id, decision);
+    expect(resent).toMatchObject({ hasUnsent: true, ambiguous: [0] });
+    await dispatchOnce(world, id);
+    // The signal may arrive twice.
+    expect((await world.dispatch.resolveAmbiguity(id, decision)).ambiguous).toEqual([0, 1]);
+    expect(world.transport.transmissions).toHaveLength(3);
+    expect(summarize(await world.dispatch.resolveAmbiguity(id, { resolution: 'sent' }))).toBe('settled');
   });
 });
 
@@ -172,7 +272,9 @@ test('honors the resolution “resend” no matter how long the message has wait
   await database.systemTransaction(({ em }) =>
     em.nativeUpdate(MessageEntity, { id }, { queuedAt: new Date(Date.now() - 2 * DAY_MS) }),
   );
-  await expect(world.dispatch.resolveAmbiguity(id, 'resend')).resolves.toBe('deferred');
+  await expect(world.dispatch.resolveAmbiguity(id, { resolution: 'resend' }).then(summarize)).resolves.toBe(
+    'deferred',
+  );
   world.transport.answerWith(async () => accepted);
   await expect(dispatchOnce(world, id)).resolves.toBe('settled');
   expect(await stateOf(id)).toMatchObject({ status: 'sent', attempts: ['deferred', 'accepted'] });

@@ -4,7 +4,13 @@ import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { TRACK_DELIVERY } from '../../workflows/outbound/track-delivery.contract.ts';
 import { eventually } from '../support/eventually.ts';
 import { accepted, ambiguous, deferred, refused } from '../support/mail-services.ts';
-import { arrangeSending, dispatchOnce, readMessageState } from '../support/outbound-mail.ts';
+import {
+  arrangeSending,
+  dispatchOnce,
+  readMessageState,
+  recordOnce,
+  summarize,
+} from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 
 const database = useWorkerDatabase();
@@ -47,8 +53,8 @@ describe('dispatch', () => {
     await world.dispatch.transmit(id, () => false);
     await world.dispatch.transmit(id, () => false);
     expect((await stateOf(id)).attempts).toEqual(['accepted']);
-    await expect(world.dispatch.record(id)).resolves.toBe('settled');
-    await expect(world.dispatch.record(id)).resolves.toBe('settled');
+    await expect(recordOnce(world, id)).resolves.toBe('settled');
+    await expect(recordOnce(world, id)).resolves.toBe('settled');
     expect(world.transport.transmissions).toHaveLength(1);
     expect(await stateOf(id)).toMatchObject({ status: 'sent', types: ['message.sent'] });
   });
@@ -90,7 +96,7 @@ describe('dispatch', () => {
 
     world.transport.answerWith(async () => accepted);
     await world.dispatch.transmit(id, () => false);
-    await expect(world.dispatch.record(id)).resolves.toBe('needs_attention');
+    await expect(recordOnce(world, id)).resolves.toBe('needs_attention');
     await world.dispatch.transmit(id, () => false);
     expect(world.transport.transmissions).toHaveLength(1);
     expect(await stateOf(id)).toMatchObject({
@@ -110,7 +116,7 @@ describe('dispatch', () => {
       world.transport.answerWith(async () => ambiguous);
       const id = await world.send('ada@people.example');
       await expect(dispatchOnce(world, id)).resolves.toBe('needs_attention');
-      await expect(world.dispatch.resolveAmbiguity(id, resolution)).resolves.toBe(state);
+      await expect(world.dispatch.resolveAmbiguity(id, { resolution }).then(summarize)).resolves.toBe(state);
       expect((await stateOf(id)).status).toBe(status);
       expect(world.transport.transmissions).toHaveLength(transmissions);
     },
@@ -139,7 +145,7 @@ describe('dispatch', () => {
       database.systemTransaction((transaction) => world.outcomes.apply(transaction, id, [delivered]));
     await fold();
     await fold();
-    await expect(world.dispatch.record(id)).resolves.toBe('settled');
+    await expect(recordOnce(world, id)).resolves.toBe('settled');
     expect(await stateOf(id)).toMatchObject({
       status: 'delivered',
       types: ['message.sent', 'message.delivered'],
@@ -177,7 +183,7 @@ describe('dispatch', () => {
     await database.systemTransaction(({ em }) =>
       em.nativeUpdate(MessageEntity, { id }, { queuedAt: new Date(Date.now() - 25 * 3_600_000) }),
     );
-    await expect(world.dispatch.record(id)).resolves.toBe('settled');
+    await expect(recordOnce(world, id)).resolves.toBe('settled');
     const state = await stateOf(id);
     expect(state.status).toBe('bounced');
     expect(state.events.at(-1)?.data).toMatchObject({ bounce_type: 'Transient', bounce_sub_type: 'General' });
@@ -192,7 +198,11 @@ describe('dispatch', () => {
     const sent = await world.send('ada@people.example');
     await dispatchOnce(world, sent);
     await expect(world.sends.cancel(world.scope, sent)).rejects.toMatchObject({ code: 'conflict' });
-    await expect(world.dispatch.cancel(sent, 'test')).resolves.toBe('too_late');
+    expect(await world.dispatch.cancel(sent, 'test')).toEqual({
+      status: 'sent',
+      hasUnsent: false,
+      ambiguous: [],
+    });
   });
 
   test('corrects an ambiguous attempt if its worker is still running, and signals the run', async () => {
@@ -204,7 +214,7 @@ describe('dispatch', () => {
     const transmitting = world.dispatch.transmit(id, () => false);
     await eventually(() => expect(world.transport.transmissions).toHaveLength(1));
     await world.dispatch.transmit(id, () => false);
-    await expect(world.dispatch.record(id)).resolves.toBe('needs_attention');
+    await expect(recordOnce(world, id)).resolves.toBe('needs_attention');
 
     relayResponse.resolve(accepted);
     await transmitting;
@@ -233,7 +243,7 @@ describe('dispatch', () => {
     await expect(world.sends.cancel(world.scope, id)).rejects.toMatchObject({ code: 'conflict' });
     release();
     await transmitting;
-    await expect(world.dispatch.record(id)).resolves.toBe('settled');
+    await expect(recordOnce(world, id)).resolves.toBe('settled');
     expect((await stateOf(id)).status).toBe('sent');
   });
 

@@ -6,7 +6,13 @@ import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { UnsendableMessageError } from '../../domain/mime/unsendable-message-error.ts';
 import { ensureMimeStored } from '../../domain/outbound/stored-mime.ts';
 import { accepted, deferred, unsigned } from '../support/mail-services.ts';
-import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '../support/outbound-mail.ts';
+import {
+  arrangeSending,
+  dispatchOnce,
+  readMessageState,
+  recordOnce,
+  type Sending,
+} from '../support/outbound-mail.ts';
 import { useObjectStorage, useStorage, useWorkerDatabase } from '../support/resources.ts';
 
 const database = useWorkerDatabase();
@@ -156,6 +162,6 @@ test('a transmission that is retried after a cancellation builds and sends nothi
   await change(id, { headers: { 'X-Campaign': 'a\u0085b' } });
   await world.sends.cancel(world.scope, id);
   await world.dispatch.transmit(id, () => false);
-  expect([await world.dispatch.record(id), world.transport.transmissions]).toEqual(['settled', []]);
+  expect([await recordOnce(world, id), world.transport.transmissions]).toEqual(['settled', []]);
   expect(await stateOf(id)).toMatchObject({ status: 'canceled', attempts: [] });
 });

@@ -3,6 +3,7 @@ import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
 import { SendAttemptEntity } from '../../domain/outbound/send-attempt.entity.ts';
+import type { SendState } from '../../domain/outbound/send-state.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Database } from '../../platform/database/database.ts';
 import {
@@ -87,5 +88,15 @@ export async function dispatchOnce({ dispatch }: Pick<Sending, 'dispatch'>, mess
   const prepared = await dispatch.prepare(messageId);
   if (prepared !== 'proceed') return prepared;
   await dispatch.transmit(messageId, () => false);
-  return dispatch.record(messageId);
+  return recordOnce({ dispatch }, messageId);
+}
+
+/** Records the attempts. Returns what is left to do, as one word. */
+export async function recordOnce({ dispatch }: Pick<Sending, 'dispatch'>, messageId: string) {
+  return summarize(await dispatch.record(messageId));
+}
+
+export function summarize({ hasUnsent, ambiguous }: SendState): 'settled' | 'deferred' | 'needs_attention' {
+  if (ambiguous.length > 0) return 'needs_attention';
+  return hasUnsent ? 'deferred' : 'settled';
 }

@@ -3,18 +3,23 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { ApplicationFailure } from '@temporalio/common';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { settledAs } from '../../domain/outbound/send-state.ts';
 import { CANCEL_PURGE, PURGE_ACCOUNT, PURGE_ORGANIZATION } from '../../workflows/deletions/purge.contract.ts';
 import { RECHECK_DOMAINS } from '../../workflows/domains/recheck-domains.contract.ts';
 import { CHECK_NOW, VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
 import { AWAIT_APPROVAL, DRAFT_APPROVED } from '../../workflows/drafts/await-approval.contract.ts';
 import { SEND_SCHEDULED_DRAFT } from '../../workflows/drafts/send-scheduled-draft.contract.ts';
 import { CANCEL_EXPORT, EXPORT_ORGANIZATION } from '../../workflows/exports/export-organization.contract.ts';
-import { RECEIVE_MESSAGE } from '../../workflows/inbound/receive-message.contract.ts';
+import { DISCARD_RECEIPT, RECEIVE_MESSAGE } from '../../workflows/inbound/receive-message.contract.ts';
 import { PURGE_INBOX } from '../../workflows/inboxes/purge-inbox.contract.ts';
 import { RECONCILE } from '../../workflows/maintenance/reconcile.contract.ts';
 import { MOVE_THREAD_MESSAGES } from '../../workflows/messages/move-thread-messages.contract.ts';
 import { SEND_NOTIFICATION } from '../../workflows/notifications/send-notification.contract.ts';
-import { OUTCOME_RECORDED, SEND_MESSAGE } from '../../workflows/outbound/send-message.contract.ts';
+import {
+  OUTCOME_RECORDED,
+  RESOLVE_AMBIGUOUS,
+  SEND_MESSAGE,
+} from '../../workflows/outbound/send-message.contract.ts';
 import {
   DELIVERY_OUTCOME_RECORDED,
   TRACK_DELIVERY,
@@ -54,6 +59,9 @@ const once = (first: () => unknown, then: unknown) => {
   };
 };
 const send = { prepareSend: async () => 'proceed', transmitMessage: async () => undefined };
+const SETTLED = settledAs('sent');
+const DEFERRED = { status: 'deferred', hasUnsent: true, ambiguous: [] };
+const AMBIGUOUS = { status: 'needs_attention', hasUnsent: false, ambiguous: [0], messageIdLeft: 'msg_1' };
 const failing = () => {
   throw ApplicationFailure.create({
     type: 'DeliveryFailed',
@@ -128,26 +136,41 @@ const PATHS: Path[] = [
     name: 'send-message.sent',
     workflowType: SEND_MESSAGE,
     input: { messageId: 'msg_1' },
-    activities: { ...send, recordSend: async () => 'settled' },
+    activities: { ...send, recordSend: async () => SETTLED },
   },
   {
     name: 'send-message.deferred-then-sent',
     workflowType: SEND_MESSAGE,
     input: { messageId: 'msg_1' },
-    activities: { ...send, recordSend: once(() => 'deferred', 'settled') },
+    activities: { ...send, recordSend: once(() => DEFERRED, SETTLED) },
   },
   {
     name: 'send-message.ambiguous-then-reported',
     workflowType: SEND_MESSAGE,
     input: { messageId: 'msg_1' },
-    activities: { ...send, recordSend: once(() => 'needs_attention', 'settled') },
+    activities: { ...send, recordSend: once(() => AMBIGUOUS, SETTLED) },
     signals: [{ name: OUTCOME_RECORDED, args: [] }],
+  },
+  {
+    name: 'send-message.resolved-while-deferred',
+    workflowType: SEND_MESSAGE,
+    input: { messageId: 'msg_1' },
+    activities: {
+      ...send,
+      recordSend: once(() => ({ ...AMBIGUOUS, hasUnsent: true }), AMBIGUOUS),
+      resolveAmbiguity: async () => SETTLED,
+    },
+    signals: [{ name: RESOLVE_AMBIGUOUS, args: [{ resolution: 'sent', recipient: 0 }] }],
   },
   {
     name: 'send-message.canceled',
     workflowType: SEND_MESSAGE,
     input: { messageId: 'msg_1' },
-    activities: { ...send, recordSend: async () => 'deferred', cancelMessage: async () => 'canceled' },
+    activities: {
+      ...send,
+      recordSend: async () => DEFERRED,
+      cancelMessage: async () => settledAs('canceled'),
+    },
     cancels: true,
   },
   {
@@ -204,6 +227,18 @@ const PATHS: Path[] = [
         throw new Error('storage is down');
       }, 'stored as msg_1'),
     },
+  },
+  {
+    name: 'receive-message.discarded',
+    workflowType: RECEIVE_MESSAGE,
+    input: { receiptId: 'rcp_1' },
+    activities: {
+      async ingestReceipt() {
+        throw ApplicationFailure.nonRetryable('The object is missing.', 'StorageError');
+      },
+      discardReceipt: async () => 'discarded: lost',
+    },
+    signals: [{ name: DISCARD_RECEIPT, args: ['lost'] }],
   },
   {
     name: 'send-scheduled-draft.sent',
@@ -387,11 +422,16 @@ const PATHS: Path[] = [
   },
 ];
 
+/** `npm run histories:record -- send-message` records only the paths whose names begin so. */
+const wanted = process.argv.slice(2);
+const isWanted = ({ name }: Path): boolean =>
+  wanted.length === 0 || wanted.some((prefix) => name.startsWith(prefix));
+
 const FOLDER = fileURLToPath(new URL('../workflows/histories', import.meta.url));
 
 const environment = await startWorkflowEnvironment();
 await mkdir(FOLDER, { recursive: true });
-for (const path of PATHS) {
+for (const path of PATHS.filter(isWanted)) {
   await writeFile(`${FOLDER}/${path.name}.json`, await record(environment, path));
   console.log(`recorded ${path.name}`);
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { WorkflowFailedError, WorkflowIdReusePolicy, WorkflowUpdateFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import type { OutboundActivities } from '../../activities/outbound.activities.ts';
-import type { SendState } from '../../domain/delivery-reports/delivery-outcome.ts';
+import { type SendState, settledAs } from '../../domain/outbound/send-state.ts';
 import {
   CANCEL_SEND,
   HELD_FAILURE,
@@ -21,8 +21,17 @@ const environment = useWorkflowEnvironment();
 
 type SendActivities = OutboundActivities;
 
-/** Fake activities whose `recordSend` returns `states` in order; the last one repeats. */
-function relay(states: SendState[], overrides: Partial<SendActivities> = {}) {
+const STATES = {
+  settled: settledAs('sent'),
+  deferred: { status: 'deferred', hasUnsent: true, ambiguous: [] },
+  needs_attention: { status: 'needs_attention', hasUnsent: false, ambiguous: [0], messageIdLeft: 'msg_1' },
+  /** The first recipient is ambiguous, the second deferred. */
+  both: { status: 'needs_attention', hasUnsent: true, ambiguous: [0], messageIdLeft: 'msg_1' },
+} satisfies Record<string, SendState>;
+
+/** Fake activities whose `recordSend` returns these states in order; the last one repeats. */
+function relay(names: (keyof typeof STATES)[], overrides: Partial<SendActivities> = {}) {
+  const states: SendState[] = names.map((name) => STATES[name]);
   const calls: string[] = [];
   const transmittedAt: number[] = [];
   const activities: SendActivities = {
@@ -36,15 +45,15 @@ function relay(states: SendState[], overrides: Partial<SendActivities> = {}) {
     },
     async recordSend() {
       calls.push('record');
-      return (states.length > 1 ? states.shift() : states[0]) ?? 'settled';
+      return (states.length > 1 ? states.shift() : states[0]) ?? STATES.settled;
     },
-    async resolveAmbiguity({ resolution }) {
-      calls.push(`resolve:${resolution}`);
-      return resolution === 'sent' ? 'settled' : 'deferred';
+    async resolveAmbiguity({ resolution, recipient }) {
+      calls.push(`resolve:${resolution}${recipient === undefined ? '' : `:${recipient}`}`);
+      return resolution === 'sent' ? STATES.settled : STATES.deferred;
     },
     async cancelMessage() {
       calls.push('cancel');
-      return 'canceled';
+      return settledAs('canceled');
     },
     async stopSend({ isFinal }) {
       calls.push(isFinal ? 'fail' : 'stop');
@@ -64,6 +73,12 @@ async function start(taskQueue: string) {
 }
 
 type Handle = Awaited<ReturnType<typeof start>>;
+
+/** What the Temporal UI shows as current details. */
+async function detailsOf(handle: Handle): Promise<string> {
+  const metadata = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+  return metadata.currentDetails ?? '';
+}
 
 async function stageOf(handle: Handle): Promise<unknown> {
   const { searchAttributes } = await handle.describe();
@@ -239,6 +254,60 @@ describe('sendMessage', () => {
     });
     expect(calls.filter((call) => call === 'transmit')).toHaveLength(2);
     expect((transmittedAt[1] ?? 0) - (transmittedAt[0] ?? 0)).toBeLessThan(10_000);
+  });
+
+  test('is resolved by signal, for one recipient or with a note of what was ignored', async () => {
+    const queue = randomUUID();
+    const { activities, calls } = relay(['needs_attention']);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(async () => expect(await stageOf(handle)).toBe('needs_attention'));
+      await handle.signal(RESOLVE_AMBIGUOUS, 'maybe');
+      await handle.signal(RETRY_SEND_NOW);
+      await eventually(async () => expect(await detailsOf(handle)).toMatch(/^Ignored a signal at 20/));
+      const mistaken = handle.executeUpdate(RESOLVE_AMBIGUOUS, {
+        args: [{ resolution: 'sent', recipient: 7 }],
+      });
+      await expect(mistaken).rejects.toBeInstanceOf(WorkflowUpdateFailedError);
+      await handle.signal(RESOLVE_AMBIGUOUS, { resolution: 'sent', recipient: 0 });
+      expect(await handle.result()).toBe('sent');
+      expect((await handle.describe()).memo).toEqual({ outcome: 'sent' });
+    });
+    expect(calls).toEqual(['prepare', 'transmit', 'record', 'resolve:sent:0']);
+  });
+
+  test('retries its deferred recipients while another is ambiguous, and shows absolute times', async () => {
+    const queue = randomUUID();
+    const { activities, calls } = relay(['both', 'needs_attention']);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(async () => expect(await stageOf(handle)).toBe('needs_attention'));
+      expect(await detailsOf(handle)).toMatch(
+        /^Since 20[^ ]+Z, the outcome for recipient 0 is unknown: .* Message-ID msg_1@….* Next attempt at 20[^ ]+Z\./,
+      );
+      await environment.temporal.sleep('1 minute');
+      await eventually(() => expect(calls.filter((call) => call === 'transmit')).toHaveLength(2));
+      await handle.signal(RESOLVE_AMBIGUOUS, 'sent');
+      await handle.result();
+    });
+    expect(calls).toEqual(['prepare', 'transmit', 'record', 'prepare', 'transmit', 'record', 'resolve:sent']);
+  });
+
+  test('cancels the deferred recipients and keeps waiting for the ambiguous one', async () => {
+    const queue = randomUUID();
+    const { activities, calls } = relay(['both'], {
+      cancelMessage: async () => STATES.needs_attention,
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(async () => expect(await stageOf(handle)).toBe('needs_attention'));
+      await handle.signal(CANCEL_SEND);
+      await environment.temporal.sleep('60 days');
+      expect((await handle.describe()).status.name).toBe('RUNNING');
+      await handle.signal(RESOLVE_AMBIGUOUS, 'sent');
+      await handle.result();
+    });
+    expect(calls).toEqual(['prepare', 'transmit', 'record', 'resolve:sent']);
   });
 
   test('stops waiting with an ambiguous message when an outcome is reported', async () => {

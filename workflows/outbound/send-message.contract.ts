@@ -15,11 +15,26 @@ export const CANCEL_SEND = 'cancel';
 export const RETRY_SEND_NOW = 'retryNow';
 /** Signal: an outcome was recorded; check whether the message is still ambiguous. */
 export const OUTCOME_RECORDED = 'outcomeRecorded';
-/** Update: an operator resolves a transmission whose outcome is unknown. */
+/** Update, and signal (for batches): an operator resolves transmissions whose outcome is unknown. */
 export const RESOLVE_AMBIGUOUS = 'resolveAmbiguous';
 
 /** `sent`: the relay has the message; wait for reports. `resend`: it does not, or a duplicate is acceptable. */
 export type AmbiguityResolution = 'sent' | 'resend';
+
+/** An operator's decision about recipients whose outcome is unknown, from the relay's log. */
+export interface AmbiguityDecision {
+  resolution: AmbiguityResolution;
+  /** Number of the recipient, from 0; without it, all ambiguous recipients of the message. */
+  recipient?: number;
+  /**
+   * ISO 8601; default: when the run receives the decision. Attempts that began later are not affected, so a decision that
+   * arrives twice cannot resolve a new attempt.
+   */
+  decidedAt?: string;
+}
+
+/** Argument of {@link RESOLVE_AMBIGUOUS}; for the whole message, the resolution alone is enough. */
+export type ResolveAmbiguousInput = AmbiguityResolution | AmbiguityDecision;
 
 /** Delays between attempts while the relay responds 4xx or cannot be reached; the last delay repeats. */
 export const SEND_RETRY_DELAYS_MS = [
@@ -32,4 +47,4 @@ export const UNSENDABLE_FAILURE = 'UnsendableMessageError';
 /** Type of the failure of a run whose message waits for the end of a suspension. Also used by `sendScheduledDraft`. */
 export const HELD_FAILURE = 'HeldBySuspension';
 
-export type SendStage = 'sending' | 'deferred' | 'needs_attention' | 'finished';
+export type SendStage = 'sending' | 'deferred' | 'needs_attention';

@@ -13,14 +13,16 @@ import {
 } from '@temporalio/workflow';
 import type { OutboundActivities } from '../../activities/outbound.activities.ts';
 import { DATABASE_STEP } from '../database-step.ts';
-import { createStageReporter, type StageReporter } from '../stage.ts';
+import { createStageReporter, formatTime, type StageReporter } from '../stage.ts';
+import { readDecision } from './ambiguity-decision.ts';
 import {
-  type AmbiguityResolution,
+  type AmbiguityDecision,
   CANCEL_SEND,
   HELD_FAILURE,
   OUTCOME_RECORDED,
   RESOLVE_AMBIGUOUS,
   RETRY_SEND_NOW,
+  type ResolveAmbiguousInput,
   SEND_RETRY_DELAYS_MS,
   type SendMessageInput,
   type SendStage,
@@ -43,63 +45,77 @@ const { prepareSend } = proxyLocalActivities<OutboundActivities>({
 export const cancel = defineSignal(CANCEL_SEND);
 export const retryNow = defineSignal(RETRY_SEND_NOW);
 export const outcomeRecorded = defineSignal(OUTCOME_RECORDED);
-export const resolveAmbiguous = defineUpdate<string, [AmbiguityResolution]>(RESOLVE_AMBIGUOUS);
+export const resolveAmbiguous = defineUpdate<string, [ResolveAmbiguousInput]>(RESOLVE_AMBIGUOUS);
+export const resolveAmbiguousInBatch = defineSignal<[ResolveAmbiguousInput]>(RESOLVE_AMBIGUOUS);
 
 type SendState = Awaited<ReturnType<OutboundActivities['recordSend']>>;
 
 /** The stage that operators see, and the requests that the run has not handled yet. */
 interface SendRun {
+  messageId: string;
   stage: StageReporter<SendStage>;
   cancelRequested: boolean;
   retryRequested: boolean;
   outcomeRecorded: boolean;
-  resolution: AmbiguityResolution | null;
-  isAmbiguous: boolean;
+  decisions: AmbiguityDecision[];
+  /** Numbers of the recipients for whom it is unknown whether the relay accepted the message. */
+  ambiguous: readonly number[];
+  /** When the run learned of them. */
+  ambiguousSince: number;
+  /** A signal that was ignored, and why. */
+  ignored: string;
   transmission: CancellationScope;
 }
 
 /**
- * Sends one outbound message: from the send gate to the relay's final response for every recipient. Delivery reports
- * arrive later and are applied to the database without this run; `trackDelivery` waits for them.
+ * Sends one outbound message: from the send gate to the relay's final response for every recipient. A recipient whose
+ * outcome is unknown waits for a decision or a report, and does not delay the others. Delivery reports arrive later and
+ * are applied to the database without this run; `trackDelivery` waits for them.
+ *
+ * @returns the status of the message, for the Temporal UI.
  */
-export async function sendMessage({ messageId }: SendMessageInput): Promise<void> {
-  const run = createRun();
+export async function sendMessage({ messageId }: SendMessageInput): Promise<string> {
+  const run = createRun(messageId);
   try {
-    await sendUntilSettled(messageId, run);
+    return run.stage.end(await sendUntilSettled(run));
   } catch (error) {
-    if (isCancellation(error)) await CancellationScope.nonCancellable(() => cleanUp(messageId));
+    if (isCancellation(error)) await CancellationScope.nonCancellable(() => cleanUp(run));
     throw error;
   }
 }
 
-async function sendUntilSettled(messageId: string, run: SendRun): Promise<void> {
-  for (let tries = 0; ; tries += 1) {
-    let state = await attemptSend(messageId, run);
-    if (state === 'needs_attention') state = await waitForResolution(messageId, run);
-    if (state === 'settled') return;
-    if ((await waitForRetry(messageId, tries, run)) === 'canceled') return;
+async function sendUntilSettled(run: SendRun): Promise<string> {
+  for (let tries = 1; ; tries += 1) {
+    const attempted = await attemptSend(run);
+    if (typeof attempted === 'string') return attempted;
+    const state = await waitUntilDue(run, attempted, tries);
+    if (isSettled(state)) return state.status;
   }
 }
 
-async function attemptSend(messageId: string, run: SendRun): Promise<SendState> {
+const isSettled = ({ hasUnsent, ambiguous }: SendState): boolean => !hasUnsent && ambiguous.length === 0;
+
+/** @returns how the send ended, if nothing can be transmitted. */
+async function attemptSend(run: SendRun): Promise<SendState | string> {
+  const { messageId } = run;
   try {
     const prepared = await prepareSend({ messageId });
-    if (prepared === 'finished') return 'settled';
+    if (prepared === 'finished') return 'not sent: refused, or already settled';
     if (prepared === 'held') throw heldBySuspension();
-    await transmit(messageId, run);
+    await transmit(run);
     return await recordSend({ messageId });
   } catch (error) {
     if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
-    return waitAfterFailure(messageId, run, error);
+    return waitAfterFailure(run, error);
   }
 }
 
 /** Transmits to the recipients until it is done, or until the send is canceled, which ends the retries of a failure. */
-async function transmit(messageId: string, run: SendRun): Promise<void> {
+async function transmit(run: SendRun): Promise<void> {
   run.transmission = new CancellationScope();
   if (run.cancelRequested) run.transmission.cancel();
   try {
-    await run.transmission.run(() => transmitMessage({ messageId }));
+    await run.transmission.run(() => transmitMessage({ messageId: run.messageId }));
   } catch (error) {
     // If the run itself is canceled, the next step throws.
     if (!run.cancelRequested) throw error;
@@ -110,50 +126,91 @@ async function transmit(messageId: string, run: SendRun): Promise<void> {
  * Ends the send if the message can never be sent. Otherwise waits, without a time limit, until an operator retries or
  * cancels it: the failure is a defect of the service or its data.
  */
-async function waitAfterFailure(
-  messageId: string,
-  run: SendRun,
-  { cause }: ActivityFailure,
-): Promise<'settled' | 'deferred'> {
+async function waitAfterFailure(run: SendRun, { cause }: ActivityFailure): Promise<SendState | string> {
+  const { messageId } = run;
   const type = cause instanceof ApplicationFailure ? String(cause.type) : 'Error';
   const isFinal = type === UNSENDABLE_FAILURE;
   const reason = isFinal
     ? `The message cannot be sent: ${cause?.message}`
     : `Sending failed repeatedly and is not retried automatically (${type}).`;
-  if ((await stopSend({ messageId, reason, isFinal })) === 'settled') return 'settled';
+  if ((await stopSend({ messageId, reason, isFinal })) === 'settled')
+    return isFinal ? `failed: ${cause?.message}` : 'settled';
   run.stage.report(
     'needs_attention',
-    `Stopped after a failure that retries did not solve: ${type}: ${cause?.message} Signals: retryNow, cancel.`,
+    `Stopped at ${formatTime(Date.now())} after a failure that retries did not solve: ${type}: ${cause?.message} Signals: retryNow, cancel.`,
   );
-  for (;;) {
-    await condition(() => run.retryRequested || run.cancelRequested);
-    if (!run.cancelRequested) return 'deferred';
-    run.cancelRequested = false;
-    if ((await cancelMessage({ messageId })) === 'canceled') return 'settled';
+  await condition(() => run.retryRequested || run.cancelRequested);
+  return { status: 'needs_attention', hasUnsent: true, ambiguous: [] };
+}
+
+/**
+ * Waits until there is something to transmit again, or nothing is left to do. Meanwhile handles the decisions of
+ * operators and recorded outcomes.
+ */
+async function waitUntilDue(run: SendRun, attempted: SendState, tries: number): Promise<SendState> {
+  const delayMs = SEND_RETRY_DELAYS_MS[Math.min(tries, SEND_RETRY_DELAYS_MS.length) - 1] as number;
+  const dueAt = Date.now() + delayMs;
+  for (let state = attempted; ; ) {
+    updateAmbiguous(run, state);
+    if (isSettled(state)) return state;
+    if (isRequested(run)) {
+      state = await handleRequest(run, state);
+      continue;
+    }
+    if (state.hasUnsent && (run.retryRequested || Date.now() >= dueAt)) {
+      run.retryRequested = false;
+      run.stage.report('sending', '');
+      return state;
+    }
+    run.retryRequested = false;
+    reportWaiting(run, state, { tries, dueAt });
+    const isWoken = () => isRequested(run) || run.retryRequested;
+    if (state.hasUnsent) await condition(isWoken, dueAt - Date.now());
+    else await condition(isWoken);
   }
 }
 
-/** Waits, without a time limit, until an operator or a signed report settles whether the relay accepted the message. */
-async function waitForResolution(messageId: string, run: SendRun): Promise<'settled' | 'deferred'> {
-  run.isAmbiguous = true;
-  run.stage.report(
-    'needs_attention',
-    'The relay may have accepted the message, but its response was lost. Check the relay’s log, then send the update `resolveAmbiguous` with "sent" or "resend".',
-  );
-  for (;;) {
-    await condition(() => run.resolution !== null || run.outcomeRecorded);
-    const { resolution } = run;
-    run.resolution = null;
-    run.outcomeRecorded = false;
-    const state = resolution
-      ? await resolveAmbiguity({ messageId, resolution })
-      : await recordSend({ messageId });
-    if (state === 'needs_attention') continue;
-    run.isAmbiguous = false;
-    if (resolution === 'resend') run.retryRequested = true;
-    run.stage.report('sending', '');
-    return state;
+function updateAmbiguous(run: SendRun, { ambiguous }: SendState): void {
+  if (ambiguous.length > 0 && run.ambiguous.length === 0) run.ambiguousSince = Date.now();
+  run.ambiguous = ambiguous;
+}
+
+function isRequested({ decisions, cancelRequested, outcomeRecorded }: SendRun): boolean {
+  return decisions.length > 0 || cancelRequested || outcomeRecorded;
+}
+
+/** Handles one request. @returns what is left to do. */
+async function handleRequest(run: SendRun, state: SendState): Promise<SendState> {
+  const { messageId } = run;
+  const decision = run.decisions.shift();
+  if (decision) {
+    const decided = await resolveAmbiguity({ messageId, ...decision });
+    if (decision.resolution === 'resend' && decided.ambiguous.length < state.ambiguous.length)
+      run.retryRequested = true;
+    return decided;
   }
+  if (run.cancelRequested) {
+    run.cancelRequested = false;
+    return cancelMessage({ messageId });
+  }
+  run.outcomeRecorded = false;
+  return recordSend({ messageId });
+}
+
+function reportWaiting(
+  run: SendRun,
+  { hasUnsent, ambiguous, messageIdLeft }: SendState,
+  { tries, dueAt }: { tries: number; dueAt: number },
+): void {
+  const next = hasUnsent ? `Next attempt at ${formatTime(dueAt)}. Signals: retryNow, cancel.` : '';
+  if (ambiguous.length === 0) {
+    const details = `Deferred by the relay after ${tries} attempts. ${next}`;
+    run.stage.report('deferred', [run.ignored, details].filter(Boolean).join(' '));
+    return;
+  }
+  const details = `Since ${formatTime(run.ambiguousSince)}, the outcome for recipient ${ambiguous.join(', ')} is unknown: the relay may have accepted the message, but its response was lost. Search the relay’s log for the Message-ID ${messageIdLeft ?? run.messageId}@…, then send the signal or update \`resolveAmbiguous\` with "sent" or "resend", or {"resolution": "sent", "recipient": ${ambiguous[0]}}.`;
+  const others = hasUnsent ? `Other recipients are deferred. ${next}` : '';
+  run.stage.report('needs_attention', [run.ignored, details, others].filter(Boolean).join(' '));
 }
 
 /** Fails the run, because only a failed run can be started again under the message's id when the suspension ends. */
@@ -164,39 +221,24 @@ function heldBySuspension(): ApplicationFailure {
   );
 }
 
-async function waitForRetry(messageId: string, tries: number, run: SendRun): Promise<'retry' | 'canceled'> {
-  const delayMs = SEND_RETRY_DELAYS_MS[Math.min(tries, SEND_RETRY_DELAYS_MS.length - 1)] as number;
-  if (!run.retryRequested && !run.cancelRequested) {
-    run.stage.report(
-      'deferred',
-      `Deferred by the relay after ${tries + 1} attempts. Next attempt in ${delayMs / 1000} s. Signals: retryNow, cancel.`,
-    );
-  }
-  for (;;) {
-    await condition(() => run.retryRequested || run.cancelRequested, delayMs);
-    if (!run.cancelRequested) break;
-    run.cancelRequested = false;
-    if ((await cancelMessage({ messageId })) === 'canceled') return 'canceled';
-  }
-  run.retryRequested = false;
-  run.stage.report('sending', '');
-  return 'retry';
-}
-
 /** Records the finished attempts of a canceled run and cancels the rest of the message. */
-async function cleanUp(messageId: string): Promise<void> {
+async function cleanUp({ messageId, stage }: SendRun): Promise<void> {
   await recordSend({ messageId });
-  await cancelMessage({ messageId });
+  const { status } = await cancelMessage({ messageId });
+  stage.end(`run canceled, message ${status}`);
 }
 
-function createRun(): SendRun {
+function createRun(messageId: string): SendRun {
   const run: SendRun = {
+    messageId,
     stage: createStageReporter<SendStage>('sending'),
     cancelRequested: false,
     retryRequested: false,
     outcomeRecorded: false,
-    resolution: null,
-    isAmbiguous: false,
+    decisions: [],
+    ambiguous: [],
+    ambiguousSince: 0,
+    ignored: '',
     transmission: new CancellationScope(),
   };
   setHandler(
@@ -221,23 +263,39 @@ function createRun(): SendRun {
     },
     { description: 'Sent by the service after it has recorded an outcome.' },
   );
-  setHandler(
-    resolveAmbiguous,
-    (resolution) => {
-      run.resolution = resolution;
-      return `resolved as ${resolution}`;
-    },
-    {
-      description:
-        '"sent": the relay has the message; wait for reports. "resend": send it again, at the risk of a duplicate.',
-      validator: (resolution) => validateResolution(run, resolution),
-    },
-  );
+  handleDecisions(run);
   return run;
 }
 
-function validateResolution({ isAmbiguous }: SendRun, resolution: AmbiguityResolution): void {
-  if (resolution !== 'sent' && resolution !== 'resend')
-    throw new Error('The resolution must be "sent" or "resend".');
-  if (!isAmbiguous) throw new Error('The message is not ambiguous.');
+const RESOLVE_DESCRIPTION =
+  '"sent": the relay has the message; wait for reports. "resend": send it again, at the risk of a duplicate. For one recipient: {"resolution": "sent", "recipient": 0}.';
+
+function handleDecisions(run: SendRun): void {
+  setHandler(
+    resolveAmbiguous,
+    (input) => {
+      const decision = readDecision(input, Date.now());
+      run.decisions.push(decision);
+      return `resolved as ${decision.resolution}`;
+    },
+    { description: RESOLVE_DESCRIPTION, validator: (input) => validateDecision(run, input) },
+  );
+  setHandler(
+    resolveAmbiguousInBatch,
+    (input) => {
+      try {
+        run.decisions.push(readDecision(input, Date.now()));
+      } catch (error) {
+        run.ignored = `Ignored a signal at ${formatTime(Date.now())}: ${(error as Error).message}`;
+      }
+    },
+    { description: RESOLVE_DESCRIPTION },
+  );
+}
+
+function validateDecision({ ambiguous }: SendRun, input: ResolveAmbiguousInput): void {
+  const { recipient } = readDecision(input, Date.now());
+  if (ambiguous.length === 0) throw new Error('The message is not ambiguous.');
+  if (recipient !== undefined && !ambiguous.includes(recipient))
+    throw new Error(`Recipient ${recipient} is not ambiguous; these are: ${ambiguous.join(', ')}.`);
 }
