@@ -13,6 +13,7 @@ import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { createSesObjects } from '../platform/ses-objects.ts';
 import { createStorage } from '../platform/storage.ts';
 import { createTemporalClient, pingTemporal } from '../platform/temporal.ts';
+import { createWorkflowRuns } from '../platform/temporal-runs/workflow-runs.ts';
 import { TASK_QUEUES } from '../workflows/task-queues.contract.ts';
 import { buildApp } from './app.ts';
 import { warnOfOtherRpIds } from './people/warn-of-other-rp-ids.ts';
@@ -45,6 +46,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
   const temporal = createTemporalClient(config);
   const outbox = createOutbox({ database, workflows: createWorkflowGateway(temporal), logger });
   const services = createServices({
+    temporalRuns: createWorkflowRuns(temporal, config.TEMPORAL_NAMESPACE),
     config,
     database,
     workerDatabase,

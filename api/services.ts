@@ -81,6 +81,8 @@ import { createBulkJobService } from '../domain/webhooks/bulk-job.service.ts';
 import { createDeliveryControlService } from '../domain/webhooks/delivery-control.service.ts';
 import { createWebhookEndpointService } from '../domain/webhooks/endpoint.service.ts';
 import { releaseUsageLimited } from '../domain/webhooks/release-usage-limited.ts';
+import { createStaffJobService } from '../domain/workflow-runs/staff-job.service.ts';
+import { createWorkflowRunService } from '../domain/workflow-runs/workflow-run.service.ts';
 import { boundedFetch } from '../platform/bounded-fetch.ts';
 import { bounceDomain, type Config, feedbackAddress } from '../platform/config.ts';
 import { createSigner } from '../platform/crypto.ts';
@@ -92,6 +94,7 @@ import { readOauthProviders } from '../platform/oauth-providers.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { SesObjects } from '../platform/ses-objects.ts';
 import type { Storage } from '../platform/storage.ts';
+import type { WorkflowRuns } from '../platform/temporal-runs/workflow-run.ts';
 
 export interface ServiceOptions {
   config: Config;
@@ -102,6 +105,7 @@ export interface ServiceOptions {
   storage: Storage;
   sesObjects: SesObjects;
   converter: HtmlConverter;
+  temporalRuns: WorkflowRuns;
   logger: Logger;
 }
 
@@ -116,6 +120,7 @@ export function createServices({
   storage,
   sesObjects,
   converter,
+  temporalRuns,
   logger,
 }: ServiceOptions) {
   const shared = createSharedServices({ config, database, workerDatabase, outbox, storage });
@@ -268,6 +273,8 @@ export function createServices({
     auditLog: createAuditLogService({ database }),
     staffAuditLog: createStaffAuditLogService({ database }),
     toggles: createToggleService({ database, outbox }),
+    workflowRuns: createWorkflowRunService({ database, outbox, runs: temporalRuns }),
+    staffJobs: createStaffJobService({ database, outbox }),
     invitations: createInvitationService(people),
     invitationAcceptance: createAcceptInvitationService({ ...people, ownerNotices }),
     sessions: createSessionService({ database }),

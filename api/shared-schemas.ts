@@ -2,6 +2,12 @@ import { StaffAuditEntryRecord } from './admin/audit-log.routes.ts';
 import { StaffIdentity } from './admin/staff.routes.ts';
 import { ToggleList, ToggleRecord } from './admin/toggles.routes.ts';
 import {
+  AcceptedRunAction,
+  StaffJobRecord,
+  WorkflowRunDetails,
+  WorkflowRunRecord,
+} from './admin/workflows.schemas.ts';
+import {
   ApiKeyRecord,
   CreateApiKey,
   CreatedApiKey,
@@ -342,4 +348,8 @@ export const sharedSchemas = [
   StaffAuditEntryRecord,
   ToggleRecord,
   ToggleList,
+  WorkflowRunRecord,
+  WorkflowRunDetails,
+  AcceptedRunAction,
+  StaffJobRecord,
 ];

@@ -2,6 +2,8 @@ import type { FastifyInstance } from 'fastify';
 import { staffAuditLogRoutes } from './admin/audit-log.routes.ts';
 import { staffRoutes } from './admin/staff.routes.ts';
 import { toggleRoutes } from './admin/toggles.routes.ts';
+import { staffJobRoutes } from './admin/staff-jobs.routes.ts';
+import { workflowRoutes } from './admin/workflows.routes.ts';
 import { apiKeyRoutes } from './api-keys/api-keys.routes.ts';
 import { attachmentRoutes } from './attachments/attachments.routes.ts';
 import { listRoutes } from './deliverability/lists.routes.ts';
@@ -105,6 +107,8 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
           await admin.register(staffRoutes());
           await admin.register(staffAuditLogRoutes(dependencies));
           await admin.register(toggleRoutes(dependencies));
+          await admin.register(workflowRoutes(dependencies));
+          await admin.register(staffJobRoutes(dependencies));
         },
         { prefix: '/admin' },
       );

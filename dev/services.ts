@@ -33,6 +33,7 @@ export function serviceEnvironments(
   const shared = {
     NODE_ENV: 'dev',
     TEMPORAL_ADDRESS: parts.temporal.address,
+    ...(parts.temporal.uiUrl === undefined ? {} : { TEMPORAL_UI_URL: parts.temporal.uiUrl }),
     ...parts.s3,
     S3_FORCE_PATH_STYLE: 'true',
     API_HOST: '127.0.0.1',

@@ -76,6 +76,7 @@ import { BulkJobEntity } from './webhooks/bulk-job.entity.ts';
 import { WebhookDeliveryEntity } from './webhooks/delivery.entity.ts';
 import { DeliveryAttemptEntity } from './webhooks/delivery-attempt.entity.ts';
 import { WebhookEndpointEntity } from './webhooks/endpoint.entity.ts';
+import { StaffJobEntity } from './workflow-runs/staff-job.entity.ts';
 
 /** Every table the ORM knows, for the processes, the migrations and the guard tests. */
 export const entities = [
@@ -88,6 +89,7 @@ export const entities = [
   SessionEntity,
   StaffMemberEntity,
   StaffAuditEntryEntity,
+  StaffJobEntity,
   MfaEnrollmentEntity,
   SignUpEntity,
   AccountTokenEntity,

@@ -38,6 +38,7 @@ export const ConfigSchema = Type.Object({
   TEMPORAL_NAMESPACE: text('Temporal namespace.', 'default'),
   TEMPORAL_TLS: flag('Connect to Temporal over TLS.', false),
   TEMPORAL_API_KEY: optionalText('API key for Temporal Cloud.'),
+  TEMPORAL_UI_URL: optionalText('URL of the Temporal UI, for links to runs in /admin; empty means no links.'),
   TEMPORAL_METRICS_ADDRESS: optionalText(
     'address:port where a worker’s Temporal SDK serves its metrics; use 127.0.0.1, since the worker’s /metrics includes them.',
   ),

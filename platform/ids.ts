@@ -34,6 +34,7 @@ const ID_PREFIXES = {
   approvedRecipient: 'apr',
   deletion: 'del',
   staffAuditEntry: 'sau',
+  staffJob: 'sjb',
   suspension: 'sus',
   upgradeRequest: 'upr',
   impersonation: 'imp',

@@ -21,6 +21,7 @@ import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { purgeRateBuckets } from '../platform/rate-limit/purge-buckets.ts';
 import { createStorage } from '../platform/storage.ts';
 import { createTemporalClient } from '../platform/temporal.ts';
+import { createWorkflowRuns } from '../platform/temporal-runs/workflow-runs.ts';
 import { MAINTENANCE_QUEUE, type TaskQueue } from '../workflows/task-queues.contract.ts';
 import type { Room, WorkerDependencies } from './room.ts';
 import { attachmentsRoom } from './rooms/attachments.ts';
@@ -46,6 +47,7 @@ import { togglesRoom } from './rooms/toggles.ts';
 import { usageRoom } from './rooms/usage.ts';
 import { usageAlertsRoom } from './rooms/usage-alerts.ts';
 import { webhooksRoom } from './rooms/webhooks.ts';
+import { workflowRunsRoom } from './rooms/workflow-runs.ts';
 
 /** Every room with background work. */
 const ROOMS: readonly Room[] = [
@@ -71,6 +73,7 @@ const ROOMS: readonly Room[] = [
   oauthRoom,
   ssoRoom,
   togglesRoom,
+  workflowRunsRoom,
   suspensionsRoom,
 ];
 
@@ -108,6 +111,7 @@ export async function compose(
     database,
     storage,
     outbox,
+    workflowRuns: createWorkflowRuns(temporal, config.TEMPORAL_NAMESPACE),
     services,
     simulator,
     mailTransport: once(() => {

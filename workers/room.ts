@@ -9,6 +9,7 @@ import type { SimulatorTransport } from '../platform/mail-transport/simulator-tr
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { OverdueSource } from '../platform/outbox/overdue-rows.ts';
 import type { Storage } from '../platform/storage.ts';
+import type { WorkflowRuns } from '../platform/temporal-runs/workflow-run.ts';
 import type { TaskQueue } from '../workflows/task-queues.contract.ts';
 
 /**
@@ -21,6 +22,7 @@ export interface WorkerDependencies {
   database: Database;
   storage: Storage;
   outbox: Outbox;
+  workflowRuns: WorkflowRuns;
   services: SharedServices;
   mailTransport(): MailTransport;
   simulator(): SimulatorTransport;

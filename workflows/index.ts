@@ -14,6 +14,7 @@ export { sendMessage } from './outbound/send-message.workflow.ts';
 export { trackDelivery } from './outbound/track-delivery.workflow.ts';
 export { applyRetention } from './retention/apply-retention.workflow.ts';
 export { startRetention } from './retention/start-retention.workflow.ts';
+export { runStaffJob } from './staff-jobs/run-staff-job.workflow.ts';
 export { findOrphanedObjects } from './stored-objects/find-orphaned-objects.workflow.ts';
 export { settleHeldWork } from './suspensions/settle-held-work.workflow.ts';
 export { releaseHeld } from './toggles/release-held.workflow.ts';

@@ -625,6 +625,7 @@ export const NOT_EXPORTED: Record<string, string> = {
   sso_transactions: 'logins that are not complete yet',
   suspensions: 'made by the service’s administrators; the audit log, which is exported, records them',
   staff_audit_entries: 'the log of the service; what concerns the organization is in its own log',
+  staff_jobs: 'actions of staff on runs; what concerns the organization is in its own log',
   staff_members: 'people who operate the service',
   thread_message_ids: 'hashes of Message-IDs, derived from messages',
   unattributed_reports: 'cannot be attributed to an organization',

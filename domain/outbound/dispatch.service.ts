@@ -4,11 +4,10 @@ import type { EventService } from '../events/event.service.ts';
 import { MessageEntity } from '../messages/message.entity.ts';
 import { cancelRemainingRecipients, cancelUnsentMessage } from './cancel-unsent.ts';
 import { lockMessage } from './lock-message.ts';
-import { isUnsettled } from './message-status.ts';
+import { isUnsettled, type SendState, settledAs } from './message-status.ts';
 import type { OutcomeService } from './outcome.service.ts';
 import { type PreparedSend, prepareSend } from './prepare-send.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
-import { type SendState, settledAs } from './send-state.ts';
 import { type StoppedSend, stopSend } from './stop-send.ts';
 
 /** The database steps of the workflow `sendMessage`. Every step can be retried. */

@@ -8,7 +8,14 @@ import { type NegativeOutcome, suppressAddresses } from '../deliverability/suppr
 import type { DeliveryOutcome } from '../delivery-reports/delivery-outcome.ts';
 import { classifyBounce } from '../delivery-reports/dsn.ts';
 import type { EventService } from '../events/event.service.ts';
-import { deriveStatus, isAwaitingReport, isSettled, statusAfterReport } from './message-status.ts';
+import {
+  deriveStatus,
+  isAwaitingReport,
+  isSettled,
+  type SendState,
+  settledAs,
+  statusAfterReport,
+} from './message-status.ts';
 import { type EventRecipient, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
 import {
   lockOutcomeState,
@@ -19,7 +26,6 @@ import {
   saveOutcomeState,
 } from './outcome-state.ts';
 import { RESTORED_RESPONSE } from './send-attempt.entity.ts';
-import { type SendState, settledAs } from './send-state.ts';
 import { buildTrackingStart } from './tracking-start.ts';
 
 export interface OutcomeService {

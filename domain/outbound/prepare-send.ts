@@ -58,9 +58,9 @@ async function prepareWithLock(
   if (!isUnsettled(message.status)) return 'finished';
   const gateInput = await readGateInputOfMessage(em, message.id);
   if (message.status === 'needs_attention' && (await hasUnknownOutcome(em, message.id))) {
-    // Only a decision or a report can settle those recipients. It must not wait for the end of a suspension.
+    // Only a decision or a report can settle those recipients. It must not wait for what holds the others.
     const { unsent } = await findUnsentRecipients(em, message.id);
-    if (unsent.length === 0 || (gateInput && isHeld(gateInput))) return 'proceed';
+    if (unsent.length === 0 || (gateInput && (isHeld(gateInput) || gateInput.isSwitchedOff))) return 'proceed';
   }
   if (gateInput && isHeld(gateInput)) return hold(em, message, HELD_DETAIL);
   const refusal = gateInput && findRefusal(gateInput);

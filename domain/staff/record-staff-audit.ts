@@ -12,13 +12,18 @@ export interface StaffAuditEvent extends AuditEvent {
   reason: string;
 }
 
+/** What the logs keep of a staff member. */
+export type AuditedStaff = Pick<StaffScope, 'staffId' | 'ip' | 'requestId'> & {
+  person: Pick<StaffScope['person'], 'sessionId'>;
+};
+
 /**
  * Records a change by staff in the caller's transaction: in the service's own log, and in the logs of the organizations that
  * it concerns.
  */
 export async function recordStaffAudit(
   em: EntityManager,
-  { staffId, person, ip, requestId }: StaffScope,
+  { staffId, person, ip, requestId }: AuditedStaff,
   { organizationIds = [], ...event }: StaffAuditEvent,
 ): Promise<void> {
   const [organizationId = null] = organizationIds.length === 1 ? organizationIds : [];

@@ -33,8 +33,18 @@ export interface SignalCommand {
   args: unknown[];
 }
 
+/** What an operator does with a run. Without effect if the run is closed. */
+export interface ControlCommand {
+  workflowId: string;
+  /** `retryActivities`: the attempts of its activities that wait for one begin again, now. */
+  action: 'cancel' | 'terminate' | 'retryActivities';
+  /** Of a termination, for the history. */
+  reason?: string;
+}
+
 /** Both `start` and `signal`: signal-with-start, which starts the run if it does not exist. */
 export interface OutboxCommand {
   start?: StartCommand;
   signal?: SignalCommand;
+  control?: ControlCommand;
 }

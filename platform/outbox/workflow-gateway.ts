@@ -1,12 +1,13 @@
 import {
   type Client,
+  isGrpcServiceError,
   WorkflowExecutionAlreadyStartedError,
   WorkflowIdReusePolicy,
   WorkflowNotFoundError,
 } from '@temporalio/client';
 import { type SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import { type SearchAttributeName, searchAttributeKeys } from '../temporal.ts';
-import type { OutboxCommand, StartCommand } from './outbox-command.ts';
+import type { ControlCommand, OutboxCommand, StartCommand } from './outbox-command.ts';
 
 export type RunStatus =
   | 'RUNNING'
@@ -42,7 +43,7 @@ export interface WorkflowGateway {
 
 export function createWorkflowGateway({ workflow }: Pick<Client, 'workflow'>): WorkflowGateway {
   return {
-    async dispatch({ start, signal }) {
+    async dispatch({ start, signal, control }) {
       try {
         if (start && signal) {
           await workflow.signalWithStart(start.workflowType, {
@@ -54,10 +55,14 @@ export function createWorkflowGateway({ workflow }: Pick<Client, 'workflow'>): W
           await workflow.start(start.workflowType, startOptions(start));
         } else if (signal) {
           await workflow.getHandle(signal.workflowId).signal(signal.signalName, ...signal.args);
+        } else if (control) {
+          await controlRun(workflow, control);
         }
       } catch (error) {
         if (error instanceof WorkflowExecutionAlreadyStartedError || error instanceof WorkflowNotFoundError)
           return;
+        // The activity or its run has ended meanwhile.
+        if (control && isGrpcServiceError(error) && GONE_CODES.has(Number(error.code))) return;
         throw error;
       }
     },
@@ -72,6 +77,33 @@ export function createWorkflowGateway({ workflow }: Pick<Client, 'workflow'>): W
       }
     },
   };
+}
+
+async function controlRun(
+  workflow: Client['workflow'],
+  { workflowId, action, reason }: ControlCommand,
+): Promise<void> {
+  const handle = workflow.getHandle(workflowId);
+  if (action === 'cancel') await handle.cancel();
+  else if (action === 'terminate') await handle.terminate(reason);
+  else await retryActivities(workflow, workflowId);
+}
+
+/** gRPC: NOT_FOUND, FAILED_PRECONDITION. */
+const GONE_CODES = new Set([5, 9]);
+/** temporal.api.enums.v1.PendingActivityState */
+const SCHEDULED = 1;
+
+/** Resetting an activity attempts it now, and counts its attempts from one again. Keeps the progress of its heartbeats. */
+async function retryActivities(workflow: Client['workflow'], workflowId: string): Promise<void> {
+  const { namespace } = workflow.options;
+  const execution = { workflowId };
+  const { pendingActivities } = await workflow.workflowService.describeWorkflowExecution({
+    namespace,
+    execution,
+  });
+  for (const { activityId: id, state } of pendingActivities ?? [])
+    if (id && state === SCHEDULED) await workflow.workflowService.resetActivity({ namespace, execution, id });
 }
 
 function startOptions(start: StartCommand) {

@@ -21,6 +21,7 @@ const WITHOUT_TENANT = new Map([
   ['staff_members', 'they belong to users; the API may read them only as the staff or people role'],
   ['toggles', 'they belong to the service; every process reads them, only staff write them'],
   ['staff_audit_entries', 'they outlive the organizations; the API may read them only as the staff role'],
+  ['staff_jobs', 'they concern runs of every organization; the API may read them only as the staff role'],
   ['unattributed_reports', 'their organization is unknown'],
   ['rate_buckets', 'they contain only tokens, by credential or organization id'],
   ['installation', 'it belongs to the installation'],

@@ -84,7 +84,10 @@ export function readContract(app: FastifyInstance, publicUrl: string): Contract 
     operations,
     verify(method, url, response) {
       const path = url.split('?')[0] ?? url;
-      const operation = operations.find((entry) => entry.method === method && matches(entry.path, path));
+      // A concrete path comes before one with parameters.
+      const [operation] = operations
+        .filter((entry) => entry.method === method && matches(entry.path, path))
+        .sort((a, b) => a.path.split('{').length - b.path.split('{').length);
       if (!operation) return;
       const name = `${operation.operationId} ${response.statusCode}`;
       const documented = operation.responses[response.statusCode];

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { ApplicationFailure } from '@temporalio/common';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import { settledAs } from '../../domain/outbound/send-state.ts';
+import { settledAs } from '../../domain/outbound/message-status.ts';
 import { CANCEL_PURGE, PURGE_ACCOUNT, PURGE_ORGANIZATION } from '../../workflows/deletions/purge.contract.ts';
 import { RECHECK_DOMAINS } from '../../workflows/domains/recheck-domains.contract.ts';
 import { CHECK_NOW, VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
@@ -26,6 +26,7 @@ import {
 } from '../../workflows/outbound/track-delivery.contract.ts';
 import { APPLY_RETENTION, POSTPONE_RETENTION } from '../../workflows/retention/apply-retention.contract.ts';
 import { START_RETENTION } from '../../workflows/retention/start-retention.contract.ts';
+import { RUN_STAFF_JOB } from '../../workflows/staff-jobs/run-staff-job.contract.ts';
 import { FIND_ORPHANED_OBJECTS } from '../../workflows/stored-objects/find-orphaned-objects.contract.ts';
 import { SETTLE_HELD_WORK } from '../../workflows/suspensions/settle-held-work.contract.ts';
 import { RELEASE_HELD } from '../../workflows/toggles/release-held.contract.ts';
@@ -413,6 +414,19 @@ const PATHS: Path[] = [
     workflowType: START_RETENTION,
     input: {},
     activities: { startRetentionRuns: async () => 2 },
+  },
+  {
+    name: 'run-staff-job.completed',
+    workflowType: RUN_STAFF_JOB,
+    input: { jobId: 'sjb_1' },
+    activities: { processStaffJob: async () => 'completed: 2 of 2 accepted' },
+  },
+  {
+    name: 'run-staff-job.canceled',
+    workflowType: RUN_STAFF_JOB,
+    input: { jobId: 'sjb_1' },
+    activities: { processStaffJob: async () => failing(), stopStaffJob: async () => undefined },
+    cancels: true,
   },
   {
     name: 'check-usage.notified',

@@ -13,6 +13,7 @@ import type { QueueAges } from '../../platform/outbox/queue-ages.ts';
 import { createSesObjects } from '../../platform/ses-objects.ts';
 import { createStorage, type Storage } from '../../platform/storage.ts';
 import { type Contract, readContract } from './contract.ts';
+import { FakeWorkflowRuns } from './fake-workflow-runs.ts';
 import { testStack } from './stack.ts';
 
 /** Any 32 bytes. */
@@ -43,6 +44,8 @@ export interface TestApp {
   readonly storage: Storage;
   /** The Temporal commands of committed changes, in order. */
   readonly commands: OutboxCommand[];
+  /** What Temporal has. */
+  readonly temporalRuns: FakeWorkflowRuns;
   /**
    * Makes a request and checks the response against the OpenAPI description.
    *
@@ -79,6 +82,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   });
   const logger = pino({ level: config.LOG_LEVEL });
   const { outbox, commands } = recordingOutbox();
+  const temporalRuns = new FakeWorkflowRuns();
   const app = await buildApp({
     config,
     logger,
@@ -86,6 +90,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     probes: options.probes ?? { database: () => database.ping(), temporal: async () => undefined },
     queueAges: options.queueAges ?? { read: async () => ({}) },
     services: createServices({
+      temporalRuns,
       config,
       database,
       workerDatabase: worker,
@@ -105,6 +110,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     worker,
     storage,
     commands,
+    temporalRuns,
     async call(path, { method = 'GET', token, body, raw, headers, prefix = '/api/v1' } = {}) {
       const url = `${prefix}${path}`;
       const response = await app.inject({

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { WorkflowFailedError, WorkflowIdReusePolicy, WorkflowUpdateFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import type { OutboundActivities } from '../../activities/outbound.activities.ts';
-import { type SendState, settledAs } from '../../domain/outbound/send-state.ts';
+import { type SendState, settledAs } from '../../domain/outbound/message-status.ts';
 import {
   CANCEL_SEND,
   HELD_FAILURE,
@@ -264,7 +264,7 @@ describe('sendMessage', () => {
       await eventually(async () => expect(await stageOf(handle)).toBe('needs_attention'));
       await handle.signal(RESOLVE_AMBIGUOUS, 'maybe');
       await handle.signal(RETRY_SEND_NOW);
-      await eventually(async () => expect(await detailsOf(handle)).toMatch(/^Ignored a signal at 20/));
+      await eventually(async () => expect(await detailsOf(handle)).toMatch(/^Ignored a signal at \d{4}-/));
       const mistaken = handle.executeUpdate(RESOLVE_AMBIGUOUS, {
         args: [{ resolution: 'sent', recipient: 7 }],
       });
@@ -283,7 +283,7 @@ describe('sendMessage', () => {
       const handle = await start(queue);
       await eventually(async () => expect(await stageOf(handle)).toBe('needs_attention'));
       expect(await detailsOf(handle)).toMatch(
-        /^Since 20[^ ]+Z, the outcome for recipient 0 is unknown: .* Message-ID msg_1@….* Next attempt at 20[^ ]+Z\./,
+        /^Since \d{4}-[^ ]+Z, the outcome for recipient 0 is unknown: .* Message-ID msg_1@….* Next attempt at \d{4}-[^ ]+Z\./,
       );
       await environment.temporal.sleep('1 minute');
       await eventually(() => expect(calls.filter((call) => call === 'transmit')).toHaveLength(2));
@@ -296,18 +296,22 @@ describe('sendMessage', () => {
   test('cancels the deferred recipients and keeps waiting for the ambiguous one', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['both'], {
-      cancelMessage: async () => STATES.needs_attention,
+      async cancelMessage() {
+        calls.push('cancel');
+        return STATES.needs_attention;
+      },
     });
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
       await eventually(async () => expect(await stageOf(handle)).toBe('needs_attention'));
       await handle.signal(CANCEL_SEND);
+      await eventually(() => expect(calls).toContain('cancel'));
       await environment.temporal.sleep('60 days');
       expect((await handle.describe()).status.name).toBe('RUNNING');
       await handle.signal(RESOLVE_AMBIGUOUS, 'sent');
       await handle.result();
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'record', 'resolve:sent']);
+    expect(calls).toEqual(['prepare', 'transmit', 'record', 'cancel', 'resolve:sent']);
   });
 
   test('stops waiting with an ambiguous message when an outcome is reported', async () => {

@@ -1,0 +1,56 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Transaction } from '../../platform/database/database.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { type AuditedStaff, recordStaffAudit } from '../staff/record-staff-audit.ts';
+import type { PlannedAction, RunAction, RunActionRequest } from './plan-action.ts';
+
+const AUDIT_ACTIONS: Record<RunAction, string> = {
+  retry: 'workflow.retried',
+  cancel: 'workflow.canceled',
+  terminate: 'workflow.terminated',
+  resolve: 'workflow.resolved',
+};
+
+export interface ActedRun {
+  workflowId: string;
+  type: string;
+  stage: string | null;
+  /** Null for runs that belong to no organization. */
+  organizationId: string | null;
+}
+
+/**
+ * Records the action in the logs of the service and the organization, together with the command for Temporal, which is
+ * dispatched after the commit: neither exists without the other.
+ */
+export async function applyAction(
+  transaction: Transaction,
+  { outbox, staff }: { outbox: Pick<Outbox, 'enqueue'>; staff: AuditedStaff },
+  { run, request, planned }: { run: ActedRun; request: RunActionRequest; planned: PlannedAction },
+): Promise<void> {
+  const { workflowId, type, stage, organizationId } = run;
+  const { resolution, recipient } = request;
+  await recordStaffAudit(transaction.em, staff, {
+    action: AUDIT_ACTIONS[request.action],
+    resourceType: 'workflow',
+    resourceId: workflowId,
+    organizationIds: await findOrganization(transaction.em, organizationId),
+    reason: request.note,
+    details: {
+      type,
+      stage,
+      effect: planned.effect,
+      ...(resolution === undefined ? {} : { resolution }),
+      ...(recipient === undefined ? {} : { recipient }),
+    },
+  });
+  outbox.enqueue(transaction, organizationId ?? staff.staffId, planned.command);
+}
+
+/** The organization may have been purged since the run began. */
+async function findOrganization(em: EntityManager, id: string | null): Promise<string[]> {
+  if (id === null) return [];
+  const rows = await em.execute<{ id: string }[]>(sql`select id from organizations where id = ${id}`);
+  return rows.map((row) => row.id);
+}

@@ -1,0 +1,176 @@
+import { sql } from '@mikro-orm/core';
+import type { Database } from '../../platform/database/database.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
+import type { WorkflowRun, WorkflowRuns } from '../../platform/temporal-runs/workflow-run.ts';
+import type { AuditedStaff } from '../staff/record-staff-audit.ts';
+import { applyAction } from './apply-action.ts';
+import { findAmbiguousMessages } from './find-ambiguous.ts';
+import { planAction, type RunActionRequest } from './plan-action.ts';
+import { keyOf, resolveItem } from './resolve-item.ts';
+import { type StaffJob, StaffJobEntity, type StaffJobProblem } from './staff-job.entity.ts';
+import { buildStaffJobStart } from './staff-job-start.ts';
+import { describeAll, matches, toActedRun } from './workflow-run.service.ts';
+
+export interface StaffJobRunner {
+  /**
+   * Runs the job batch by batch, and resumes where an earlier run left off. A batch that a crash interrupted is repeated:
+   * its signals then arrive twice, which has no effect.
+   *
+   * @param onProgress called after each batch with the number of runs seen so far.
+   * @returns a one-line result for the Temporal UI.
+   */
+  run(jobId: string, onProgress: (matched: number) => void): Promise<string>;
+  /** Stops the job after the current batch. A finished job stays as it is. */
+  stop(jobId: string): Promise<void>;
+}
+
+export interface StaffJobRunnerOptions {
+  database: Database;
+  outbox: Outbox;
+  runs: WorkflowRuns;
+}
+
+const BATCH_SIZE = 50;
+/** A job ends here; what is left can be taken by another one. */
+const MAX_RUNS = 10_000;
+const MAX_PROBLEMS = 100;
+
+/** What one batch did. */
+interface Batch {
+  /** Null after the last one. */
+  position: string | null;
+  matched: number;
+  problems: StaffJobProblem[];
+}
+
+export function createStaffJobRunner(options: StaffJobRunnerOptions): StaffJobRunner {
+  const { database, outbox } = options;
+  return {
+    async run(jobId, onProgress) {
+      for (;;) {
+        const job = await database.autocommit((em) =>
+          em.findOne(StaffJobEntity, { id: jobId }, { disableIdentityMap: true }),
+        );
+        if (!job) return 'gone';
+        if (job.status !== 'running')
+          return `${job.status}: ${job.accepted} of ${job.matched} accepted${job.detail ? `; ${job.detail}` : ''}`;
+        const batch = await (job.items ? resolveBatch(options, job) : actOnBatch(options, job));
+        await saveProgress(database, job, batch);
+        onProgress(job.matched + batch.matched);
+        // Backpressure: the next batch waits until Temporal has accepted this one.
+        await outbox.drain();
+      }
+    },
+
+    stop: (jobId) =>
+      database.autocommit(async (em) => {
+        const changes = {
+          status: 'stopped',
+          detail: 'Stopped by an operator.',
+          completedAt: new Date(),
+        } as const;
+        await em.nativeUpdate(StaffJobEntity, { id: jobId, status: 'running' }, changes);
+      }),
+  };
+}
+
+async function actOnBatch(options: StaffJobRunnerOptions, job: StaffJob): Promise<Batch> {
+  const { runs } = options;
+  if (!job.filter) return { position: null, matched: 0, problems: [] };
+  const limit = Math.min(Date.parse(job.filter.startedBefore ?? '') || Infinity, job.createdAt.getTime());
+  const filter = { ...job.filter, startedBefore: new Date(limit) };
+  const page = { limit: BATCH_SIZE, token: job.position ?? undefined };
+  const { runs: listed, nextToken } = await runs.list(filter, page);
+  const found = (await describeAll(runs, listed)).filter((run) => matches(run, filter));
+  const problems: StaffJobProblem[] = [];
+  for (const run of found) {
+    const error = await act(options, job, run);
+    if (error !== undefined) problems.push({ target: run.workflowId, error });
+  }
+  return { position: nextToken, matched: found.length, problems };
+}
+
+/** @returns why the run was left out. */
+async function act(
+  { database, outbox, runs }: StaffJobRunnerOptions,
+  job: StaffJob,
+  run: WorkflowRun,
+): Promise<string | undefined> {
+  const request = requestOf(job);
+  try {
+    const planned = await planAction(run, request, (closed) => runs.readStart(closed));
+    await database.systemTransaction((transaction) =>
+      applyAction(transaction, { outbox, staff: staffOf(job) }, { run: toActedRun(run), request, planned }),
+    );
+    return undefined;
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'conflict') return error.detail;
+    throw error;
+  }
+}
+
+async function resolveBatch({ database, outbox }: StaffJobRunnerOptions, job: StaffJob): Promise<Batch> {
+  const start = Number(job.position ?? 0);
+  const items = (job.items ?? []).slice(start, start + BATCH_SIZE);
+  const ambiguous = items.length > 0 ? await findAmbiguousMessages(database, items.map(keyOf)) : [];
+  const problems: StaffJobProblem[] = [];
+  for (const { message, ...decision } of items) {
+    const request = { ...requestOf(job), ...decision };
+    const item = { message, ...decision };
+    const error = await resolveItem({ database, outbox, staff: staffOf(job) }, item, { request, ambiguous });
+    if (error !== undefined) problems.push({ target: message, error });
+  }
+  const end = start + items.length;
+  return { position: end < (job.items?.length ?? 0) ? String(end) : null, matched: items.length, problems };
+}
+
+const requestOf = ({ action, note, resolution, createdAt }: StaffJob): RunActionRequest => ({
+  action,
+  note,
+  decidedAt: createdAt,
+  ...(resolution === null ? {} : { resolution }),
+});
+
+const staffOf = ({ staffId, sessionId, ip, requestId }: StaffJob): AuditedStaff => ({
+  staffId,
+  person: { sessionId },
+  ip,
+  requestId,
+});
+
+/** Unless the job was stopped meanwhile. */
+async function saveProgress(
+  database: Database,
+  job: StaffJob,
+  { position, matched, problems }: Batch,
+): Promise<void> {
+  const seen = job.matched + matched;
+  const isFull = seen >= MAX_RUNS && position !== null;
+  const isDone = position === null || isFull;
+  const kept = problems.slice(0, MAX_PROBLEMS - job.problems.length);
+  await database.query(sql`
+    update staff_jobs set position = ${position}, matched = ${seen},
+      accepted = accepted + ${matched - problems.length}, refused = refused + ${problems.length},
+      problems = problems || ${JSON.stringify(kept)}::jsonb,
+      status = ${isDone ? 'completed' : 'running'}, completed_at = ${isDone ? new Date() : null},
+      detail = ${isFull ? `Ended after ${MAX_RUNS} runs; create another job for the rest.` : null}
+    where id = ${job.id} and status = 'running' returning id`);
+}
+
+/** Jobs whose run is missing. If an operator ended the run, the job is stopped. */
+export function overdueStaffJobs(database: Database, jobs: Pick<StaffJobRunner, 'stop'>): OverdueSource {
+  return {
+    name: 'staffJobs',
+    async take(limit) {
+      const rows = await takeOverdue<Parameters<typeof buildStaffJobStart>[0]>(database, {
+        table: 'staff_jobs',
+        overdue: `status = 'running' and created_at < now() - interval '2 minutes'`,
+        columns: `id, staff_id as "staffId", action`,
+        limit,
+      });
+      return rows.map((row) => ({ start: buildStaffJobStart(row), whenStopped: () => jobs.stop(row.id) }));
+    },
+  };
+}

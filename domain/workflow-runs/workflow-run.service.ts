@@ -1,0 +1,176 @@
+import type { Database } from '../../platform/database/database.ts';
+import { notFound } from '../../platform/errors.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { Page } from '../../platform/pagination.ts';
+import type {
+  WorkflowRun,
+  WorkflowRunEvent,
+  WorkflowRunFilter,
+  WorkflowRuns,
+} from '../../platform/temporal-runs/workflow-run.ts';
+import { resumePurge } from '../deletions/resume-purge.ts';
+import type { StaffScope } from '../staff/staff-scope.ts';
+import { type ActedRun, applyAction } from './apply-action.ts';
+import {
+  isOpen,
+  listActions,
+  planAction,
+  type RunAction,
+  type RunActionRequest,
+  type RunEffect,
+} from './plan-action.ts';
+
+export interface RunFilter extends WorkflowRunFilter {
+  /** Only runs whose activity has failed and is retried, or that wait for a person. */
+  failing: boolean;
+}
+
+export interface ListedRun extends WorkflowRun {
+  /** What staff can do with it. */
+  actions: RunAction[];
+}
+
+export interface RunDetails extends ListedRun {
+  /** What the run says about itself; null if it says nothing, or no worker answers. */
+  currentDetails: string | null;
+  /** Newest first. */
+  events: WorkflowRunEvent[];
+}
+
+export interface AcceptedAction {
+  workflowId: string;
+  type: string;
+  action: RunAction;
+  effect: RunEffect;
+}
+
+/** Stuck and waiting work, for staff. Temporal has it; nothing of it is in the database. */
+export interface WorkflowRunService {
+  /**
+   * A page may hold fewer runs than its limit although another page follows, because the last condition is checked run by
+   * run.
+   *
+   * @throws AppError `unavailable` if Temporal does not respond.
+   */
+  list(filter: RunFilter, page: { limit: number; after?: readonly string[] }): Promise<Page<ListedRun>>;
+  /** @throws AppError `not_found`, `unavailable`. */
+  get(workflowId: string): Promise<RunDetails>;
+  /**
+   * Records the action with its reason, and commands Temporal after the commit. To retry the run of a stopped purge resumes
+   * the purge with a new run, whose id is returned.
+   *
+   * @throws AppError `not_found`, `conflict` if the run does not allow it, `unavailable`.
+   */
+  act(staff: StaffScope, workflowId: string, request: RunActionRequest): Promise<AcceptedAction>;
+}
+
+export interface WorkflowRunServiceOptions {
+  database: Database;
+  outbox: Outbox;
+  runs: WorkflowRuns;
+}
+
+const MAX_CONCURRENT_LOOKUPS = 10;
+/** Pages of the index that one call reads to find runs that fail. */
+const MAX_SCANNED_PAGES = 5;
+
+export function createWorkflowRunService({
+  database,
+  outbox,
+  runs,
+}: WorkflowRunServiceOptions): WorkflowRunService {
+  const find = async (workflowId: string): Promise<WorkflowRun> => {
+    const run = await runs.describe(workflowId);
+    if (!run) throw notFound('workflow', workflowId);
+    return run;
+  };
+  /** Only the row says whether a purge was stopped; Temporal may no longer have its run. */
+  const resumeStopped = (
+    staff: StaffScope,
+    {
+      workflowId,
+      deletionId,
+      request,
+    }: { workflowId: string; deletionId: string; request: RunActionRequest },
+  ): Promise<AcceptedAction | null> =>
+    database.staffTransaction(staff, async (transaction) => {
+      const purge = await resumePurge(transaction, deletionId);
+      if (!purge) return null;
+      const { start, organizationId } = purge;
+      const run = { workflowId, type: start.workflowType, stage: 'stopped', organizationId };
+      const planned = { effect: 'started', command: { start } } as const;
+      await applyAction(transaction, { outbox, staff }, { run, request, planned });
+      const { workflowType: type } = start;
+      return { workflowId: start.workflowId, type, action: request.action, effect: planned.effect };
+    });
+  return {
+    async list(filter, { limit, after: [token] = [] }) {
+      let next = token;
+      for (let page = 1; ; page += 1) {
+        const listed = await runs.list(filter, { limit, token: next });
+        const found = (await describeAll(runs, listed.runs)).filter((run) => matches(run, filter));
+        next = listed.nextToken ?? undefined;
+        if (found.length > 0 || next === undefined || page === MAX_SCANNED_PAGES) {
+          const items = found.map((run) => ({ ...run, actions: listActions(run) }));
+          return { items, next: next === undefined ? null : [next] };
+        }
+      }
+    },
+
+    async get(workflowId) {
+      const run = await find(workflowId);
+      const [currentDetails, events] = await Promise.all([runs.currentDetails(run), runs.recentEvents(run)]);
+      return { ...run, actions: listActions(run), currentDetails, events };
+    },
+
+    async act(staff, workflowId, request) {
+      const found = await runs.describe(workflowId);
+      const deletionId = request.action === 'retry' && !(found && isOpen(found)) && deletionIdOf(workflowId);
+      const resumed = deletionId && (await resumeStopped(staff, { workflowId, deletionId, request }));
+      if (resumed) return resumed;
+      const run = found ?? (await find(workflowId));
+      const planned = await planAction(run, request, (closed) => runs.readStart(closed));
+      await database.staffTransaction(staff, (transaction) =>
+        applyAction(transaction, { outbox, staff }, { run: toActedRun(run), request, planned }),
+      );
+      return { workflowId: run.workflowId, type: run.type, action: request.action, effect: planned.effect };
+    },
+  };
+}
+
+/** Of the purge of an account or organization. */
+const deletionIdOf = (workflowId: string): string | undefined =>
+  /^purge(?:-organization)?\/[^/]+\/(del_[^/]+)/.exec(workflowId)?.[1];
+
+export const toActedRun = ({ workflowId, type, searchAttributes }: WorkflowRun): ActedRun => ({
+  workflowId,
+  type,
+  stage: searchAttributes.Stage ?? null,
+  organizationId: searchAttributes.OrgId ?? null,
+});
+
+/** Looks the runs up: the index lags behind, and does not have their activities. */
+export async function describeAll(
+  runs: Pick<WorkflowRuns, 'describe'>,
+  listed: readonly { workflowId: string; runId: string }[],
+): Promise<WorkflowRun[]> {
+  const described: (WorkflowRun | undefined)[] = new Array(listed.length);
+  const queue = listed.entries();
+  const drain = async () => {
+    for (const [index, { workflowId, runId }] of queue)
+      described[index] = await runs.describe(workflowId, runId);
+  };
+  await Promise.all(Array.from({ length: MAX_CONCURRENT_LOOKUPS }, drain));
+  return described.filter((run) => run !== undefined);
+}
+
+/** Whether a run that the index returned still matches. */
+export function matches(run: WorkflowRun, { status, stage, failing }: RunFilter): boolean {
+  const { Stage } = run.searchAttributes;
+  if (run.status !== status || (stage !== undefined && Stage !== stage)) return false;
+  return (
+    !failing ||
+    Stage === 'needs_attention' ||
+    run.pendingActivities.some(({ lastFailure }) => lastFailure !== null)
+  );
+}

@@ -1,0 +1,18 @@
+import { createStaffJobActivities } from '../../activities/staff-jobs.activities.ts';
+import { purgeStaffJobs } from '../../domain/workflow-runs/purge-staff-jobs.ts';
+import { createStaffJobRunner, overdueStaffJobs } from '../../domain/workflow-runs/staff-job-runner.ts';
+import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
+import type { Room, WorkerDependencies } from '../room.ts';
+
+const createRunner = ({ database, outbox, workflowRuns: runs }: WorkerDependencies) =>
+  createStaffJobRunner({ database, outbox, runs });
+
+export const workflowRunsRoom: Room = {
+  activities: {
+    [MAINTENANCE_QUEUE]: (dependencies) => createStaffJobActivities({ jobs: createRunner(dependencies) }),
+  },
+  maintenance: (dependencies) => ({
+    overdue: [overdueStaffJobs(dependencies.database, createRunner(dependencies))],
+    sweeps: { expiredStaffJobs: () => purgeStaffJobs(dependencies.database) },
+  }),
+};
