@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { staffAuditLogRoutes } from './admin/audit-log.routes.ts';
 import { staffRoutes } from './admin/staff.routes.ts';
-import { toggleRoutes } from './admin/toggles.routes.ts';
 import { staffJobRoutes } from './admin/staff-jobs.routes.ts';
+import { toggleRoutes } from './admin/toggles.routes.ts';
 import { workflowRoutes } from './admin/workflows.routes.ts';
 import { apiKeyRoutes } from './api-keys/api-keys.routes.ts';
 import { attachmentRoutes } from './attachments/attachments.routes.ts';

@@ -60,7 +60,8 @@ async function prepareWithLock(
   if (message.status === 'needs_attention' && (await hasUnknownOutcome(em, message.id))) {
     // Only a decision or a report can settle those recipients. It must not wait for what holds the others.
     const { unsent } = await findUnsentRecipients(em, message.id);
-    if (unsent.length === 0 || (gateInput && (isHeld(gateInput) || gateInput.isSwitchedOff))) return 'proceed';
+    if (unsent.length === 0 || (gateInput && (isHeld(gateInput) || gateInput.isSwitchedOff)))
+      return 'proceed';
   }
   if (gateInput && isHeld(gateInput)) return hold(em, message, HELD_DETAIL);
   const refusal = gateInput && findRefusal(gateInput);

@@ -19,6 +19,7 @@ import {
   testUnsubscribeLinks,
 } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
+import { recordOnce, summarize } from '../support/outbound-mail.ts';
 import { useIsolatedDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { testScope } from '../support/test-scope.ts';
@@ -140,7 +141,7 @@ describe('sends of a backup', () => {
     // Its earlier run may have completed, if Temporal was kept.
     expect(startsOf(world, id)).toEqual([false, true]);
     await transmit(world, id);
-    expect(await world.dispatch.record(id)).toBe('settled');
+    expect(await recordOnce(world, id)).toBe('settled');
     expect(world.transport.transmissions).toHaveLength(2);
   });
 
@@ -155,11 +156,13 @@ describe('sends of a backup', () => {
     });
     const before = world.transport.transmissions.length;
     await transmit(world, id);
-    expect(await world.dispatch.record(id)).toBe('needs_attention');
+    expect(await recordOnce(world, id)).toBe('needs_attention');
     expect(world.transport.transmissions).toHaveLength(before);
-    expect(await world.dispatch.resolveAmbiguity(id, 'resend')).toBe('deferred');
+    expect(await world.dispatch.resolveAmbiguity(id, { resolution: 'resend' }).then(summarize)).toBe(
+      'deferred',
+    );
     await transmit(world, id);
-    expect(await world.dispatch.record(id)).toBe('settled');
+    expect(await recordOnce(world, id)).toBe('settled');
     expect(world.transport.transmissions).toHaveLength(before + 2);
   });
 
@@ -167,7 +170,7 @@ describe('sends of a backup', () => {
     const id = await world.send();
     expect(await world.reconcile({ isStorageComplete: false })).toMatchObject({ sends_needing_attention: 1 });
     expect((await world.message(id)).status).toBe('needs_attention');
-    await world.dispatch.resolveAmbiguity(id, 'sent');
+    await world.dispatch.resolveAmbiguity(id, { resolution: 'sent' });
   });
 
   test.each([
@@ -197,7 +200,7 @@ describe('sends of a backup', () => {
       );
       await world.reconcile({ isTemporalComplete: true });
       expect((await world.message(id)).status).toBe(status);
-      if (status === 'needs_attention') await world.dispatch.resolveAmbiguity(id, 'sent');
+      if (status === 'needs_attention') await world.dispatch.resolveAmbiguity(id, { resolution: 'sent' });
       else await world.dispatch.cancel(id, 'done');
     },
   );
@@ -212,7 +215,7 @@ describe('sends of a backup', () => {
     world.transport.answerWith(async () => accepted);
     expect(await world.reconcile()).toMatchObject({ sends_needing_attention: 1 });
     expect(await world.message(id)).toMatchObject({ status: 'needs_attention' });
-    expect(await world.dispatch.resolveAmbiguity(id, 'sent')).toBe('settled');
+    expect(await world.dispatch.resolveAmbiguity(id, { resolution: 'sent' }).then(summarize)).toBe('settled');
     expect((await world.message(id)).status).toBe('sent');
   });
 
@@ -240,7 +243,7 @@ test('until it is reconciled a restored database sends nothing, and messages of 
   expect(await world.reconcile()).toMatchObject({ sends_resumed: 0, sends_needing_attention: 0 });
   expect(await findLastRestore(database)).toBeInstanceOf(Date);
   await transmit(world, id);
-  expect(await world.dispatch.record(id)).toBe('settled');
+  expect(await recordOnce(world, id)).toBe('settled');
   expect(world.transport.transmissions).toHaveLength(2);
 });
 
