@@ -136,7 +136,7 @@ export const messageRoutes =
         config: { permission: 'messages:send', ...MESSAGE_RESPONSE },
         schema: {
           operationId: 'messages.cancel',
-          summary: 'Cancel a message that has not been transmitted',
+          summary: 'Cancel a message, or its recipients that have not been transmitted to',
           tags: ['Messages'],
           params: MessageParams,
           response: { 200: ref(MessageRecord), ...postProblems() },

@@ -70,16 +70,17 @@ export async function runPurge(
   }
 
   try {
-    if (!(await waitUntilDue())) return await stopPurge({ deletionId });
+    if (!(await waitUntilDue())) return reporter.end(await stopPurge({ deletionId }));
     for (;;) {
       const state = await beginPurge({ deletionId });
       if (state === 'purging') break;
-      if (state !== 'not_due') return state;
+      if (state !== 'not_due') return reporter.end(state);
       await sleep(NOT_DUE_DELAY_MS);
     }
-    return await purge(reporter);
+    return reporter.end(await purge(reporter));
   } catch (error) {
-    if (isCancellation(error)) await CancellationScope.nonCancellable(() => stopPurge({ deletionId }));
+    if (isCancellation(error))
+      reporter.end(await CancellationScope.nonCancellable(() => stopPurge({ deletionId })));
     throw error;
   }
 }

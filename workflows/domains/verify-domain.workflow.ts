@@ -61,8 +61,10 @@ export async function verifyDomain({ domainId, episode }: VerifyDomainInput): Pr
       }
     }
   } catch (error) {
-    if (isCancellation(error))
+    if (isCancellation(error)) {
       await CancellationScope.nonCancellable(() => stopVerification({ domainId, episode }));
+      stage.end('canceled');
+    }
     throw error;
   }
 }

@@ -1,4 +1,5 @@
 import { condition, defineSignal, setCurrentDetails, setHandler } from '@temporalio/workflow';
+import { formatTime } from '../stage.ts';
 import {
   DELIVERY_OUTCOME_RECORDED,
   type DeliveryOutcomeSignal,
@@ -14,7 +15,9 @@ export const deliveryOutcomeRecorded = defineSignal<[DeliveryOutcomeSignal]>(DEL
  */
 export async function trackDelivery({ openRecipients }: TrackDeliveryInput): Promise<string> {
   let open = openRecipients;
-  const showDetails = () => setCurrentDetails(`Waiting for delivery reports of ${open} recipient(s).`);
+  const until = formatTime(Date.now() + TRACKING_WINDOW_MS);
+  const showDetails = () =>
+    setCurrentDetails(`Waiting for delivery reports of ${open} recipient(s) until ${until}.`);
   showDetails();
   setHandler(deliveryOutcomeRecorded, (outcome) => {
     // An operator may send the signal without an argument. Signals may arrive out of order; the number only decreases.

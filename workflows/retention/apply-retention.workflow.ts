@@ -61,7 +61,7 @@ export async function applyRetention({ organizationId }: ApplyRetentionInput): P
   const summary = `${warnings} warning(s) sent`;
   const outcome = cutoff ? await deleteAll(cutoff) : 'nothing to delete';
   await condition(allHandlersFinished);
-  return [summary, outcome, postponement].filter(Boolean).join('; ');
+  return reporter.end([summary, outcome, postponement].filter(Boolean).join('; '));
 
   async function deleteAll(cutoff: string): Promise<string> {
     let progress: Parameters<typeof deleteExpiredMail>[0]['from'] = { messages: 0, threads: 0, cursor: null };

@@ -66,13 +66,13 @@ export async function probeEndpoint({ endpointId, episode, now }: ProbeEndpointI
     const end = await repeatUntilDone((isRequested) =>
       attemptProbe({ endpointId, episode, now: isRequested }),
     );
-    if (end !== 'recovered') return end;
+    if (end !== 'recovered') return stage.end(end);
     stage.report(
       'releasing',
       'The endpoint answers again. Its held deliveries start in batches, oldest first.',
     );
     const release = await repeatUntilDone(() => releaseBacklog({ endpointId, episode }));
-    if (release !== 'failing') return release;
+    if (release !== 'failing') return stage.end(release);
     stage.report('probing', 'Signal: retryNow. The endpoint failed again while its backlog was released.');
   }
 }
