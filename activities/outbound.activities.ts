@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { DispatchService } from '../domain/outbound/dispatch.service.ts';
-import type { PreparedSend } from '../domain/outbound/prepare-send.ts';
 import type { SendState } from '../domain/outbound/message-status.ts';
+import type { PreparedSend } from '../domain/outbound/prepare-send.ts';
 import type { StoppedSend } from '../domain/outbound/stop-send.ts';
 import type { TransmissionService } from '../domain/outbound/transmission.service.ts';
 import type { AmbiguityDecision } from '../workflows/outbound/send-message.contract.ts';
