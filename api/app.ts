@@ -7,6 +7,7 @@ import Fastify, {
 } from 'fastify';
 import type { Logger } from 'pino';
 import { createKeyAuthenticator } from '../domain/api-keys/key-authenticator.ts';
+import { createImpersonationAuthenticator } from '../domain/impersonation/impersonation-authenticator.ts';
 import { createSessionAuthenticator } from '../domain/sessions/session-authenticator.ts';
 import { createStaffAuthenticator } from '../domain/staff/staff-authenticator.ts';
 import type { Config } from '../platform/config.ts';
@@ -91,6 +92,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       onBreakGlass: services.ssoBreakGlass.record,
     }),
     staff: createStaffAuthenticator({ database }),
+    impersonations: createImpersonationAuthenticator({ database }),
+    recordImpersonatedCall: services.recordImpersonatedCall,
     limiter: createRateLimiter({ lease: leaseFromDatabase(database), logger }),
     addressLimiter: createRateLimiter({ lease: leaseFromMemory(), logger }),
     refusedSends,

@@ -18,6 +18,8 @@ import { createEventReaderService } from '../domain/events/event-reader.service.
 import { createEventStreams } from '../domain/events/event-stream.ts';
 import { createExportService } from '../domain/exports/export.service.ts';
 import { ROLE_PERMISSIONS } from '../domain/identity/roles.ts';
+import { createImpersonationService } from '../domain/impersonation/impersonation.service.ts';
+import { createImpersonationRecord } from '../domain/impersonation/impersonation-record.ts';
 import { createInboxService } from '../domain/inboxes/inbox.service.ts';
 import { createAcceptInvitationService } from '../domain/invitations/accept-invitation.service.ts';
 import {
@@ -275,6 +277,8 @@ export function createServices({
     toggles: createToggleService({ database, outbox }),
     workflowRuns: createWorkflowRunService({ database, outbox, runs: temporalRuns }),
     staffJobs: createStaffJobService({ database, outbox }),
+    impersonations: createImpersonationService({ database, notifications: shared.notifications }),
+    recordImpersonatedCall: createImpersonationRecord({ database }),
     invitations: createInvitationService(people),
     invitationAcceptance: createAcceptInvitationService({ ...people, ownerNotices }),
     sessions: createSessionService({ database }),

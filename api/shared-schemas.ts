@@ -1,4 +1,9 @@
 import { StaffAuditEntryRecord } from './admin/audit-log.routes.ts';
+import {
+  Impersonate,
+  ImpersonationRecord,
+  StartedImpersonationRecord,
+} from './admin/impersonation.routes.ts';
 import { StaffIdentity } from './admin/staff.routes.ts';
 import { ToggleList, ToggleRecord } from './admin/toggles.routes.ts';
 import {
@@ -345,6 +350,9 @@ export const sharedSchemas = [
   CreatedSsoSetupLink,
   SsoSetupLinkRecord,
   StaffIdentity,
+  Impersonate,
+  StartedImpersonationRecord,
+  ImpersonationRecord,
   StaffAuditEntryRecord,
   ToggleRecord,
   ToggleList,

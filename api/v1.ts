@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { staffAuditLogRoutes } from './admin/audit-log.routes.ts';
+import { impersonationRoutes } from './admin/impersonation.routes.ts';
 import { staffRoutes } from './admin/staff.routes.ts';
 import { staffJobRoutes } from './admin/staff-jobs.routes.ts';
 import { toggleRoutes } from './admin/toggles.routes.ts';
@@ -109,6 +110,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
           await admin.register(toggleRoutes(dependencies));
           await admin.register(workflowRoutes(dependencies));
           await admin.register(staffJobRoutes(dependencies));
+          await admin.register(impersonationRoutes(dependencies));
         },
         { prefix: '/admin' },
       );

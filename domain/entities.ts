@@ -21,6 +21,8 @@ import { DraftEntity } from './drafts/draft.entity.ts';
 import { EventEntity } from './events/event.entity.ts';
 import { ExportEntity } from './exports/export.entity.ts';
 import { ExportSegmentEntity } from './exports/export-segment.entity.ts';
+import { ImpersonatedOperationEntity } from './impersonation/impersonated-operation.entity.ts';
+import { ImpersonationEntity } from './impersonation/impersonation.entity.ts';
 import { ReceiptEntity } from './inbound/receipt.entity.ts';
 import { UnattributedReportEntity } from './inbound/unattributed-report.entity.ts';
 import { AddressClaimEntity } from './inboxes/address-claim.entity.ts';
@@ -83,6 +85,8 @@ export const entities = [
   OrganizationEntity,
   EnvironmentEntity,
   ReleasedSlugEntity,
+  ImpersonationEntity,
+  ImpersonatedOperationEntity,
   UserEntity,
   MemberEntity,
   InvitationEntity,

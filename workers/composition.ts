@@ -31,6 +31,7 @@ import { domainsRoom } from './rooms/domains.ts';
 import { draftsRoom } from './rooms/drafts.ts';
 import { eventsRoom } from './rooms/events.ts';
 import { exportsRoom } from './rooms/exports.ts';
+import { impersonationRoom } from './rooms/impersonation.ts';
 import { inboundRoom } from './rooms/inbound.ts';
 import { inboxPurgesRoom } from './rooms/inbox-purges.ts';
 import { messagesRoom } from './rooms/messages.ts';
@@ -70,6 +71,7 @@ const ROOMS: readonly Room[] = [
   deletionsRoom,
   exportsRoom,
   peopleRoom,
+  impersonationRoom,
   oauthRoom,
   ssoRoom,
   togglesRoom,

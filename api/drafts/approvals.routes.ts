@@ -68,9 +68,9 @@ const DifferenceRecord = strictObject({
   lines: Type.Array(
     strictObject({
       change: enumOf(['same', 'added', 'removed', 'omitted'], {
-        description: '`omitted` stands for unchanged lines; its text says how many.',
+        description: '`omitted` stands for unchanged lines; it says how many.',
       }),
-      text: text(MAX_BODY_BYTES),
+      line: text(MAX_BODY_BYTES),
     }),
     { maxItems: MAX_DIFFERENCE_LINES },
   ),
@@ -263,7 +263,10 @@ function presentPreview(
     comparison: comparison && {
       seen_version: comparison.fromVersion,
       version: comparison.toVersion,
-      differences: comparison.fields,
+      differences: comparison.fields.map(({ field, lines }) => ({
+        field,
+        lines: lines.map(({ change, text: line }) => ({ change, line })),
+      })),
       too_long: comparison.isTextTooLong,
     },
   };

@@ -43,7 +43,7 @@ export const DraftApproval = strictObject(
       additionalProperties: false,
       required: ['kind', 'id'],
       properties: {
-        kind: enumOf(['api_key', 'user', 'system']),
+        kind: enumOf(['api_key', 'user', 'staff', 'system']),
         id: id('Id of the key or user; of the inbox for a message submitted over SMTP.'),
       },
       description: 'Who asked to send the draft.',

@@ -82,7 +82,7 @@ export const credentialRoutes =
       '/inboxes/:id/credentials/rotate',
       {
         // The whole response is the new credential.
-        config: { permission: 'inboxes:write', readPermission: 'inboxes:write' },
+        config: { permission: 'inboxes:write', readPermission: 'inboxes:write', impersonation: 'never' },
         schema: {
           operationId: 'inboxes.rotateCredentials',
           summary: 'Rotate the SMTP password of an inbox',

@@ -9,9 +9,20 @@ import {
   type PolicyPreviewService,
 } from '../../domain/people/policy-preview.service.ts';
 import type { Policies } from '../../domain/policies/find-policies.ts';
-import { APPROVAL_MODES } from '../../domain/policies/organization-policies.entity.ts';
+import { APPROVAL_MODES, SUPPORT_ACCESS } from '../../domain/policies/organization-policies.entity.ts';
 import type { PolicyService } from '../../domain/policies/policy.service.ts';
-import { changeProblems, enumOf, id, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
+import {
+  changeProblems,
+  enumOf,
+  id,
+  nullableTimestamp,
+  postProblems,
+  problems,
+  ref,
+  strictObject,
+  text,
+} from '../schemas.ts';
+import { parseTime } from '../time.ts';
 
 const MAX_SESSION_HOURS = 720;
 const MAX_DAILY_CAP = 10_000_000;
@@ -65,6 +76,13 @@ const fields = {
     description:
       'Mail that a key sends carries Auto-Submitted (RFC 3834): auto-replied for a reply, else auto-generated.',
   }),
+  support_access: enumOf(SUPPORT_ACCESS, {
+    description:
+      'Whether staff of the service may see the organization as its people do (impersonation): `allowed`, with an email to the owners each time, or `ask`, only until `support_access_until`.',
+  }),
+  support_access_until: nullableTimestamp(
+    'Under `ask`: the consent for staff ends then. Null: staff may not see the organization. Setting it to null ends their visits with their next request.',
+  ),
 };
 
 export const PoliciesRecord = strictObject(fields, { $id: 'Policies', title: 'Policies' });
@@ -81,6 +99,8 @@ export const UpdatePolicies = strictObject(
     daily_send_cap_per_inbox: Type.Optional(fields.daily_send_cap_per_inbox),
     require_send_approval: Type.Optional(fields.require_send_approval),
     auto_submitted_header: Type.Optional(fields.auto_submitted_header),
+    support_access: Type.Optional(fields.support_access),
+    support_access_until: Type.Optional(fields.support_access_until),
   },
   { $id: 'UpdatePolicies', title: 'UpdatePolicies' },
 );
@@ -193,9 +213,15 @@ function readChange(body: Static<typeof UpdatePolicies>): Partial<Policies> {
     dailySendCapPerInbox: body.daily_send_cap_per_inbox,
     requireSendApproval: body.require_send_approval,
     autoSubmittedHeader: body.auto_submitted_header,
+    supportAccess: body.support_access,
+    supportAccessUntil: toDate(body.support_access_until),
   };
   // An omitted policy stays as it is.
   return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
+}
+
+function toDate(text: string | null | undefined): Date | null | undefined {
+  return typeof text === 'string' ? parseTime('/body/support_access_until', text) : text;
 }
 
 function presentPolicies(policies: Policies): Static<typeof PoliciesRecord> {
@@ -211,5 +237,7 @@ function presentPolicies(policies: Policies): Static<typeof PoliciesRecord> {
     daily_send_cap_per_inbox: policies.dailySendCapPerInbox,
     require_send_approval: policies.requireSendApproval,
     auto_submitted_header: policies.autoSubmittedHeader,
+    support_access: policies.supportAccess,
+    support_access_until: policies.supportAccessUntil?.toISOString() ?? null,
   };
 }

@@ -14,6 +14,7 @@ export const NOTICES = {
   'account-recovered': 'Your account is recovered.',
   'organization-closed': 'The organization is closed. You can recover it for 30 days.',
   'organization-recovered': 'The organization is open again.',
+  'impersonation-ended': 'The impersonation has ended.',
   saved: 'Saved.',
   'password-changed': 'Your password is changed. Your other sessions are signed out.',
   'factor-removed': 'The second factor is removed.',
@@ -30,7 +31,7 @@ export const NOTICES = {
   'provider-unlinked': 'The provider is unlinked.',
   'session-ended': 'The session is signed out.',
   'sessions-ended': 'All other sessions are signed out.',
-  'member-changed': 'The role is changed.',
+  'member-changed': 'The role is changed. With a lower one, their API keys have lost what it lacks.',
   'member-removed': 'The member is removed, and their API keys and invitations are revoked.',
   'member-removed-without-keys':
     'The member is removed. Their API keys still work: rotate them, because the person may know them.',

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { MEMBER_ROLES } from '../../domain/identity/roles.ts';
+import type { Policies } from '../../domain/policies/find-policies.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
 import { OrganizationQuery } from './forms.ts';
@@ -192,5 +193,31 @@ export const organizationPages =
         });
       },
     );
+    app.post(
+      '/organization/support-access',
+      {
+        config: { permission: 'policies:manage' },
+        schema: {
+          operationId: 'pages.updateSupportAccess',
+          querystring: OrganizationQuery,
+          body: strictObject({ support_access: enumOf(['allowed', 'ask', 'ask_day', 'ask_week']) }),
+        },
+      },
+      async (request, reply) => {
+        const change = toSupportAccess(request.body.support_access);
+        return finish(request, reply, policies.update(request.scope, change), 'saved');
+      },
+    );
     done();
   };
+
+const HOUR_MS = 3_600_000;
+const CONSENT_HOURS: Record<string, number> = { ask_day: 24, ask_week: 168 };
+
+function toSupportAccess(choice: string): Pick<Policies, 'supportAccess' | 'supportAccessUntil'> {
+  const hours = CONSENT_HOURS[choice];
+  return {
+    supportAccess: choice === 'allowed' ? 'allowed' : 'ask',
+    supportAccessUntil: hours === undefined ? null : new Date(Date.now() + hours * HOUR_MS),
+  };
+}

@@ -7,13 +7,15 @@ import { localPath } from '../people/local-path.ts';
 import type { Cookies } from '../plugins/cookies.ts';
 import { toAppError } from '../plugins/errors.ts';
 import { createCsrf } from './csrf.ts';
+import { formatTime } from './formats.ts';
 import { NOTICES, type Notice } from './notices.ts';
 import { createViews } from './views.ts';
 
 /** What page routes answer with. */
 export interface Pages {
   /**
-   * Sends a page. The template gets `data`, and beside it `csrf`, `path`, `isSignedIn`, `notice` and `problem`.
+   * Sends a page. The template gets `data`, and beside it `csrf`, `path`, `isSignedIn`, `impersonation`, `notice`
+   * and `problem`.
    *
    * @param page.problem the rejection of the form that the person has submitted; the page shows it and has its status.
    */
@@ -83,6 +85,7 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
         csrf: csrf.tokenFor(request, reply),
         path: request.url.split('?')[0],
         isSignedIn: browserSession.read(request) !== undefined,
+        impersonation: describeImpersonation(request),
       });
       return reply
         .code(problem?.status ?? 200)
@@ -111,6 +114,10 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
     if (problem.code === 'unauthenticated' || problem.code === 'session_expired') {
       if (request.headers.accept?.includes('application/json'))
         return reply.code(problem.status).send({ detail: problem.detail });
+      if (request.routeOptions.config.permission && browserSession.readImpersonation(request) !== undefined) {
+        browserSession.endImpersonation(reply);
+        return pages.seeOther(reply, '/admin', 'impersonation-ended');
+      }
       const next = request.method === 'GET' ? request.url : formPage(request);
       const query = new URLSearchParams({ next: localPath(next) });
       if (problem.code === 'session_expired') query.set('notice', 'sign-in-again');
@@ -127,6 +134,16 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
     });
   });
   return pages;
+}
+
+/** For the banner of pages that staff see in the name of an organization. */
+function describeImpersonation({
+  scope,
+}: FastifyRequest): { until: string; allowsWrite: boolean } | undefined {
+  const { impersonation } = scope ?? {};
+  return (
+    impersonation && { until: formatTime(impersonation.expiresAt), allowsWrite: impersonation.allowsWrite }
+  );
 }
 
 /** Runs what a form asks for. Returns the rejection if the person can correct it. */

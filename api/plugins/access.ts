@@ -9,6 +9,13 @@ import {
 import type { Permission } from '../../domain/identity/permissions.ts';
 import { type Person, requireFreshLogin } from '../../domain/identity/person.ts';
 import { requirePermission, type Scope } from '../../domain/identity/scope.ts';
+import {
+  classifyOperation,
+  type ImpersonationAccess,
+  refuseImpersonation,
+  requireImpersonationAccess,
+} from '../../domain/impersonation/impersonation-access.ts';
+import type { RecordImpersonatedCall } from '../../domain/impersonation/impersonation-record.ts';
 import type { StaffAuthenticator } from '../../domain/staff/staff-authenticator.ts';
 import type { StaffRole, StaffScope } from '../../domain/staff/staff-scope.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -24,6 +31,8 @@ declare module 'fastify' {
     person: Person;
     /** The signed-in staff member, on routes with `staff`. */
     staff: StaffScope;
+    /** User id of the staff member whose impersonation makes the request; unset for all others. */
+    impersonatedBy?: string;
     /**
      * Checks the credential again, for responses that stay open.
      *
@@ -53,6 +62,8 @@ declare module 'fastify' {
     exemptFromUsageLimit?: true;
     /** The response stays open. Rejected while suspended, although it is a GET: there would be no events to send. */
     heldOpen?: true;
+    /** `never`: refused to impersonations, although their permission covers it: it gives access that outlives them. */
+    impersonation?: 'never';
     /** A page for people: the credential is the browser's cookie, not the header Authorization. */
     page?: true;
   }
@@ -62,6 +73,8 @@ export interface AccessOptions {
   keys: Authenticator;
   sessions: SessionAuthenticator;
   staff: StaffAuthenticator;
+  impersonations: Authenticator;
+  recordImpersonatedCall: RecordImpersonatedCall;
   /** Shared by all processes; limits credentials and organizations. */
   limiter: RateLimiter;
   /** Local to this process; limits callers without a valid credential by address. */
@@ -78,6 +91,8 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     keys,
     sessions,
     staff: staffMembers,
+    impersonations,
+    recordImpersonatedCall,
     limiter,
     addressLimiter,
     refusedSends,
@@ -87,6 +102,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   app.decorateRequest('scope');
   app.decorateRequest('person');
   app.decorateRequest('staff');
+  app.decorateRequest('impersonatedBy');
 
   // Checked when all routes are registered, because a plugin's hooks may still complete its own routes.
   const routes: RouteOptions[] = [];
@@ -106,21 +122,52 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
 
   async function authenticate(request: FastifyRequest): Promise<Authentication> {
     const credentials = readCredentials(request, browserSession);
-    return (sessions.accepts(credentials.token) ? sessions : keys).authenticate(credentials);
+    const authenticator =
+      [impersonations, sessions].find(({ accepts }) => accepts(credentials.token)) ?? keys;
+    return authenticator.authenticate(credentials);
+  }
+
+  /** A person's own session. In a browser, an impersonation beside it does not count. */
+  async function authenticateSession(request: FastifyRequest): Promise<Person> {
+    const credentials = readCredentials(request, browserSession, { ownSession: true });
+    if (impersonations.accepts(credentials.token)) {
+      markImpersonated(request, (await impersonations.authenticate(credentials)).scope);
+      refuseImpersonation();
+    }
+    return sessions.authenticatePerson(credentials);
+  }
+
+  /** Every answer to an impersonation says so, whatever else is wrong with the request. */
+  function markImpersonated(request: FastifyRequest, { impersonation, actor }: Scope): void {
+    if (impersonation) request.impersonatedBy = actor.id;
+  }
+
+  async function recordImpersonation(request: FastifyRequest): Promise<void> {
+    const { scope, routeOptions } = request;
+    const { impersonation } = scope;
+    if (!impersonation) return;
+    await recordImpersonatedCall(
+      { ...scope, impersonation },
+      {
+        operation: routeOptions.schema?.operationId ?? routeOptions.url ?? '',
+        resourceId: readResourceId(request),
+        isChange: accessOf(request) === 'write',
+      },
+    );
   }
 
   async function authenticatePerson(
     request: FastifyRequest,
     level: 'any' | 'full' | 'fresh',
   ): Promise<Person> {
-    const person = await sessions.authenticatePerson(readCredentials(request, browserSession));
+    const person = await authenticateSession(request);
     if (level !== 'any' && person.kind === 'enroll') throw enrollmentOnly();
     if (level === 'fresh') requireFreshLogin(person);
     return person;
   }
 
   async function authenticateStaff(request: FastifyRequest, role: StaffRole): Promise<StaffScope> {
-    const person = await sessions.authenticatePerson(readCredentials(request, browserSession));
+    const person = await authenticateSession(request);
     return staffMembers.authenticate(person, role);
   }
 
@@ -166,6 +213,8 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     if (open || !permission) return limitAddress(request, reply);
     const { scope, suspension } = await limitAddressIfRejected(request, reply, () => authenticate(request));
     request.scope = scope;
+    markImpersonated(request, scope);
+    if (scope.impersonation) requireImpersonationAccess(scope.impersonation, accessOf(request));
     await limitCredential(request, reply).catch((error: unknown) =>
       refusedSends.refuse(request, error, 'rate_limited'),
     );
@@ -173,6 +222,10 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     if (suspension && (heldOpen || (request.method !== 'GET' && request.method !== 'HEAD')))
       refusedSends.refuse(request, suspension, 'account_paused');
     requirePermission(scope, permission);
+    await recordImpersonation(request);
+  });
+  app.addHook('onSend', async (request, reply) => {
+    if (request.impersonatedBy) reply.header('x-impersonated-by', request.impersonatedBy);
   });
 
   app.decorateRequest('findSession', async function (this: FastifyRequest) {
@@ -197,10 +250,26 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   });
 }
 
-function readCredentials(request: FastifyRequest, browserSession: BrowserSession): Credentials {
+function readCredentials(
+  request: FastifyRequest,
+  browserSession: BrowserSession,
+  { ownSession = false } = {},
+): Credentials {
   const client = { ip: request.ip, requestId: request.id };
   if (request.routeOptions.config.page) {
-    const token = browserSession.read(request);
+    const session = browserSession.read(request);
+    const impersonation = ownSession ? undefined : browserSession.readImpersonation(request);
+    if (impersonation !== undefined)
+      return {
+        ...client,
+        token: impersonation,
+        // Taken to another browser, the cookie is worth nothing.
+        browserSession: session ?? '',
+        environmentId: undefined,
+        organizationId: undefined,
+        resourceId: undefined,
+      };
+    const token = session;
     if (token === undefined) throw unauthenticated();
     const { org } = request.query as { org?: unknown };
     const organizationId = typeof org === 'string' ? org : undefined;
@@ -213,6 +282,12 @@ function readCredentials(request: FastifyRequest, browserSession: BrowserSession
     organizationId: readHeader(request, 'x-org-id'),
     resourceId: readResourceId(request),
   };
+}
+
+function accessOf({ method, routeOptions }: FastifyRequest): ImpersonationAccess {
+  const { permission, impersonation } = routeOptions.config;
+  if (!permission) return 'never';
+  return classifyOperation({ permission, method, isForbidden: impersonation === 'never' });
 }
 
 /** The id that the path names. Text that is no id may contain characters PostgreSQL cannot store. */

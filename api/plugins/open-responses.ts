@@ -56,8 +56,10 @@ export function installOpenResponses(app: FastifyInstance, limits: OpenResponseL
       // The client is already gone: `close` has been emitted, so it would never be uncounted.
       if (socket.destroyed) return controller.signal;
       openResponses.set(controller, reply);
+      const end = scope?.impersonation && abortAt(controller, scope.impersonation.expiresAt);
       openByCredential.set(credential, openCount + 1);
       reply.raw.once('close', () => {
+        clearTimeout(end);
         controller.abort();
         openResponses.delete(controller);
         const remaining = (openByCredential.get(credential) ?? 1) - 1;
@@ -67,6 +69,11 @@ export function installOpenResponses(app: FastifyInstance, limits: OpenResponseL
       return controller.signal;
     },
   };
+}
+
+/** An impersonation ends at its time, also between two checks of its credential. */
+function abortAt(controller: AbortController, time: Date): NodeJS.Timeout {
+  return setTimeout(() => controller.abort(), Math.max(0, time.getTime() - Date.now())).unref();
 }
 
 function tooManyOpen(holder: string, limit: number): AppError {

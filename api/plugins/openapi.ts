@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify';
 import type { TSchema } from 'typebox';
+import { classifyOperation } from '../../domain/impersonation/impersonation-access.ts';
 import { describeWebhooks } from '../webhooks/openapi-webhooks.ts';
 import { renderErrorsPage } from './errors-page.ts';
 import { ERRORS_PAGE } from './problem.ts';
@@ -50,7 +51,13 @@ export async function installOpenApi(
       const security = securityOf(route.config);
       return {
         url,
-        schema: { ...withReceipt(withResponseDescriptions(described), route.config), ...security },
+        schema: {
+          ...withReceipt(withResponseDescriptions(described), {
+            config: route.config,
+            method: String(route.method),
+          }),
+          ...security,
+        },
       };
     },
     // The plugin marks every body as required.
@@ -152,14 +159,25 @@ function securityOf(config: FastifyContextConfig | undefined): Pick<FastifySchem
   return config?.person || config?.staff ? { security: [{ session: [] }] } : {};
 }
 
-/** Documents the permission of an operation, and its response for a credential that may not read the resource. */
-function withReceipt(schema: FastifySchema, config: FastifyContextConfig | undefined): FastifySchema {
+/**
+ * Documents the permission of an operation, what impersonations may do with it, and its response for a credential that may
+ * not read the resource.
+ */
+function withReceipt(
+  schema: FastifySchema,
+  { config, method }: { config?: FastifyContextConfig | undefined; method: string },
+): FastifySchema {
   if (schema && config?.staff) return { ...schema, 'x-staff-role': config.staff } as FastifySchema;
   if (!schema || !config?.permission) return schema;
   const { permission, readPermission, receipt, accepted } = config;
   const documented = {
     ...schema,
     'x-permission': permission,
+    'x-impersonation': classifyOperation({
+      permission,
+      method,
+      isForbidden: config.impersonation === 'never',
+    }),
     ...(readPermission ? { 'x-read-permission': readPermission } : {}),
   };
   if (!receipt) return documented;

@@ -17,6 +17,7 @@ export function installRequestContext(app: FastifyInstance): void {
         durationMs: Math.round(reply.elapsedTime),
         organizationId: scope?.organizationId,
         actor: scope?.actor.id ?? person?.userId,
+        impersonationId: scope?.impersonation?.id,
         clientRequestId: typeof clientId === 'string' ? clientId.slice(0, 64) : undefined,
       },
       'request',

@@ -3,8 +3,8 @@ import type { ApiCallMeter } from '../../domain/usage/api-call-meter.ts';
 import type { RefusedSends } from './refused-sends.ts';
 
 /**
- * Counts every authenticated call after its response, except those rejected with 429. Pages for people are no calls. At a hard limit, rejects all calls
- * except those that show or change the limit.
+ * Counts every authenticated call after its response, except those rejected with 429. Pages for people are no calls, and
+ * staff do not use up an organization's limit. At a hard limit, rejects all calls except those that show or change it.
  */
 export function installUsageMetering(
   app: FastifyInstance,
@@ -12,12 +12,14 @@ export function installUsageMetering(
 ): void {
   app.addHook('onRequest', async (request) => {
     const { scope, routeOptions } = request;
-    if (!scope || scope.sendRefusal || routeOptions.config.exemptFromUsageLimit) return;
+    if (!scope || scope.sendRefusal || scope.impersonation || routeOptions.config.exemptFromUsageLimit)
+      return;
     const refusal = meter.findRefusal(scope.organizationId);
     if (refusal) refusedSends.refuse(request, refusal, 'rate_limited');
   });
   app.addHook('onResponse', async ({ scope, routeOptions }, reply) => {
-    if (scope && !routeOptions.config.page && reply.statusCode !== 429) meter.count(scope.organizationId);
+    if (!scope || scope.impersonation || routeOptions.config.page || reply.statusCode === 429) return;
+    meter.count(scope.organizationId);
   });
   app.addHook('onClose', () => meter.close());
 }

@@ -85,7 +85,12 @@ export const endpointOperationRoutes =
     app.post(
       `${path}/:id/rotate-secret`,
       {
-        config: { permission: 'webhooks:manage', ...CREATED_ENDPOINT_RESPONSE, bodyMayBeEmpty: true },
+        config: {
+          permission: 'webhooks:manage',
+          ...CREATED_ENDPOINT_RESPONSE,
+          bodyMayBeEmpty: true,
+          impersonation: 'never',
+        },
         schema: {
           ...operation('rotateSecret', 'Rotate the signing secret of an endpoint'),
           body: ref(RotateSecret),

@@ -34,7 +34,7 @@ export const endpointRoutes =
     app.post(
       path,
       {
-        config: { permission: 'webhooks:manage', ...CREATED_ENDPOINT_RESPONSE },
+        config: { permission: 'webhooks:manage', ...CREATED_ENDPOINT_RESPONSE, impersonation: 'never' },
         schema: {
           ...operation('create', 'Create a webhook endpoint'),
           body: ref(CreateEndpoint),
@@ -81,7 +81,7 @@ export const endpointRoutes =
     app.patch(
       `${path}/:id`,
       {
-        config: { permission: 'webhooks:manage', ...ENDPOINT_RESPONSE },
+        config: { permission: 'webhooks:manage', ...ENDPOINT_RESPONSE, impersonation: 'never' },
         schema: {
           ...operation('update', 'Update a webhook endpoint'),
           params: EndpointParams,

@@ -600,6 +600,8 @@ export const NOT_EXPORTED: Record<string, string> = {
   installation: 'identifies the installation’s database',
   installation_keys: 'ids of the installation’s keys',
   limit_overrides: 'set by the service’s administrators; recorded in usage_events',
+  impersonated_operations: 'the audit log has what each visit of staff called',
+  impersonations: 'the audit log has the visits of staff',
   message_search: 'derived from messages',
   metric_deltas: 'included in metric_hours',
   mfa_challenges: 'sign-ins of people that are not complete yet',

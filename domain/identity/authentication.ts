@@ -13,6 +13,8 @@ export interface Credentials {
   resourceId: string | undefined;
   /** The organization named by `x-org-id`, for people who belong to several. */
   organizationId: string | undefined;
+  /** The token of the browser's own session, for the cookie of an impersonation; undefined outside pages. */
+  browserSession?: string;
   ip: string;
   requestId: string;
 }

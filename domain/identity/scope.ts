@@ -8,6 +8,8 @@ import type { MemberRole } from './roles.ts';
 export type Actor =
   | { kind: 'api_key'; id: string }
   | { kind: 'user'; id: string }
+  /** In an impersonation. */
+  | { kind: 'staff'; id: string }
   | { kind: 'system'; id: string };
 
 /**
@@ -25,8 +27,10 @@ export interface Scope extends TenantScope {
   inboxId?: string;
   permissions: ReadonlySet<Permission>;
   actor: Actor;
-  /** The person's session and role; undefined for keys and workflows. */
+  /** The person's session and role; undefined for keys, workflows and impersonations. */
   member?: Member;
+  /** Staff who act in the organization; undefined for everyone else. */
+  impersonation?: ImpersonationScope;
   /** The client's address; undefined in workflows. */
   ip?: string;
   requestId: string;
@@ -39,6 +43,15 @@ export interface SendRefusal {
   reason: 'rate_limited' | 'account_paused';
   /** The response to the request. */
   error: AppError;
+}
+
+export interface ImpersonationScope {
+  /** Impersonation id (imp_…). */
+  id: string;
+  staffSessionId: string;
+  allowsWrite: boolean;
+  /** Responses that stay open end then. */
+  expiresAt: Date;
 }
 
 export interface Member {

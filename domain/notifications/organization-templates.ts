@@ -13,6 +13,22 @@ export interface OrganizationTemplateParams {
   'owner-added': OrganizationChangeParams & { owner: string; how: 'role' | 'invitation' };
   'owner-removed': OrganizationChangeParams & { owner: string; role: string | null };
   'ownership-transferred': OrganizationChangeParams & { from: string; to: string };
+  'staff-access': StaffAccessParams & {
+    allowsWrite: boolean;
+    /** Formatted. */
+    at: string;
+    /** Formatted. */
+    until: string;
+  };
+  'staff-access-requested': StaffAccessParams;
+}
+
+interface StaffAccessParams {
+  organizationId: string;
+  organizationName: string;
+  /** User id. */
+  staffId: string;
+  reason: string;
 }
 
 /** Who changed what, and when. */
@@ -82,6 +98,34 @@ export const ORGANIZATION_TEMPLATES: {
       'If you did not expect this, contact the other person and the operator of this service.',
     ],
     footer: OWNER_FOOTER,
+  }),
+  'staff-access': ({ organizationId, organizationName, staffId, reason, allowsWrite, at, until }) => ({
+    subject: `Support has opened ${organizationName}`,
+    body: [
+      allowsWrite
+        ? 'A staff member of this service sees your organization as you do, and may change mail and settings in it. They cannot change members, keys, policies or single sign-on, approve messages, or export data.'
+        : 'A staff member of this service sees your organization as you do, for reading.',
+      [
+        ['Organization', organizationId],
+        ['Staff member', staffId],
+        ['Reason', reason],
+        ['From', at],
+        ['Until', until],
+      ],
+      'When they leave, the audit log says what they looked at: GET /api/v1/org/audit-log?action=impersonation.ended. To be asked before: PATCH /api/v1/org/policies with {"support_access": "ask"}, which also ends this visit.',
+    ],
+  }),
+  'staff-access-requested': ({ organizationId, organizationName, staffId, reason }) => ({
+    subject: `Support asks to open ${organizationName}`,
+    body: [
+      'A staff member of this service would like to see your organization as you do. They see nothing until you agree.',
+      [
+        ['Organization', organizationId],
+        ['Staff member', staffId],
+        ['Reason', reason],
+      ],
+      'To agree, say until when: PATCH /api/v1/org/policies with {"support_access_until": "2026-12-31T12:00:00Z"}. To withdraw it: {"support_access_until": null}. If you do not agree, you need not do anything.',
+    ],
   }),
 };
 

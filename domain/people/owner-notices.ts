@@ -15,8 +15,10 @@ import type { OwnerChange } from '../organizations/member.service.ts';
 import type { Transfer } from '../organizations/ownership.service.ts';
 import type { WeakenedPolicy } from '../policies/weakened-policies.ts';
 
+/** Templates about a change by a member or key. */
+type ChangeTemplate = Exclude<keyof OrganizationTemplateParams, 'staff-access' | 'staff-access-requested'>;
 type Change = Pick<AuditedScope, 'organizationId' | 'actor' | 'ip'>;
-type Specific<Name extends keyof OrganizationTemplateParams> = Omit<
+type Specific<Name extends ChangeTemplate> = Omit<
   OrganizationTemplateParams[Name],
   keyof OrganizationChangeParams
 >;
@@ -43,7 +45,7 @@ export function createOwnerNotices({
   notifications: NotificationService;
   personNotifications: PersonNotificationService;
 }): OwnerNotices {
-  async function notify<Name extends keyof OrganizationTemplateParams>(
+  async function notify<Name extends ChangeTemplate>(
     transaction: Transaction,
     change: Change,
     { template, params, former }: Notice<Name>,
@@ -95,7 +97,7 @@ export function createOwnerNotices({
   };
 }
 
-interface Notice<Name extends keyof OrganizationTemplateParams> {
+interface Notice<Name extends ChangeTemplate> {
   template: Name;
   params: Specific<Name> & Partial<OrganizationChangeParams>;
   /** Gets the email besides the present owners. */

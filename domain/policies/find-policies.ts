@@ -1,6 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { RowReader } from '../../platform/database/find-rows.ts';
-import type { ApprovalMode } from './organization-policies.entity.ts';
+import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
+import type { ApprovalMode, SupportAccess } from './organization-policies.entity.ts';
 
 /** The policies of an organization. */
 export interface Policies {
@@ -15,6 +16,8 @@ export interface Policies {
   dailySendCapPerInbox: number | null;
   requireSendApproval: ApprovalMode;
   autoSubmittedHeader: boolean;
+  supportAccess: SupportAccess;
+  supportAccessUntil: Date | null;
 }
 
 export const DEFAULT_POLICIES: Policies = {
@@ -29,17 +32,20 @@ export const DEFAULT_POLICIES: Policies = {
   dailySendCapPerInbox: null,
   requireSendApproval: 'off',
   autoSubmittedHeader: true,
+  supportAccess: 'allowed',
+  supportAccessUntil: null,
 };
 
 /** Returns the defaults for an organization that has set none. */
 export async function findPolicies(reader: RowReader, organizationId: string): Promise<Policies> {
-  const [row] = await reader.execute<Policies[]>(sql`
+  const [row] = await reader.execute<SerializedRow<Policies>[]>(sql`
     select require_mfa as "requireMfa", enforce_sso as "enforceSso", sso_satisfies_mfa as "ssoSatisfiesMfa",
       session_max_age_hours as "sessionMaxAgeHours", allowed_cidrs as "allowedCidrs",
       max_recipients_per_message as "maxRecipientsPerMessage",
       allowed_recipient_domains as "allowedRecipientDomains", blocked_recipient_domains as "blockedRecipientDomains",
       daily_send_cap_per_inbox as "dailySendCapPerInbox", require_send_approval as "requireSendApproval",
-      auto_submitted_header as "autoSubmittedHeader"
+      auto_submitted_header as "autoSubmittedHeader", support_access as "supportAccess",
+      support_access_until as "supportAccessUntil"
     from organization_policies where org_id = ${organizationId}`);
-  return row ?? DEFAULT_POLICIES;
+  return row ? { ...row, supportAccessUntil: parseTimestamp(row.supportAccessUntil) } : DEFAULT_POLICIES;
 }

@@ -1,10 +1,14 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { oneOf, updatedAt } from '../../platform/database/columns.ts';
+import { oneOf, timestamp, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
 export const APPROVAL_MODES = ['off', 'all', 'external'] as const;
 export type ApprovalMode = (typeof APPROVAL_MODES)[number];
+
+/** `ask`: staff need the consent of the organization before they see its mail. */
+export const SUPPORT_ACCESS = ['allowed', 'ask'] as const;
+export type SupportAccess = (typeof SUPPORT_ACCESS)[number];
 
 /** The rules an organization sets for its members, keys and mail. An organization without a row has the defaults. */
 export const OrganizationPoliciesEntity = defineEntity({
@@ -16,6 +20,7 @@ export const OrganizationPoliciesEntity = defineEntity({
       name: 'organization_policies_require_send_approval',
       expression: oneOf('require_send_approval', APPROVAL_MODES),
     },
+    { name: 'organization_policies_support_access', expression: oneOf('support_access', SUPPORT_ACCESS) },
   ],
   properties: {
     organizationId: () =>
@@ -38,6 +43,9 @@ export const OrganizationPoliciesEntity = defineEntity({
     requireSendApproval: p.text().$type<ApprovalMode>().default('off'),
     /** Whether mail that a key sends carries `Auto-Submitted: auto-generated` (RFC 3834 section 5). */
     autoSubmittedHeader: p.boolean().default(true),
+    supportAccess: p.text().$type<SupportAccess>().default('allowed'),
+    /** Under `ask`: until when staff may see the organization as its people do; null: not now. */
+    supportAccessUntil: timestamp().strictNullable(),
     updatedAt: updatedAt(),
   },
 });

@@ -67,7 +67,8 @@ export function createPolicyService({
             blocked_recipient_domains = ${textArray(after.blockedRecipientDomains)},
             daily_send_cap_per_inbox = ${after.dailySendCapPerInbox},
             require_send_approval = ${after.requireSendApproval},
-            auto_submitted_header = ${after.autoSubmittedHeader}
+            auto_submitted_header = ${after.autoSubmittedHeader},
+            support_access = ${after.supportAccess}, support_access_until = ${after.supportAccessUntil}
           where org_id = ${organizationId}`);
         await recordAudit(em, scope, {
           action: 'policies.updated',

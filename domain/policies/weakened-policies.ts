@@ -27,6 +27,8 @@ const IS_WEAKER: { [Name in keyof Policies]: (before: Policies[Name], after: Pol
   dailySendCapPerInbox: isHigherLimit,
   requireSendApproval: (before, after) => APPROVAL_STRENGTH[after] < APPROVAL_STRENGTH[before],
   autoSubmittedHeader: (before, after) => before && !after,
+  supportAccess: (before, after) => before === 'ask' && after === 'allowed',
+  supportAccessUntil: (before, after) => after !== null && (before === null || after > before),
 };
 
 /** Finds the policies that a change weakens: emails about it go to the owners. */
@@ -52,11 +54,14 @@ function isCovered(domain: string, domains: readonly string[]): boolean {
 const toApiName = (property: string): string =>
   property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
+const formatTime = (time: Date): string => `until ${time.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+
 const MAX_SHOWN_ITEMS = 20;
 
 function toText(value: Policies[keyof Policies]): string {
-  if (value === null) return 'no limit';
+  if (value === null) return 'none';
   if (typeof value === 'boolean') return value ? 'on' : 'off';
+  if (value instanceof Date) return formatTime(value);
   if (!Array.isArray(value)) return String(value);
   if (value.length === 0) return 'none';
   const rest = value.length - MAX_SHOWN_ITEMS;

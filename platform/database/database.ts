@@ -26,6 +26,8 @@ export interface Transaction {
 export interface TenantScope {
   organizationId: string;
   requestId?: string;
+  /** Every transaction refuses changes: the second line behind the check of operations. Default: false. */
+  isReadOnly?: boolean;
   /** The request's open transaction (requests with an Idempotency-Key), which use-cases join; undefined if there is none. */
   transaction?: Transaction;
 }
@@ -162,13 +164,13 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
   async function run<T>(
     em: EntityManager,
     work: (transaction: Transaction) => Promise<T>,
-    requestId?: string,
+    { requestId, isReadOnly = false }: Pick<TenantScope, 'requestId' | 'isReadOnly'> = {},
   ): Promise<T> {
     const afterCommitHooks: (() => void)[] = [];
     const beforeCommitHooks: (() => Promise<void>)[] = [];
     let refusal: AppError | undefined;
     let value: T | undefined;
-    await em.begin();
+    await em.begin({ readOnly: isReadOnly });
     try {
       try {
         value = await work({
@@ -198,16 +200,16 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     transaction(scope, work) {
       if (scope.transaction) return join(scope.transaction, work);
       const variables = { [ORGANIZATION_VARIABLE]: scope.organizationId };
-      return track(run(orm.em.fork({ session: { variables } }), work, scope.requestId));
+      return track(run(orm.em.fork({ session: { variables } }), work, scope));
     },
     read(scope, work) {
       if (scope.transaction) return join(scope.transaction, ({ em }) => work(em));
       return track(reads.transaction(scope.organizationId, work));
     },
     peopleTransaction: (work, requestId) =>
-      track(run(orm.em.fork({ session: { role: PEOPLE_ROLE } }), work, requestId)),
+      track(run(orm.em.fork({ session: { role: PEOPLE_ROLE } }), work, { requestId })),
     staffTransaction: ({ requestId }, work) =>
-      track(run(orm.em.fork({ session: { role: STAFF_ROLE } }), work, requestId)),
+      track(run(orm.em.fork({ session: { role: STAFF_ROLE } }), work, { requestId })),
     readAsTenant(organizationId, work) {
       const session = { role: EXPORT_ROLE, variables: { [ORGANIZATION_VARIABLE]: organizationId } };
       return track(orm.em.fork({ session }).transactional((em) => work(em), { readOnly: true }));

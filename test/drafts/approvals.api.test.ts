@@ -728,22 +728,22 @@ describe('an approver compares a changed draft', () => {
         {
           field: 'subject',
           lines: [
-            { change: 'removed', text: 'Offer' },
-            { change: 'added', text: 'Other offer' },
+            { change: 'removed', line: 'Offer' },
+            { change: 'added', line: 'Other offer' },
           ],
         },
         {
           field: 'to',
           lines: [
-            { change: 'removed', text: 'ada@people.example' },
-            { change: 'added', text: 'eve@elsewhere.example' },
+            { change: 'removed', line: 'ada@people.example' },
+            { change: 'added', line: 'eve@elsewhere.example' },
           ],
         },
         {
           field: 'text',
           lines: [
-            { change: 'same', text: 'x' },
-            { change: 'added', text: 'and more' },
+            { change: 'same', line: 'x' },
+            { change: 'added', line: 'and more' },
           ],
         },
       ],
@@ -762,8 +762,8 @@ describe('an approver compares a changed draft', () => {
       {
         field: 'text',
         lines: [
-          { change: 'removed', text: 'One' },
-          { change: 'added', text: 'Two' },
+          { change: 'removed', line: 'One' },
+          { change: 'added', line: 'Two' },
         ],
       },
     ]);

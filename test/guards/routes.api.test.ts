@@ -114,6 +114,8 @@ describe('access', () => {
       keys,
       sessions,
       staff: { authenticate: unused },
+      impersonations: keys,
+      recordImpersonatedCall: unused,
       limiter,
       addressLimiter: limiter,
       refusedSends: createRefusedSends(),

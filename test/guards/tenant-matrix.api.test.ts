@@ -13,6 +13,7 @@ import {
   probeAll,
   type Victim,
 } from '../support/access-matrix.ts';
+import { impersonate } from '../support/impersonation.ts';
 import { createMemoryStorage } from '../support/mail-services.ts';
 import { buildRequest, findIdPositions, RESOURCES, type ResourceIds } from '../support/operations.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
@@ -71,7 +72,20 @@ async function createMember(role: MemberRole, organizationId: string): Promise<C
   };
 }
 
-/** Keys and members of one organization, and all of another. */
+/** Staff who visit an organization. Resources of its own are created by a key, because they would need write. */
+async function createVisitor(organizationId: string, write: boolean): Promise<Caller> {
+  const { token: key } = await createKey(app.worker, { organizationId });
+  const { token } = await impersonate(app, organizationId, { write });
+  return {
+    name: `an impersonation for ${write ? 'writing' : 'reading'} in another organization`,
+    token,
+    permissions: new Set(PERMISSIONS),
+    isRefused: ({ 'x-impersonation': access }) => access === 'never' || (access === 'write' && !write),
+    own: { organization: organizationId, ...(await createResources(app, key)) },
+  };
+}
+
+/** Keys, members and visitors of one organization, and all of another. */
 async function outsiders(): Promise<Case[]> {
   const [world, outside] = await Promise.all([createRichWorld(), createRichWorld()]);
   const { organizationId, environments } = outside;
@@ -94,6 +108,7 @@ async function outsiders(): Promise<Case[]> {
       createCaller(`${name} of another organization`, organizationId, binding),
     ),
     ...MEMBER_ROLES.map((role) => createMember(role, organizationId)),
+    ...[false, true].map((write) => createVisitor(organizationId, write)),
   ]);
   return callers.map((caller) => ({ caller, victim }));
 }
@@ -159,7 +174,8 @@ function findViolation(
   const shown = id === '' ? body : body.replaceAll(id, '');
   if (victim.markers.some((text) => shown.includes(text))) return "shows the victim's data:";
   const permission = operation['x-permission'];
-  const isPermitted = permission !== undefined && caller.permissions.has(permission);
+  const isPermitted =
+    permission !== undefined && caller.permissions.has(permission) && !caller.isRefused?.(operation);
   if (CHECKED_WHEN_SENT.test(name) && isPermitted)
     return status < 300 ? undefined : 'is not the answer of a draft:';
   // Every key of an organization sees its list entries, and in its usage events which key set a limit.
@@ -189,7 +205,7 @@ describe('foreign ids', () => {
   });
 
   test.each([
-    ['of another organization', outsiders, 7, 150],
+    ['of another organization', outsiders, 9, 150],
     ['of another environment or inbox', insiders, 3, 60],
   ])(
     '%s reach, change and show nothing',
@@ -218,7 +234,8 @@ describe('foreign ids', () => {
   );
 
   test('as the target of a draft are found neither when it is sent', async () => {
-    const isWriter = ({ caller }: Case) => caller.permissions.has('messages:send');
+    const isWriter = ({ caller }: Case) =>
+      caller.permissions.has('messages:send') && !caller.name.endsWith('for reading in another organization');
     for (const { caller, victim } of [...(await outsiders()), ...(await insiders())].filter(isWriter))
       for (const target of [{ thread_id: victim.ids.thread }, { in_reply_to: victim.ids.message }]) {
         const path = `/inboxes/${caller.own.inbox}/drafts`;

@@ -42,7 +42,7 @@ describe('owners get an email', () => {
         ip: '127.0.0.1',
         policies: [
           { policy: 'require_mfa', before: 'on', after: 'off' },
-          { policy: 'session_max_age_hours', before: '8', after: 'no limit' },
+          { policy: 'session_max_age_hours', before: '8', after: 'none' },
         ],
       },
     });
@@ -145,6 +145,10 @@ describe('a policy protects less', () => {
     ['requireSendApproval', 'external', 'off', true],
     ['requireSendApproval', 'external', 'all', false],
     ['autoSubmittedHeader', true, false, true],
+    ['supportAccess', 'ask', 'allowed', true],
+    ['supportAccess', 'allowed', 'ask', false],
+    ['supportAccessUntil', null, new Date(1), true],
+    ['supportAccessUntil', new Date(1), null, false],
   ])('%s from %j to %j: %s', (name, before, after, isWeaker) => {
     const found = findWeakenedPolicies(
       { ...DEFAULT_POLICIES, [name]: before },

@@ -11,6 +11,8 @@ export interface Caller {
   token: string;
   /** Those of the key, or of the person's role. */
   permissions: ReadonlySet<Permission>;
+  /** Operations that are refused although the caller has their permission. Default: none. */
+  isRefused?(operation: Operation): boolean;
   /** Resources that the caller may use, so that only the id under test is foreign. */
   own: ResourceIds;
 }

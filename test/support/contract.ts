@@ -4,6 +4,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import ajvFormats from 'ajv-formats';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import type { Permission } from '../../domain/identity/permissions.ts';
+import type { ImpersonationAccess } from '../../domain/impersonation/impersonation-access.ts';
 import type { StaffRole } from '../../domain/staff/staff-scope.ts';
 import { testStack } from './stack.ts';
 
@@ -19,6 +20,8 @@ export interface Operation {
   security?: object[];
   /** The permission that the operation requires; unset for public operations. */
   'x-permission'?: Permission;
+  /** What an impersonation may do with it; unset for operations without a permission. */
+  'x-impersonation'?: ImpersonationAccess;
   /** Operations of staff. */
   'x-staff-role'?: StaffRole;
   /** The permission to read what a change returns. */

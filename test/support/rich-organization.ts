@@ -388,6 +388,12 @@ export async function addInternalRows(organizationId: string): Promise<void> {
   const statements = [
     `insert into address_claims (email, org_id, inbox_id) select email, org_id, id from inboxes where org_id = $1`,
     `insert into released_slugs (slug, org_id, released_at) select 'former-' || id, id, now() from organizations where id = $1`,
+    `insert into impersonations (id, org_id, staff_id, staff_session_id, token_hash, allows_write, reason, ip, request_id,
+       expires_at, ended_at, reported_at, created_at)
+     select 'imp' || substr(id, 4), id, 'usr_x', 'ses_x', sha256(id::bytea), false, 'x', '192.0.2.1', 'req_x', now(), now(),
+       now(), now() from organizations where id = $1`,
+    `insert into impersonated_operations (impersonation_id, operation, resource_id, org_id, is_change, calls, created_at)
+     select id, 'messages.get', 'x', org_id, false, 1, now() from impersonations where org_id = $1`,
     `insert into inbox_credentials (inbox_id, org_id, password_hash, rotated_at)
      select id, org_id, '\\x00', now() from inboxes where org_id = $1`,
     `insert into inbound_receipts (id, org_id, env_id, inbox_id, kind, message_id, raw_key, size_bytes, sha256, mail_from,

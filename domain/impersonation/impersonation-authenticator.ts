@@ -1,0 +1,92 @@
+import { sql } from '@mikro-orm/core';
+import type { Database } from '../../platform/database/database.ts';
+import type { SerializedRow } from '../../platform/database/serialized-row.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { isId } from '../../platform/ids.ts';
+import {
+  type Authentication,
+  type Authenticator,
+  type Credentials,
+  findSuspension,
+  type OrganizationStatus,
+  organizationDeleted,
+} from '../identity/authentication.ts';
+import { PERMISSIONS } from '../identity/permissions.ts';
+import { hashSessionToken } from '../sessions/session-token.ts';
+import { hashImpersonationToken, isImpersonationToken } from './impersonation-token.ts';
+
+interface ImpersonationRow {
+  id: string;
+  staffId: string;
+  staffSessionId: string;
+  allowsWrite: boolean;
+  expiresAt: Date;
+  organizationId: string;
+  organizationStatus: OrganizationStatus;
+  environmentId: string | null;
+  environmentStatus: 'active' | 'suspended' | null;
+}
+
+/**
+ * Authenticates impersonations. Everything they depend on is looked up with every request. Permissions are those of an
+ * owner; what is allowed with them depends on the operation (`classifyOperation`).
+ */
+export function createImpersonationAuthenticator({ database }: { database: Database }): Authenticator {
+  return {
+    accepts: isImpersonationToken,
+    async authenticate(credentials): Promise<Authentication> {
+      const { organizationId, environmentId, ip, requestId } = credentials;
+      const row = await find(database, credentials);
+      if (!row) throw impersonationEnded();
+      if (organizationId !== undefined && organizationId !== row.organizationId)
+        throw notFound('organization', organizationId);
+      if (row.organizationStatus === 'deleted') throw organizationDeleted(row.organizationId);
+      if (row.environmentId === null) throw notFound('environment', environmentId ?? 'production');
+      return {
+        scope: {
+          organizationId: row.organizationId,
+          environmentId: row.environmentId,
+          environmentBound: false,
+          environmentSelected: environmentId !== undefined,
+          permissions: new Set(PERMISSIONS),
+          actor: { kind: 'staff', id: row.staffId },
+          impersonation: {
+            id: row.id,
+            staffSessionId: row.staffSessionId,
+            allowsWrite: row.allowsWrite,
+            expiresAt: row.expiresAt,
+          },
+          isReadOnly: !row.allowsWrite,
+          ip,
+          requestId,
+        },
+        suspension: findSuspension(row),
+      };
+    },
+  };
+}
+
+async function find(
+  database: Database,
+  { token, environmentId, resourceId, browserSession }: Credentials,
+): Promise<ImpersonationRow | undefined> {
+  // Text that is not an id matches no environment, and may contain characters PostgreSQL cannot store.
+  const requested =
+    environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
+  const presentedSession = browserSession === undefined ? null : hashSessionToken(browserSession);
+  const [row] = await database.query<SerializedRow<ImpersonationRow>>(sql`
+    select impersonation_id as id, staff_id as "staffId", staff_session_id as "staffSessionId",
+      allows_write as "allowsWrite", expires_at as "expiresAt", org_id as "organizationId",
+      org_status as "organizationStatus", env_id as "environmentId", env_status as "environmentStatus"
+    from find_impersonation(${hashImpersonationToken(token)}, ${presentedSession}, ${requested}, ${resourceId ?? null})`);
+  return row && { ...row, expiresAt: new Date(row.expiresAt) };
+}
+
+/** The same for an unknown token, and for every reason for which an impersonation ends. */
+function impersonationEnded(): AppError {
+  return new AppError('session_expired', {
+    detail: 'The impersonation has ended.',
+    fix: 'Begin another one with your own session: POST /api/v1/admin/orgs/{id}/impersonate.',
+    headers: { 'www-authenticate': 'Bearer' },
+  });
+}

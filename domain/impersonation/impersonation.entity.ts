@@ -1,0 +1,42 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, idColumn, primaryId, timestamp } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+
+/** A staff member's visit to an organization, which they see as its people do. */
+export const ImpersonationEntity = defineEntity({
+  name: 'Impersonation',
+  tableName: 'impersonations',
+  policies: tenantPolicies({ lookup: true, staff: true }),
+  indexes: [
+    { properties: ['organizationId', 'id'] },
+    { properties: ['staffId', 'id'] },
+    {
+      name: 'impersonations_unreported_index',
+      expression: `create index "impersonations_unreported_index" on "impersonations" ("id") where "reported_at" is null`,
+    },
+  ],
+  uniques: [{ properties: ['tokenHash'] }],
+  properties: {
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    /** User id of the staff member. */
+    staffId: idColumn(),
+    /** The session that began it. It ends with that session. */
+    staffSessionId: idColumn(),
+    tokenHash: p.blob(),
+    /** May change what is not forbidden to every impersonation; needs the role `admin` as long as it lasts. */
+    allowsWrite: p.boolean(),
+    reason: p.text(),
+    ip: p.text(),
+    requestId: p.text(),
+    expiresAt: timestamp(),
+    /** When it was ended early; null otherwise. */
+    endedAt: timestamp().strictNullable(),
+    /** When its end was recorded in both logs, with what it looked at; null before. */
+    reportedAt: timestamp().strictNullable(),
+    createdAt: createdAt(),
+  },
+});
+
+export type Impersonation = InferEntity<typeof ImpersonationEntity>;
