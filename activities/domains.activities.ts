@@ -1,7 +1,7 @@
-import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { VerificationService } from '../domain/domains/verification.service.ts';
 import { withApplicationFailures } from './failures.ts';
+import { heartbeatBetweenSteps } from './heartbeats.ts';
 
 export type DomainActivities = ReturnType<typeof createDomainActivities>;
 
@@ -37,6 +37,6 @@ export function createDomainActivities({ verifications }: { verifications: Verif
       withApplicationFailures(() => verifications.stop(domainId, episode)),
 
     recheckVerifiedDomains: (): Promise<Record<string, number>> =>
-      withApplicationFailures(() => verifications.recheckVerified(() => Context.current().heartbeat())),
+      withApplicationFailures(() => verifications.recheckVerified(() => heartbeatBetweenSteps())),
   };
 }

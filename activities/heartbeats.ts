@@ -20,3 +20,15 @@ export async function withHeartbeats<T>(work: () => Promise<T>): Promise<T> {
     clearInterval(timer);
   }
 }
+
+/**
+ * Heartbeats between two steps of a long activity. Ends it there if the run is canceled or the worker shuts down; in the
+ * second case Temporal starts the next attempt on another worker immediately.
+ *
+ * @throws CancelledFailure
+ */
+export function heartbeatBetweenSteps(details?: unknown): void {
+  const context = Context.current();
+  context.heartbeat(details);
+  context.cancellationSignal.throwIfAborted();
+}

@@ -1,12 +1,12 @@
-import { Context } from '@temporalio/activity';
 import type { HeldWorkCounts, HeldWorkService } from '../domain/administration/held-work.service.ts';
 import type { SuspensionRun } from '../workflows/suspensions/settle-held-work.contract.ts';
 import { withApplicationFailures } from './failures.ts';
+import { heartbeatBetweenSteps } from './heartbeats.ts';
 
 export type HeldWorkActivities = ReturnType<typeof createHeldWorkActivities>;
 
 export function createHeldWorkActivities({ heldWork }: { heldWork: HeldWorkService }) {
-  const onProgress = (counts: HeldWorkCounts): void => Context.current().heartbeat(counts);
+  const onProgress = (counts: HeldWorkCounts): void => heartbeatBetweenSteps(counts);
   return {
     /** Rejects, in batches, what a suspension for abuse forbids. @returns counts, for the Temporal UI. */
     rejectHeldWork: ({ organizationId }: { organizationId: string }): Promise<string> =>

@@ -1,6 +1,6 @@
-import { Context } from '@temporalio/activity';
 import type { PurgeCounts, PurgeService } from '../domain/inbox-purges/purge.service.ts';
 import { withApplicationFailures } from './failures.ts';
+import { heartbeatBetweenSteps } from './heartbeats.ts';
 
 export type InboxActivities = ReturnType<typeof createInboxActivities>;
 
@@ -8,6 +8,6 @@ export function createInboxActivities({ purges }: { purges: PurgeService }) {
   return {
     /** Idempotent: a retry continues with the remaining rows. */
     purgeInboxMail: ({ inboxId }: { inboxId: string }): Promise<PurgeCounts> =>
-      withApplicationFailures(() => purges.purge(inboxId, (counts) => Context.current().heartbeat(counts))),
+      withApplicationFailures(() => purges.purge(inboxId, (counts) => heartbeatBetweenSteps(counts))),
   };
 }

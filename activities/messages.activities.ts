@@ -1,6 +1,6 @@
-import { Context } from '@temporalio/activity';
 import type { ThreadMoveService } from '../domain/messages/thread-moves.ts';
 import { withApplicationFailures } from './failures.ts';
+import { heartbeatBetweenSteps } from './heartbeats.ts';
 
 export type MessageActivities = ReturnType<typeof createMessageActivities>;
 
@@ -8,8 +8,6 @@ export function createMessageActivities({ threadMoves }: { threadMoves: ThreadMo
   return {
     /** Idempotent: a retry continues with the remaining messages. */
     moveMergedMessages: ({ threadId }: { threadId: string }): Promise<number> =>
-      withApplicationFailures(() =>
-        threadMoves.move(threadId, (moved) => Context.current().heartbeat(moved)),
-      ),
+      withApplicationFailures(() => threadMoves.move(threadId, (moved) => heartbeatBetweenSteps(moved))),
   };
 }

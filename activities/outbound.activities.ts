@@ -24,9 +24,12 @@ export function createOutboundActivities({ dispatch, transmissions }: OutboundAc
 
     /** Transmits the message to the relay, one SMTP transaction per recipient. The attempt rows hold the results. */
     transmitMessage: ({ messageId }: { messageId: string }): Promise<void> =>
-      withHeartbeats(() =>
-        transmissions.transmit(messageId, () => Context.current().cancellationSignal.aborted),
-      ),
+      withHeartbeats(async () => {
+        const { cancellationSignal } = Context.current();
+        await transmissions.transmit(messageId, () => cancellationSignal.aborted);
+        // A worker that shuts down leaves the remaining recipients to the next attempt, on another worker.
+        cancellationSignal.throwIfAborted();
+      }),
 
     /** Applies the results of the attempts to the message, its recipients and events. */
     recordSend: ({ messageId }: { messageId: string }): Promise<SendState> =>

@@ -8,6 +8,7 @@ import type {
 import type { RetentionReview, RetentionService } from '../domain/retention/retention.service.ts';
 import { DELETION_SLICE_MS } from '../workflows/retention/apply-retention.contract.ts';
 import { withApplicationFailures } from './failures.ts';
+import { heartbeatBetweenSteps } from './heartbeats.ts';
 
 export type RetentionActivities = ReturnType<typeof createRetentionActivities>;
 
@@ -65,6 +66,6 @@ export function createRetentionActivities({
     }): Promise<string> => withApplicationFailures(() => retention.postpone(organizationId, days)),
 
     startRetentionRuns: (): Promise<number> =>
-      withApplicationFailures(() => retention.startDailyRuns(() => Context.current().heartbeat())),
+      withApplicationFailures(() => retention.startDailyRuns(() => heartbeatBetweenSteps())),
   };
 }

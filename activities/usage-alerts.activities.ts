@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { UsageCheckProgress, UsageCheckService } from '../domain/usage-alerts/usage-check.service.ts';
 import { withApplicationFailures } from './failures.ts';
+import { heartbeatBetweenSteps } from './heartbeats.ts';
 
 export type UsageAlertActivities = ReturnType<typeof createUsageAlertActivities>;
 
@@ -13,7 +14,7 @@ export function createUsageAlertActivities({ usageChecks }: { usageChecks: Usage
         const from = context.info.heartbeatDetails as UsageCheckProgress | undefined;
         const result = await usageChecks.check({
           ...(from ? { from } : {}),
-          onProgress: (progress) => context.heartbeat(progress),
+          onProgress: heartbeatBetweenSteps,
         });
         const { organizations, notified, failed = 0 } = result;
         return { organizations, notified, failed };

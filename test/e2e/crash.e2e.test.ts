@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { RESOLVE_AMBIGUOUS } from '../../workflows/outbound/send-message.contract.ts';
-import { apiClient, type Call } from '../support/client.ts';
+import { apiClient, type Call, type Reply } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
 import { SlowRelay } from '../support/slow-relay.ts';
@@ -34,6 +34,61 @@ async function sendOne(): Promise<string> {
 
 const untilStatus = (id: string, status: string) =>
   eventually(async () => expect((await call('GET', `/messages/${id}`)).body.status).toBe(status), TIMEOUT_MS);
+
+describe('SIGTERM under load', () => {
+  const MESSAGES = 20;
+  const accepted = (replies: { status: number; body: { id: string } }[]) =>
+    replies.flatMap(({ status, body }) => (status === 201 ? [body.id] : []));
+
+  test('lets a worker finish what it transmits: every message is sent once, and none needs attention', async () => {
+    const inbox = await call('POST', '/inboxes', {});
+    const before = relay.complete;
+    relay.hold();
+    const replies = await Promise.all(
+      Array.from({ length: MESSAGES }, () =>
+        call('POST', `/inboxes/${inbox.body.id}/messages`, {
+          to: [{ email: 'ada@people.example' }, { email: 'bob@people.example' }],
+          text_body: 'Once.',
+        }),
+      ),
+    );
+    const ids = accepted(replies);
+    expect(ids).toHaveLength(MESSAGES);
+    // The relay has some messages completely, and the worker waits for its replies.
+    await eventually(() => expect(relay.complete).toBeGreaterThan(before), TIMEOUT_MS);
+    const exited = service.shutDown('workers');
+    relay.release();
+    expect(await exited).toBe(0);
+    await service.start('workers');
+    for (const id of ids) await untilStatus(id, 'sent');
+    expect(relay.complete).toBe(before + 2 * MESSAGES);
+  });
+
+  test('lets the API answer the requests it has accepted', async () => {
+    const inbox = await call('POST', '/inboxes', {});
+    const requests = Array.from({ length: MESSAGES }, (_, index) =>
+      call(
+        'POST',
+        `/inboxes/${inbox.body.id}/messages`,
+        { to: [{ email: 'ada@people.example' }], text_body: 'Once.' },
+        { 'idempotency-key': `drained-${index}` },
+      ).catch((error: unknown) => error),
+    );
+    // The first answers show that the others have arrived, too.
+    await Promise.race(requests);
+    expect(await service.shutDown('api')).toBe(0);
+    const replies = await Promise.all(requests);
+    await service.start('api');
+    // A refusal on a connection that was already open is 503: the client repeats.
+    const statuses = replies.map((reply) => (reply instanceof Error ? 'no answer' : (reply as Reply).status));
+    expect(new Set(statuses)).not.toContain('no answer');
+    const ids = accepted(replies as Reply[]);
+    expect(ids.length).toBeGreaterThan(0);
+    for (const id of ids) await untilStatus(id, 'sent');
+    const { body } = await call('GET', `/inboxes/${inbox.body.id}/messages?limit=100`);
+    expect(body.data.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+  });
+});
 
 describe('a crash', () => {
   test('of the API after its commit starts the run, and the client’s retry returns the same message', async () => {

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { ExportRunner } from '../../domain/exports/export-runner.ts';
@@ -196,7 +197,7 @@ describe('an export', () => {
   // CI reports skipped tests.
   const testIfPython = spawnSync('python3', ['--version']).status === 0 ? test : test.skip;
 
-  testIfPython('is read by the ten lines of docs/export.md', async () => {
+  testIfPython('is read by the script of docs/export.md', async () => {
     expect(readFileSync(join(DOCS, 'export.md'), 'utf8')).toContain(readFileSync(SAMPLE, 'utf8'));
     const organization = await createRichOrganization(app.storage, { messages: 2 });
     const lost = organization.messageIds[3];
@@ -210,5 +211,26 @@ describe('an export', () => {
     expect(lines).toEqual(
       read.map((id, number) => `${id} ${number % 2 === 0 ? 'received' : 'sent'} ${number % 2}`).sort(),
     );
+  });
+
+  testIfPython('is read by that script even if a message has 1,000 nested parts', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'deep-mail-'));
+    const archive = join(folder, 'export.zip');
+    const levels = Array.from({ length: 1_000 }, (_, level) => level);
+    const open = levels.map(
+      (level) => `Content-Type: multipart/mixed; boundary="b${level}"\r\n\r\n--b${level}\r\n`,
+    );
+    const deep = `Subject: deep\r\nMIME-Version: 1.0\r\n${open.join('')}Content-Type: text/plain\r\n\r\nhi\r\n`;
+    writeFileSync(join(folder, 'deep.eml'), deep);
+    const write = `import json, sys, zipfile
+with zipfile.ZipFile(sys.argv[1], 'w') as archive:
+    archive.writestr('manifest.json', '{}')
+    archive.writestr('data/missing_files.jsonl', '')
+    archive.writestr('data/messages.jsonl', json.dumps({'id': 'msg_1', 'status': 'received', 'file': 'deep.eml'}))
+    archive.write(sys.argv[2], 'deep.eml')`;
+    expect(spawnSync('python3', ['-c', write, archive, join(folder, 'deep.eml')]).status).toBe(0);
+    const { stdout, stderr } = spawnSync('python3', [SAMPLE, archive], { encoding: 'utf8' });
+    rmSync(folder, { recursive: true });
+    expect({ stdout, stderr }).toEqual({ stdout: 'msg_1 received deep\n', stderr: '' });
   });
 });

@@ -24,6 +24,8 @@ export interface IsolatedService {
   residentBytes(name: ServiceProcess): number;
   /** Sends SIGKILL, so that the process cannot clean up. */
   kill(name: ServiceProcess): Promise<void>;
+  /** Sends SIGTERM, as a supervisor does. Returns the exit code. */
+  shutDown(name: ServiceProcess): Promise<number | null>;
   /** Restarts a killed process and waits until it is ready. */
   start(name: ServiceProcess): Promise<void>;
   /** Starts another process with the workers' configuration, and waits until it is ready. It stops with the service. */
@@ -88,6 +90,10 @@ export async function startIsolatedService(overrides: Record<string, string>): P
       return { baseUrl, pid: child.pid ?? 0 };
     },
     kill: (name) => terminate(processes[name], 'SIGKILL'),
+    async shutDown(name) {
+      await terminate(processes[name], 'SIGTERM');
+      return processes[name]?.exitCode ?? null;
+    },
     async stop() {
       await Promise.all([...further, processes.workers, processes.api].map((child) => terminate(child)));
       await terminate(parts);

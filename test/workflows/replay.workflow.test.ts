@@ -1,30 +1,70 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { Worker } from '@temporalio/worker';
 import { loadWorkflowBundle } from '../../workers/workflow-bundle.ts';
 import * as workflows from '../../workflows/index.ts';
+import { TASK_QUEUES } from '../../workflows/task-queues.contract.ts';
 import { quietTemporal } from '../support/workflow-environment.ts';
+import {
+  CURRENT,
+  findReleasedVersions,
+  findRemoved,
+  listReleases,
+  RELEASED,
+  type RecordedHistory,
+  readHistories,
+  readServed,
+} from './history-sets.ts';
 
 quietTemporal();
 
-const FOLDER = fileURLToPath(new URL('./histories', import.meta.url));
-const files = readdirSync(FOLDER).filter((name) => name.endsWith('.json'));
-const histories = files.map((name) => ({
-  name,
-  history: JSON.parse(readFileSync(`${FOLDER}/${name}`, 'utf8')),
-}));
+const releases = listReleases();
+const histories = [
+  ...readHistories(CURRENT),
+  ...releases.flatMap((version) =>
+    readHistories(join(RELEASED, version)).map(({ name, history }) => ({
+      name: `${version}/${name}`,
+      history,
+    })),
+  ),
+];
+const served = { workflowTypes: Object.keys(workflows), taskQueues: [...TASK_QUEUES] };
 
-const typeOf = ({ history }: (typeof histories)[number]): string =>
-  history.events[0].workflowExecutionStartedEventAttributes.workflowType.name;
+const typeOf = ({ history }: RecordedHistory): unknown =>
+  (history.events[0] as { workflowExecutionStartedEventAttributes: { workflowType: { name: string } } })
+    .workflowExecutionStartedEventAttributes.workflowType.name;
 
 describe('replay', () => {
-  test('every workflow type has a recorded history', () => {
-    expect(new Set(histories.map(typeOf))).toEqual(new Set(Object.keys(workflows)));
+  test('every workflow type has a history recorded by this version', () => {
+    expect(new Set(readHistories(CURRENT).map(typeOf))).toEqual(new Set(served.workflowTypes));
   });
 
   test.each(histories)('$name replays without a nondeterminism error', async ({ history }) => {
     const workflowBundle = await loadWorkflowBundle();
     await expect(Worker.runReplayHistory({ workflowBundle }, history)).resolves.toBeUndefined();
+  });
+});
+
+describe('an upgrade', () => {
+  const changelog = readFileSync(resolve(import.meta.dirname, '../../CHANGELOG.md'), 'utf8');
+
+  test('replays the histories of every released version', () => {
+    expect(releases).toEqual(findReleasedVersions(changelog));
+    expect(findReleasedVersions('# Changelog\n\n## 0.3.0 (unreleased)\n\n## 0.10.0\n\n## 0.2.0\n')).toEqual([
+      '0.2.0',
+      '0.10.0',
+    ]);
+  });
+
+  test('still serves the queues and workflow types of the version before', () => {
+    const latest = releases.at(-1);
+    expect(latest === undefined ? [] : findRemoved(readServed(latest), served)).toEqual([]);
+    expect(
+      findRemoved(
+        { workflowTypes: ['sendMessage', 'sendLetter'], taskQueues: ['mail', 'outbound'] },
+        { workflowTypes: ['sendMessage'], taskQueues: ['outbound'] },
+      ),
+    ).toEqual(['sendLetter', 'mail']);
   });
 });

@@ -1,0 +1,299 @@
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { Client, Connection } from '@temporalio/client';
+import pg from 'pg';
+import { findFreePort } from '../../dev/stack/ports.ts';
+import { type Postgres, startPostgres } from '../../dev/stack/postgres.ts';
+import { startTemporal, type TemporalServer } from '../../dev/stack/temporal.ts';
+import { findTemporalCli } from '../../dev/stack/temporal-binaries.ts';
+import { RECONCILE_SCHEDULE_ID } from '../../workflows/maintenance/reconcile.contract.ts';
+import { RESOLVE_AMBIGUOUS } from '../../workflows/outbound/send-message.contract.ts';
+import { apiClient, type Call } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
+import { findPostgresTools } from '../support/postgres-tools.ts';
+import { SmtpSink } from '../support/smtp-sink.ts';
+
+// Real processes, a second PostgreSQL cluster and a second Temporal server: backup and restore are about all of them.
+jest.setTimeout(300_000);
+const TIMEOUT_MS = 60_000;
+const ROOT = resolve(import.meta.dirname, '../..');
+const path = await findPostgresTools();
+const testWithTools = path === undefined ? test.skip : test;
+
+let service: IsolatedService;
+let relay: SmtpSink;
+let call: Call;
+let bare: Postgres;
+let temporal: TemporalServer;
+let directory: string;
+let inbox: string;
+
+beforeAll(async () => {
+  if (path === undefined) return;
+  directory = mkdtempSync(join(tmpdir(), 'agent-email-restore-'));
+  chmodSync(directory, 0o755);
+  relay = new SmtpSink();
+  service = await startIsolatedService({ SMTP_RELAY_PORT: String(await relay.start()) });
+  call = apiClient({ base_url: service.baseUrl }, service.apiKey);
+  inbox = (await call('POST', '/inboxes', {})).body.id;
+});
+afterAll(async () => {
+  await service?.stop();
+  await Promise.all([relay?.stop(), bare?.stop(), temporal?.stop()]);
+  if (directory) rmSync(directory, { recursive: true, force: true });
+});
+
+async function send(to: string): Promise<string> {
+  const { status, body } = await call('POST', `/inboxes/${inbox}/messages`, {
+    to: [{ email: to }],
+    text_body: 'Once.',
+  });
+  expect(status).toBe(201);
+  return body.id;
+}
+
+async function schedule(to: string): Promise<string> {
+  const { body } = await call('POST', `/inboxes/${inbox}/drafts`, {
+    to: [{ email: to }],
+    text_body: 'Later.',
+    send_at: new Date(Date.now() + 3_600_000).toISOString(),
+  });
+  return body.id;
+}
+
+const untilStatus = (id: string, status: string) =>
+  eventually(async () => expect((await call('GET', `/messages/${id}`)).body.status).toBe(status), TIMEOUT_MS);
+const copiesFor = (recipient: string) =>
+  relay.mails.filter(({ rcptTo }) => rcptTo.includes(recipient)).length;
+
+/** Runs a command of the service as an operator would, in an environment of settings alone. */
+function run(script: string, args: string[], environment: Record<string, string>): SpawnSyncReturns<string> {
+  return spawnSync(process.execPath, [script, ...args], {
+    cwd: ROOT,
+    env: { ...settings(), PATH: path ?? '', ...environment },
+    encoding: 'utf8',
+  });
+}
+
+const settings = () =>
+  Object.fromEntries(Object.entries(service.config).map(([name, value]) => [name, String(value)]));
+
+function backUp(name: string): string {
+  const folder = join(directory, name);
+  const done = run('workers/backup/backup.ts', ['--to', folder, '--objects', join(directory, 'objects')], {
+    MIGRATION_DATABASE_URL: service.ownerDatabaseUrl,
+  });
+  expect(done).toMatchObject({ status: 0, stderr: '' });
+  return folder;
+}
+
+interface Target {
+  environment: Record<string, string>;
+  ownerUrl: string;
+}
+
+function restoreInto(database: string, folder: string): Target & { stdout: string } {
+  const login = (user: string) => bare.url(database, { user, password: 'restored' });
+  const ownerUrl = bare.url(database);
+  const environment = {
+    MIGRATION_DATABASE_URL: ownerUrl,
+    API_DATABASE_URL: login('restored_api'),
+    WORKER_DATABASE_URL: login('restored_worker'),
+    DATABASE_URL: login('restored_worker'),
+    TEMPORAL_ADDRESS: temporal.address,
+    INBOUND_SMTP_PORT: '0',
+    SUBMISSION_SMTP_PORT: '0',
+  };
+  const done = run(
+    'workers/backup/restore.ts',
+    ['--from', folder, '--objects', join(directory, 'objects')],
+    environment,
+  );
+  expect(done).toMatchObject({ status: 0, stderr: '' });
+  return { environment, ownerUrl, stdout: done.stdout };
+}
+
+/** A Temporal server without a run. */
+async function startEmptyTemporal(): Promise<TemporalServer> {
+  const executable = await findTemporalCli({
+    cacheDir: join(ROOT, '.cache', 'temporal'),
+    environment: process.env,
+    log: () => undefined,
+  });
+  return startTemporal({
+    executable,
+    port: await findFreePort(),
+    logFile: join(directory, 'temporal.log'),
+  });
+}
+
+async function query<Row extends object>(url: string, text: string): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<Row>(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+const statusesOf = async (url: string) =>
+  Object.fromEntries(
+    (await query<{ id: string; status: string }>(url, 'select id, status from messages')).map(
+      ({ id, status }) => [id, status],
+    ),
+  );
+
+/** Everything about rights: policies, grants, and owners of functions that run with the rights of another role. */
+const RIGHTS = `
+  select 'policy' as kind, tablename || '.' || policyname as name, array_to_string(roles, ',') || cmd || coalesce(qual, '')
+    || coalesce(with_check, '') as value from pg_policies where schemaname = 'public'
+  union all select 'grant', table_name || '.' || grantee, string_agg(privilege_type, ',' order by privilege_type)
+    from information_schema.role_table_grants where grantee like 'agent\\_email\\_%' group by table_name, grantee
+  union all select 'column grant', table_name || '.' || column_name || '.' || grantee,
+    string_agg(privilege_type, ',' order by privilege_type)
+    from information_schema.column_privileges where grantee like 'agent\\_email\\_%' group by 2
+  union all select 'function', oid::regprocedure::text, proowner::regrole::text || prosecdef || coalesce((
+      select string_agg(item, ',' order by item) from unnest(proacl::text[]) item where item not like 'postgres=%'), '')
+    from pg_proc where pronamespace = 'public'::regnamespace
+  union all select 'role', r.rolname || '<' || m.rolname, '' from pg_auth_members a
+    join pg_roles r on r.oid = a.roleid join pg_roles m on m.oid = a.member
+    where r.rolname like 'agent\\_email\\_%' and m.rolname like 'agent\\_email\\_%' and not m.rolcanlogin
+  order by 1, 2`;
+
+testWithTools(
+  'a restore to an earlier point sends nothing again, and one without loss continues all work with a new Temporal',
+  async () => {
+    // Before the first backup: sent, deferred by the relay, and accepted by the API while no worker runs.
+    const sent = await send('sent@people.example');
+    await untilStatus(sent, 'sent');
+    relay.refused.set('later@people.example', '451 4.7.1 try again later');
+    const deferred = await send('later@people.example');
+    await untilStatus(deferred, 'deferred');
+    const draft = await schedule('scheduled@people.example');
+    await service.kill('workers');
+    const queued = await send('queued@people.example');
+    const earlier = backUp('earlier');
+
+    // After it: both leave, and another message is sent.
+    relay.refused.clear();
+    await service.start('workers');
+    for (const id of [deferred, queued]) await untilStatus(id, 'sent');
+    await untilStatus(await send('lost@people.example'), 'sent');
+
+    // The second backup is made when the service is at rest, with one message that waits.
+    await service.kill('workers');
+    const waiting = await send('waiting@people.example');
+    await service.kill('api');
+    const latest = backUp('latest');
+    const counts = () =>
+      ['sent', 'later', 'queued', 'lost', 'waiting'].map((name) => copiesFor(`${name}@people.example`));
+    expect(counts()).toEqual([1, 1, 1, 1, 0]);
+
+    // A bare cluster, and a Temporal server that knows nothing.
+    bare = await startPostgres({
+      dataDir: join(directory, 'postgres'),
+      port: await findFreePort(),
+      password: 'bare',
+      logFile: join(directory, 'postgres.log'),
+      durable: false,
+      log: () => undefined,
+    });
+    temporal = await startEmptyTemporal();
+
+    const wentBack = restoreInto('went_back', earlier);
+    const { createdAt } = JSON.parse(readFileSync(join(earlier, 'manifest.json'), 'utf8'));
+    expect(wentBack.stdout).toContain(`npm run restore:reconcile -- --restored-to ${createdAt}\n`);
+    const rights = await query(service.ownerDatabaseUrl, RIGHTS);
+    expect(rights.length).toBeGreaterThan(200);
+    expect(await query(wentBack.ownerUrl, RIGHTS)).toEqual(rights);
+    expect(await query(wentBack.environment.API_DATABASE_URL ?? '', 'select id from messages')).toEqual([]);
+    expect(await statusesOf(wentBack.ownerUrl)).toEqual({
+      [sent]: 'sent',
+      [deferred]: 'deferred',
+      [queued]: 'queued',
+    });
+
+    // Workers wait, then see what the command decided.
+    const waitingWorker = service.startScript('workers/all.ts', wentBack.environment);
+    const reconciled = run(
+      'workers/reconcile-restore.ts',
+      ['--restored-to', createdAt],
+      wentBack.environment,
+    );
+    expect(reconciled).toMatchObject({ status: 0, stderr: '' });
+    expect(reconciled.stdout).toContain('"sends_needing_attention": 2');
+    expect(reconciled.stdout).toContain('"schedules_removed": 1');
+    await waitingWorker;
+    const client = new Client({ connection: await Connection.connect({ address: temporal.address }) });
+    const run1 = client.workflow.getHandle(`send/${queued}`);
+    await eventually(() => run1.executeUpdate(RESOLVE_AMBIGUOUS, { args: ['sent'] }), TIMEOUT_MS);
+    await eventually(
+      async () =>
+        expect(await statusesOf(wentBack.ownerUrl)).toEqual({
+          [sent]: 'sent',
+          [deferred]: 'needs_attention',
+          [queued]: 'sent',
+        }),
+      TIMEOUT_MS,
+    );
+    expect(await query(wentBack.ownerUrl, `select send_status from drafts where id = '${draft}'`)).toEqual([
+      { send_status: 'draft' },
+    ]);
+    expect(counts()).toEqual([1, 1, 1, 1, 0]);
+
+    await client.connection.close();
+    process.kill(await waitingWorker);
+    await temporal.stop();
+
+    // The latest backup lost nothing: what waited is sent, what was scheduled stays so, in runs that did not exist.
+    temporal = await startEmptyTemporal();
+    const moved = restoreInto('moved', latest);
+    const ended = run(
+      'workers/reconcile-restore.ts',
+      ['--restored-to', new Date().toISOString(), '--nothing-lost'],
+      moved.environment,
+    );
+    expect(ended).toMatchObject({ status: 0, stderr: '' });
+    for (const table of ['messages', 'drafts'])
+      await query(moved.ownerUrl, `update ${table} set updated_at = now() - interval '1 hour'`);
+    await service.startScript('workers/all.ts', moved.environment);
+    const fresh = new Client({ connection: await Connection.connect({ address: temporal.address }) });
+    await fresh.schedule.getHandle(RECONCILE_SCHEDULE_ID).trigger();
+    await eventually(
+      async () => expect((await statusesOf(moved.ownerUrl))[waiting]).toBe('sent'),
+      TIMEOUT_MS,
+    );
+    await eventually(
+      async () =>
+        expect((await fresh.workflow.getHandle(`scheduled/${draft}/1`).describe()).status.name).toBe(
+          'RUNNING',
+        ),
+      TIMEOUT_MS,
+    );
+    await fresh.connection.close();
+    expect(counts()).toEqual([1, 1, 1, 1, 1]);
+    await client.connection.close();
+  },
+);
+
+testWithTools('a restore needs an empty database and a complete backup', () => {
+  const folder = join(directory, 'incomplete');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'database.dump'), '');
+  const incomplete = run('workers/backup/restore.ts', ['--from', folder], {
+    MIGRATION_DATABASE_URL: service.ownerDatabaseUrl,
+  });
+  expect(incomplete.stderr).toContain('has no manifest.json: it is no backup, or the backup was interrupted');
+  const full = run('workers/backup/restore.ts', ['--from', join(directory, 'latest')], {
+    MIGRATION_DATABASE_URL: service.ownerDatabaseUrl,
+  });
+  expect(full).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('The database agent_email is not empty.'),
+  });
+});
