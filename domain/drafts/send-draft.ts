@@ -1,6 +1,7 @@
 import { LockMode } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
+import { requireReconciled } from '../../platform/installation/pending-restore.ts';
 import { PRIORITY, type Priority } from '../../workflows/task-queues.contract.ts';
 import { findDraftAttachments } from '../attachments/attach-files.ts';
 import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
@@ -145,6 +146,7 @@ export async function sendDueDraft(
   scheduleVersion: number,
 ): Promise<DueDraftResult> {
   const { database, events } = options;
+  await requireReconciled(database);
   try {
     return await database.systemTransaction(async (transaction) => {
       const draft = await transaction.em.findOne(

@@ -4,6 +4,7 @@ import { LockMode } from '@mikro-orm/core';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import { requireReconciled } from '../../platform/installation/pending-restore.ts';
 import {
   type MailTransport,
   redactAddresses,
@@ -55,6 +56,7 @@ export function createNotificationSendingService(
   const { database, mailTransport, returnPath } = options;
   return {
     async send(notificationId) {
+      await requireReconciled(database);
       const email = await buildEmail(options, notificationId);
       if (!email) return { kind: 'settled', status: 'not_found' };
       const settled = await claimAttempt(database, notificationId);

@@ -21,6 +21,12 @@ export const restorePending = (): AppError =>
     fix: 'Run the command; work continues by itself.',
   });
 
+/** @throws AppError `unavailable` until a restored database is reconciled. */
+export async function requireReconciled(database: Pick<Database, 'query'>): Promise<void> {
+  const [row] = await database.query<{ pending: boolean }>(sql`select ${IS_RESTORE_PENDING} as pending`);
+  if (row?.pending) throw restorePending();
+}
+
 const CHECK_INTERVAL_MS = 2_000;
 const LOG_EVERY = 15;
 

@@ -297,3 +297,23 @@ testWithTools('a restore needs an empty database and a complete backup', () => {
     stderr: expect.stringContaining('The database agent_email is not empty.'),
   });
 });
+
+testWithTools('commands and processes say what is wrong with keys, and keys:reencrypt replaces one', () => {
+  const other = Buffer.alloc(32, 9).toString('base64');
+  const refused = run('workers/maintenance.ts', [], { ENCRYPTION_KEY: other, WORKER_HEALTH_PORT: '0' });
+  expect(refused).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining(
+      'worker-maintenance did not start: ENCRYPTION_KEY is wrong or incomplete',
+    ),
+  });
+  const reencrypted = run('workers/reencrypt-keys.ts', [], {
+    ENCRYPTION_KEY: `${other},${service.config.ENCRYPTION_KEY}`,
+    MIGRATION_DATABASE_URL: service.ownerDatabaseUrl,
+  });
+  expect(reencrypted).toMatchObject({ status: 0, stderr: '' });
+  expect(reencrypted.stdout).toContain('idempotency_keys.body: ');
+  expect(reencrypted.stdout).toMatch(/Everything is encrypted with the key [0-9a-f]{8}\./);
+  const before = run('workers/maintenance.ts', [], { WORKER_HEALTH_PORT: '0' });
+  expect(before.stderr).toContain('ENCRYPTION_KEY is wrong or incomplete');
+});

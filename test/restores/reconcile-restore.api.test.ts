@@ -96,6 +96,7 @@ async function arrange() {
     transport,
     commands,
     send: async () => (await sends.send(scope, inbox.id, content)).message.id,
+    sendDue: (id: string) => drafts.sendDue(id, 1),
     schedule: async (sendAt: Date) => (await drafts.create(scope, inbox.id, { ...content, sendAt })).draft.id,
     reconcile: (facts: Partial<RestoreFacts> = {}) =>
       reconcileRestore(
@@ -240,6 +241,7 @@ test('until it is reconciled a restored database sends nothing, and messages of 
     'The database was restored from a backup and is not reconciled',
   );
   expect(world.transport.transmissions).toEqual([]);
+  await expect(world.sendDue('drf_1')).rejects.toThrow('is not reconciled');
   expect(await world.reconcile()).toMatchObject({ sends_resumed: 0, sends_needing_attention: 0 });
   expect(await findLastRestore(database)).toBeInstanceOf(Date);
   await transmit(world, id);
@@ -278,8 +280,8 @@ test('does not send the service’s own emails of the backup again', async () =>
   const world = await arrange();
   await database.query(sql`
     insert into notifications (id, email, template, params, dedupe_key, status, next_attempt_at, created_at)
-      values ('ntf_1', 'ada@people.example', 'x', '{}', 'a', 'pending', now(), now()),
-        ('ntf_2', 'ada@people.example', 'x', '{}', 'b', 'sent', null, now())`);
+      values ('ntf_1', 'ada@people.example', 'x', '{}', 'a', 'pending', now(), now() - interval '1 minute'),
+        ('ntf_2', 'ada@people.example', 'x', '{}', 'b', 'sent', null, now() - interval '1 minute')`);
   expect(await world.reconcile()).toMatchObject({ notifications_failed: 1 });
   const rows = await database.query<object>(sql`select id, status from notifications order by id`);
   expect(rows).toEqual([

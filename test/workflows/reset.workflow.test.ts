@@ -26,6 +26,7 @@ let executable: string;
 let temporal: TemporalServer;
 let client: Client;
 let connection: NativeConnection;
+let stopWorker: (() => Promise<void>) | undefined;
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'agent-email-reset-'));
   executable = await findTemporalCli({
@@ -42,6 +43,7 @@ beforeAll(async () => {
   connection = await NativeConnection.connect({ address: temporal.address });
 });
 afterAll(async () => {
+  await stopWorker?.();
   await connection?.close();
   await client?.connection.close();
   await temporal?.stop();
@@ -70,7 +72,7 @@ test('the bulk reset of docs/operations.md settles runs that a bad deploy left w
     };
   };
   // The bad version, which has an activity that this version does not have.
-  const stopBad = await serve(
+  stopWorker = await serve(
     await bundleWorkflowCode({
       workflowsPath: join(import.meta.dirname, 'bad-deploy.ts'),
       logger: new DefaultLogger('ERROR'),
@@ -90,10 +92,10 @@ test('the bulk reset of docs/operations.md settles runs that a bad deploy left w
       expect(events?.some((event) => event.timerStartedEventAttributes)).toBe(true);
     }, TIMEOUT_MS);
   }
-  await stopBad();
+  await stopWorker();
 
   // This version cannot continue the runs, and says so.
-  const stopGood = await serve(await loadWorkflowBundle());
+  stopWorker = await serve(await loadWorkflowBundle());
   for (const workflowId of ids) await client.workflow.getHandle(workflowId).signal('unschedule');
   const stuck = 'WorkflowType = "sendScheduledDraft" AND ExecutionStatus = "Running"';
   await eventually(async () => {
@@ -120,7 +122,9 @@ test('the bulk reset of docs/operations.md settles runs that a bad deploy left w
   ]);
   // The signal that arrived meanwhile is not lost.
   for (const workflowId of ids)
-    expect(await client.workflow.getHandle(workflowId).result()).toBe('unscheduled');
+    await eventually(
+      async () => expect(await client.workflow.getHandle(workflowId).result()).toBe('unscheduled'),
+      TIMEOUT_MS,
+    );
   expect(unscheduled.toSorted()).toEqual(['drf_1', 'drf_2', 'drf_3']);
-  await stopGood();
 });
