@@ -1,4 +1,7 @@
 import type { Logger } from 'pino';
+import { createKeyAdministrationService } from '../domain/administration/key-administration.service.ts';
+import { createStaffAdministrationService } from '../domain/administration/staff-administration.service.ts';
+import { createUserAdministrationService } from '../domain/administration/user-administration.service.ts';
 import { createApiKeyService } from '../domain/api-keys/api-key.service.ts';
 import { limitKeysOfUser, revokeKeysOfUser } from '../domain/api-keys/revoke-keys.ts';
 import { createAuditLogService } from '../domain/audit/audit-log.service.ts';
@@ -279,6 +282,9 @@ export function createServices({
     staffJobs: createStaffJobService({ database, outbox }),
     impersonations: createImpersonationService({ database, notifications: shared.notifications }),
     recordImpersonatedCall: createImpersonationRecord({ database }),
+    userAdministration: createUserAdministrationService(people),
+    staffAdministration: createStaffAdministrationService(people),
+    keyAdministration: createKeyAdministrationService({ database, notifications: shared.notifications }),
     invitations: createInvitationService(people),
     invitationAcceptance: createAcceptInvitationService({ ...people, ownerNotices }),
     sessions: createSessionService({ database }),

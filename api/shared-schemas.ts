@@ -4,8 +4,11 @@ import {
   ImpersonationRecord,
   StartedImpersonationRecord,
 } from './admin/impersonation.routes.ts';
+import { AdminKeyRecord } from './admin/keys.routes.ts';
 import { StaffIdentity } from './admin/staff.routes.ts';
+import { StaffMemberRecord } from './admin/staff-members.routes.ts';
 import { ToggleList, ToggleRecord } from './admin/toggles.routes.ts';
+import { AdminUserDetails, AdminUserRecord } from './admin/users.schemas.ts';
 import {
   AcceptedRunAction,
   StaffJobRecord,
@@ -360,4 +363,8 @@ export const sharedSchemas = [
   WorkflowRunDetails,
   AcceptedRunAction,
   StaffJobRecord,
+  AdminUserRecord,
+  AdminUserDetails,
+  AdminKeyRecord,
+  StaffMemberRecord,
 ];

@@ -1,9 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import { staffAuditLogRoutes } from './admin/audit-log.routes.ts';
 import { impersonationRoutes } from './admin/impersonation.routes.ts';
+import { adminKeyRoutes } from './admin/keys.routes.ts';
 import { staffRoutes } from './admin/staff.routes.ts';
 import { staffJobRoutes } from './admin/staff-jobs.routes.ts';
+import { staffMemberRoutes } from './admin/staff-members.routes.ts';
 import { toggleRoutes } from './admin/toggles.routes.ts';
+import { adminUserRoutes } from './admin/users.routes.ts';
 import { workflowRoutes } from './admin/workflows.routes.ts';
 import { apiKeyRoutes } from './api-keys/api-keys.routes.ts';
 import { attachmentRoutes } from './attachments/attachments.routes.ts';
@@ -111,6 +114,9 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
           await admin.register(workflowRoutes(dependencies));
           await admin.register(staffJobRoutes(dependencies));
           await admin.register(impersonationRoutes(dependencies));
+          await admin.register(adminUserRoutes(dependencies));
+          await admin.register(adminKeyRoutes(dependencies));
+          await admin.register(staffMemberRoutes(dependencies));
         },
         { prefix: '/admin' },
       );

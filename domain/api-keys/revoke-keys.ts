@@ -2,6 +2,14 @@ import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Permission } from '../identity/permissions.ts';
 
+/** Revokes one key in the caller's transaction. @returns false if it is revoked already. */
+export async function revokeKey(em: EntityManager, keyId: string): Promise<boolean> {
+  const revoked = await em.execute<object[]>(
+    sql`update api_keys set revoked_at = now() where id = ${keyId} and revoked_at is null returning id`,
+  );
+  return revoked.length > 0;
+}
+
 /**
  * Revokes the keys that a key created, and those that they created, in the caller's transaction. `union` instead of
  * `union all` ends the recursion even in a cycle.

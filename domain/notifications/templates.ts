@@ -6,13 +6,15 @@ import type { EmailContent } from './email-content.ts';
 import { formatUtc } from './format-utc.ts';
 import { ORGANIZATION_TEMPLATES, type OrganizationTemplateParams } from './organization-templates.ts';
 import { SSO_TEMPLATES, type SsoTemplateParams } from './sso-templates.ts';
+import { STAFF_ACTION_TEMPLATES, type StaffActionTemplateParams } from './staff-action-templates.ts';
 
 /** Parameters of each template. All plain text: rendering escapes it. */
 export interface TemplateParams
   extends AccountTemplateParams,
     AdministrationTemplateParams,
     OrganizationTemplateParams,
-    SsoTemplateParams {
+    SsoTemplateParams,
+    StaffActionTemplateParams {
   'webhook-endpoint-disabled': {
     endpointId: string;
     environmentId: string;
@@ -98,6 +100,7 @@ const SECURITY_NOTICES: ReadonlySet<TemplateName> = new Set<TemplateName>([
   ...(Object.keys(ACCOUNT_TEMPLATES) as TemplateName[]),
   ...(Object.keys(ORGANIZATION_TEMPLATES) as TemplateName[]),
   ...(Object.keys(SSO_TEMPLATES) as TemplateName[]),
+  ...(Object.keys(STAFF_ACTION_TEMPLATES) as TemplateName[]),
 ]);
 export const isSecurityNotice = (template: TemplateName): boolean => SECURITY_NOTICES.has(template);
 
@@ -106,6 +109,7 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Ema
   ...ADMINISTRATION_TEMPLATES,
   ...ORGANIZATION_TEMPLATES,
   ...SSO_TEMPLATES,
+  ...STAFF_ACTION_TEMPLATES,
   'webhook-endpoint-disabled': ({ endpointId, environmentId, url, reason, failingSince }) => ({
     subject: `Webhook endpoint disabled: ${formatHost(url)}`,
     body: [

@@ -15,3 +15,8 @@ export async function setStaffRole(
     insert into staff_members (user_id, role, created_by, created_at) values (${userId}, ${role}, ${addedBy}, now())
     on conflict (user_id) do update set role = excluded.role`);
 }
+
+/** Ends the role of a staff member, in the caller's transaction. Their account stays. */
+export async function removeStaffMember(em: EntityManager, userId: string): Promise<void> {
+  await em.execute(sql`delete from staff_members where user_id = ${userId}`);
+}
