@@ -13,6 +13,8 @@ export interface MaintenanceActivityOptions {
   findLastRestore(): Promise<Date | null>;
   /** Each returns the number of changed rows, which is reported under its name. */
   sweeps: Record<string, () => Promise<number>>;
+  /** Records that a whole run has succeeded: operators are alerted if none does. */
+  recordSweep(): Promise<void>;
   logger: Logger;
 }
 
@@ -41,7 +43,9 @@ export function createMaintenanceActivities(options: MaintenanceActivityOptions)
             recoverRun(options, run, restoredAt),
           );
         }
-        return { ...counts, ...(await runSweeps(options.sweeps)) };
+        const swept = await runSweeps(options.sweeps);
+        await options.recordSweep();
+        return { ...counts, ...swept };
       }),
   };
 }

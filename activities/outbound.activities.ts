@@ -1,4 +1,5 @@
 import { Context } from '@temporalio/activity';
+import type { Logger } from 'pino';
 import type { DispatchService } from '../domain/outbound/dispatch.service.ts';
 import type { SendState } from '../domain/outbound/message-status.ts';
 import type { PreparedSend } from '../domain/outbound/prepare-send.ts';
@@ -11,12 +12,13 @@ import { withHeartbeats } from './heartbeats.ts';
 export interface OutboundActivityOptions {
   dispatch: DispatchService;
   transmissions: TransmissionService;
+  logger: Logger;
 }
 
 export type OutboundActivities = ReturnType<typeof createOutboundActivities>;
 
 /** Steps of sending a message. Each is idempotent, because Temporal may run it again at any time. */
-export function createOutboundActivities({ dispatch, transmissions }: OutboundActivityOptions) {
+export function createOutboundActivities({ dispatch, transmissions, logger }: OutboundActivityOptions) {
   return {
     /** Checks whether the message may be sent and marks it `sending`; records a refusal. */
     prepareSend: ({ messageId }: { messageId: string }): Promise<PreparedSend> =>
@@ -33,7 +35,11 @@ export function createOutboundActivities({ dispatch, transmissions }: OutboundAc
 
     /** Applies the results of the attempts to the message, its recipients and events. */
     recordSend: ({ messageId }: { messageId: string }): Promise<SendState> =>
-      withApplicationFailures(() => dispatch.record(messageId)),
+      withApplicationFailures(async () => {
+        const state = await dispatch.record(messageId);
+        logger.info({ messageId, state }, 'message sent');
+        return state;
+      }),
 
     resolveAmbiguity: ({
       messageId,

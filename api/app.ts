@@ -14,6 +14,7 @@ import type { Config } from '../platform/config.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createCursors } from '../platform/cursor.ts';
 import type { Database } from '../platform/database/database.ts';
+import type { Dependencies } from '../platform/dependencies.ts';
 import { createIdempotencyStore } from '../platform/idempotency/idempotency.ts';
 import { newId } from '../platform/ids.ts';
 import type { QueueAges } from '../platform/outbox/queue-ages.ts';
@@ -22,7 +23,8 @@ import {
   leaseFromDatabase,
   leaseFromMemory,
 } from '../platform/rate-limit/rate-limiter.ts';
-import { healthRoutes, type Probe } from './health.routes.ts';
+import type { ServiceMetrics } from '../platform/service-metrics.ts';
+import { healthRoutes } from './health.routes.ts';
 import { createLists } from './lists.ts';
 import { createBrowserSignIn } from './pages/sign-in-result.ts';
 import { createBrowserSession } from './people/browser-session.ts';
@@ -43,6 +45,7 @@ import { createRefusedSends, installRefusedSends } from './plugins/refused-sends
 import { installRequestContext } from './plugins/request-context.ts';
 import { installSecurityHeaders } from './plugins/security-headers.ts';
 import { installSerialization } from './plugins/serialization.ts';
+import { installTracing } from './plugins/tracing.ts';
 import { installUsageMetering } from './plugins/usage-metering.ts';
 import { installValidation } from './plugins/validation.ts';
 import type { Services } from './services.ts';
@@ -53,9 +56,10 @@ export interface AppOptions {
   config: Config;
   logger: Logger;
   database: Database;
-  probes: { database: Probe; temporal: Probe };
+  dependencies: Dependencies;
   queueAges: QueueAges;
   services: Services;
+  metrics?: Pick<ServiceMetrics, 'register'>;
 }
 
 /** Rate limit of one address for requests without a valid credential. */
@@ -66,7 +70,7 @@ const MAX_PARAM_LENGTH = 1_024;
 
 /** Builds the HTTP API, ready for `listen` or `inject`. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { config, logger, database, probes, queueAges, services } = options;
+  const { config, logger, database, dependencies, queueAges, services } = options;
   const publicUrl = config.PUBLIC_URL.replace(/\/+$/, '');
   const cursors = createCursors(config.SIGNING_KEY);
   const lists = createLists(cursors);
@@ -77,6 +81,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   installPluginNames(app);
   installErrors(app, { publicUrl });
   installDrain(app);
+  installTracing(app);
   installRequestContext(app);
   await app.register(cookie);
   installSecurityHeaders(app, { publicUrl });
@@ -120,9 +125,15 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     perProcess: config.STREAMS_PER_PROCESS,
   });
   app.addHook('onClose', () => services.eventStreams.close());
-  installMetrics(app, { token: config.METRICS_TOKEN, database, openResponses });
+  installMetrics(app, {
+    token: config.METRICS_TOKEN,
+    database,
+    dependencies,
+    openResponses,
+    service: options.metrics,
+  });
 
-  await app.register(healthRoutes({ probes, queueAges }));
+  await app.register(healthRoutes({ dependencies, queueAges }));
   await registerRoutes(app, {
     ...services,
     config,

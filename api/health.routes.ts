@@ -1,14 +1,12 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
+import type { Dependencies } from '../platform/dependencies.ts';
 import { AppError } from '../platform/errors.ts';
 import type { QueueAge, QueueAges } from '../platform/outbox/queue-ages.ts';
 import { enumOf, problems, strictObject } from './schemas.ts';
 
-/** Rejects if the dependency is unavailable. */
-export type Probe = () => Promise<void>;
-
 export interface HealthOptions {
-  probes: { database: Probe; temporal: Probe };
+  dependencies: Dependencies;
   queueAges: QueueAges;
 }
 
@@ -17,10 +15,15 @@ const DEGRADED_AFTER_SECONDS = 30;
 
 const Live = strictObject({ status: enumOf(['ok']) }, { description: 'The process is running.' });
 const WaitingSeconds = Type.Union([Type.Number({ minimum: 0 }), Type.Null()]);
+const DependencyState = enumOf(['ok', 'unavailable']);
 const Ready = strictObject(
   {
     status: enumOf(['ok', 'degraded']),
-    checks: Type.Record(Type.String({ maxLength: 64 }), enumOf(['ok'])),
+    checks: strictObject({
+      database: DependencyState,
+      temporal: DependencyState,
+      storage: DependencyState,
+    }),
     queues: Type.Record(
       Type.String({ maxLength: 64 }),
       strictObject({ outbox_seconds: WaitingSeconds, temporal_seconds: WaitingSeconds }),
@@ -31,13 +34,13 @@ const Ready = strictObject(
     ),
   },
   {
-    description: `All dependencies are available. \`degraded\`: work of a queue has waited for more than ${DEGRADED_AFTER_SECONDS} seconds; requests are served as usual.`,
+    description: `The API serves requests. \`degraded\`: Temporal or storage is unavailable, or work of a queue has waited for more than ${DEGRADED_AFTER_SECONDS} seconds. Without Temporal, changes and sends are accepted and start when it is back; without storage, requests with attachments and raw messages fail.`,
   },
 );
 
-/** For orchestrators: `live` reports that the process responds, `ready` that its dependencies are available and whether work waits. */
+/** For orchestrators: `live` reports that the process responds, `ready` that it can serve, what is unavailable and whether work waits. */
 export const healthRoutes =
-  ({ probes, queueAges }: HealthOptions): FastifyPluginCallbackTypebox =>
+  ({ dependencies, queueAges }: HealthOptions): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.get(
       '/health/live',
@@ -67,19 +70,19 @@ export const healthRoutes =
         },
       },
       async () => {
-        const names = Object.keys(probes) as (keyof typeof probes)[];
-        const outcomes = await Promise.allSettled(names.map((name) => probes[name]()));
-        const down = names.filter((_name, index) => outcomes[index]?.status === 'rejected');
-        if (down.length > 0) {
+        const [checks, queues] = await Promise.all([dependencies.read(), queueAges.read()]);
+        if (checks.database !== 'ok') {
           throw new AppError('unavailable', {
-            detail: `Not reachable: ${down.join(', ')}.`,
+            detail: 'Not reachable: database.',
             fix: 'Wait until the dependency is available again.',
           });
         }
-        const ages = Object.entries(await queueAges.read());
+        const ages = Object.entries(queues);
+        const isDegraded =
+          Object.values(checks).includes('unavailable') || ages.some(([, age]) => isLate(age));
         return {
-          status: ages.some(([, age]) => isLate(age)) ? ('degraded' as const) : ('ok' as const),
-          checks: Object.fromEntries(names.map((name) => [name, 'ok' as const])),
+          status: isDegraded ? ('degraded' as const) : ('ok' as const),
+          checks,
           queues: Object.fromEntries(
             ages.map(([queue, { outboxSeconds, temporalSeconds }]) => [
               queue,

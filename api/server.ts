@@ -5,15 +5,18 @@ import { entities } from '../domain/entities.ts';
 import { createHtmlConverter } from '../domain/mime/converter/pool.ts';
 import { acceptsProviderDeliveries, type Config, loadConfig } from '../platform/config.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
+import { createDependencies } from '../platform/dependencies.ts';
 import { checkInstallation } from '../platform/installation/check-installation.ts';
-import { createLogger } from '../platform/logger.ts';
+import { createLogger, failStart, logProcessEvents } from '../platform/logger.ts';
 import { createOutbox } from '../platform/outbox/outbox.ts';
 import { createQueueAges } from '../platform/outbox/queue-ages.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
+import { createServiceMetrics } from '../platform/service-metrics.ts';
 import { createSesObjects } from '../platform/ses-objects.ts';
 import { createStorage } from '../platform/storage.ts';
 import { createTemporalClient, pingTemporal } from '../platform/temporal.ts';
 import { createWorkflowRuns } from '../platform/temporal-runs/workflow-runs.ts';
+import { startTracing } from '../platform/tracing/tracing.ts';
 import { TASK_QUEUES } from '../workflows/task-queues.contract.ts';
 import { buildApp } from './app.ts';
 import { warnOfOtherRpIds } from './people/warn-of-other-rp-ids.ts';
@@ -44,7 +47,8 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     processes: config.HTML_CONVERTER_PROCESSES,
   });
   const temporal = createTemporalClient(config);
-  const outbox = createOutbox({ database, workflows: createWorkflowGateway(temporal), logger });
+  const metrics = createServiceMetrics();
+  const outbox = createOutbox({ database, workflows: createWorkflowGateway(temporal), logger, metrics });
   const services = createServices({
     temporalRuns: createWorkflowRuns(temporal, config.TEMPORAL_NAMESPACE),
     config,
@@ -55,12 +59,20 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     sesObjects,
     converter,
     logger,
+    metrics,
   });
   const app = await buildApp({
     config,
     logger,
     database,
-    probes: { database: () => database.ping(), temporal: () => pingTemporal(temporal) },
+    dependencies: createDependencies({
+      probes: {
+        database: () => database.ping(),
+        temporal: () => pingTemporal(temporal),
+        storage: () => storage.ping(),
+      },
+      logger,
+    }),
     queueAges: createQueueAges({
       database,
       temporal,
@@ -69,6 +81,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
       onError: (error) => logger.warn({ err: error }, 'could not read the age of a queue'),
     }),
     services,
+    metrics,
   });
   await warnOfOtherRpIds(services.passkeyEnrollments, { publicUrl: config.PUBLIC_URL, logger });
   await app.listen({ host: config.API_HOST, port: config.API_PORT });
@@ -106,8 +119,13 @@ const CONVERTER_ENTRY = join(import.meta.dirname, '../workers/html-converter.ts'
 async function main(): Promise<void> {
   const config = loadConfig();
   const logger = createLogger(config, 'api');
+  logProcessEvents(logger);
+  const tracing = startTracing(config, { process: 'api', logger });
   const api = await startApi(config, logger);
-  closeOnSignal(logger, api.stop);
+  closeOnSignal(logger, async () => {
+    await api.stop();
+    await tracing?.stop();
+  });
 }
 
 function closeOnSignal(logger: Logger, close: () => Promise<void>): void {
@@ -129,11 +147,4 @@ function closeOnSignal(logger: Logger, close: () => Promise<void>): void {
   process.once('SIGINT', shutDown);
 }
 
-if (import.meta.main) {
-  main().catch((error: unknown) => {
-    process.stderr.write(
-      `The API did not start: ${error instanceof Error ? error.message : String(error)}\n`,
-    );
-    process.exit(1);
-  });
-}
+if (import.meta.main) main().catch((error: unknown) => failStart('api', error));

@@ -65,6 +65,7 @@ import { createMailIntake } from '../domain/providers/mail-intake.service.ts';
 import { createRawMailService } from '../domain/providers/raw-mail.service.ts';
 import { createSesMailService } from '../domain/providers/ses-mail.service.ts';
 import { createSesNotificationService } from '../domain/providers/ses-notification.service.ts';
+import { createRefusalService } from '../domain/refusals/refusal.service.ts';
 import { createRetentionPolicyService } from '../domain/retention/retention-policy.service.ts';
 import { createSessionService } from '../domain/sessions/session.service.ts';
 import { createSharedServices } from '../domain/shared-services.ts';
@@ -97,6 +98,7 @@ import { createGuardedFetch } from '../platform/egress/guarded-fetch.ts';
 import { createEventSignals } from '../platform/event-signals.ts';
 import { readOauthProviders } from '../platform/oauth-providers.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
+import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import type { SesObjects } from '../platform/ses-objects.ts';
 import type { Storage } from '../platform/storage.ts';
 import type { WorkflowRuns } from '../platform/temporal-runs/workflow-run.ts';
@@ -112,6 +114,7 @@ export interface ServiceOptions {
   converter: HtmlConverter;
   temporalRuns: WorkflowRuns;
   logger: Logger;
+  metrics?: Pick<ServiceMetrics, 'events'>;
 }
 
 /** Every service that routes call, under the name that routes use. */
@@ -127,8 +130,9 @@ export function createServices({
   converter,
   temporalRuns,
   logger,
+  metrics,
 }: ServiceOptions) {
-  const shared = createSharedServices({ config, database, workerDatabase, outbox, storage });
+  const shared = createSharedServices({ config, database, workerDatabase, outbox, storage, metrics });
   const {
     events,
     secretBox,
@@ -319,6 +323,7 @@ export function createServices({
     }),
     retentionPolicies: createRetentionPolicyService({ database, outbox }),
     suppressions: createSuppressionService({ database }),
+    refusals: createRefusalService({ database }),
     apiCalls: createApiCallMeter({ database, logger }),
     usage: createUsageService({ database }),
     limits: createLimitService({

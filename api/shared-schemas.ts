@@ -143,6 +143,7 @@ import {
 } from './people/passkeys.schemas.ts';
 import { RevokeAllSessions, SessionRecord } from './people/sessions.schemas.ts';
 import { RawMailResult } from './providers/raw-mail.routes.ts';
+import { RefusalRecord } from './refusals/refusals.schemas.ts';
 import {
   PostponeRetention,
   RetentionPolicyReceipt,
@@ -264,6 +265,7 @@ export const sharedSchemas = [
   SetLimits,
   UsageHistory,
   UsageEventRecord,
+  RefusalRecord,
   SuppressionRecord,
   SuppressionReceipt,
   CreateSuppression,

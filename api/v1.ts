@@ -44,6 +44,7 @@ import { sessionRoutes } from './people/sessions.routes.ts';
 import { userRoutes } from './people/user.routes.ts';
 import { rawMailRoutes } from './providers/raw-mail.routes.ts';
 import { sesNotificationRoutes } from './providers/ses-notifications.routes.ts';
+import { refusalRoutes } from './refusals/refusals.routes.ts';
 import { retentionPolicyRoutes } from './retention/retention-policy.routes.ts';
 import type { RouteDependencies } from './route-dependencies.ts';
 import { samlRoutes } from './sso/saml.routes.ts';
@@ -94,6 +95,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(rawRoutes(dependencies));
       await v1.register(threadRoutes(dependencies));
       await v1.register(suppressionRoutes(dependencies));
+      await v1.register(refusalRoutes(dependencies));
       await v1.register(listRoutes(dependencies));
       await v1.register(exportRoutes(dependencies));
       await v1.register(rawMailRoutes(dependencies));

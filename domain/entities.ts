@@ -36,6 +36,7 @@ import { ThreadEntity } from './messages/thread.entity.ts';
 import { ThreadMessageIdEntity } from './messages/thread-message-id.entity.ts';
 import { MetricDeltaEntity } from './metrics/metric-delta.entity.ts';
 import { MetricHourEntity } from './metrics/metric-hour.entity.ts';
+import { SweepEntity } from './monitoring/sweep.entity.ts';
 import { NotificationEntity } from './notifications/notification.entity.ts';
 import { OauthIdentityEntity } from './oauth/oauth-identity.entity.ts';
 import { OauthTransactionEntity } from './oauth/oauth-transaction.entity.ts';
@@ -53,6 +54,7 @@ import { SignInAttemptsEntity } from './people/sign-in-attempts.entity.ts';
 import { SignUpEntity } from './people/sign-up.entity.ts';
 import { UserEntity } from './people/user.entity.ts';
 import { OrganizationPoliciesEntity } from './policies/organization-policies.entity.ts';
+import { RefusalEntity } from './refusals/refusal.entity.ts';
 import { RetentionPolicyEntity } from './retention/retention-policy.entity.ts';
 import { SessionEntity } from './sessions/session.entity.ts';
 import { SsoAssertionEntity } from './sso/sso-assertion.entity.ts';
@@ -144,6 +146,8 @@ export const entities = [
   BulkJobEntity,
   UnattributedReportEntity,
   SuppressionEntity,
+  RefusalEntity,
+  SweepEntity,
   ListEntryEntity,
   ReputationOutcomeEntity,
   MetricHourEntity,

@@ -12,6 +12,7 @@ import { simulatorDomainOf } from '../platform/mail-transport/simulator-transpor
 import { once } from '../platform/once.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import { createReturnPaths } from '../platform/return-path.ts';
+import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import type { Storage } from '../platform/storage.ts';
 import { createAttachmentService } from './attachments/attachment.service.ts';
 import { createUnsubscribeLinks } from './deliverability/unsubscribe-links.ts';
@@ -33,6 +34,7 @@ export interface SharedServicesOptions {
   workerDatabase: Database;
   outbox: Outbox;
   storage: Storage;
+  metrics?: Pick<ServiceMetrics, 'events'> | undefined;
 }
 
 export type SharedServices = ReturnType<typeof createSharedServices>;
@@ -47,8 +49,9 @@ export function createSharedServices({
   workerDatabase,
   outbox,
   storage,
+  metrics,
 }: SharedServicesOptions) {
-  const events = createWebhookEvents({ outbox });
+  const events = createWebhookEvents({ outbox, onRecorded: (type) => metrics?.events.inc({ type }) });
   const returnPaths = createReturnPaths({ signingKey: config.SIGNING_KEY, domain: bounceDomain(config) });
   // A self-hosted service vouches for its own organizations.
   const sharedDomainLimit = config.BILLING_ENABLED

@@ -40,7 +40,7 @@ export const ConfigSchema = Type.Object({
   TEMPORAL_API_KEY: optionalText('API key for Temporal Cloud.'),
   TEMPORAL_UI_URL: optionalText('URL of the Temporal UI, for links to runs in /admin; empty means no links.'),
   TEMPORAL_METRICS_ADDRESS: optionalText(
-    'address:port where a worker’s Temporal SDK serves its metrics; use 127.0.0.1, since the worker’s /metrics includes them.',
+    'address:port where a worker’s Temporal SDK serves its metrics, which the worker’s /metrics includes; empty means a free port of 127.0.0.1, if there is a METRICS_TOKEN.',
   ),
 
   S3_ENDPOINT: optionalText('URL of the S3 service; empty means AWS.'),
@@ -91,6 +91,36 @@ export const ConfigSchema = Type.Object({
   METRICS_TOKEN: optionalText(
     'Bearer token for /metrics of the API and of workers (at WORKER_HEALTH_PORT); without it every request gets 401.',
   ),
+
+  OTEL_EXPORTER_OTLP_ENDPOINT: optionalText(
+    'URL of an OpenTelemetry collector (OTLP over HTTP), e.g. http://collector:4318: processes send their traces to its /v1/traces. Without it nothing is traced.',
+  ),
+  OTEL_EXPORTER_OTLP_HEADERS: optionalText(
+    'Headers of those requests as name=value,name=value, percent-encoded.',
+  ),
+  OTEL_SERVICE_NAME: optionalText(
+    'service.name of the traces; empty means agent-email- and the name of the process.',
+  ),
+  OTEL_RESOURCE_ATTRIBUTES: optionalText(
+    'Further attributes of the traces’ resource as name=value,name=value, percent-encoded.',
+  ),
+  OTEL_TRACES_SAMPLER: Type.Enum(
+    [
+      'always_on',
+      'always_off',
+      'traceidratio',
+      'parentbased_always_on',
+      'parentbased_always_off',
+      'parentbased_traceidratio',
+    ],
+    { description: 'Which requests are traced.', default: 'parentbased_always_on' },
+  ),
+  OTEL_TRACES_SAMPLER_ARG: Type.Number({
+    description: 'Share of requests to trace, for the traceidratio samplers.',
+    default: 1,
+    minimum: 0,
+    maximum: 1,
+  }),
 
   APPROVAL_DAYS: integer(
     'Days that a draft waits for the approval of a person; then it is rejected.',
@@ -321,6 +351,7 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
 
 function parseValue(property: { type?: string }, value: string): unknown {
   if (property.type === 'integer') return /^-?\d+$/.test(value.trim()) ? Number(value) : value;
+  if (property.type === 'number') return /^\d*\.?\d+$/.test(value.trim()) ? Number(value) : value;
   if (property.type !== 'boolean') return value;
   if (/^(true|yes|on|1)$/i.test(value)) return true;
   if (/^(false|no|off|0)$/i.test(value)) return false;

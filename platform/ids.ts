@@ -39,6 +39,7 @@ const ID_PREFIXES = {
   upgradeRequest: 'upr',
   impersonation: 'imp',
   notice: 'ntc',
+  refusal: 'ref',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;

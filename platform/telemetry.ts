@@ -35,7 +35,8 @@ export function isMetricsToken(token: string, authorization: string | undefined)
   return timingSafeEqual(sha256(authorization ?? ''), sha256(`Bearer ${token}`));
 }
 
-function readVersion(): string {
+/** The version of the service, from package.json. */
+export function readVersion(): string {
   const file = new URL('../package.json', import.meta.url);
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }

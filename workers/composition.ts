@@ -5,7 +5,9 @@ import { createDkimKeys, type DkimKeys } from '../domain/domains/dkim-keys.ts';
 import { loadSharedDkimKey } from '../domain/domains/shared-dkim-key.ts';
 import { entities } from '../domain/entities.ts';
 import { createParserPool, type ParserPool } from '../domain/mime/parser/pool.ts';
+import { recordSweep } from '../domain/monitoring/sweeps.ts';
 import { createSubmissionService, type SubmissionService } from '../domain/outbound/submission.service.ts';
+import { createRefusalRecorder, type RefusalRecorder } from '../domain/refusals/refusal-recorder.ts';
 import { createSharedServices } from '../domain/shared-services.ts';
 import type { Config } from '../platform/config.ts';
 import { createDatabase } from '../platform/database/database.ts';
@@ -19,9 +21,12 @@ import { once } from '../platform/once.ts';
 import { createOutbox } from '../platform/outbox/outbox.ts';
 import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { purgeRateBuckets } from '../platform/rate-limit/purge-buckets.ts';
+import { createServiceMetrics } from '../platform/service-metrics.ts';
 import { createStorage } from '../platform/storage.ts';
 import { createTemporalClient } from '../platform/temporal.ts';
 import { createWorkflowRuns } from '../platform/temporal-runs/workflow-runs.ts';
+import { traceTransport } from '../platform/tracing/traced-transport.ts';
+import { RECONCILE } from '../workflows/maintenance/reconcile.contract.ts';
 import { MAINTENANCE_QUEUE, type TaskQueue } from '../workflows/task-queues.contract.ts';
 import type { Room, WorkerDependencies } from './room.ts';
 import { attachmentsRoom } from './rooms/attachments.ts';
@@ -81,6 +86,8 @@ const ROOMS: readonly Room[] = [
 
 export interface Composition extends WorkerDependencies {
   temporal: ReturnType<typeof createTemporalClient>;
+  /** Stores refused mail, for listeners. */
+  refusals(): RefusalRecorder;
   /** The service for messages submitted over SMTP. */
   submissions(): SubmissionService;
   /** Activities of the task queues that this process polls. */
@@ -103,8 +110,16 @@ export async function compose(
   const storage = createStorage(config);
   const temporal = createTemporalClient(config);
   const workflows = createWorkflowGateway(temporal);
-  const outbox = createOutbox({ database, workflows, logger });
-  const services = createSharedServices({ config, database, workerDatabase: database, outbox, storage });
+  const metrics = createServiceMetrics();
+  const outbox = createOutbox({ database, workflows, logger, metrics });
+  const services = createSharedServices({
+    config,
+    database,
+    workerDatabase: database,
+    outbox,
+    storage,
+    metrics,
+  });
   const closers: (() => Promise<void>)[] = [];
   const simulator = once(() => createSimulatorTransport({ mailDomain: config.MAIL_DOMAIN }));
   const dependencies: WorkerDependencies = {
@@ -115,9 +130,10 @@ export async function compose(
     outbox,
     workflowRuns: createWorkflowRuns(temporal, config.TEMPORAL_NAMESPACE),
     services,
+    metrics,
     simulator,
     mailTransport: once(() => {
-      const transport = createMailTransport(config, simulator);
+      const transport = traceTransport(createMailTransport(config, simulator));
       closers.push(() => transport.close());
       return transport;
     }),
@@ -158,6 +174,7 @@ export async function compose(
           },
           ...maintenance.map(({ sweeps }) => sweeps),
         ),
+        recordSweep: () => recordSweep(database, RECONCILE),
         logger,
       }),
     );
@@ -166,6 +183,14 @@ export async function compose(
     ...dependencies,
     temporal,
     activities,
+    refusals: once(() => {
+      const recorder = createRefusalRecorder({
+        database,
+        onError: (error) => logger.warn({ err: error }, 'could not store refusals'),
+      });
+      closers.push(() => recorder.close());
+      return recorder;
+    }),
     submissions: once(() =>
       createSubmissionService({
         database,

@@ -12,6 +12,7 @@ import {
 } from 'smtp-server';
 import type { AcceptedMail, InboundRoute } from '../domain/inbound/accepted-mail.ts';
 import type { ReceiptService } from '../domain/inbound/receipt.service.ts';
+import type { RefusalReason } from '../domain/refusals/refusal.entity.ts';
 import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
 import type { Config } from '../platform/config.ts';
 import { toDatabaseError } from '../platform/database/database-errors.ts';
@@ -20,10 +21,12 @@ import { acquireAll, createKeyedSemaphore, type KeyedSemaphore } from '../platfo
 import { networkOf } from '../platform/network.ts';
 import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import type { Storage, StoredObject } from '../platform/storage.ts';
+import { withSpan } from '../platform/tracing/span.ts';
 import type { Composition } from './composition.ts';
 import type { DataRate } from './data-rate.ts';
-import { exceedsConnectionLimit } from './inbound-limits.ts';
+import { exceedsConnectionLimit, tooManyConnections } from './inbound-limits.ts';
 import { limitReceipts } from './limited-receipts.ts';
+import { createRefusalReports, type ReportRefusal } from './report-refusal.ts';
 import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
 
 export type InboundListenerConfig = Pick<
@@ -46,6 +49,8 @@ export interface InboundListenerOptions {
   logger: Logger;
   /** Called for each message with the outcome and the time since the first byte of its data. */
   onReply?: (outcome: InboundOutcome, seconds: number) => void;
+  /** Called for each refused command. */
+  reportRefusal?: ReportRefusal;
   /** Limits concurrent messages over 1 MiB, each of which buffers up to 15 MiB until it is stored. */
   largeMessageSlots?: Semaphore;
   /** How long a large message waits for a slot. */
@@ -91,11 +96,12 @@ export async function startInboundListener(input: InboundListenerOptions): Promi
   const inFlight = new Set<Promise<void>>();
   const server = new SMTPServer({
     ...(await serverOptions(config)),
-    onConnect({ remoteAddress }, done) {
+    onConnect(session, done) {
       const maxConnections = config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP;
-      if (exceedsConnectionLimit(server.connections, remoteAddress, maxConnections))
-        done(new SmtpError(421, '4.7.0 Too many connections from your address, try again later'));
-      else done();
+      if (!exceedsConnectionLimit(server.connections, session.remoteAddress, maxConnections)) return done();
+      const error = tooManyConnections();
+      options.reportRefusal?.({ stage: 'connect', affected: [], sender: null, session, error });
+      done(error);
     },
     onRcptTo({ address }, session, done) {
       const { envelope } = session;
@@ -106,14 +112,20 @@ export async function startInboundListener(input: InboundListenerOptions): Promi
           routes.set(envelope, others.set(address.toLowerCase(), route));
           done();
         },
-        done,
+        (error: SmtpError) => {
+          const affected = [{ address, recipient: address }];
+          options.reportRefusal?.({ stage: 'rcpt', affected, sender, session, error });
+          done(error);
+        },
       );
     },
     onData(stream, session, done) {
       const startedAt = performance.now();
       const reportOutcome = (outcome: InboundOutcome) =>
         options.onReply?.(outcome, (performance.now() - startedAt) / 1000);
-      const received = receiveMail(options, stream, session, routes.get(session.envelope) ?? new Map())
+      const received = withSpan({ name: 'SMTP receive', kind: 'server', parent: 'root' }, () =>
+        receiveMail(options, stream, session, routes.get(session.envelope) ?? new Map()),
+      )
         .then(
           (id) => {
             reportOutcome('accepted');
@@ -121,6 +133,10 @@ export async function startInboundListener(input: InboundListenerOptions): Promi
           },
           (error: SmtpError) => {
             reportOutcome(error.responseCode >= 500 ? 'refused' : 'deferred');
+            const { rcptTo, mailFrom } = session.envelope;
+            const affected = rcptTo.map(({ address }) => ({ address, recipient: address }));
+            const sender = mailFrom ? mailFrom.address : '';
+            options.reportRefusal?.({ stage: 'data', affected, sender, session, error });
             done(error);
           },
         )
@@ -143,8 +159,10 @@ export function startInboundSmtp({
   logger,
   storage,
   services: { receipts },
+  refusals,
+  metrics,
   registry,
-}: Pick<Composition, 'config' | 'logger' | 'storage' | 'services'> & {
+}: Pick<Composition, 'config' | 'logger' | 'storage' | 'services' | 'refusals' | 'metrics'> & {
   registry: Registry;
 }): Promise<InboundListener> {
   const duration = new Histogram({
@@ -161,6 +179,7 @@ export function startInboundSmtp({
     receipts: limitReceipts(receipts, config),
     logger,
     onReply,
+    reportRefusal: createRefusalReports({ direction: 'inbound', logger, metrics, recorder: refusals() }),
   });
 }
 
@@ -196,10 +215,14 @@ async function resolveRecipient(
     throw temporaryFailure();
   });
   if (route === 'blocked')
-    throw new SmtpError(550, '5.7.1 The recipient does not accept mail from this sender');
+    throw new SmtpError(550, '5.7.1 The recipient does not accept mail from this sender', 'sender_blocked');
   if (route === 'switched_off')
-    throw new SmtpError(451, '4.3.2 The service does not accept mail for now, try again later');
-  if (route === 'unknown') throw new SmtpError(550, '5.1.1 No such mailbox here');
+    throw new SmtpError(
+      451,
+      '4.3.2 The service does not accept mail for now, try again later',
+      'service_paused',
+    );
+  if (route === 'unknown') throw new SmtpError(550, '5.1.1 No such mailbox here', 'unknown_mailbox');
   if (route.kind === 'full') throw receiveLimitReached();
   return route;
 }
@@ -253,8 +276,11 @@ async function receiveMail(
     if (error instanceof SmtpError) throw error;
     if (isUsageLimitExceeded(error)) throw receiveLimitReached();
     // Logged as info, because a client must not be able to cause error logs.
-    if (error instanceof ClientDisconnectedError) logger.info({ transaction: id }, error.message);
-    else logger.error({ err: error, transaction: id }, 'could not accept a message');
+    if (error instanceof ClientDisconnectedError) {
+      logger.info({ transaction: id }, error.message);
+      throw temporaryFailure('client_disconnected');
+    }
+    logger.error({ err: error, transaction: id }, 'could not accept a message');
     throw temporaryFailure();
   }
 }
@@ -294,11 +320,15 @@ function storeMessage(
 
 /** The sending server retries for about 5 days (RFC 5321 section 4.5.4.1). */
 function receiveLimitReached(): SmtpError {
-  return new SmtpError(452, '4.2.2 The recipient has reached its receive limit, try again later');
+  return new SmtpError(
+    452,
+    '4.2.2 The recipient has reached its receive limit, try again later',
+    'receive_limit',
+  );
 }
 
-function temporaryFailure(): SmtpError {
-  return new SmtpError(451, '4.3.0 Temporary failure, try again later');
+function temporaryFailure(reason: RefusalReason = 'temporary_failure'): SmtpError {
+  return new SmtpError(451, '4.3.0 Temporary failure, try again later', reason);
 }
 
 async function closeServer(server: SMTPServer, inFlight: ReadonlySet<Promise<void>>): Promise<void> {

@@ -8,6 +8,7 @@ import type { MailTransport } from '../platform/mail-transport/mail-transport.ts
 import type { SimulatorTransport } from '../platform/mail-transport/simulator-transport.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { OverdueSource } from '../platform/outbox/overdue-rows.ts';
+import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import type { Storage } from '../platform/storage.ts';
 import type { WorkflowRuns } from '../platform/temporal-runs/workflow-run.ts';
 import type { TaskQueue } from '../workflows/task-queues.contract.ts';
@@ -24,6 +25,7 @@ export interface WorkerDependencies {
   outbox: Outbox;
   workflowRuns: WorkflowRuns;
   services: SharedServices;
+  metrics: ServiceMetrics;
   mailTransport(): MailTransport;
   simulator(): SimulatorTransport;
   dkimKeys(): Promise<DkimKeys>;

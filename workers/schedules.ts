@@ -1,9 +1,11 @@
 import {
   type Client,
   ScheduleAlreadyRunning,
+  ScheduleNotFoundError,
   type ScheduleOptions,
   ScheduleOverlapPolicy,
 } from '@temporalio/client';
+import type { Logger } from 'pino';
 import {
   RECHECK_DOMAINS,
   RECHECK_DOMAINS_INTERVAL_MS,
@@ -31,33 +33,33 @@ import {
   CHECK_USAGE_SCHEDULE_ID,
 } from '../workflows/usage-alerts/check-usage.contract.ts';
 
-/** Creates missing schedules. Existing ones do not change, because an operator may have paused or edited them. */
-export async function ensureSchedules(temporal: Client): Promise<void> {
-  await ensureSchedule(temporal, {
+/** Every schedule of the service. */
+export const SCHEDULES: readonly ScheduleOptions[] = [
+  {
     scheduleId: RECONCILE_SCHEDULE_ID,
     spec: { intervals: [{ every: RECONCILE_INTERVAL_MS }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' },
     action: { type: 'startWorkflow', workflowType: RECONCILE, taskQueue: MAINTENANCE_QUEUE, args: [] },
-  });
-  await ensureSchedule(temporal, {
+  },
+  {
     scheduleId: CHECK_USAGE_SCHEDULE_ID,
     spec: { intervals: [{ every: CHECK_USAGE_INTERVAL_MS }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '15 minutes' },
     action: { type: 'startWorkflow', workflowType: CHECK_USAGE, taskQueue: MAINTENANCE_QUEUE, args: [] },
-  });
-  await ensureSchedule(temporal, {
+  },
+  {
     scheduleId: RECHECK_DOMAINS_SCHEDULE_ID,
     spec: { intervals: [{ every: RECHECK_DOMAINS_INTERVAL_MS }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '12 hours' },
     action: { type: 'startWorkflow', workflowType: RECHECK_DOMAINS, taskQueue: MAINTENANCE_QUEUE, args: [] },
-  });
-  await ensureSchedule(temporal, {
+  },
+  {
     scheduleId: START_RETENTION_SCHEDULE_ID,
     spec: { calendars: [{ hour: RETENTION_START_HOUR_UTC }], timezone: 'UTC' },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '12 hours' },
     action: { type: 'startWorkflow', workflowType: START_RETENTION, taskQueue: MAINTENANCE_QUEUE, args: [] },
-  });
-  await ensureSchedule(temporal, {
+  },
+  {
     scheduleId: FIND_ORPHANED_OBJECTS_SCHEDULE_ID,
     spec: { calendars: [{ hour: FIND_ORPHANED_OBJECTS_HOUR_UTC }], timezone: 'UTC' },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 hour' },
@@ -67,13 +69,83 @@ export async function ensureSchedules(temporal: Client): Promise<void> {
       taskQueue: MAINTENANCE_QUEUE,
       args: [],
     },
-  });
+  },
+];
+
+export type ScheduleState = 'active' | 'paused';
+
+export interface ScheduleWatch {
+  /** As of the last check; a schedule whose state is unknown is absent. */
+  readonly states: ReadonlyMap<string, ScheduleState>;
+  /** Checks now. Never throws: a failure makes the states unknown. */
+  check(): Promise<void>;
+  stop(): void;
 }
 
-async function ensureSchedule(temporal: Client, schedule: ScheduleOptions): Promise<void> {
-  try {
-    await temporal.schedule.create(schedule);
-  } catch (error) {
-    if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+const CHECK_INTERVAL_MS = 60_000;
+
+/**
+ * Checks the schedules now and every minute. Creates the missing ones: nothing runs without them, and deleting one is
+ * always a mistake. Leaves a paused one paused, because that is an operator's decision, and reports it. Does not change
+ * others, because an operator may have edited them.
+ */
+export async function watchSchedules({
+  temporal,
+  logger,
+  schedules = SCHEDULES,
+  intervalMs = CHECK_INTERVAL_MS,
+}: {
+  temporal: Pick<Client, 'schedule'>;
+  logger: Logger;
+  schedules?: readonly ScheduleOptions[];
+  intervalMs?: number;
+}): Promise<ScheduleWatch> {
+  const states = new Map<string, ScheduleState>();
+  async function check(): Promise<void> {
+    for (const schedule of schedules) {
+      const { scheduleId } = schedule;
+      const before = states.get(scheduleId);
+      try {
+        const { state, note } = await ensureSchedule(temporal, schedule);
+        states.set(scheduleId, state);
+        if (state === before) continue;
+        if (state === 'paused') logger.warn({ schedule: scheduleId, note }, 'a schedule is paused');
+        else if (before === 'paused') logger.info({ schedule: scheduleId }, 'a schedule is active again');
+      } catch (error) {
+        states.delete(scheduleId);
+        logger.warn({ schedule: scheduleId, err: error }, 'could not check a schedule');
+      }
+    }
+  }
+  let checking: Promise<void> | undefined;
+  const checkOnce = () => {
+    checking ??= check().finally(() => {
+      checking = undefined;
+    });
+    return checking;
+  };
+  await checkOnce();
+  const timer = setInterval(() => void checkOnce(), intervalMs);
+  timer.unref();
+  return { states, check: checkOnce, stop: () => clearInterval(timer) };
+
+  async function ensureSchedule(
+    { schedule: client }: Pick<Client, 'schedule'>,
+    schedule: ScheduleOptions,
+  ): Promise<{ state: ScheduleState; note?: string | undefined }> {
+    try {
+      const { state } = await client.getHandle(schedule.scheduleId).describe();
+      return state.paused ? { state: 'paused', note: state.note } : { state: 'active' };
+    } catch (error) {
+      if (!(error instanceof ScheduleNotFoundError)) throw error;
+    }
+    try {
+      await client.create(schedule);
+      logger.info({ schedule: schedule.scheduleId }, 'created a missing schedule');
+    } catch (error) {
+      // Another worker was faster.
+      if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+    }
+    return { state: 'active' };
   }
 }

@@ -1,15 +1,19 @@
 import { type Readable, Transform } from 'node:stream';
+import type { RefusalReason } from '../domain/refusals/refusal.entity.ts';
 import { type DataRate, DEFAULT_DATA_RATE, watchDataRate } from './data-rate.ts';
 
 /** An error reply to an SMTP command. smtp-server sends `responseCode` and `message` to the client. */
 export class SmtpError extends Error {
   readonly responseCode: number;
+  /** For the organization's list of refusals, and for the metrics. */
+  readonly reason: RefusalReason;
 
   /** @param text starts with the enhanced status code (RFC 3463). */
-  constructor(responseCode: number, text: string) {
+  constructor(responseCode: number, text: string, reason: RefusalReason) {
     super(text);
     this.name = 'SmtpError';
     this.responseCode = responseCode;
+    this.reason = reason;
   }
 }
 
@@ -69,7 +73,8 @@ export async function receiveData<T>(
       data.isPaused() || (!inspection.stream.destroyed && inspection.stream.writableLength > 0),
     isLarge: () => inspection.isLarge,
     // smtp-server delays the reply until the stream has ended or is destroyed.
-    onTooSlow: () => data.destroy(new SmtpError(421, '4.4.2 Data arrives too slowly, closing connection')),
+    onTooSlow: () =>
+      data.destroy(new SmtpError(421, '4.4.2 Data arrives too slowly, closing connection', 'too_slow')),
   });
   data.pipe(inspection.stream);
   try {
@@ -113,13 +118,18 @@ function inspectMessage(maxSizeBytes: number, admitLarge: () => Promise<void>): 
       const wasLarge = sizeBytes > LARGE_MESSAGE_BYTES;
       sizeBytes += chunk.length;
       if (sizeBytes > maxSizeBytes) {
-        done(refuse(new SmtpError(552, `5.3.4 Message is larger than ${maxSizeBytes} bytes`)));
+        done(
+          refuse(
+            new SmtpError(552, `5.3.4 Message is larger than ${maxSizeBytes} bytes`, 'message_too_large'),
+          ),
+        );
       } else if (countReceived(chunk) > MAX_RECEIVED_FIELDS) {
-        done(refuse(new SmtpError(554, '5.4.6 Too many hops, mail loop detected')));
+        done(refuse(new SmtpError(554, '5.4.6 Too many hops, mail loop detected', 'too_many_hops')));
       } else if (sizeBytes > LARGE_MESSAGE_BYTES && !wasLarge) {
         admitLarge().then(
           () => done(null, chunk),
-          () => done(refuse(new SmtpError(452, '4.3.1 Too many large messages, try again later'))),
+          () =>
+            done(refuse(new SmtpError(452, '4.3.1 Too many large messages, try again later', 'too_busy'))),
         );
       } else done(null, chunk);
     },
@@ -166,7 +176,8 @@ async function drain(stream: Readable, maxBytes: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   stream.on('data', (chunk: Buffer) => {
     drainedBytes += chunk.length;
-    if (drainedBytes > maxBytes) stream.destroy(new SmtpError(421, '4.3.2 Message does not end'));
+    if (drainedBytes > maxBytes)
+      stream.destroy(new SmtpError(421, '4.3.2 Message does not end', 'message_too_large'));
   });
   stream.once('end', resolve);
   stream.once('close', resolve);

@@ -13,16 +13,19 @@ import { findAddressProblem } from '../domain/mime/address-syntax.ts';
 import { MAX_RECIPIENTS } from '../domain/outbound/outbound-content.ts';
 import type { SubmissionService } from '../domain/outbound/submission.service.ts';
 import type { Submitter } from '../domain/outbound/submitted-message.ts';
+import type { RefusalStage } from '../domain/refusals/refusal.entity.ts';
 import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
 import type { Config } from '../platform/config.ts';
 import { AppError } from '../platform/errors.ts';
 import { acquireAll, createKeyedSemaphore, type KeyedSemaphore } from '../platform/keyed-semaphore.ts';
 import { networkOf } from '../platform/network.ts';
 import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
+import { withSpan } from '../platform/tracing/span.ts';
 import { type AuthThrottle, createAuthThrottle } from './auth-throttle.ts';
 import type { Composition } from './composition.ts';
 import type { DataRate } from './data-rate.ts';
-import { exceedsConnectionLimit } from './inbound-limits.ts';
+import { exceedsConnectionLimit, tooManyConnections } from './inbound-limits.ts';
+import { createRefusalReports, type ReportRefusal } from './report-refusal.ts';
 import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
 
 export type SubmissionListenerConfig = Pick<
@@ -44,6 +47,8 @@ export interface SubmissionListenerOptions {
   config: SubmissionListenerConfig;
   submissions: SubmissionService;
   logger: Logger;
+  /** Called for each refused command. */
+  reportRefusal?: ReportRefusal;
   /** How fast a client must send a message. */
   dataRate?: DataRate;
 }
@@ -106,8 +111,19 @@ export function startSubmissionSmtp({
   config,
   logger,
   submissions,
-}: Pick<Composition, 'config' | 'logger' | 'submissions'>): Promise<SubmissionListener> {
-  return startSubmissionListener({ config, submissions: submissions(), logger });
+  refusals,
+  metrics,
+}: Pick<
+  Composition,
+  'config' | 'logger' | 'submissions' | 'refusals' | 'metrics'
+>): Promise<SubmissionListener> {
+  const reportRefusal = createRefusalReports({
+    direction: 'outbound',
+    logger,
+    metrics,
+    recorder: refusals(),
+  });
+  return startSubmissionListener({ config, submissions: submissions(), logger, reportRefusal });
 }
 
 async function readCertificate(config: SubmissionListenerConfig): Promise<SMTPServerOptions> {
@@ -132,6 +148,21 @@ function createServer(
     byInbox: createKeyedSemaphore(MAX_LARGE_MESSAGES_PER_INBOX),
     byNetwork: createKeyedSemaphore(MAX_LARGE_MESSAGES_PER_NETWORK),
   };
+  /** Reports a refusal to the inbox that is or wants to be logged in. */
+  function refused(
+    stage: RefusalStage,
+    session: SMTPServerSession,
+    error: SmtpError,
+    { login, recipient = null }: { login?: string; recipient?: string | null } = {},
+  ): SmtpError {
+    const address = login ?? submitters.get(session.id)?.email;
+    const { mailFrom } = session.envelope;
+    const sender = mailFrom ? mailFrom.address : null;
+    const affected = address === undefined ? [] : [{ address, recipient }];
+    options.reportRefusal?.({ stage, affected, sender, session, error });
+    return error;
+  }
+
   const server: SMTPServer = new SMTPServer({
     ...tls,
     name: config.SUBMISSION_SMTP_HOSTNAME ?? config.MAIL_DOMAIN,
@@ -143,12 +174,10 @@ function createServer(
     closeTimeout: CLOSE_GRACE_MS,
     disableReverseLookup: true,
     logger: false,
-    onConnect({ remoteAddress }, done) {
-      if (
-        exceedsConnectionLimit(server.connections, remoteAddress, config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP)
-      )
-        done(new SmtpError(421, '4.7.0 Too many connections from your address, try again later'));
-      else done();
+    onConnect(session, done) {
+      const maxConnections = config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP;
+      if (!exceedsConnectionLimit(server.connections, session.remoteAddress, maxConnections)) return done();
+      done(refused('connect', session, tooManyConnections()));
     },
     onAuth(auth, session, done) {
       authenticate(submissions, throttle, auth, session).then(
@@ -156,26 +185,36 @@ function createServer(
           submitters.set(session.id, submitter);
           done(null, { user: submitter.inboxId });
         },
-        (error: unknown) => done(toRefusal(error, logger)),
+        (error: unknown) =>
+          done(refused('auth', session, toRefusal(error, logger), { login: auth.username ?? '' })),
       );
     },
     onMailFrom({ address }, session, done) {
       const submitter = submitters.get(session.id);
-      if (!submitter) done(new SmtpError(530, '5.7.0 Authentication required'));
-      else if (!submissions.maySendAs(submitter, address))
-        done(new SmtpError(553, `5.7.1 You may only send as ${submitter.email}`));
-      else done();
+      if (submitter && submissions.maySendAs(submitter, address)) return done();
+      const error = submitter
+        ? new SmtpError(553, `5.7.1 You may only send as ${submitter.email}`, 'wrong_sender')
+        : new SmtpError(530, '5.7.0 Authentication required', 'not_authenticated');
+      done(refused('mail', session, error));
     },
     onRcptTo({ address }, session, done) {
-      if (session.envelope.rcptTo.length >= MAX_RECIPIENTS)
-        return done(new SmtpError(452, `4.5.3 At most ${MAX_RECIPIENTS} recipients per message`));
       const problem = findAddressProblem(address);
-      done(problem ? new SmtpError(553, `5.1.3 The address ${toReplyText(problem)}`) : null);
+      const error =
+        session.envelope.rcptTo.length >= MAX_RECIPIENTS
+          ? new SmtpError(
+              452,
+              `4.5.3 At most ${MAX_RECIPIENTS} recipients per message`,
+              'too_many_recipients',
+            )
+          : problem && new SmtpError(553, `5.1.3 The address ${toReplyText(problem)}`, 'invalid_recipient');
+      done(error ? refused('rcpt', session, error, { recipient: address }) : null);
     },
     onData(stream, session, done) {
-      submit({ ...options, slots }, stream, session, submitters.get(session.id)).then(
+      withSpan({ name: 'SMTP submit', kind: 'server', parent: 'root' }, () =>
+        submit({ ...options, slots }, stream, session, submitters.get(session.id)),
+      ).then(
         (messageId) => done(null, `2.0.0 Ok: queued as ${messageId}`),
-        (error: unknown) => done(toRefusal(error, logger)),
+        (error: unknown) => done(refused('data', session, toRefusal(error, logger))),
       );
     },
     onClose: (session) => void submitters.delete(session.id),
@@ -191,13 +230,17 @@ async function authenticate(
 ): Promise<Submitter> {
   const end = throttle.begin(remoteAddress);
   if (!end)
-    throw new SmtpError(421, '4.7.0 Too many failed logins from your address, try again in 15 minutes');
+    throw new SmtpError(
+      421,
+      '4.7.0 Too many failed logins from your address, try again in 15 minutes',
+      'too_many_logins',
+    );
   let outcome: 'failed' | 'other' = 'other';
   try {
     const submitter = await submissions.authenticate(username ?? '', password ?? '');
     if (submitter) return submitter;
     outcome = 'failed';
-    throw new SmtpError(535, '5.7.8 Wrong address or password');
+    throw new SmtpError(535, '5.7.8 Wrong address or password', 'wrong_credentials');
   } finally {
     end(outcome);
   }
@@ -215,7 +258,7 @@ async function submit(
   { envelope, remoteAddress }: SMTPServerSession,
   submitter: Submitter | undefined,
 ): Promise<string> {
-  if (!submitter) throw new SmtpError(530, '5.7.0 Authentication required');
+  if (!submitter) throw new SmtpError(530, '5.7.0 Authentication required', 'not_authenticated');
   return receiveData(
     stream,
     {
@@ -236,16 +279,26 @@ async function submit(
 /** Maps the API's errors to SMTP replies with enhanced status codes (RFC 3463). */
 function toRefusal(error: unknown, logger: Logger): SmtpError {
   if (error instanceof SmtpError) return error;
-  if (isUsageLimitExceeded(error)) return new SmtpError(452, `4.3.1 ${toReplyText(error.detail)}`);
+  if (isUsageLimitExceeded(error))
+    return new SmtpError(452, `4.3.1 ${toReplyText(error.detail)}`, 'usage_limit');
   if (error instanceof AppError && error.status < 500 && error.status !== 429) {
-    if (error.code === 'unauthenticated') return new SmtpError(421, `4.7.0 ${toReplyText(error.detail)}`);
-    if (error.code === 'payload_too_large') return new SmtpError(552, `5.3.4 ${toReplyText(error.detail)}`);
-    if (error.code === 'validation_error') return new SmtpError(554, `5.6.0 ${toReplyText(error.detail)}`);
-    return new SmtpError(550, `5.7.1 ${toReplyText(error.detail)} ${toReplyText(error.fix)}`);
+    if (error.code === 'unauthenticated')
+      return new SmtpError(421, `4.7.0 ${toReplyText(error.detail)}`, 'wrong_credentials');
+    if (error.code === 'payload_too_large')
+      return new SmtpError(552, `5.3.4 ${toReplyText(error.detail)}`, 'message_too_large');
+    if (error.code === 'validation_error')
+      return new SmtpError(554, `5.6.0 ${toReplyText(error.detail)}`, 'malformed_message');
+    return new SmtpError(
+      550,
+      `5.7.1 ${toReplyText(error.detail)} ${toReplyText(error.fix)}`,
+      'message_rejected',
+    );
   }
-  if (error instanceof ClientDisconnectedError) logger.info(error.message);
+  const isDisconnected = error instanceof ClientDisconnectedError;
+  if (isDisconnected) logger.info(error.message);
   else if (!(error instanceof AppError)) logger.error({ err: error }, 'submission failed');
-  return new SmtpError(451, '4.3.0 Temporary failure, try again later');
+  const reason = isDisconnected ? 'client_disconnected' : 'temporary_failure';
+  return new SmtpError(451, '4.3.0 Temporary failure, try again later', reason);
 }
 
 /** A reply is a single line of ASCII (RFC 5321 section 4.2). */

@@ -1,7 +1,17 @@
-import { DefaultLogger, type LogEntry, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import {
+  DefaultLogger,
+  type LogEntry,
+  makeTelemetryFilterString,
+  NativeConnection,
+  Runtime,
+  Worker,
+} from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { Config } from '../platform/config.ts';
 import { temporalConnectionOptions } from '../platform/temporal.ts';
+import type { Tracing } from '../platform/tracing/tracing.ts';
 import {
   INBOUND_QUEUE,
   MAINTENANCE_QUEUE,
@@ -9,6 +19,7 @@ import {
   type TaskQueue,
   WEBHOOKS_QUEUE,
 } from '../workflows/task-queues.contract.ts';
+import { runContextInterceptors, runSpanSinks } from './run-context.ts';
 import { loadWorkflowBundle } from './workflow-bundle.ts';
 
 export interface RunningWorkers {
@@ -23,6 +34,7 @@ export interface WorkerOptions {
   logger: Logger;
   /** Activities by task queue. The process polls these queues. */
   activities: Partial<Record<TaskQueue, object>>;
+  tracing: Tracing | undefined;
 }
 
 const SHUTDOWN_GRACE = '10 seconds';
@@ -44,6 +56,21 @@ const MAX_CONCURRENT_INBOUND_BESIDE_OUTBOUND = 4;
 const CONNECT_RETRY_DELAY_MS = 2_000;
 
 /**
+ * Completes the configuration with an address on this machine where the SDK serves its metrics to this process, which
+ * includes them in its own. Only with a token for those.
+ */
+export async function withMetricsAddress(config: Config): Promise<Config> {
+  if (config.TEMPORAL_METRICS_ADDRESS || !config.METRICS_TOKEN || config.WORKER_HEALTH_PORT === 0)
+    return config;
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return Object.freeze({ ...config, TEMPORAL_METRICS_ADDRESS: `127.0.0.1:${port}` });
+}
+
+/**
  * Forwards the SDK's log lines to the process's logger, and serves the SDK's metrics if an address is configured. Call it
  * once per process.
  */
@@ -51,18 +78,32 @@ export function installRuntime(
   logger: Logger,
   { TEMPORAL_METRICS_ADDRESS: bindAddress }: Pick<Config, 'TEMPORAL_METRICS_ADDRESS'>,
 ): void {
-  const forward = ({ level, message, meta }: LogEntry) => {
-    const known = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
-    logger[known[level]]({ sdk: meta }, message);
-  };
   const metrics = bindAddress && {
     prometheus: { bindAddress, countersTotalSuffix: true, unitSuffix: true, useSecondsForDurations: true },
   };
   Runtime.install({
-    logger: new DefaultLogger('INFO', forward),
+    logger: new DefaultLogger('INFO', (entry) => forwardLogEntry(logger, entry)),
     shutdownSignals: [],
-    ...(metrics ? { telemetryOptions: { metrics } } : {}),
+    telemetryOptions: {
+      // Without it the core prints text to standard error.
+      logging: { filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }), forward: {} },
+      ...(metrics ? { metrics } : {}),
+    },
   });
+}
+
+/** Logs a line of the SDK with the ids at the top level, where those of the service's own lines are. */
+export function forwardLogEntry(
+  logger: Logger,
+  { level, message, meta }: Omit<LogEntry, 'timestampNanos'>,
+): void {
+  const known = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
+  const { error, workflowId, runId, workflowType, activityType, attempt, ...sdk } = (meta ?? {}) as Record<
+    string,
+    unknown
+  >;
+  const ids = { workflowId, runId, workflowType, activity: activityType, attempt };
+  logger[known[level]]({ ...ids, sdk, ...(error === undefined ? {} : { err: error }) }, message);
 }
 
 /** Polls the task queues. Retries until Temporal responds. */
@@ -70,6 +111,7 @@ export async function startTemporalWorkers({
   config,
   logger,
   activities,
+  tracing,
 }: WorkerOptions): Promise<RunningWorkers> {
   const workflowBundle = await loadWorkflowBundle();
   const connection = await connect(config, logger);
@@ -85,6 +127,8 @@ export async function startTemporalWorkers({
         taskQueue,
         workflowBundle,
         activities: ofQueue,
+        interceptors: { activity: [runContextInterceptors] },
+        sinks: runSpanSinks(tracing),
         shutdownGraceTime: SHUTDOWN_GRACE,
         workflowTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
         activityTaskPollerBehavior: { type: 'autoscaling', initial: 4 },

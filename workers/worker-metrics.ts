@@ -2,8 +2,10 @@ import type { Logger } from 'pino';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ParserPool } from '../domain/mime/parser/pool.ts';
 import { type Backlog, readBacklog } from '../domain/monitoring/backlog.ts';
+import { readSweeps } from '../domain/monitoring/sweeps.ts';
 import type { Database } from '../platform/database/database.ts';
 import type { QueueAges } from '../platform/outbox/queue-ages.ts';
+import type { ScheduleWatch } from './schedules.ts';
 
 /** Scrapes within this time share one query. */
 const BACKLOG_CACHE_MS = 10_000;
@@ -59,6 +61,27 @@ export function installBacklogMetrics(
   });
 }
 
+/** Adds a gauge for when recurring work last succeeded, whichever process did it. */
+export function installSweepMetrics(
+  registry: Registry,
+  { database, logger }: { database: Pick<Database, 'query'>; logger: Logger },
+): void {
+  new Gauge({
+    name: 'agent_email_last_sweep_timestamp_seconds',
+    help: 'When recurring work last succeeded, in Unix seconds; absent if unknown.',
+    labelNames: ['sweep'],
+    registers: [registry],
+    async collect() {
+      const sweeps = await readSweeps(database).catch((error: unknown) => {
+        logger.warn({ err: error }, 'could not read the last sweep');
+        return [];
+      });
+      this.reset();
+      for (const { name, finishedAtSeconds } of sweeps) this.set({ sweep: name }, finishedAtSeconds);
+    },
+  });
+}
+
 /** Adds a gauge for the age of the oldest waiting start of each task queue. */
 export function installQueueAgeMetrics(registry: Registry, queueAges: QueueAges): void {
   new Gauge({
@@ -73,6 +96,20 @@ export function installQueueAgeMetrics(registry: Registry, queueAges: QueueAges)
         if (outboxSeconds !== null) this.set({ task_queue, waits_in: 'outbox' }, outboxSeconds);
         if (temporalSeconds !== null) this.set({ task_queue, waits_in: 'temporal' }, temporalSeconds);
       }
+    },
+  });
+}
+
+/** Adds a gauge for the schedules. One that is missing and cannot be created is unknown, as while Temporal is away. */
+export function installScheduleMetrics(registry: Registry, watch: Pick<ScheduleWatch, 'states'>): void {
+  new Gauge({
+    name: 'agent_email_schedule_active',
+    help: '1 if the schedule runs, 0 if it is paused; absent if unknown.',
+    labelNames: ['schedule'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [schedule, state] of watch.states) this.set({ schedule }, state === 'active' ? 1 : 0);
     },
   });
 }

@@ -2,12 +2,14 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { type Config, loadConfig } from '../platform/config.ts';
+import { addDependencyMetrics, createDependencies, type Dependencies } from '../platform/dependencies.ts';
 import { checkInstallation } from '../platform/installation/check-installation.ts';
-import { InstallationError } from '../platform/installation/installation-error.ts';
 import { waitUntilReconciled } from '../platform/installation/pending-restore.ts';
-import { createLogger } from '../platform/logger.ts';
+import { createLogger, failStart, logProcessEvents } from '../platform/logger.ts';
 import { createQueueAges } from '../platform/outbox/queue-ages.ts';
 import { addConnectionMetrics, createMetricsRegistry, isMetricsToken } from '../platform/telemetry.ts';
+import { pingTemporal } from '../platform/temporal.ts';
+import { startTracing, type Tracing } from '../platform/tracing/tracing.ts';
 import {
   INBOUND_QUEUE,
   MAINTENANCE_QUEUE,
@@ -15,14 +17,22 @@ import {
   type TaskQueue,
 } from '../workflows/task-queues.contract.ts';
 import { type Composition, compose } from './composition.ts';
-import { ensureSchedules } from './schedules.ts';
-import { installRuntime, startTemporalWorkers } from './temporal-worker.ts';
-import { installBacklogMetrics, installParserMetrics, installQueueAgeMetrics } from './worker-metrics.ts';
+import { activityLogContext } from './run-context.ts';
+import { watchSchedules } from './schedules.ts';
+import { installRuntime, startTemporalWorkers, withMetricsAddress } from './temporal-worker.ts';
+import {
+  installBacklogMetrics,
+  installParserMetrics,
+  installQueueAgeMetrics,
+  installScheduleMetrics,
+  installSweepMetrics,
+} from './worker-metrics.ts';
 
 export interface StartedProcess {
   stop(): Promise<void>;
   /** Rejects when a worker fails. Resolves after `stop`. */
   done: Promise<void>;
+  readonly dependencies: Dependencies;
 }
 
 /** Starts a listener that a process runs besides its task queues, such as an SMTP listener. */
@@ -38,11 +48,27 @@ export async function startWorkers(
     queues,
     listeners = [],
     registry,
-  }: { queues: readonly TaskQueue[]; listeners?: readonly Listener[]; registry: Registry },
+    tracing,
+  }: {
+    queues: readonly TaskQueue[];
+    listeners?: readonly Listener[];
+    registry: Registry;
+    tracing?: Tracing | undefined;
+  },
 ): Promise<StartedProcess> {
   const composition = { ...(await compose(config, logger, queues)), registry };
   await checkInstallation(composition.database, config, logger);
+  const dependencies = createDependencies({
+    probes: {
+      database: () => composition.database.ping(),
+      temporal: () => pingTemporal(composition.temporal),
+      storage: () => composition.storage.ping(),
+    },
+    logger,
+  });
   addConnectionMetrics(registry, composition.database);
+  addDependencyMetrics(registry, dependencies);
+  composition.metrics.register(registry);
   if (queues.includes(INBOUND_QUEUE)) installParserMetrics(registry, composition.parserPool());
   // The backlog is the same in every process, so only one kind of worker reports it.
   if (queues.includes(MAINTENANCE_QUEUE)) {
@@ -63,13 +89,23 @@ export async function startWorkers(
   const listening = await Promise.all(listeners.map((listen) => listen(composition)));
   if (queues.length > 0) await waitUntilReconciled(composition.database, logger);
   const { activities } = composition;
-  const workers = queues.length > 0 ? await startTemporalWorkers({ config, logger, activities }) : undefined;
-  if (queues.includes(MAINTENANCE_QUEUE) && config.SCHEDULES_ENABLED)
-    await ensureSchedules(composition.temporal);
+  const workers =
+    queues.length > 0 ? await startTemporalWorkers({ config, logger, activities, tracing }) : undefined;
+  // Every worker watches them: the one that runs them may be the one that is down.
+  const schedules =
+    workers && config.SCHEDULES_ENABLED
+      ? await watchSchedules({ temporal: composition.temporal, logger })
+      : undefined;
+  if (schedules) {
+    installScheduleMetrics(registry, schedules);
+    installSweepMetrics(registry, { database: composition.database, logger });
+  }
   const stopped = Promise.withResolvers<void>();
   return {
     done: workers?.done ?? stopped.promise,
+    dependencies,
     async stop() {
+      schedules?.stop();
       await Promise.all(listening.map((listener) => listener.close()));
       await workers?.stop();
       await composition.close();
@@ -83,26 +119,35 @@ export async function runWorkerProcess(
   name: string,
   serve: { queues: readonly TaskQueue[]; listeners?: readonly Listener[] },
 ): Promise<void> {
-  const config = loadConfig();
-  const logger = createLogger(config, name);
+  try {
+    await run(name, serve);
+  } catch (error) {
+    failStart(name, error);
+  }
+}
+
+async function run(
+  name: string,
+  serve: { queues: readonly TaskQueue[]; listeners?: readonly Listener[] },
+): Promise<void> {
+  const config = await withMetricsAddress(loadConfig());
+  const logger = createLogger(config, name, activityLogContext);
+  logProcessEvents(logger);
+  const tracing = startTracing(config, { process: name, logger });
   const registry = createMetricsRegistry(name);
   installRuntime(logger, config);
   const health = await serveHealth(config, registry);
-  const started = await startWorkers(config, logger, { ...serve, registry }).catch((error: unknown) => {
-    const reason = error instanceof InstallationError ? error.message : error;
-    logger.fatal({ err: error }, 'the process did not start');
-    process.stderr.write(`${name} did not start: ${reason instanceof Error ? reason.stack : reason}\n`);
-    process.exit(1);
-  });
-  health.ready = true;
+  const started = await startWorkers(config, logger, { ...serve, registry, tracing });
+  health.started = { dependencies: started.dependencies, needsTemporal: serve.queues.length > 0 };
   logger.info({ queues: serve.queues }, 'serving');
   let stopping: Promise<void> | undefined;
   const stop = (reason: string) => {
     stopping ??= (async () => {
-      health.ready = false;
+      health.started = undefined;
       logger.info({ reason }, 'stopping');
       await started.stop();
       await health.close();
+      await tracing?.stop();
       logger.info('stopped');
     })();
     return stopping;
@@ -117,21 +162,25 @@ export async function runWorkerProcess(
 }
 
 interface Health {
-  ready: boolean;
+  /** Unset before the process serves, and again when it stops. */
+  started: { dependencies: Dependencies; needsTemporal: boolean } | undefined;
   close(): Promise<void>;
 }
 
 /** Serves `/health/live` and `/health/ready` to container probes, and `/metrics` to callers with the token. */
 async function serveHealth(config: Config, registry: Registry): Promise<Health> {
-  const health: Health = { ready: false, close: async () => undefined };
+  const health: Health = { started: undefined, close: async () => undefined };
   if (config.WORKER_HEALTH_PORT === 0) return health;
   const server: Server = createServer((request, response) => {
     const [path] = (request.url ?? '').split('?', 1);
     if (path === '/metrics') return void serveMetrics(config, registry, request, response);
     if (path !== '/health/live' && path !== '/health/ready') return void response.writeHead(404).end();
-    const ready = path === '/health/live' || health.ready;
-    response.writeHead(ready ? 200 : 503, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ status: ready ? 'ok' : 'starting' }));
+    const readAnswer = path === '/health/live' ? async () => ({ status: 'ok' }) : () => readReadiness(health);
+    void readAnswer().then((answer) => {
+      const isReady = answer.status === 'ok' || answer.status === 'degraded';
+      response.writeHead(isReady ? 200 : 503, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(answer));
+    });
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -143,6 +192,19 @@ async function serveHealth(config: Config, registry: Registry): Promise<Health> 
       server.closeAllConnections();
     });
   return health;
+}
+
+/**
+ * A worker needs the database and Temporal, a listener only the database. Without storage both continue: most work needs
+ * none, and what does is retried.
+ */
+async function readReadiness({ started }: Health): Promise<{ status: string; checks?: object }> {
+  if (!started) return { status: 'starting' };
+  const checks = await started.dependencies.read();
+  const { database, temporal, storage } = checks;
+  if (database !== 'ok' || (started.needsTemporal && temporal !== 'ok'))
+    return { status: 'unavailable', checks };
+  return { status: storage === 'ok' && temporal === 'ok' ? 'ok' : 'degraded', checks };
 }
 
 const SDK_METRICS_TIMEOUT_MS = 2_000;

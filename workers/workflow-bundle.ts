@@ -16,6 +16,7 @@ export async function loadWorkflowBundle(): Promise<{ code: string }> {
   if (cached !== null) return { code: cached };
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(ROOT, 'workflows', 'index.ts'),
+    workflowInterceptorModules: [join(ROOT, 'workflows', 'interceptors.ts')],
     logger: SILENT_LOGGER,
   });
   await writeCache(file, code).catch(() => undefined);

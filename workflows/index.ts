@@ -5,6 +5,7 @@ export { verifyDomain } from './domains/verify-domain.workflow.ts';
 export { awaitApproval } from './drafts/await-approval.workflow.ts';
 export { sendScheduledDraft } from './drafts/send-scheduled-draft.workflow.ts';
 export { exportOrganization } from './exports/export-organization.workflow.ts';
+export { parseAgain } from './inbound/parse-again.workflow.ts';
 export { receiveMessage } from './inbound/receive-message.workflow.ts';
 export { purgeInbox } from './inboxes/purge-inbox.workflow.ts';
 export { reconcile } from './maintenance/reconcile.workflow.ts';

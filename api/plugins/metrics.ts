@@ -1,20 +1,24 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Gauge, Histogram } from 'prom-client';
 import type { Database } from '../../platform/database/database.ts';
+import { addDependencyMetrics, type Dependencies } from '../../platform/dependencies.ts';
 import { AppError } from '../../platform/errors.ts';
+import type { ServiceMetrics } from '../../platform/service-metrics.ts';
 import { addConnectionMetrics, createMetricsRegistry, isMetricsToken } from '../../platform/telemetry.ts';
 import type { OpenResponses } from './open-responses.ts';
 
 export interface MetricsOptions {
   token: string | undefined;
   database: Pick<Database, 'poolUsage'>;
+  dependencies: Dependencies;
   openResponses: Pick<OpenResponses, 'count'>;
+  service?: Pick<ServiceMetrics, 'register'> | undefined;
 }
 
 /** Serves Prometheus metrics at `/metrics` to callers with the token. Without a configured token they are not served. */
 export function installMetrics(
   app: FastifyInstance,
-  { token, database, openResponses }: MetricsOptions,
+  { token, database, dependencies, openResponses, service }: MetricsOptions,
 ): void {
   if (token === undefined) {
     serveMetrics(app, async () => {
@@ -24,6 +28,8 @@ export function installMetrics(
   }
   const registry = createMetricsRegistry('api');
   addConnectionMetrics(registry, database);
+  addDependencyMetrics(registry, dependencies);
+  service?.register(registry);
   const duration = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from request to the end of its response.',

@@ -32,6 +32,8 @@ export interface Subscriber {
 }
 
 export interface EventServiceOptions {
+  /** Called after the commit of each event, for the metrics. */
+  onRecorded?: ((type: string) => void) | undefined;
   /** Creates the delivery of an event to a subscribed endpoint. Passed in, because `webhooks` may import `events`. */
   addDelivery(
     transaction: Transaction,
@@ -40,7 +42,7 @@ export interface EventServiceOptions {
   ): void;
 }
 
-export function createEventService({ addDelivery }: EventServiceOptions): EventService {
+export function createEventService({ addDelivery, onRecorded }: EventServiceOptions): EventService {
   return {
     async record(transaction, { organizationId, environmentId, inboxId, type, data }) {
       const { em } = transaction;
@@ -51,6 +53,7 @@ export function createEventService({ addDelivery }: EventServiceOptions): EventS
         recordEvent(JSON.stringify(row), isOrganizationWide(type)),
       );
       for (const endpoint of endpoints) addDelivery(transaction, { ...fields, inboxId }, endpoint);
+      if (onRecorded) transaction.afterCommit(() => onRecorded(type));
     },
   };
 }

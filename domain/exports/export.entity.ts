@@ -24,6 +24,10 @@ export const ExportEntity = defineEntity({
       expression: `create unique index "exports_running_unique" on "exports" ("org_id") where "status" in ('queued', 'running')`,
     },
     {
+      name: 'exports_failed_index',
+      expression: `create index "exports_failed_index" on "exports" ("completed_at") where "status" = 'failed'`,
+    },
+    {
       name: 'exports_cleanup_index',
       expression: `create index "exports_cleanup_index" on "exports" ("updated_at") where "status" = 'ready' or "upload_id" is not null`,
     },

@@ -117,7 +117,12 @@ function findOtherRecipients({ rcptTo }: Receipt, { to, cc }: ParsedInboundMail)
   return [...to, ...cc].map(({ email }) => email).filter((email) => baseAddress(email) !== own);
 }
 
-function persistAttachments(em: EntityManager, receipt: Receipt, { attachments }: ParsedInboundMail): void {
+/** Adds the files of a parsed message to it. */
+export function persistAttachments(
+  em: EntityManager,
+  receipt: Receipt,
+  { attachments }: ParsedInboundMail,
+): void {
   em.persist(
     attachments.map(({ stored, ...part }, position) =>
       em.create(AttachmentEntity, {

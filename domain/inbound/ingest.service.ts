@@ -22,6 +22,9 @@ import { MAX_BUFFERED_BYTES, openRawMail, type RawMail } from './raw-mail.ts';
 import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
 import { deriveSpamVerdict, type ScanForSpam } from './spam-verdict.ts';
 
+/** The result of a receipt that an earlier attempt has processed. */
+export const ALREADY_PROCESSED = 'already processed';
+
 export interface IngestService {
   /**
    * Stores a received message in its thread and announces it, or applies a delivery report. A report that cannot be parsed
@@ -45,6 +48,8 @@ export interface IngestServiceOptions {
   parserPool: Pick<ParserPool, 'parse'>;
   authenticate: Authenticate;
   scanForSpam: ScanForSpam;
+  /** Called for each message that is stored without its content, for the metrics. */
+  onParseFailure?: () => void;
   /** Less than the number of parser processes, so that small messages never wait for large ones. */
   maxConcurrentLargeMessages: number;
 }
@@ -56,6 +61,7 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
     async ingest(receiptId) {
       const receipt = await database.autocommit((em) => em.findOne(ReceiptEntity, { id: receiptId }));
       if (!receipt) return 'gone';
+      if (receipt.status === 'processed') return ALREADY_PROCESSED;
       if (receipt.status !== 'received') return `already ${receipt.status}`;
       if (receipt.kind === 'report' && (await ingestReport(options, receipt))) return 'report applied';
       if (receipt.sizeBytes <= MAX_BUFFERED_BYTES) return ingestMail(options, receipt);
@@ -86,6 +92,7 @@ async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Prom
   const fingerprint = await computeFingerprint(await raw.open());
   const { sha256 } = fingerprint;
   const analyzed = await analyze(options, receipt, { raw, ...fingerprint });
+  if (analyzed.mail.parseError !== null) options.onParseFailure?.();
   try {
     return await store(options, receipt, { ...analyzed, sha256 });
   } catch (error) {
@@ -133,7 +140,7 @@ async function store(
         if (
           !(await markProcessed(transaction, receipt.id, { ...toMailReceipt(receipt), fingerprint: sha256 }))
         )
-          return 'already processed';
+          return ALREADY_PROCESSED;
         const message = await createReceivedMessage(transaction, outbox, receipt, analyzed);
         if (receipt.kind === 'report') await countReportAsReceived(transaction, receipt);
         if (isHidden(message.labels)) return `hidden as ${message.id}`;
@@ -207,7 +214,7 @@ function resolveDuplicate(
       return undefined;
     }
     const isFirstRun = await markProcessed(transaction, receipt.id, { duplicateOf: first.messageId });
-    if (!isFirstRun) return 'already processed';
+    if (!isFirstRun) return ALREADY_PROCESSED;
     if (receipt.kind === 'mail') await refundReceived(transaction, receipt);
     await releaseAttachments(transaction, receipt, attachments);
     return `duplicate of ${first.messageId}`;

@@ -8,6 +8,7 @@ import {
   deleteInboxMessages,
   deleteInboxThreads,
 } from '../messages/delete-inbox-messages.ts';
+import { deleteInboxRefusals } from '../refusals/delete-refusals.ts';
 
 export interface PurgeCounts {
   messages: number;
@@ -17,7 +18,7 @@ export interface PurgeCounts {
 export interface PurgeService {
   /**
    * Deletes the mail of an inbox that was deleted with `purge`, in batches: messages with everything that belongs to
-   * them, threads, drafts and receipts. Later sweeps delete the stored objects. Idempotent.
+   * them, threads, drafts, receipts and refusals. Later sweeps delete the stored objects. Idempotent.
    *
    * @param onProgress called after each batch.
    * @throws AppError `unavailable` while a message is being sent, after everything else has been deleted.
@@ -44,6 +45,7 @@ export function createPurgeService({ database }: { database: Database }): PurgeS
       await deleteAll(deleteInboxMessages, 'messages');
       await deleteAll(deleteInboxDrafts);
       await deleteAll(deleteInboxReceipts);
+      await deleteAll(deleteInboxRefusals);
       await deleteAll(deleteInboxThreads, 'threads');
       const remaining = await countInboxMessages(database, inboxId);
       if (remaining > 0) throw stillSending(remaining);

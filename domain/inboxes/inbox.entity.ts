@@ -14,6 +14,10 @@ export const InboxEntity = defineEntity({
     { properties: ['environmentId', 'id'] },
     { properties: ['domainId'] },
     {
+      name: 'inboxes_paused_index',
+      expression: `create index "inboxes_paused_index" on "inboxes" ("id") where "send_paused" and "deleted_at" is null`,
+    },
+    {
       name: 'inboxes_pending_purge_index',
       expression: `create index "inboxes_pending_purge_index" on "inboxes" ("purge_requested_at") where "purge_requested_at" is not null and "purged_at" is null`,
     },

@@ -60,11 +60,22 @@ export const MessageEntity = defineEntity({
       expression: `create index "messages_draft_index" on "messages" ("draft_id") where "draft_id" is not null`,
     },
     {
+      name: 'messages_unparsed_index',
+      expression: `create index "messages_unparsed_index" on "messages" ("id") where "parse_error" is not null`,
+    },
+    {
       name: 'messages_unsettled_index',
       expression: `create index "messages_unsettled_index" on "messages" ("updated_at") where "status" in ('queued', 'sending', 'deferred', 'needs_attention')`,
     },
   ],
   triggers: [
+    functionTrigger({
+      name: 'reindex_content',
+      table: 'messages',
+      event: 'update',
+      when: 'old.parse_error is distinct from new.parse_error',
+      calls: 'reindex_message_content',
+    }),
     functionTrigger({
       name: 'release_objects',
       table: 'messages',

@@ -1,5 +1,6 @@
 import { raw } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
+import { DISABLED_THROUGH_API } from '../webhooks/endpoint.service.ts';
 import { FAILING_AFTER_FAILURES } from '../webhooks/endpoint-health.ts';
 
 /** Pending work across all organizations, for operators. */
@@ -15,12 +16,17 @@ export const BACKLOG_KINDS = [
   'webhook_held_organization_deleted',
   'webhook_held_switched_off',
   'webhook_endpoint_failing',
+  'webhook_endpoint_disabled',
+  'inbox_paused',
   'message_queued',
   'message_sending',
   'message_deferred',
   'message_needs_attention',
+  'unparsed_message',
   'receipt',
   'notification',
+  'notification_failed',
+  'export_failed',
   'discarded_object',
   'metric_delta',
 ] as const;
@@ -84,6 +90,20 @@ const BACKLOG = `
       `messages where status in ('queued', 'sending', 'deferred', 'needs_attention') order by updated_at`,
     )}
     group by status
+  union all
+  select 'webhook_endpoint_disabled', count(*)::int, null
+    from ${boundedRows('1', `webhook_endpoints where disabled and deleted_at is null and disabled_reason <> '${DISABLED_THROUGH_API}'`)}
+  union all
+  select 'inbox_paused', count(*)::int, null
+    from ${boundedRows('1', 'inboxes where send_paused and deleted_at is null')}
+  union all
+  select 'unparsed_message', count(*)::int, null from ${boundedRows('1', 'messages where parse_error is not null')}
+  union all
+  select 'notification_failed', count(*)::int, null
+    from ${boundedRows('1', `notifications where status = 'failed' and created_at > now() - interval '1 day'`)}
+  union all
+  select 'export_failed', count(*)::int, null
+    from ${boundedRows('1', `exports where status = 'failed' and completed_at > now() - interval '1 day'`)}
   union all
   select 'receipt', count(*)::int, ${ageSeconds('received_at')}
     from ${boundedRows('received_at', `inbound_receipts where status = 'received' order by received_at`)}

@@ -18,6 +18,10 @@ export const NotificationEntity = defineEntity({
   indexes: [
     { properties: ['organizationId', 'id'] },
     {
+      name: 'notifications_failed_index',
+      expression: `create index "notifications_failed_index" on "notifications" ("created_at") where "status" = 'failed'`,
+    },
+    {
       name: 'notifications_unsent_index',
       expression: `create index "notifications_unsent_index" on "notifications" ("next_attempt_at") where "status" in ('pending', 'sending')`,
     },

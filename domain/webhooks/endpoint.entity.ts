@@ -13,6 +13,10 @@ export const WebhookEndpointEntity = defineEntity({
   indexes: [
     { properties: ['environmentId', 'id'] },
     {
+      name: 'webhook_endpoints_disabled_index',
+      expression: `create index "webhook_endpoints_disabled_index" on "webhook_endpoints" ("id") where "disabled" and "deleted_at" is null`,
+    },
+    {
       name: 'webhook_endpoints_holding_index',
       expression: `create index "webhook_endpoints_holding_index" on "webhook_endpoints" ("holding_since") where "holding_since" is not null`,
     },

@@ -47,6 +47,9 @@ export interface CreatedEndpoint extends EndpointDetails {
   secret: string;
 }
 
+/** The `disabledReason` of an endpoint that its owner disabled. */
+export const DISABLED_THROUGH_API = 'Disabled through the API.';
+
 export interface WebhookEndpointService {
   /**
    * @throws AppError `validation_error`; `unprocessable` for a URL that the egress guard refuses; `not_found` for an inbox
@@ -257,7 +260,7 @@ async function findInboxIds(
 function setDisabled(endpoint: WebhookEndpoint, disabled: boolean): void {
   if (endpoint.disabled === disabled) return;
   endpoint.disabled = disabled;
-  endpoint.disabledReason = disabled ? 'Disabled through the API.' : null;
+  endpoint.disabledReason = disabled ? DISABLED_THROUGH_API : null;
   endpoint.holdingSince = null;
   // Enabling resets the failure state: a repaired receiver again gets the full time before it is disabled.
   if (!disabled) {

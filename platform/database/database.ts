@@ -3,6 +3,7 @@ import { Migrator } from '@mikro-orm/migrations';
 import { type EntityManager, MikroORM, type Options } from '@mikro-orm/postgresql';
 import type { Pool } from 'pg';
 import { AppError } from '../errors.ts';
+import { traceQueries } from '../tracing/query-spans.ts';
 import { bindParameters } from './bind-parameters.ts';
 import type { RowReader } from './find-rows.ts';
 import { EXPORT_ROLE, ORGANIZATION_VARIABLE, PEOPLE_ROLE, STAFF_ROLE } from './policies.ts';
@@ -143,6 +144,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       ...base.driverOptions,
       onPoolCreated(created: Pool) {
         pool = created;
+        traceQueries(created);
       },
     },
   });

@@ -4,6 +4,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { isIPv6, type LookupFunction, connect as netConnect, type Socket } from 'node:net';
 import { connect as tlsConnect } from 'node:tls';
 import type { Config } from '../config.ts';
+import { withSpan } from '../tracing/span.ts';
 import { createAddressPolicy } from './address-policy.ts';
 import { parseHttpDate } from './http-date.ts';
 import { parseTarget, type Target, type TargetRules } from './target.ts';
@@ -148,9 +149,22 @@ export function createEgress(options: EgressOptions): Egress {
   }
 
   return {
-    post: (url, post) => send('POST', url, post),
-    get: (url, get) => send('GET', url, { ...get, body: '' }),
+    post: (url, post) => traceRequest('POST', () => send('POST', url, post)),
+    get: (url, get) => traceRequest('GET', () => send('GET', url, { ...get, body: '' })),
   };
+}
+
+/** The URL is no part of the span: customers put secrets into it. */
+function traceRequest(method: string, request: () => Promise<EgressResult>): Promise<EgressResult> {
+  return withSpan(
+    { name: `HTTP ${method}`, kind: 'client', attributes: { 'http.request.method': method } },
+    async (span) => {
+      const result = await request();
+      if (result.kind === 'response') span.setAttribute('http.response.status_code', result.status);
+      else span.setAttribute('error.type', result.kind === 'failed' ? result.error : 'blocked');
+      return result;
+    },
+  );
 }
 
 /** The reason names an address only if the URL did: customers see it, and must not learn what internal names resolve to. */

@@ -47,4 +47,6 @@ export interface OutboxCommand {
   start?: StartCommand;
   signal?: SignalCommand;
   control?: ControlCommand;
+  /** W3C Trace Context of the change, so that its trace continues whichever process dispatches the command. */
+  traceparent?: string;
 }

@@ -1,7 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { sql } from '@mikro-orm/core';
+import { raw, sql } from '@mikro-orm/core';
 import type { Logger } from 'pino';
 import type { Database, Transaction } from '../database/database.ts';
+import type { ServiceMetrics } from '../service-metrics.ts';
+import { activeTraceparent } from '../tracing/span.ts';
 import { createTurnSemaphore, type TurnSemaphore } from '../turn-semaphore.ts';
 import { OutboxEntity } from './outbox.entity.ts';
 import type { OutboxCommand } from './outbox-command.ts';
@@ -27,6 +29,7 @@ export interface OutboxOptions {
   database: Database;
   workflows: Pick<WorkflowGateway, 'dispatch'>;
   logger: Logger;
+  metrics?: Pick<ServiceMetrics, 'temporalCalls'> | undefined;
 }
 
 /** The sweep leaves newer rows to the process that wrote them. */
@@ -47,10 +50,10 @@ const MAX_WAITING_COMMANDS_PER_ORGANIZATION = 5_000;
 const MAX_ATTEMPTS = 200;
 const MAX_BACKOFF_MS = 600_000;
 
-export function createOutbox({ database, workflows, logger }: OutboxOptions): Outbox {
+export function createOutbox({ database, workflows, logger, metrics }: OutboxOptions): Outbox {
   const waiting = new Set<Promise<void>>();
   const waitingByOrganization = new Map<string, number>();
-  const dispatchInTurn = createDispatcher(workflows);
+  const dispatchInTurn = createDispatcher(workflows, metrics);
   const deleteRow = createBatchedDelete(database);
 
   async function dispatchCommitted(
@@ -62,8 +65,22 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
       await dispatchInTurn(organizationId, command);
       await deleteRow(organizationId, id);
     } catch (error) {
-      logger.warn({ outboxId: id, organizationId, err: error }, 'outbox dispatch left to the sweep');
+      logger.warn(
+        { outboxId: id, organizationId, ...idsOf(command), err: error },
+        'outbox dispatch left to the sweep',
+      );
+      await recordFirstFailure(organizationId, id, error);
     }
+  }
+
+  /** While Temporal is away no sweep runs, so the row of the command would not show why it waits. */
+  async function recordFirstFailure(organizationId: string, id: string, error: unknown): Promise<void> {
+    const failure = { attempts: raw('attempts + 1'), lastError: describeError(error) };
+    await database
+      .transaction({ organizationId }, ({ em }) => em.nativeUpdate(OutboxEntity, { id }, failure))
+      .catch((err: unknown) =>
+        logger.warn({ outboxId: id, organizationId, err }, 'could not record a failure'),
+      );
   }
 
   async function dispatchLeased({ id, organizationId, command, attempts }: LeasedRow): Promise<boolean> {
@@ -78,13 +95,13 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
           OutboxEntity,
           { id },
           {
-            lastError: error instanceof Error ? error.message.slice(0, 500) : String(error),
+            lastError: describeError(error),
             deadAt: isDead ? new Date() : null,
           },
         ),
       );
       logger[isDead ? 'error' : 'warn'](
-        { outboxId: id, organizationId, attempts, err: error },
+        { outboxId: id, organizationId, attempts, ...idsOf(command), err: error },
         isDead ? 'outbox command is dead' : 'outbox command failed',
       );
       return false;
@@ -93,8 +110,12 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
 
   return {
     enqueue({ em, afterCommit, requestId }, organizationId, command) {
-      const traced =
-        command.start && requestId ? { ...command, start: { ...command.start, requestId } } : command;
+      const traceparent = activeTraceparent();
+      const traced: OutboxCommand = {
+        ...command,
+        ...(command.start && requestId ? { start: { ...command.start, requestId } } : {}),
+        ...(traceparent ? { traceparent } : {}),
+      };
       const row = em.create(OutboxEntity, {
         organizationId,
         command: traced,
@@ -129,13 +150,25 @@ export function createOutbox({ database, workflows, logger }: OutboxOptions): Ou
   };
 }
 
+/** A gRPC error's message says only that the call failed; its cause says why. */
+function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error).slice(0, 500);
+  const { cause } = error;
+  return `${error.message}${cause instanceof Error ? `: ${cause.message}` : ''}`.slice(0, 500);
+}
+
+const idsOf = ({ start, signal }: OutboxCommand) => ({
+  workflowId: start?.workflowId ?? signal?.workflowId,
+  requestId: start?.requestId,
+});
+
 /** A signal is one cheap call, and wakes a run for a person or a report. */
 const SIGNAL_PRIORITY = 1;
 
 const priorityOf = ({ start }: OutboxCommand): number => start?.priority.priorityKey ?? SIGNAL_PRIORITY;
 
 /** Dispatches commands with a limit per task queue and one for urgent ones, within which organizations take turns. */
-function createDispatcher(workflows: OutboxOptions['workflows']) {
+function createDispatcher(workflows: OutboxOptions['workflows'], metrics: OutboxOptions['metrics']) {
   const callsByQueue = new Map<string, TurnSemaphore>();
   return async (organizationId: string, command: OutboxCommand): Promise<void> => {
     const priority = priorityOf(command);
@@ -143,7 +176,18 @@ function createDispatcher(workflows: OutboxOptions['workflows']) {
     const calls = callsByQueue.get(queue ?? '') ?? createCallLimit(queue);
     callsByQueue.set(queue ?? '', calls);
     const release = await calls.acquire({ priority, key: organizationId });
-    await workflows.dispatch(command).finally(release);
+    const startedAt = performance.now();
+    const observe = (outcome: string) =>
+      metrics?.temporalCalls.observe({ outcome }, (performance.now() - startedAt) / 1_000);
+    try {
+      await workflows.dispatch(command);
+      observe('accepted');
+    } catch (error) {
+      observe('failed');
+      throw error;
+    } finally {
+      release();
+    }
   };
 }
 

@@ -7,6 +7,7 @@ import {
 } from '@temporalio/client';
 import { type SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import { type SearchAttributeName, searchAttributeKeys } from '../temporal.ts';
+import { activeTraceparent, type SpanDescription, withSpan } from '../tracing/span.ts';
 import type { ControlCommand, OutboxCommand, StartCommand } from './outbox-command.ts';
 
 export type RunStatus =
@@ -43,28 +44,12 @@ export interface WorkflowGateway {
 
 export function createWorkflowGateway({ workflow }: Pick<Client, 'workflow'>): WorkflowGateway {
   return {
-    async dispatch({ start, signal, control }) {
-      try {
-        if (start && signal) {
-          await workflow.signalWithStart(start.workflowType, {
-            ...startOptions(start),
-            signal: signal.signalName,
-            signalArgs: signal.args,
-          });
-        } else if (start) {
-          await workflow.start(start.workflowType, startOptions(start));
-        } else if (signal) {
-          await workflow.getHandle(signal.workflowId).signal(signal.signalName, ...signal.args);
-        } else if (control) {
-          await controlRun(workflow, control);
-        }
-      } catch (error) {
-        if (error instanceof WorkflowExecutionAlreadyStartedError || error instanceof WorkflowNotFoundError)
-          return;
-        // The activity or its run has ended meanwhile.
-        if (control && isGrpcServiceError(error) && GONE_CODES.has(Number(error.code))) return;
-        throw error;
-      }
+    dispatch(command) {
+      const { traceparent } = command;
+      if (traceparent === undefined) return deliver(workflow, command);
+      return withSpan({ ...describeDispatch(command), parent: traceparent }, () =>
+        deliver(workflow, command),
+      );
     },
 
     async describe(workflowId) {
@@ -106,6 +91,49 @@ async function retryActivities(workflow: Client['workflow'], workflowId: string)
     if (id && state === SCHEDULED) await workflow.workflowService.resetActivity({ namespace, execution, id });
 }
 
+async function deliver(
+  workflow: Client['workflow'],
+  { start, signal, control }: OutboxCommand,
+): Promise<void> {
+  try {
+    if (start && signal) {
+      await workflow.signalWithStart(start.workflowType, {
+        ...startOptions(start),
+        signal: signal.signalName,
+        signalArgs: signal.args,
+      });
+    } else if (start) {
+      await workflow.start(start.workflowType, startOptions(start));
+    } else if (signal) {
+      await workflow.getHandle(signal.workflowId).signal(signal.signalName, ...signal.args);
+    } else if (control) {
+      await controlRun(workflow, control);
+    }
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError || error instanceof WorkflowNotFoundError)
+      return;
+    // The activity or its run has ended meanwhile.
+    if (control && isGrpcServiceError(error) && GONE_CODES.has(Number(error.code))) return;
+    throw error;
+  }
+}
+
+function describeDispatch({ start, signal, control }: OutboxCommand): SpanDescription {
+  const name = start
+    ? `StartWorkflow ${start.workflowType}`
+    : signal
+      ? `SignalWorkflow ${signal.signalName}`
+      : `ControlWorkflow ${control?.action}`;
+  const workflowId = (start ?? signal ?? control)?.workflowId ?? '';
+  return { name, kind: 'producer', attributes: { 'temporal.workflow_id': workflowId } };
+}
+
+/** The memo of a run: what it inherits (`workflows/run-context.contract.ts`). */
+function buildMemo(): { memo?: { traceparent: string } } {
+  const traceparent = activeTraceparent();
+  return traceparent === undefined ? {} : { memo: { traceparent } };
+}
+
 function startOptions(start: StartCommand) {
   const { requestId, searchAttributes } = start;
   const values = requestId ? { ...searchAttributes, RequestId: requestId } : searchAttributes;
@@ -121,6 +149,7 @@ function startOptions(start: StartCommand) {
     staticSummary: start.summary,
     // A run's tasks and its activities inherit it.
     priority: start.priority,
+    ...buildMemo(),
     workflowIdReusePolicy: start.replacesCompleted
       ? WorkflowIdReusePolicy.ALLOW_DUPLICATE
       : WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,

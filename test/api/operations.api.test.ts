@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { createApiKeyToken } from '../../domain/api-keys/api-key-token.ts';
+import type { Dependencies } from '../../platform/dependencies.ts';
 import { ERROR_CODES } from '../../platform/errors.ts';
 import type { QueueAge } from '../../platform/outbox/queue-ages.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -7,17 +8,13 @@ import { useTestApp } from '../support/resources.ts';
 import { startTestApp } from '../support/test-app.ts';
 
 const METRICS_TOKEN = 'let-me-see';
-let temporalIsDown = false;
+const AVAILABLE = { database: 'ok', temporal: 'ok', storage: 'ok' } as const;
+let states: Partial<Awaited<ReturnType<Dependencies['read']>>> = {};
 let ages: Record<string, QueueAge> = {};
 const app = useTestApp({
   config: { METRICS_TOKEN },
   queueAges: { read: async () => ages },
-  probes: {
-    database: async () => undefined,
-    temporal: async () => {
-      if (temporalIsDown) throw new Error('connect ECONNREFUSED 10.0.0.7:7233');
-    },
-  },
+  dependencies: { read: async () => ({ ...AVAILABLE, ...states }) },
 });
 
 const get = (url: string, headers: Record<string, string> = {}) => app.app.inject({ url, headers });
@@ -26,16 +23,30 @@ test('live reports that the process responds, and ready that its dependencies re
   expect((await get('/health/live')).json()).toEqual({ status: 'ok' });
   expect((await get('/health/ready')).json()).toEqual({
     status: 'ok',
-    checks: { database: 'ok', temporal: 'ok' },
+    checks: AVAILABLE,
     queues: {},
   });
-  temporalIsDown = true;
+  states = { database: 'unavailable' };
   const down = await get('/health/ready');
-  temporalIsDown = false;
+  states = {};
   expectProblem(down, 'unavailable');
-  expect(down.body).toContain('temporal');
-  expect(down.body).not.toContain('10.0.0.7');
+  expect(down.body).toContain('database');
   expect((await get('/health/live')).statusCode).toBe(200);
+});
+
+test.each(['temporal', 'storage'] as const)('stays ready without %s, and says so', async (dependency) => {
+  states = { [dependency]: 'unavailable' };
+  const response = await get('/health/ready');
+  const metrics = await get('/metrics', { authorization: `Bearer ${METRICS_TOKEN}` });
+  states = {};
+  expect(response.statusCode).toBe(200);
+  expect(response.json()).toEqual({
+    status: 'degraded',
+    checks: { ...AVAILABLE, [dependency]: 'unavailable' },
+    queues: {},
+  });
+  expect(metrics.body).toContain(`agent_email_dependency_up{dependency="${dependency}"} 0`);
+  expect(metrics.body).toContain('agent_email_dependency_up{dependency="database"} 1');
 });
 
 test('ready stays 200 but reports degraded while work of a queue waits for long', async () => {
@@ -52,7 +63,7 @@ test('ready stays 200 but reports degraded while work of a queue waits for long'
   expect(waiting.statusCode).toBe(200);
   expect(waiting.json()).toEqual({
     status: 'degraded',
-    checks: { database: 'ok', temporal: 'ok' },
+    checks: AVAILABLE,
     queues: {
       inbound: { outbox_seconds: 0, temporal_seconds: 31.5 },
       outbound: { outbox_seconds: 0.2, temporal_seconds: null },

@@ -20,7 +20,6 @@ const expressions = [
   ...dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
 ];
 
-// npm has no promtool; the files were checked with it when they were written.
 test('every alert has an expression, a severity, a summary and a unique name', () => {
   expect(rules.length).toBeGreaterThan(15);
   for (const rule of rules)

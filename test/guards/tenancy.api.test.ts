@@ -27,6 +27,7 @@ const WITHOUT_TENANT = new Map([
   ['installation', 'it belongs to the installation'],
   ['installation_keys', 'they belong to the installation'],
   ['restores', 'they belong to the installation'],
+  ['sweeps', 'when recurring work of the service last ran; contains no data of organizations'],
   ['mikro_orm_migrations', 'it belongs to the schema'],
 ]);
 

@@ -4,8 +4,11 @@ import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
 import { createTransport } from 'nodemailer';
-import { levels } from 'pino';
+import { levels, pino } from 'pino';
 import type { InboundRoute } from '../../domain/inbound/accepted-mail.ts';
+import type { NewRefusal } from '../../domain/refusals/refusal-recorder.ts';
+import { createServiceMetrics } from '../../platform/service-metrics.ts';
+import { createRefusalReports } from '../../workers/report-refusal.ts';
 import { eventually } from '../support/eventually.ts';
 import { RawSmtpClient } from './raw-smtp-client.ts';
 import { cleanUpAfterEach, cleanUps, greeted, listen, ROUTE, SMALL } from './test-listener.ts';
@@ -40,6 +43,65 @@ test('reports the outcome and duration of each message once', async () => {
   await expect(send(`${circles}Subject: three\r\n\r\n`)).rejects.toMatchObject({ responseCode: 554 });
   expect(outcomes).toEqual(['accepted', 'deferred', 'refused']);
   for (const took of seconds) expect(took).toBeGreaterThan(0);
+});
+
+test('reports each refusal once: a log line without addresses, a count, and whom it concerns', async () => {
+  const recorded: NewRefusal[] = [];
+  const lines: Record<string, unknown>[] = [];
+  const metrics = createServiceMetrics();
+  const { listener } = await listen({
+    receipts: {
+      resolve: async (address) =>
+        address.startsWith('full')
+          ? { kind: 'full', route: ROUTE }
+          : address.startsWith('nobody')
+            ? 'unknown'
+            : ROUTE,
+    },
+    reportRefusal: createRefusalReports({
+      direction: 'inbound',
+      logger: pino({}, { write: (line) => void lines.push(JSON.parse(line)) }),
+      metrics,
+      recorder: { record: (refusal) => recorded.push(refusal) },
+    }),
+  });
+  const client = await greeted(listener.port);
+  await client.command('MAIL FROM:<ada@people.example>');
+  await client.command('RCPT TO:<nobody@agents.test>');
+  await client.command('RCPT TO:<full@agents.test>');
+  await client.command('RCPT TO:<one@agents.test>');
+  await client.command('RCPT TO:<two@agents.test>');
+  await client.command('DATA');
+  client.write(`${'Received: from a by b\r\n'.repeat(60)}\r\n.\r\n`);
+  expect(await client.reply()).toMatch(/^554 5\.4\.6/);
+  const sender = 'ada@people.example';
+  expect(
+    recorded.map(({ stage, reason, responseCode, address }) => [stage, reason, responseCode, address]),
+  ).toEqual([
+    ['rcpt', 'unknown_mailbox', 550, 'nobody@agents.test'],
+    ['rcpt', 'receive_limit', 452, 'full@agents.test'],
+    ['data', 'too_many_hops', 554, 'one@agents.test'],
+    ['data', 'too_many_hops', 554, 'two@agents.test'],
+  ]);
+  for (const refusal of recorded)
+    expect(refusal).toMatchObject({
+      direction: 'inbound',
+      sender,
+      recipient: refusal.address,
+      clientIp: '127.0.0.1',
+    });
+  expect(lines.map(({ msg, stage, reason }) => [msg, stage, reason])).toEqual([
+    ['mail refused', 'rcpt', 'unknown_mailbox'],
+    ['mail refused', 'rcpt', 'receive_limit'],
+    ['mail refused', 'data', 'too_many_hops'],
+  ]);
+  expect(JSON.stringify(lines)).not.toContain('@');
+  const counts = (await metrics.refusals.get()).values.map(({ labels, value }) => [labels.reason, value]);
+  expect(counts).toEqual([
+    ['unknown_mailbox', 1],
+    ['receive_limit', 1],
+    ['too_many_hops', 1],
+  ]);
 });
 
 describe('accepted mail', () => {

@@ -38,6 +38,7 @@ export async function listen(
     receipts?: Partial<Doubles['receipts']>;
     limits?: Pick<InboundListenerOptions, 'largeMessageSlots' | 'largeMessageTimeoutMs' | 'dataRate'>;
     onAnswered?: InboundListenerOptions['onReply'];
+    reportRefusal?: InboundListenerOptions['reportRefusal'];
   } = {},
 ) {
   const objects = new Map<string, Buffer>();
@@ -75,6 +76,7 @@ export async function listen(
     receipts,
     logger: pino({}, { write: (line) => void logged.push(JSON.parse(line)) }),
     ...overrides.limits,
+    ...(overrides.reportRefusal ? { reportRefusal: overrides.reportRefusal } : {}),
     ...(overrides.onAnswered ? { onReply: overrides.onAnswered } : {}),
   });
   cleanUps.push(() => listener.close());

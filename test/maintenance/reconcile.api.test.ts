@@ -84,6 +84,7 @@ async function arrange() {
     events,
   });
   const { reconcileOverdue } = createMaintenanceActivities({
+    recordSweep: async () => undefined,
     outbox,
     workflows: temporal,
     sources: [
@@ -344,6 +345,7 @@ describe('the reconciler', () => {
   test('runs every sweep even if one fails, then fails', async () => {
     const done: string[] = [];
     const { reconcileOverdue } = createMaintenanceActivities({
+      recordSweep: async () => undefined,
       outbox: { sweep: async () => 0 },
       findLastRestore: async () => null,
       workflows: temporal,

@@ -76,6 +76,11 @@ test('reads only indexes', async () => {
       'inbound_receipts_unprocessed_index',
       'notifications_unsent_index',
       'unclaimed_objects_due_at_index',
+      'webhook_endpoints_disabled_index',
+      'inboxes_paused_index',
+      'messages_unparsed_index',
+      'notifications_failed_index',
+      'exports_failed_index',
     ])
       expect(plan).toContain(index);
     // Both contain only pending rows; with so few, either may be cheaper.

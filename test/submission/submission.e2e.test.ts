@@ -188,6 +188,12 @@ describe('is refused without queueing anything', () => {
     await expect(submit({ ...account, pass: 'wrong' }, { to: 'a@people.example' })).rejects.toThrow(
       /535 5\.7\.8/,
     );
+    await eventually(async () => {
+      const { body } = await call('GET', `/refusals?inbox_id=${account.inbox.id}&reason=wrong_credentials`);
+      expect(body.data).toEqual([
+        expect.objectContaining({ direction: 'outbound', stage: 'auth', response_code: 535, to: null }),
+      ]);
+    }, TIMEOUT_MS);
   });
 });
 

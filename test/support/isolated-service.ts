@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -20,6 +20,8 @@ export interface IsolatedService {
   /** The workers' configuration, for tests that read storage. */
   config: Config;
   temporalAddress: string;
+  /** Everything the process has printed, also before a restart. */
+  outputOf(name: ServiceProcess): string;
   /** Resident memory, in bytes. */
   residentBytes(name: ServiceProcess): number;
   /** Sends SIGKILL, so that the process cannot clean up. */
@@ -56,9 +58,10 @@ export async function startIsolatedService(overrides: Record<string, string>): P
     api: `http://127.0.0.1:${ports.api}/health/ready`,
     workers: `http://127.0.0.1:${ports.workerHealth}/health/ready`,
   };
+  const logOf = (name: ServiceProcess) => join(directory, `${name}.output`);
   const processes: Partial<Record<ServiceProcess, ChildProcess>> = {};
   const start = async (name: ServiceProcess) => {
-    processes[name] = run([scripts[name]], environments[name]);
+    processes[name] = run([scripts[name]], environments[name], logOf(name));
     await waitForHttp(readiness[name]);
   };
   const further: ChildProcess[] = [];
@@ -72,6 +75,7 @@ export async function startIsolatedService(overrides: Record<string, string>): P
     ownerDatabaseUrl: `postgresql://postgres:${read('secrets.json').postgresPassword}@127.0.0.1:${ports.postgres}/agent_email`,
     config: loadConfig(environments.workers),
     temporalAddress: `127.0.0.1:${ports.temporal}`,
+    outputOf: (name) => readFileSync(logOf(name), 'utf8'),
     residentBytes: (name) => residentBytes(processes[name]?.pid),
     start,
     async startScript(script, own) {
@@ -110,12 +114,18 @@ const UNLIMITED = {
   ORGANIZATION_RATE_LIMIT_BURST: '100000',
 };
 
-function run(args: string[], environment: NodeJS.ProcessEnv): ChildProcess {
-  return spawn(process.execPath, args, {
-    cwd: ROOT,
-    env: environment,
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
+/** @param log file for the output; without one, errors go to this process's. */
+function run(args: string[], environment: NodeJS.ProcessEnv, log?: string): ChildProcess {
+  const output = log === undefined ? undefined : openSync(log, 'a');
+  try {
+    return spawn(process.execPath, args, {
+      cwd: ROOT,
+      env: environment,
+      stdio: ['ignore', output ?? 'ignore', output ?? 'inherit'],
+    });
+  } finally {
+    if (output !== undefined) closeSync(output);
+  }
 }
 
 async function waitForEnvFile(path: string): Promise<Record<string, string>> {

@@ -96,7 +96,7 @@ const PLAIN_QUERY = [
     'event_type',
   ],
   ...['direction', 'label', 'from', 'to', 'subject', 'has_attachments', 'q', 'timeout_seconds', 'domain'],
-  ...['email', 'origin', 'fresh', 'purge', 'revoke_children', 'view', 'action', 'resource_type'],
+  ...['email', 'origin', 'reason', 'fresh', 'purge', 'revoke_children', 'view', 'action', 'resource_type'],
 ];
 
 /** A place in a request that takes an id. */

@@ -10,6 +10,7 @@ import { CHECK_NOW, VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.
 import { AWAIT_APPROVAL, DRAFT_APPROVED } from '../../workflows/drafts/await-approval.contract.ts';
 import { SEND_SCHEDULED_DRAFT } from '../../workflows/drafts/send-scheduled-draft.contract.ts';
 import { CANCEL_EXPORT, EXPORT_ORGANIZATION } from '../../workflows/exports/export-organization.contract.ts';
+import { PARSE_AGAIN } from '../../workflows/inbound/parse-again.contract.ts';
 import { DISCARD_RECEIPT, RECEIVE_MESSAGE } from '../../workflows/inbound/receive-message.contract.ts';
 import { PURGE_INBOX } from '../../workflows/inboxes/purge-inbox.contract.ts';
 import { RECONCILE } from '../../workflows/maintenance/reconcile.contract.ts';
@@ -240,6 +241,12 @@ const PATHS: Path[] = [
       discardReceipt: async () => 'discarded: lost',
     },
     signals: [{ name: DISCARD_RECEIPT, args: ['lost'] }],
+  },
+  {
+    name: 'parse-again.parsed',
+    workflowType: PARSE_AGAIN,
+    input: { messageId: 'msg_1' },
+    activities: { parseMessageAgain: async () => 'parsed' },
   },
   {
     name: 'send-scheduled-draft.sent',

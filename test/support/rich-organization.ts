@@ -408,6 +408,9 @@ export async function addInternalRows(organizationId: string): Promise<void> {
     `insert into approved_recipients (id, org_id, env_id, inbox_id, email, approved_by, expires_at, created_at)
      select 'apr' || substr(id, 4), org_id, env_id, id, 'approved@example.test', 'usr_test', now() + interval '1 day', now()
      from inboxes where org_id = $1`,
+    `insert into refusals (id, org_id, direction, stage, reason, response_code, response, count, hour, fingerprint, first_at, last_at)
+     select 'ref' || substr(id, 4), id, 'inbound', 'rcpt', 'unknown_mailbox', 550, '', 1, now(), '\\x00', now(), now()
+     from organizations where id = $1`,
     `insert into inbox_daily_sends (inbox_id, org_id, day, messages)
      select id, org_id, now()::date, 1 from inboxes where org_id = $1`,
     `insert into reputation_outcomes (inbox_id, kind, message_id, position, org_id, created_at)

@@ -7,6 +7,7 @@ import { entities } from '../../domain/entities.ts';
 import { createHtmlConverter } from '../../domain/mime/converter/pool.ts';
 import { type Config, loadConfig } from '../../platform/config.ts';
 import { createDatabase, type Database } from '../../platform/database/database.ts';
+import { createDependencies, type Dependencies } from '../../platform/dependencies.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import type { QueueAges } from '../../platform/outbox/queue-ages.ts';
@@ -57,13 +58,20 @@ export interface TestApp {
 
 export interface TestAppOptions {
   config?: Partial<Record<keyof Config, string>>;
-  probes?: { database: () => Promise<void>; temporal: () => Promise<void> };
+  /** Replaces the state of what the API needs. By default the database is asked, and the others are available. */
+  dependencies?: Dependencies;
   queueAges?: QueueAges;
   /** Replaces the database of the test run. */
   databaseUrl?: string;
   /** The same for the workers' login. */
   workerUrl?: string;
 }
+
+const probesOf = (database: Database) => ({
+  database: () => database.ping(),
+  temporal: async () => undefined,
+  storage: async () => undefined,
+});
 
 /** Builds the API with the database of the test run. Only Temporal is replaced, by a list of commands. */
 export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
@@ -87,7 +95,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     config,
     logger,
     database,
-    probes: options.probes ?? { database: () => database.ping(), temporal: async () => undefined },
+    dependencies: options.dependencies ?? createDependencies({ probes: probesOf(database), logger }),
     queueAges: options.queueAges ?? { read: async () => ({}) },
     services: createServices({
       temporalRuns,

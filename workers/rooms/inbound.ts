@@ -8,8 +8,10 @@ import {
   skipAuthentication,
 } from '../../domain/inbound/mail-authentication.ts';
 import { overdueReceipts } from '../../domain/inbound/overdue-receipts.ts';
+import { createParseAgainService } from '../../domain/inbound/parse-again.service.ts';
 import { createScanForSpam, type ScanForSpam, skipSpamScan } from '../../domain/inbound/spam-verdict.ts';
 import { deleteExpiredReports } from '../../domain/inbound/unattributed-reports.ts';
+import { deleteExpiredRefusals } from '../../domain/refusals/delete-refusals.ts';
 import type { Config } from '../../platform/config.ts';
 import { createResolver } from '../../platform/dns.ts';
 import { createRspamdScanner } from '../../platform/spam-scanner.ts';
@@ -24,10 +26,13 @@ export const inboundRoom: Room = {
       database,
       storage,
       outbox,
+      metrics,
       services: { outcomes, events },
       parserPool,
     }) =>
       createInboundActivities({
+        logger,
+        parseAgain: createParseAgainService({ database, storage, parserPool: parserPool() }),
         ingest: createIngestService({
           database,
           storage,
@@ -38,6 +43,7 @@ export const inboundRoom: Room = {
           parserPool: parserPool(),
           authenticate: config.AUTHENTICATE_INBOUND ? createMailAuthenticator(config) : skipAuthentication,
           scanForSpam: createSpamScan(config, logger),
+          onParseFailure: () => metrics.parseFailures.inc(),
           maxConcurrentLargeMessages: Math.max(1, config.MAIL_PARSER_PROCESSES - 1),
         }),
       }),
@@ -47,6 +53,7 @@ export const inboundRoom: Room = {
     sweeps: {
       expiredReceipts: () => deleteExpiredReceipts(database),
       unattributedReports: () => deleteExpiredReports(database),
+      expiredRefusals: () => deleteExpiredRefusals(database),
     },
   }),
 };

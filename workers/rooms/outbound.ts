@@ -24,6 +24,7 @@ export const outboundRoom: Room = {
           dkimKeys: await dependencies.dkimKeys(),
           outcomes: dependencies.services.outcomes,
         }),
+        logger: dependencies.logger,
       }),
   },
   maintenance: (dependencies) => ({

@@ -18,17 +18,23 @@ import {
   releaseSwitchedOffDeliveries,
 } from '../../domain/webhooks/release-held-deliveries.ts';
 import { releaseUsageLimitedForAll } from '../../domain/webhooks/release-usage-limited.ts';
-import { createEgress, readEgressOptions } from '../../platform/egress/egress.ts';
+import {
+  createEgress,
+  type Egress,
+  type EgressResult,
+  readEgressOptions,
+} from '../../platform/egress/egress.ts';
+import type { ServiceMetrics } from '../../platform/service-metrics.ts';
 import { MAINTENANCE_QUEUE, WEBHOOKS_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room } from '../room.ts';
 
 export const webhooksRoom: Room = {
   activities: {
-    [WEBHOOKS_QUEUE]: ({ config, database, outbox, services: { secretBox, notifications } }) => {
+    [WEBHOOKS_QUEUE]: ({ config, database, outbox, metrics, services: { secretBox, notifications } }) => {
       const options: DeliveryServiceOptions = {
         database,
         outbox,
-        egress: createEgress(readEgressOptions(config)),
+        egress: countAttempts(createEgress(readEgressOptions(config)), metrics),
         secretBox,
         notifications,
         timeoutMs: config.WEBHOOK_TIMEOUT_MS,
@@ -58,3 +64,23 @@ export const webhooksRoom: Room = {
     },
   }),
 };
+
+/** Counts the outcomes of attempts, for the metrics. */
+function countAttempts(
+  { post }: Pick<Egress, 'post'>,
+  { webhookAttempts }: Pick<ServiceMetrics, 'webhookAttempts'>,
+): Pick<Egress, 'post'> {
+  return {
+    async post(url, request) {
+      const result = await post(url, request);
+      webhookAttempts.inc({ outcome: outcomeOf(result) });
+      return result;
+    },
+  };
+}
+
+function outcomeOf(result: EgressResult): string {
+  if (result.kind === 'blocked') return 'blocked';
+  if (result.kind === 'failed') return 'unreachable';
+  return result.status >= 200 && result.status < 300 ? 'delivered' : 'failed';
+}

@@ -1,0 +1,169 @@
+import { sql } from '@mikro-orm/core';
+import type { Database } from '../../platform/database/database.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { Storage } from '../../platform/storage.ts';
+import { PARSE_AGAIN, parseAgainWorkflowId } from '../../workflows/inbound/parse-again.contract.ts';
+import { INBOUND_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
+import { baseAddress } from '../inboxes/inbox-address.ts';
+import { type Message, MessageEntity } from '../messages/message.entity.ts';
+import { refreshThread } from '../messages/refresh-thread.ts';
+import { lockLivingThread } from '../messages/resolve-thread.ts';
+import type { ParsedInboundMail, ParserPool } from '../mime/parser/pool.ts';
+import { insertUnclaimed } from '../stored-objects/unclaimed-objects.ts';
+import { isAutoSubmitted } from './auto-submitted.ts';
+import { persistAttachments } from './create-received-message.ts';
+import { deriveSignals } from './derive-signals.ts';
+import { openRawMail } from './raw-mail.ts';
+import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
+
+export interface ParseAgainService {
+  /**
+   * Parses a message with a `parse_error` from its raw bytes, and stores text, header and files. It stays in its thread
+   * and is not announced again. Idempotent: once it is parsed, nothing changes.
+   *
+   * @returns a description of the result.
+   */
+  parseAgain(messageId: string): Promise<string>;
+}
+
+export interface ParseAgainOptions {
+  database: Database;
+  storage: Pick<Storage, 'getStream' | 'putStream'>;
+  parserPool: Pick<ParserPool, 'parse'>;
+}
+
+export function createParseAgainService(options: ParseAgainOptions): ParseAgainService {
+  const { database, storage, parserPool } = options;
+  return {
+    async parseAgain(messageId) {
+      const receipt = await database.autocommit((em) =>
+        em.findOne(ReceiptEntity, { messageId, kind: 'mail' }),
+      );
+      if (!receipt) return 'gone';
+      const raw = await openRawMail(storage, receipt);
+      const mail = await parserPool.parse(await raw.open(), {
+        async storeFile(index, content, contentType) {
+          // Not the keys of the first try: an object must not change while a row refers to it.
+          const key = `attachments/${messageId}/again-${Date.now()}-${index}`;
+          return { key, stored: await storage.putStream(key, content, { contentType }) };
+        },
+      });
+      return storeParsed(options, receipt, mail);
+    },
+  };
+}
+
+async function storeParsed(
+  { database }: ParseAgainOptions,
+  receipt: Receipt,
+  mail: ParsedInboundMail,
+): Promise<string> {
+  return database.systemTransaction(async ({ em }) => {
+    const release = async (result: string) => {
+      const storageKeys = mail.attachments.map(({ storageKey }) => storageKey);
+      if (storageKeys.length > 0) await insertUnclaimed(em, receipt.organizationId, { storageKeys });
+      return result;
+    };
+    const found = await em.findOne(MessageEntity, { id: receipt.messageId });
+    if (!found || found.parseError === null) return release(found ? 'already parsed' : 'gone');
+    const thread = await lockLivingThread(em, found.threadId);
+    const message = thread && (await em.findOne(MessageEntity, { id: found.id }, { refresh: true }));
+    if (!thread || !message || message.parseError === null) return release('already parsed');
+    if (mail.parseError !== null) return release(`still cannot be parsed: ${mail.parseError}`);
+    // Files that the first try stored belong to the message; the second try has all of them.
+    await em.execute(sql`delete from attachments where message_id = ${message.id}`);
+    await em.nativeUpdate(MessageEntity, { id: message.id }, parsedFields(message, receipt, mail));
+    persistAttachments(em, receipt, mail);
+    await em.flush();
+    await refreshThread(em, thread);
+    return 'parsed';
+  });
+}
+
+function parsedFields(message: Message, receipt: Receipt, mail: ParsedInboundMail) {
+  const from = mail.from ?? { email: receipt.mailFrom };
+  const automated = isAutoSubmitted(mail.headers, receipt.mailFrom);
+  const { spf = 'none', dkim = 'none', dmarc = 'none' } = message.authentication ?? {};
+  return {
+    fromEmail: from.email,
+    fromName: from.name ?? null,
+    to: mail.to,
+    cc: mail.cc,
+    replyTo: mail.replyTo,
+    subject: mail.subject,
+    preview: mail.preview,
+    textBody: mail.text,
+    htmlBody: mail.html,
+    extractedText: mail.extractedText,
+    hiddenText: mail.hiddenText,
+    headers: mail.headers,
+    hasAttachments: mail.attachments.length > 0,
+    rfcMessageId: mail.messageId,
+    inReplyTo: mail.inReplyTo,
+    references: mail.references,
+    automated,
+    signals: deriveSignals({
+      from,
+      replyTo: mail.replyTo,
+      automated,
+      authentication: { spf, dkim, dmarc },
+      mailFrom: receipt.mailFrom,
+      inboxEmail: baseAddress(receipt.rcptTo),
+      hasHiddenText: mail.hiddenText !== null,
+      hasMismatchedLink: mail.hasMismatchedLink,
+      isNewParticipant: message.signals.includes('new_participant'),
+    }),
+    parseError: null,
+    updatedAt: new Date(),
+  };
+}
+
+/** Messages per transaction. */
+const BATCH_SIZE = 500;
+
+/**
+ * Starts the workflow for each message that could not be parsed, or for one of them.
+ *
+ * @returns the number of started workflows.
+ */
+export async function startParsingAgain(
+  { database, outbox }: { database: Database; outbox: Pick<Outbox, 'enqueue'> },
+  { messageId, requestedAt = new Date() }: { messageId?: string; requestedAt?: Date } = {},
+): Promise<number> {
+  let started = 0;
+  let after = '';
+  for (;;) {
+    const last = after;
+    const rows = await database.systemTransaction(async (transaction) => {
+      const found = await transaction.em.execute<UnparsedRow[]>(
+        sql`select id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId" from messages
+          where parse_error is not null and direction = 'inbound' and id > ${last}
+            and ${messageId === undefined ? sql`true` : sql`id = ${messageId}`}
+          order by id limit ${BATCH_SIZE}`,
+      );
+      for (const row of found)
+        outbox.enqueue(transaction, row.organizationId, { start: buildParseAgainStart(row, requestedAt) });
+      return found;
+    });
+    started += rows.length;
+    after = rows.at(-1)?.id ?? '';
+    if (rows.length < BATCH_SIZE) return started;
+  }
+}
+
+type UnparsedRow = Pick<Message, 'id' | 'organizationId' | 'environmentId' | 'inboxId'>;
+
+function buildParseAgainStart(
+  { id, organizationId, environmentId, inboxId }: UnparsedRow,
+  requestedAt: Date,
+) {
+  return {
+    workflowType: PARSE_AGAIN,
+    workflowId: parseAgainWorkflowId(id, requestedAt.toISOString()),
+    taskQueue: INBOUND_QUEUE,
+    priority: { priorityKey: PRIORITY.notification, fairnessKey: organizationId },
+    input: { messageId: id },
+    searchAttributes: { OrgId: organizationId, EnvId: environmentId, InboxId: inboxId, ResourceId: id },
+    summary: `Parse ${id} again`,
+  };
+}

@@ -1,0 +1,63 @@
+import { Counter, Histogram, type Registry } from 'prom-client';
+
+/** Counters of what the service does, across all organizations. No label names a tenant. */
+export interface ServiceMetrics {
+  /** Recorded events by type: rates of bounces and complaints. */
+  readonly events: Counter<'type'>;
+  readonly webhookAttempts: Counter<'outcome'>;
+  /** Refused SMTP commands. */
+  readonly refusals: Counter<'direction' | 'stage' | 'reason'>;
+  /** Received messages whose parser failed. */
+  readonly parseFailures: Counter;
+  /** Calls that start or signal a workflow. */
+  readonly temporalCalls: Histogram<'outcome'>;
+  /** Adds them to the metrics of the process. */
+  register(registry: Registry): void;
+}
+
+export function createServiceMetrics(): ServiceMetrics {
+  const registers: Registry[] = [];
+  const events = new Counter({
+    name: 'agent_email_events_total',
+    help: 'Recorded events, by type.',
+    labelNames: ['type'],
+    registers,
+  });
+  // A series that starts with its first event would hide that one from rate().
+  for (const type of RATED_EVENTS) events.inc({ type }, 0);
+  const webhookAttempts = new Counter({
+    name: 'agent_email_webhook_attempts_total',
+    help: 'Attempts to deliver webhooks, by outcome: delivered, failed (an error response), unreachable, blocked.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  for (const outcome of ['delivered', 'failed', 'unreachable', 'blocked'])
+    webhookAttempts.inc({ outcome }, 0);
+  const refusals = new Counter({
+    name: 'agent_email_refused_total',
+    help: 'Refused SMTP commands, by direction, command and reason.',
+    labelNames: ['direction', 'stage', 'reason'],
+    registers,
+  });
+  const parseFailures = new Counter({
+    name: 'agent_email_parse_failures_total',
+    help: 'Received messages whose parser failed.',
+    registers,
+  });
+  const temporalCalls = new Histogram({
+    name: 'agent_email_temporal_call_seconds',
+    help: 'Time to start or signal a workflow, by outcome.',
+    labelNames: ['outcome'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    registers,
+  });
+  return {
+    ...{ events, webhookAttempts, refusals, parseFailures, temporalCalls },
+    register(registry) {
+      for (const metric of [events, webhookAttempts, refusals, parseFailures, temporalCalls])
+        registry.registerMetric(metric as Counter);
+    },
+  };
+}
+
+const RATED_EVENTS = ['message.sent', 'message.bounced', 'message.complained', 'message.received'];

@@ -1,0 +1,19 @@
+import { parseArgs } from 'node:util';
+import { startParsingAgain } from '../domain/inbound/parse-again.service.ts';
+import { runOutboxCommand } from './outbox-command.ts';
+import { runCommand } from './run-command.ts';
+
+/**
+ * `npm run mail:parse-again [-- --message msg_…]`: starts a workflow for each message that could not be parsed, after the
+ * cause is gone (a newer version, more memory).
+ */
+runCommand('mail:parse-again', () => {
+  const { message: messageId } = parseArgs({ options: { message: { type: 'string' } } }).values;
+  return runOutboxCommand(async ({ database, outbox }) => {
+    const started = await startParsingAgain(
+      { database, outbox },
+      messageId === undefined ? {} : { messageId },
+    );
+    return `Started ${started} run(s) of parseAgain; WorkflowType = "parseAgain" lists them in the Temporal UI.`;
+  });
+});

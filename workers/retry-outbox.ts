@@ -1,0 +1,18 @@
+import { parseArgs } from 'node:util';
+import { listDeadCommands, retryDeadCommands } from '../platform/outbox/dead-commands.ts';
+import { runOutboxCommand } from './outbox-command.ts';
+import { runCommand } from './run-command.ts';
+
+/**
+ * `npm run outbox:retry [-- --id ID] [-- --list]`: retries the commands whose delivery to Temporal was given up, or lists
+ * them with their last error.
+ */
+runCommand('outbox:retry', () => {
+  const { id, list } = parseArgs({ options: { id: { type: 'string' }, list: { type: 'boolean' } } }).values;
+  return runOutboxCommand(async ({ database, outbox }) => {
+    if (list) return JSON.stringify(await listDeadCommands(database), null, 2);
+    const retried = await retryDeadCommands(database, id);
+    const delivered = retried > 0 ? await outbox.sweep(retried) : 0;
+    return `${retried} command(s) are retried; ${delivered} delivered now, the reconciler delivers the others.`;
+  });
+});
