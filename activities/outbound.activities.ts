@@ -37,7 +37,7 @@ export function createOutboundActivities({ dispatch, transmissions, logger }: Ou
     recordSend: ({ messageId }: { messageId: string }): Promise<SendState> =>
       withApplicationFailures(async () => {
         const state = await dispatch.record(messageId);
-        logger.info({ messageId, state }, 'message sent');
+        logger.info({ messageId, status: state.status }, 'send recorded');
         return state;
       }),
 

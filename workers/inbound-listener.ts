@@ -22,6 +22,7 @@ import { networkOf } from '../platform/network.ts';
 import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import type { Storage, StoredObject } from '../platform/storage.ts';
 import { withSpan } from '../platform/tracing/span.ts';
+import { watchBuiltInRefusals } from './built-in-refusals.ts';
 import type { Composition } from './composition.ts';
 import type { DataRate } from './data-rate.ts';
 import { exceedsConnectionLimit, tooManyConnections } from './inbound-limits.ts';
@@ -98,6 +99,9 @@ export async function startInboundListener(input: InboundListenerOptions): Promi
     ...(await serverOptions(config)),
     onConnect(session, done) {
       const maxConnections = config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP;
+      watchBuiltInRefusals(server, session, (stage, error) =>
+        options.reportRefusal?.({ stage, affected: [], sender: null, session, error }),
+      );
       if (!exceedsConnectionLimit(server.connections, session.remoteAddress, maxConnections)) return done();
       const error = tooManyConnections();
       options.reportRefusal?.({ stage: 'connect', affected: [], sender: null, session, error });

@@ -22,6 +22,7 @@ import { networkOf } from '../platform/network.ts';
 import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import { withSpan } from '../platform/tracing/span.ts';
 import { type AuthThrottle, createAuthThrottle } from './auth-throttle.ts';
+import { watchBuiltInRefusals } from './built-in-refusals.ts';
 import type { Composition } from './composition.ts';
 import type { DataRate } from './data-rate.ts';
 import { exceedsConnectionLimit, tooManyConnections } from './inbound-limits.ts';
@@ -176,6 +177,7 @@ function createServer(
     logger: false,
     onConnect(session, done) {
       const maxConnections = config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP;
+      watchBuiltInRefusals(server, session, (stage, error) => refused(stage, session, error));
       if (!exceedsConnectionLimit(server.connections, session.remoteAddress, maxConnections)) return done();
       done(refused('connect', session, tooManyConnections()));
     },

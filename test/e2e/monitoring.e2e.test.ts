@@ -186,11 +186,11 @@ test('all output is JSON, and a send and a receipt leave one line each with the 
     organizationId: expect.stringMatching(/^org_/),
     traceId: expect.stringMatching(/^[0-9a-f]{32}$/),
   };
-  const sends = named('message sent');
+  const sends = named('send recorded');
   expect(sends).toEqual([
     expect.objectContaining({
       ...ids,
-      state: 'settled',
+      status: 'sent',
       requestId: expect.stringMatching(/^req_/),
       workflowId: `send/${sends[0]?.messageId}`,
       activity: 'recordSend',

@@ -66,6 +66,7 @@ test('reports each refusal once: a log line without addresses, a count, and whom
     }),
   });
   const client = await greeted(listener.port);
+  expect(await client.command(`MAIL FROM:<ada@people.example> SIZE=${SMALL + 1}`)).toMatch(/^552/);
   await client.command('MAIL FROM:<ada@people.example>');
   await client.command('RCPT TO:<nobody@agents.test>');
   await client.command('RCPT TO:<full@agents.test>');
@@ -91,6 +92,8 @@ test('reports each refusal once: a log line without addresses, a count, and whom
       clientIp: '127.0.0.1',
     });
   expect(lines.map(({ msg, stage, reason }) => [msg, stage, reason])).toEqual([
+    // The recipients of a message that is declared too large are not known yet.
+    ['mail refused', 'mail', 'message_too_large'],
     ['mail refused', 'rcpt', 'unknown_mailbox'],
     ['mail refused', 'rcpt', 'receive_limit'],
     ['mail refused', 'data', 'too_many_hops'],
@@ -98,6 +101,7 @@ test('reports each refusal once: a log line without addresses, a count, and whom
   expect(JSON.stringify(lines)).not.toContain('@');
   const counts = (await metrics.refusals.get()).values.map(({ labels, value }) => [labels.reason, value]);
   expect(counts).toEqual([
+    ['message_too_large', 1],
     ['unknown_mailbox', 1],
     ['receive_limit', 1],
     ['too_many_hops', 1],
