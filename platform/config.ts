@@ -349,6 +349,12 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
   return Object.freeze(candidate as Static<typeof ConfigSchema>);
 }
 
+/** What another program that the service starts needs of this process's environment: none of its settings. */
+export function programEnvironment(environment: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
+  const { PATH, HOME, LANG, LD_LIBRARY_PATH } = environment;
+  return { PATH, HOME, LANG, LD_LIBRARY_PATH };
+}
+
 function parseValue(property: { type?: string }, value: string): unknown {
   if (property.type === 'integer') return /^-?\d+$/.test(value.trim()) ? Number(value) : value;
   if (property.type === 'number') return /^\d*\.?\d+$/.test(value.trim()) ? Number(value) : value;

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { programEnvironment } from '../../platform/config.ts';
 import { InstallationError } from '../../platform/installation/installation-error.ts';
 
 /** Runs `pg_dump` or `pg_restore`. The password is passed in the environment, because other users can read arguments. */
@@ -8,7 +9,7 @@ export async function runPgTool(
   args: readonly string[],
 ): Promise<void> {
   const child = spawn(tool, args, {
-    env: { ...inheritedEnvironment(), ...connectionEnvironment(url) },
+    env: { ...programEnvironment(), ...connectionEnvironment(url) },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let errors = '';
@@ -29,12 +30,6 @@ export async function runPgTool(
 }
 
 const MAX_ERROR_CHARACTERS = 4_000;
-
-/** The programs need nothing of the service's settings. */
-function inheritedEnvironment(): NodeJS.ProcessEnv {
-  const { PATH, HOME, LANG, LD_LIBRARY_PATH } = process.env;
-  return { PATH, HOME, LANG, LD_LIBRARY_PATH };
-}
 
 function connectionEnvironment(url: string): Record<string, string> {
   const { hostname, port, username, password, pathname, searchParams } = new URL(url);
