@@ -1,4 +1,4 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, oneOf, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
@@ -30,3 +30,5 @@ export const LimitOverrideEntity = defineEntity({
     createdAt: createdAt(),
   },
 });
+
+export type LimitOverride = InferEntity<typeof LimitOverrideEntity>;

@@ -20,12 +20,14 @@ export interface LedgerEntry {
   at: Date;
 }
 
-/** Adds a ledger entry in the transaction of the change it records. */
+/** Adds a ledger entry in the transaction of the change it records. Returns its id. */
 export function recordUsageEvent(
   em: EntityManager,
   entry: Omit<UsageEvent, 'id' | 'counter'> & Partial<Pick<UsageEvent, 'counter'>>,
-): void {
-  em.persist(em.create(UsageEventEntity, { counter: null, ...entry, id: newId('usageEvent') }));
+): string {
+  const id = newId('usageEvent');
+  em.persist(em.create(UsageEventEntity, { counter: null, ...entry, id }));
+  return id;
 }
 
 const SETTLED_AFTER = '5 minutes';

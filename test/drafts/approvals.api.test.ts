@@ -14,10 +14,9 @@ import { createNotificationService } from '../../domain/notifications/notificati
 import { MemberEntity } from '../../domain/organizations/member.entity.ts';
 import type { ApprovalMode } from '../../domain/policies/organization-policies.entity.ts';
 import { OrganizationPoliciesEntity } from '../../domain/policies/organization-policies.entity.ts';
-import { createLimitService } from '../../domain/usage/limit.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { awaitApprovalWorkflowId } from '../../workflows/drafts/await-approval.contract.ts';
-import { setLimit } from '../support/limits.ts';
+import { administerLimits, setLimit } from '../support/limits.ts';
 import { TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -438,7 +437,7 @@ describe('an approval', () => {
     expectProblem(await approve(), 'inbox_suspended');
     await waits();
     await app.worker.query(sql`update inboxes set status = 'active' where id = ${inbox.id}`);
-    await setLimit(createLimitService({ database: app.worker }), organizationId, {
+    await setLimit(administerLimits({ database: app.worker }), organizationId, {
       resource: 'messages_sent',
       limit: 0,
       kind: 'hard',

@@ -13,7 +13,6 @@ import { EVENT_TYPES, type EventType } from '../../domain/events/event-types.ts'
 import type { Person } from '../../domain/identity/person.ts';
 import type { Scope } from '../../domain/identity/scope.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
-import { createLimitService } from '../../domain/usage/limit.service.ts';
 import { createUsageCheckService } from '../../domain/usage-alerts/usage-check.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
@@ -23,7 +22,7 @@ import { startDnsServer } from '../support/dns-server.ts';
 import { publishRecords } from '../support/domains.ts';
 import { findSchemaError } from '../support/event-schema.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
-import { setLimit } from '../support/limits.ts';
+import { administerLimits, setLimit } from '../support/limits.ts';
 import { TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce } from '../support/outbound-mail.ts';
@@ -137,7 +136,7 @@ async function sendOne(outcome?: Omit<DeliveryOutcome, 'position' | 'diagnosticC
 /** Records usage against a limit of 1,000 messages. */
 async function sendMessages(amount: number): Promise<string> {
   const { organizationId } = await createOrganization(database);
-  await setLimit(createLimitService({ database }), organizationId, {
+  await setLimit(administerLimits({ database }), organizationId, {
     resource: 'messages_sent',
     limit: 1_000,
   });

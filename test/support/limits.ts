@@ -1,14 +1,50 @@
-import type { LimitService, NewOverride } from '../../domain/usage/limit.service.ts';
+import type { Tier } from '../../domain/organizations/tier.ts';
+import {
+  changeTier,
+  type NewOverride,
+  removeOverride,
+  setOverride,
+} from '../../domain/usage/change-limits.ts';
+import type { LimitedResource } from '../../domain/usage/counters.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+
+const DEFAULT_ACTOR = 'support@example.com';
+
+export type TestLimits = ReturnType<typeof administerLimits>;
+
+/**
+ * Changes the limits of organizations as staff do, without the API.
+ *
+ * @param options.onChange called in the transaction of each change.
+ */
+export function administerLimits({
+  database,
+  onChange,
+}: {
+  database: Database;
+  onChange?: (transaction: Transaction, organizationId: string) => Promise<void>;
+}) {
+  const change = (organizationId: string, work: (transaction: Transaction) => Promise<unknown>) =>
+    database.systemTransaction(async (transaction) => {
+      await work(transaction);
+      await onChange?.(transaction, organizationId);
+    });
+  const by = (organizationId: string, actor: string) => ({ organizationId, actor, at: new Date() });
+  return {
+    setTier: (organizationId: string, tier: Tier, actor = DEFAULT_ACTOR) =>
+      change(organizationId, ({ em }) => changeTier(em, { ...by(organizationId, actor), tier })),
+    setOverride: (organizationId: string, override: NewOverride, actor = DEFAULT_ACTOR) =>
+      change(organizationId, ({ em }) => setOverride(em, { ...by(organizationId, actor), ...override })),
+    removeOverride: (organizationId: string, resource: LimitedResource, actor = DEFAULT_ACTOR) =>
+      change(organizationId, ({ em }) => removeOverride(em, { ...by(organizationId, actor), resource })),
+  };
+}
 
 /** Overrides an organization's limit; by default hard and without expiry. */
 export function setLimit(
-  limits: Pick<LimitService, 'setOverride'>,
+  limits: Pick<TestLimits, 'setOverride'>,
   organizationId: string,
   override: Pick<NewOverride, 'resource' | 'limit'> & Partial<NewOverride>,
 ): Promise<void> {
-  return limits.setOverride(
-    organizationId,
-    { kind: 'hard', expiresAt: null, reason: 'Test', ...override },
-    'support@example.com',
-  );
+  return limits.setOverride(organizationId, { kind: 'hard', expiresAt: null, reason: 'Test', ...override });
 }

@@ -5,20 +5,19 @@ import { EventEntity } from '../../domain/events/event.entity.ts';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import type { UsageCounter } from '../../domain/usage/counters.ts';
-import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { purgeUsage } from '../../domain/usage/purge-usage.ts';
 import { purgeUsageAlerts } from '../../domain/usage-alerts/purge-usage-alerts.ts';
 import { createUsageCheckService } from '../../domain/usage-alerts/usage-check.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
-import { setLimit } from '../support/limits.ts';
+import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
 const app = useTestApp();
-let limits: LimitService;
+let limits: TestLimits;
 beforeAll(async () => {
-  limits = createLimitService({ database: app.worker });
+  limits = administerLimits({ database: app.worker });
 });
 
 /** Checks start at this organization; others in the database belong to other tests. */

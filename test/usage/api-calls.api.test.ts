@@ -1,10 +1,9 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { createApiCallMeter } from '../../domain/usage/api-call-meter.ts';
-import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import { eventually } from '../support/eventually.ts';
-import { setLimit } from '../support/limits.ts';
+import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { createPageClient } from '../support/page-client.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -14,9 +13,9 @@ import { createTestSession } from '../support/sessions.ts';
 const logger = pino({ level: 'silent' });
 
 const app = useTestApp();
-let limits: LimitService;
+let limits: TestLimits;
 beforeAll(async () => {
-  limits = createLimitService({ database: app.worker });
+  limits = administerLimits({ database: app.worker });
 });
 
 const allow = (organizationId: string, limit: number) =>

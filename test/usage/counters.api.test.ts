@@ -6,13 +6,12 @@ import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { countWithinLimit, recordUsage } from '../../domain/usage/count-usage.ts';
 import type { UsageCounter } from '../../domain/usage/counters.ts';
-import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
-import { setLimit } from '../support/limits.ts';
+import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { createMemoryStorage, createTestReceiptService } from '../support/mail-services.ts';
 import { createAttachment, createInbox, createOrganization } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -20,9 +19,9 @@ import { recordingOutbox } from '../support/test-app.ts';
 import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
 
 const app = useTestApp();
-let limits: LimitService;
+let limits: TestLimits;
 beforeAll(async () => {
-  limits = createLimitService({ database: app.worker });
+  limits = administerLimits({ database: app.worker });
 });
 
 const currentOf = async (token: string): Promise<Record<UsageCounter, { current: number }>> =>

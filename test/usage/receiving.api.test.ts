@@ -5,13 +5,12 @@ import { sql } from '@mikro-orm/core';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { createMailIntake } from '../../domain/providers/mail-intake.service.ts';
 import { createSesMailService } from '../../domain/providers/ses-mail.service.ts';
-import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import type { Storage } from '../../platform/storage.ts';
 import type { RawSmtpClient } from '../inbound/raw-smtp-client.ts';
 import { cleanUpAfterEach, greeted, listen } from '../inbound/test-listener.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
-import { setLimit } from '../support/limits.ts';
+import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { createTestReceiptService, testReturnPaths } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -20,9 +19,9 @@ import { recordingOutbox } from '../support/test-app.ts';
 cleanUpAfterEach();
 
 const app = useTestApp();
-let limits: LimitService;
+let limits: TestLimits;
 beforeAll(async () => {
-  limits = createLimitService({ database: app.worker });
+  limits = administerLimits({ database: app.worker });
 });
 
 async function arrange(limit?: number) {

@@ -5,10 +5,9 @@ import { EventEntity } from '../../domain/events/event.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
-import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { createUsageService } from '../../domain/usage/usage.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
-import { setLimit } from '../support/limits.ts';
+import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { noApprovals, TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
@@ -17,9 +16,9 @@ import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
 const app = useTestApp();
-let limits: LimitService;
+let limits: TestLimits;
 beforeAll(async () => {
-  limits = createLimitService({ database: app.worker });
+  limits = administerLimits({ database: app.worker });
 });
 
 const mail = { to: [{ email: 'somebody@example.com' }], subject: 'One', text_body: 'Text' };

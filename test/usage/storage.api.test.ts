@@ -2,18 +2,17 @@ import { beforeAll, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { createPurgeService } from '../../domain/inbox-purges/purge.service.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
-import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { formCall } from '../support/form.ts';
-import { setLimit } from '../support/limits.ts';
+import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useObjectStorage, useTestApp } from '../support/resources.ts';
 
 const s3 = useObjectStorage();
 const app = useTestApp(() => ({ config: s3.environment }));
-let limits: LimitService;
+let limits: TestLimits;
 beforeAll(async () => {
-  limits = createLimitService({ database: app.worker });
+  limits = administerLimits({ database: app.worker });
 });
 
 async function arrange() {

@@ -3,18 +3,17 @@ import { sql } from '@mikro-orm/core';
 import type { Tier } from '../../domain/organizations/tier.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { USAGE_COUNTERS } from '../../domain/usage/counters.ts';
-import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { TIER_LIMITS } from '../../domain/usage/tiers.ts';
 import { readUsageHistory } from '../../domain/usage/usage-history.ts';
-import { setLimit } from '../support/limits.ts';
+import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 
 const app = useTestApp();
-let limits: LimitService;
+let limits: TestLimits;
 beforeAll(async () => {
-  limits = createLimitService({ database: app.worker });
+  limits = administerLimits({ database: app.worker });
 });
 
 async function arrange(tier?: Tier) {

@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { purgeEvents } from '../../domain/events/purge-events.ts';
-import { createLimitService, type LimitService } from '../../domain/usage/limit.service.ts';
 import { createQuotaCache } from '../../domain/usage/quota-cache.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import {
@@ -14,16 +13,16 @@ import {
   releaseUsageLimitedForAll,
 } from '../../domain/webhooks/release-usage-limited.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
-import { setLimit } from '../support/limits.ts';
+import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
 
 const app = useTestApp();
 const { outbox, commands } = recordingOutbox();
-let limits: LimitService;
+let limits: TestLimits;
 beforeAll(async () => {
-  limits = createLimitService({
+  limits = administerLimits({
     database: app.worker,
     onChange: async (transaction, organizationId) => {
       await releaseUsageLimited(transaction, outbox, { organizationId, now: new Date() });
