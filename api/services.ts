@@ -1,6 +1,12 @@
 import type { Logger } from 'pino';
+import { applyTier } from '../domain/administration/apply-tier.ts';
 import { createKeyAdministrationService } from '../domain/administration/key-administration.service.ts';
+import { createLimitAdministrationService } from '../domain/administration/limit-administration.service.ts';
+import { createOrganizationDetailsService } from '../domain/administration/organization-details.service.ts';
+import { createOrganizationDirectoryService } from '../domain/administration/organization-directory.service.ts';
+import { createOwnerAdministrationService } from '../domain/administration/owner-administration.service.ts';
 import { createStaffAdministrationService } from '../domain/administration/staff-administration.service.ts';
+import { createSuspensionAdministrationService } from '../domain/administration/suspension-administration.service.ts';
 import { createUserAdministrationService } from '../domain/administration/user-administration.service.ts';
 import { createApiKeyService } from '../domain/api-keys/api-key.service.ts';
 import { limitKeysOfUser, revokeKeysOfUser } from '../domain/api-keys/revoke-keys.ts';
@@ -80,6 +86,8 @@ import { createSsoSetupService } from '../domain/sso/sso-setup.service.ts';
 import { createSsoSetupLinkService } from '../domain/sso/sso-setup-link.service.ts';
 import { createStaffAuditLogService } from '../domain/staff/staff-audit-log.service.ts';
 import { createToggleService } from '../domain/toggles/toggle.service.ts';
+import { createUpgradeDecisionService } from '../domain/upgrade-requests/upgrade-decision.service.ts';
+import { createUpgradeRequestService } from '../domain/upgrade-requests/upgrade-request.service.ts';
 import { createApiCallMeter } from '../domain/usage/api-call-meter.ts';
 import { createLimitService } from '../domain/usage/limit.service.ts';
 import { createUsageService } from '../domain/usage/usage.service.ts';
@@ -289,6 +297,27 @@ export function createServices({
     userAdministration: createUserAdministrationService(people),
     staffAdministration: createStaffAdministrationService(people),
     keyAdministration: createKeyAdministrationService({ database, notifications: shared.notifications }),
+    organizationDirectory: createOrganizationDirectoryService({ database }),
+    organizationDetails: createOrganizationDetailsService({ database }),
+    suspensionAdministration: createSuspensionAdministrationService({
+      database,
+      suspensions: shared.suspensions,
+    }),
+    limitAdministration: createLimitAdministrationService({ database, outbox }),
+    ownerAdministration: createOwnerAdministrationService({
+      database,
+      notifications: shared.personNotifications,
+    }),
+    upgradeRequests: createUpgradeRequestService({ database }),
+    upgradeDecisions: createUpgradeDecisionService({
+      database,
+      notifications: shared.notifications,
+      async onApprove(transaction, { staffId }, { organizationId, tier }) {
+        // With billing, the subscription grants the tier.
+        if (config.BILLING_ENABLED) return;
+        await applyTier(transaction, outbox, { organizationId, tier, actor: staffId, at: new Date() });
+      },
+    }),
     invitations: createInvitationService(people),
     invitationAcceptance: createAcceptInvitationService({ ...people, ownerNotices }),
     sessions: createSessionService({ database }),

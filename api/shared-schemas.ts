@@ -5,6 +5,22 @@ import {
   StartedImpersonationRecord,
 } from './admin/impersonation.routes.ts';
 import { AdminKeyRecord } from './admin/keys.routes.ts';
+import {
+  AdminOrganizationDetail,
+  AdminOrganizationRecord,
+  BulkSuspensionRequest,
+  BulkSuspensionResults,
+  ChangeTier,
+  LimitOverrideList,
+  LimitOverrideRecord,
+  Note,
+  ReassignOwner,
+  SetLimitOverride,
+  SuspendableRecord,
+  SuspensionRecord,
+  SuspensionRequest,
+  TopOrganizations,
+} from './admin/organizations.schemas.ts';
 import { StaffIdentity } from './admin/staff.routes.ts';
 import { StaffMemberRecord } from './admin/staff-members.routes.ts';
 import { ToggleList, ToggleRecord } from './admin/toggles.routes.ts';
@@ -96,6 +112,7 @@ import {
   PreviewPolicies,
   UpdatePolicies,
 } from './organizations/policies.routes.ts';
+import { CreateUpgradeRequest, UpgradeRequestRecord } from './organizations/upgrade-requests.routes.ts';
 import { ForwardMessage, ReplyToMessage } from './outbound/replies.routes.ts';
 import {
   Accepted,
@@ -354,6 +371,22 @@ export const sharedSchemas = [
   CreateSsoSetupLink,
   CreatedSsoSetupLink,
   SsoSetupLinkRecord,
+  UpgradeRequestRecord,
+  CreateUpgradeRequest,
+  SuspensionRecord,
+  SuspensionRequest,
+  SuspendableRecord,
+  BulkSuspensionRequest,
+  BulkSuspensionResults,
+  AdminOrganizationRecord,
+  AdminOrganizationDetail,
+  TopOrganizations,
+  ChangeTier,
+  SetLimitOverride,
+  LimitOverrideRecord,
+  LimitOverrideList,
+  ReassignOwner,
+  Note,
   StaffIdentity,
   Impersonate,
   StartedImpersonationRecord,

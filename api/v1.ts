@@ -2,10 +2,15 @@ import type { FastifyInstance } from 'fastify';
 import { staffAuditLogRoutes } from './admin/audit-log.routes.ts';
 import { impersonationRoutes } from './admin/impersonation.routes.ts';
 import { adminKeyRoutes } from './admin/keys.routes.ts';
+import { adminLimitRoutes } from './admin/limits.routes.ts';
+import { adminOrganizationRoutes } from './admin/organizations.routes.ts';
 import { staffRoutes } from './admin/staff.routes.ts';
 import { staffJobRoutes } from './admin/staff-jobs.routes.ts';
 import { staffMemberRoutes } from './admin/staff-members.routes.ts';
+import { suspensionRoutes } from './admin/suspensions.routes.ts';
 import { toggleRoutes } from './admin/toggles.routes.ts';
+import { adminUpgradeRequestRoutes } from './admin/upgrade-requests.routes.ts';
+import { adminUsageRoutes } from './admin/usage.routes.ts';
 import { adminUserRoutes } from './admin/users.routes.ts';
 import { workflowRoutes } from './admin/workflows.routes.ts';
 import { apiKeyRoutes } from './api-keys/api-keys.routes.ts';
@@ -34,6 +39,7 @@ import { environmentRoutes } from './organizations/environments.routes.ts';
 import { memberRoutes } from './organizations/members.routes.ts';
 import { organizationRoutes } from './organizations/organization.routes.ts';
 import { policyRoutes } from './organizations/policies.routes.ts';
+import { upgradeRequestRoutes } from './organizations/upgrade-requests.routes.ts';
 import { replyRoutes } from './outbound/replies.routes.ts';
 import { registerPages } from './pages/page-routes.ts';
 import { authRoutes } from './people/auth.routes.ts';
@@ -67,6 +73,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(invitationRoutes(dependencies));
       await v1.register(policyRoutes(dependencies));
       await v1.register(auditLogRoutes(dependencies));
+      await v1.register(upgradeRequestRoutes(dependencies));
       await v1.register(authRoutes(dependencies));
       await v1.register(mfaRoutes(dependencies));
       await v1.register(passkeyRoutes(dependencies));
@@ -119,6 +126,11 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
           await admin.register(adminUserRoutes(dependencies));
           await admin.register(adminKeyRoutes(dependencies));
           await admin.register(staffMemberRoutes(dependencies));
+          await admin.register(adminOrganizationRoutes(dependencies));
+          await admin.register(suspensionRoutes(dependencies));
+          await admin.register(adminLimitRoutes(dependencies));
+          await admin.register(adminUsageRoutes(dependencies));
+          await admin.register(adminUpgradeRequestRoutes(dependencies));
         },
         { prefix: '/admin' },
       );
@@ -130,4 +142,5 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
   // The specification defines these routes without the prefix.
   await app.register(retentionPolicyRoutes({ ...dependencies, unversioned: true }));
   await app.register(exportRoutes({ ...dependencies, unversioned: true }));
+  await app.register(adminUsageRoutes({ ...dependencies, unversioned: true }), { prefix: '/admin' });
 }

@@ -68,6 +68,7 @@ import { StaffMemberEntity } from './staff/staff-member.entity.ts';
 import { UnclaimedObjectEntity } from './stored-objects/unclaimed-object.entity.ts';
 import { SuspensionEntity } from './suspensions/suspension.entity.ts';
 import { ToggleEntity } from './toggles/toggle.entity.ts';
+import { UpgradeRequestEntity } from './upgrade-requests/upgrade-request.entity.ts';
 import { CustomLimitEntity } from './usage/custom-limit.entity.ts';
 import { LimitOverrideEntity } from './usage/limit-override.entity.ts';
 import { UsageCounterEntity } from './usage/usage-counter.entity.ts';
@@ -110,6 +111,7 @@ export const entities = [
   SsoConfigurationEntity,
   SuspensionEntity,
   ToggleEntity,
+  UpgradeRequestEntity,
   SsoSetupLinkEntity,
   SsoTransactionEntity,
   SsoIdentityEntity,

@@ -36,7 +36,7 @@ const ID_PREFIXES = {
   staffAuditEntry: 'sau',
   staffJob: 'sjb',
   suspension: 'sus',
-  upgradeRequest: 'upr',
+  upgradeRequest: 'upg',
   impersonation: 'imp',
   notice: 'ntc',
   refusal: 'ref',

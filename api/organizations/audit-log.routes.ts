@@ -1,6 +1,6 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { type Static, Type } from 'typebox';
-import type { AuditLogEntry, AuditLogService } from '../../domain/audit/audit-log.service.ts';
+import type { AuditFilter, AuditLogEntry, AuditLogService } from '../../domain/audit/audit-log.service.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { enumOf, id, nullableText, problems, ref, strictObject, text, timestamp } from '../schemas.ts';
 import { parseTime } from '../time.ts';
@@ -30,6 +30,36 @@ export const AuditEntryRecord = strictObject(
   { $id: 'AuditEntry', title: 'AuditEntry' },
 );
 
+export const auditFilterQuery = {
+  action: Type.Optional(text(100, { minLength: 1 })),
+  actor_id: Type.Optional(id('User or key that made the change.')),
+  resource_type: Type.Optional(text(64, { minLength: 1, description: 'For example api_key.' })),
+  resource_id: Type.Optional(text(320, { minLength: 1, description: 'What was changed.' })),
+  after: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
+  before: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
+};
+const AuditQuery = strictObject({ ...pageQuery, ...auditFilterQuery });
+
+/** @throws AppError `validation_error` for an invalid time. */
+export function readAuditFilter(query: Omit<Static<typeof AuditQuery>, 'limit' | 'order'>): AuditFilter {
+  const {
+    action,
+    actor_id: actorId,
+    resource_type: resourceType,
+    resource_id: resourceId,
+    after,
+    before,
+  } = query;
+  return {
+    ...(action === undefined ? {} : { action }),
+    ...(actorId === undefined ? {} : { actorId }),
+    ...(resourceType === undefined ? {} : { resourceType }),
+    ...(resourceId === undefined ? {} : { resourceId }),
+    ...(after === undefined ? {} : { after: parseTime('/query/after', after) }),
+    ...(before === undefined ? {} : { before: parseTime('/query/before', before) }),
+  };
+}
+
 export const auditLogRoutes =
   ({ auditLog, lists }: { auditLog: AuditLogService; lists: Lists }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
@@ -41,46 +71,19 @@ export const auditLogRoutes =
           operationId: 'auditLog.list',
           summary: 'List changes: who made them, from where, with which credential',
           tags: ['Organization'],
-          querystring: strictObject({
-            ...pageQuery,
-            action: Type.Optional(text(100, { minLength: 1 })),
-            actor_id: Type.Optional(id('User or key that made the change.')),
-            resource_type: Type.Optional(text(64, { minLength: 1, description: 'For example api_key.' })),
-            resource_id: Type.Optional(text(320, { minLength: 1, description: 'What was changed.' })),
-            after: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
-            before: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
-          }),
+          querystring: AuditQuery,
           response: { 200: listOf(ref(AuditEntryRecord)), ...problems() },
         },
       },
       async (request) => {
-        const {
-          action,
-          actor_id: actorId,
-          resource_type: resourceType,
-          resource_id: resourceId,
-          after,
-          before,
-        } = request.query;
-        const page = await auditLog.list(
-          request.scope,
-          {
-            ...(action === undefined ? {} : { action }),
-            ...(actorId === undefined ? {} : { actorId }),
-            ...(resourceType === undefined ? {} : { resourceType }),
-            ...(resourceId === undefined ? {} : { resourceId }),
-            ...(after === undefined ? {} : { after: parseTime('/query/after', after) }),
-            ...(before === undefined ? {} : { before: parseTime('/query/before', before) }),
-          },
-          lists.read(request),
-        );
+        const page = await auditLog.list(request.scope, readAuditFilter(request.query), lists.read(request));
         return lists.present(request, page, presentAuditEntry);
       },
     );
     done();
   };
 
-function presentAuditEntry(entry: AuditLogEntry): Static<typeof AuditEntryRecord> {
+export function presentAuditEntry(entry: AuditLogEntry): Static<typeof AuditEntryRecord> {
   return {
     id: entry.id,
     action: entry.action,

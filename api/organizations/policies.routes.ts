@@ -224,7 +224,7 @@ function toDate(text: string | null | undefined): Date | null | undefined {
   return typeof text === 'string' ? parseTime('/body/support_access_until', text) : text;
 }
 
-function presentPolicies(policies: Policies): Static<typeof PoliciesRecord> {
+export function presentPolicies(policies: Policies): Static<typeof PoliciesRecord> {
   return {
     require_mfa: policies.requireMfa,
     enforce_sso: policies.enforceSso,

@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
+import type { RowReader } from '../../platform/database/find-rows.ts';
 import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { joinSql, type Sql } from '../../platform/database/sql.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
@@ -42,21 +43,30 @@ export interface AuditLogService {
 export function createAuditLogService({ database }: { database: Database }): AuditLogService {
   return {
     list: (scope, filter, page) =>
-      database.read(scope, async (reader) => {
+      database.read(scope, (reader) => {
         requireOrganizationWide(scope);
-        const rows = await reader.execute<SerializedRow<AuditLogEntry>[]>(sql`
-          select a.id, a.action, a.actor_kind as "actorKind", a.actor_id as "actorId",
-            case when a.actor_kind = 'staff' then 'Staff' else coalesce(
-              (select coalesce(u.name, u.email) from users u where u.id = a.actor_id),
-              (select k.name from api_keys k where k.id = a.actor_id)) end as "actorName",
-            a.credential_id as "credentialId", a.resource_type as "resourceType", a.resource_id as "resourceId",
-            a.reason, a.details, a.ip, a.request_id as "requestId", a.created_at as "createdAt"
-          from audit_entries a where ${joinSql(conditions(scope, filter, page), ' and ')}
-          order by a.id ${page.order === 'asc' ? sql`asc` : sql`desc`} limit ${page.limit + 1}`);
-        const entries = rows.map((row) => ({ ...row, createdAt: new Date(row.createdAt) }));
-        return toPage(entries, page.limit, ({ id }) => [id]);
+        return listAuditEntries(reader, scope.organizationId, { filter, page });
       }),
   };
+}
+
+/** Reads a page of an organization's log. Staff read it, too. */
+export async function listAuditEntries(
+  reader: RowReader,
+  organizationId: string,
+  { filter, page }: { filter: AuditFilter; page: PageRequest },
+): Promise<Page<AuditLogEntry>> {
+  const rows = await reader.execute<SerializedRow<AuditLogEntry>[]>(sql`
+    select a.id, a.action, a.actor_kind as "actorKind", a.actor_id as "actorId",
+      case when a.actor_kind = 'staff' then 'Staff' else coalesce(
+        (select coalesce(u.name, u.email) from users u where u.id = a.actor_id),
+        (select k.name from api_keys k where k.id = a.actor_id)) end as "actorName",
+      a.credential_id as "credentialId", a.resource_type as "resourceType", a.resource_id as "resourceId",
+      a.reason, a.details, a.ip, a.request_id as "requestId", a.created_at as "createdAt"
+    from audit_entries a where ${joinSql(conditions(organizationId, filter, page), ' and ')}
+    order by a.id ${page.order === 'asc' ? sql`asc` : sql`desc`} limit ${page.limit + 1}`);
+  const entries = rows.map((row) => ({ ...row, createdAt: new Date(row.createdAt) }));
+  return toPage(entries, page.limit, ({ id }) => [id]);
 }
 
 const CLOCK_SKEW_MS = 3_600_000;
@@ -64,7 +74,7 @@ const idNear = (time: Date, offsetMs: number): string =>
   lowestIdAt('auditEntry', new Date(Math.max(0, time.getTime() + offsetMs)));
 
 function conditions(
-  { organizationId }: Scope,
+  organizationId: string,
   filter: AuditFilter,
   { after: [after] = [], order }: PageRequest,
 ): Sql[] {

@@ -633,6 +633,7 @@ export const NOT_EXPORTED: Record<string, string> = {
   sweeps: 'when recurring work of the service last ran',
   thread_message_ids: 'hashes of Message-IDs, derived from messages',
   unattributed_reports: 'cannot be attributed to an organization',
+  upgrade_requests: 'addressed to the administrators of this service; the audit log records them',
   usage_alerts: 'recorded in usage_events and notifications',
   usage_deltas: 'included in usage_counters and usage_hours',
   users: 'members contain the organization’s data about a person',

@@ -1,0 +1,72 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+import type { UpgradeDecisionService } from '../../domain/upgrade-requests/upgrade-decision.service.ts';
+import { UPGRADE_REQUEST_STATUSES } from '../../domain/upgrade-requests/upgrade-request.entity.ts';
+import { type Lists, listOf, pageQuery } from '../lists.ts';
+import { presentUpgradeRequest, UpgradeRequestRecord } from '../organizations/upgrade-requests.routes.ts';
+import { enumOf, id, postProblems, problems, ref, strictObject } from '../schemas.ts';
+import { Note } from './organizations.schemas.ts';
+
+const DECISIONS = [
+  ['approve', 'approved', 'Approve a request and grant the tier'],
+  ['reject', 'rejected', 'Reject a request'],
+] as const;
+
+export const adminUpgradeRequestRoutes =
+  ({
+    upgradeDecisions,
+    lists,
+  }: {
+    upgradeDecisions: UpgradeDecisionService;
+    lists: Lists;
+  }): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    app.get(
+      '/upgrade-requests',
+      {
+        config: { staff: 'support' },
+        schema: {
+          operationId: 'adminUpgradeRequests.list',
+          summary: 'List the requests of organizations for another tier',
+          tags: ['Admin'],
+          querystring: strictObject({
+            ...pageQuery,
+            status: Type.Optional(enumOf(UPGRADE_REQUEST_STATUSES)),
+            organization_id: Type.Optional(id('Organization id (org_…).')),
+          }),
+          response: { 200: listOf(ref(UpgradeRequestRecord)), ...problems() },
+        },
+      },
+      async (request) => {
+        const { status, organization_id: organizationId } = request.query;
+        const page = await upgradeDecisions.list(
+          request.staff,
+          { status, organizationId },
+          lists.read(request),
+        );
+        return lists.present(request, page, presentUpgradeRequest);
+      },
+    );
+
+    for (const [name, decision, summary] of DECISIONS)
+      app.post(
+        `/upgrade-requests/:id/${name}`,
+        {
+          config: { staff: 'admin' },
+          schema: {
+            operationId: `adminUpgradeRequests.${name}`,
+            summary,
+            description: 'The owners get an email with the note.',
+            tags: ['Admin'],
+            params: strictObject({ id: id('Id of the request (upg_…).') }),
+            body: ref(Note),
+            response: { 200: ref(UpgradeRequestRecord), ...postProblems() },
+          },
+        },
+        async ({ staff, params, body }) =>
+          presentUpgradeRequest(
+            await upgradeDecisions.decide(staff, params.id, { decision, note: body.note }),
+          ),
+      );
+    done();
+  };

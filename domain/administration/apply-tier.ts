@@ -1,0 +1,50 @@
+import type { Transaction } from '../../platform/database/database.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
+import {
+  SETTLE_HELD_WORK,
+  settleLimitsWorkflowId,
+} from '../../workflows/suspensions/settle-held-work.contract.ts';
+import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
+import type { Tier } from '../organizations/tier.ts';
+import { changeTier, type LimitChange, type TierChange } from '../usage/change-limits.ts';
+
+/**
+ * Changes the tier in the caller's transaction, and starts the release of what the old limits held. For staff, and for
+ * whatever else grants a tier.
+ *
+ * @returns null if the organization has the tier already.
+ * @throws AppError `not_found`.
+ */
+export async function applyTier(
+  transaction: Transaction,
+  outbox: Pick<Outbox, 'enqueue'>,
+  change: LimitChange & { tier: Tier },
+): Promise<TierChange | null> {
+  const changed = await changeTier(transaction.em, change);
+  if (changed) startLimitRelease(transaction, outbox, { ...change, eventId: changed.eventId });
+  return changed;
+}
+
+/** Starts the run that releases what the former limits of the organization held. */
+export function startLimitRelease(
+  transaction: Transaction,
+  outbox: Pick<Outbox, 'enqueue'>,
+  { organizationId, eventId }: { organizationId: string; eventId: string },
+): void {
+  const start: StartCommand = {
+    workflowType: SETTLE_HELD_WORK,
+    workflowId: settleLimitsWorkflowId(eventId),
+    taskQueue: MAINTENANCE_QUEUE,
+    priority: { priorityKey: PRIORITY.urgent, fairnessKey: organizationId },
+    input: { organizationId, suspension: null },
+    searchAttributes: {
+      OrgId: organizationId,
+      ResourceId: organizationId,
+      RelatedId: eventId,
+      Stage: 'releasing',
+    },
+    summary: `Limits of ${organizationId} changed`,
+  };
+  outbox.enqueue(transaction, organizationId, { start });
+}

@@ -1,0 +1,104 @@
+import type { Database } from '../../platform/database/database.ts';
+import { findRows, type Row } from '../../platform/database/find-rows.ts';
+import { invalid, notFound } from '../../platform/errors.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { Tier } from '../organizations/tier.ts';
+import { recordStaffAudit } from '../staff/record-staff-audit.ts';
+import type { StaffScope } from '../staff/staff-scope.ts';
+import { type NewOverride, removeOverride, setOverride } from '../usage/change-limits.ts';
+import type { LimitedResource } from '../usage/counters.ts';
+import { type LimitOverride, LimitOverrideEntity } from '../usage/limit-override.entity.ts';
+import { applyTier, startLimitRelease } from './apply-tier.ts';
+import { requireOrganization } from './require-organization.ts';
+
+export interface LimitAdministrationService {
+  /** Takes effect at once, and releases what waited for it. @throws AppError `not_found`, as the methods below. */
+  setTier(staff: StaffScope, organizationId: string, change: { tier: Tier; note: string }): Promise<void>;
+  /** Replaces an existing override of the counter. @throws AppError `validation_error` for an expiry in the past. */
+  setOverride(staff: StaffScope, organizationId: string, override: NewOverride): Promise<LimitOverride>;
+  /** @throws AppError `not_found` also without an override. */
+  removeOverride(
+    staff: StaffScope,
+    organizationId: string,
+    removed: { resource: LimitedResource; note: string },
+  ): Promise<void>;
+  /** Also the expired ones, which have no effect. At most one for each counter. */
+  listOverrides(staff: StaffScope, organizationId: string): Promise<Row<LimitOverride>[]>;
+}
+
+export function createLimitAdministrationService({
+  database,
+  outbox,
+  now = () => new Date(),
+}: {
+  database: Database;
+  outbox: Outbox;
+  now?: () => Date;
+}): LimitAdministrationService {
+  const by = (staff: StaffScope, organizationId: string) => ({
+    organizationId,
+    actor: staff.staffId,
+    at: now(),
+  });
+  const auditOf = (organizationId: string) => ({
+    resourceType: 'organization',
+    resourceId: organizationId,
+    organizationIds: [organizationId],
+  });
+
+  return {
+    setTier: (staff, organizationId, { tier, note }) =>
+      database.staffTransaction(staff, async (transaction) => {
+        const changed = await applyTier(transaction, outbox, { ...by(staff, organizationId), tier });
+        if (!changed) return;
+        await recordStaffAudit(transaction.em, staff, {
+          ...auditOf(organizationId),
+          action: 'organization.tier_changed',
+          reason: note,
+          details: { from: changed.from, to: tier },
+        });
+      }),
+
+    setOverride: (staff, organizationId, override) =>
+      database.staffTransaction(staff, async (transaction) => {
+        const { expiresAt, resource, limit, reason } = override;
+        if (expiresAt && expiresAt.getTime() <= now().getTime())
+          throw invalid('/body/expires_at', 'must be in the future', 'Choose a later time, or leave it out.');
+        const { em } = transaction;
+        const set = await setOverride(em, { ...by(staff, organizationId), ...override });
+        await recordStaffAudit(em, staff, {
+          ...auditOf(organizationId),
+          action: 'limit_override.set',
+          reason,
+          details: {
+            counter: resource,
+            limit,
+            kind: set.override.kind,
+            expires_at: expiresAt?.toISOString() ?? null,
+          },
+        });
+        startLimitRelease(transaction, outbox, { organizationId, eventId: set.eventId });
+        return set.override;
+      }),
+
+    removeOverride: (staff, organizationId, { resource, note }) =>
+      database.staffTransaction(staff, async (transaction) => {
+        const { em } = transaction;
+        const eventId = await removeOverride(em, { ...by(staff, organizationId), resource });
+        if (eventId === null) throw notFound('limit override', resource);
+        await recordStaffAudit(em, staff, {
+          ...auditOf(organizationId),
+          action: 'limit_override.removed',
+          reason: note,
+          details: { counter: resource },
+        });
+        startLimitRelease(transaction, outbox, { organizationId, eventId });
+      }),
+
+    listOverrides: (staff, organizationId) =>
+      database.staffTransaction(staff, async ({ em }) => {
+        await requireOrganization(em, organizationId);
+        return findRows(em, LimitOverrideEntity, { where: { organizationId }, orderBy: { resource: 'asc' } });
+      }),
+  };
+}

@@ -1,0 +1,58 @@
+import type { Database } from '../../platform/database/database.ts';
+import { isSafeName } from '../identity/safe-name.ts';
+import { formatUtc } from '../notifications/format-utc.ts';
+import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
+import { reassignOwner } from '../organizations/reassign-owner.ts';
+import { recordStaffAudit } from '../staff/record-staff-audit.ts';
+import type { StaffScope } from '../staff/staff-scope.ts';
+
+export interface OwnerAdministrationService {
+  /**
+   * Makes a member the only owner; the former ones become administrators. All of them get an email.
+   *
+   * @throws AppError as {@link reassignOwner}.
+   */
+  reassign(
+    staff: StaffScope,
+    organizationId: string,
+    change: { userId: string; note: string },
+  ): Promise<void>;
+}
+
+export function createOwnerAdministrationService({
+  database,
+  notifications,
+}: {
+  database: Database;
+  notifications: PersonNotificationService;
+}): OwnerAdministrationService {
+  return {
+    reassign: (staff, organizationId, { userId, note }) =>
+      database.staffTransaction(staff, async (transaction) => {
+        const { em } = transaction;
+        const { organizationName, owner, formerOwners } = await reassignOwner(em, { organizationId, userId });
+        await recordStaffAudit(em, staff, {
+          action: 'organization.owner_reassigned',
+          resourceType: 'organization',
+          resourceId: organizationId,
+          organizationIds: [organizationId],
+          reason: note,
+          details: { from: formerOwners.map((former) => former.userId), to: userId },
+        });
+        const params = {
+          organizationId,
+          organizationName: isSafeName(organizationName) ? organizationName : organizationId,
+          newOwner: owner.email,
+          at: formatUtc(new Date()),
+        };
+        for (const { userId: recipient, email } of [owner, ...formerOwners])
+          await notifications.notify(transaction, {
+            organizationId,
+            userId: recipient,
+            email,
+            template: 'owner-reassigned',
+            params,
+          });
+      }),
+  };
+}

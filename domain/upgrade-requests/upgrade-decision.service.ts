@@ -1,0 +1,106 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { findPage } from '../../platform/database/find-page.ts';
+import { findRow, queryRows, type Row } from '../../platform/database/find-rows.ts';
+import { storableText } from '../../platform/database/storable.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
+import type { NotificationService } from '../notifications/notification.service.ts';
+import { recordStaffAudit } from '../staff/record-staff-audit.ts';
+import type { StaffScope } from '../staff/staff-scope.ts';
+import {
+  type UpgradeRequest,
+  UpgradeRequestEntity,
+  type UpgradeRequestStatus,
+} from './upgrade-request.entity.ts';
+
+export interface UpgradeFilter {
+  status?: UpgradeRequestStatus | undefined;
+  organizationId?: string | undefined;
+}
+
+export type Decision = 'approved' | 'rejected';
+
+export interface UpgradeDecisionService {
+  list(staff: StaffScope, filter: UpgradeFilter, page: PageRequest): Promise<Page<Row<UpgradeRequest>>>;
+  /**
+   * Decides an open request, and emails the owners. An approval grants the tier, unless billing does.
+   *
+   * @throws AppError `not_found`; `conflict` if it is decided already.
+   */
+  decide(
+    staff: StaffScope,
+    id: string,
+    decision: { decision: Decision; note: string },
+  ): Promise<Row<UpgradeRequest>>;
+}
+
+export interface UpgradeDecisionOptions {
+  database: Database;
+  notifications: Pick<NotificationService, 'notifyOwners'>;
+  /** Grants the tier of an approved request, in the transaction of the approval. */
+  onApprove(transaction: Transaction, staff: StaffScope, request: Row<UpgradeRequest>): Promise<void>;
+}
+
+export function createUpgradeDecisionService(options: UpgradeDecisionOptions): UpgradeDecisionService {
+  const { database, notifications } = options;
+  return {
+    list: (staff, { status, organizationId }, page) =>
+      database.staffTransaction(staff, ({ em }) =>
+        findPage(em, UpgradeRequestEntity, {
+          where: {
+            ...(status === undefined ? {} : { status }),
+            ...(organizationId === undefined ? {} : { organizationId }),
+          },
+          page,
+        }),
+      ),
+
+    decide: (staff, id, { decision, note }) =>
+      database.staffTransaction(staff, async (transaction) => {
+        const { em } = transaction;
+        const decided = await decideOpen(em, id, { decision, note, staffId: staff.staffId });
+        const { organizationId, tier } = decided;
+        if (decision === 'approved') await options.onApprove(transaction, staff, decided);
+        await recordStaffAudit(em, staff, {
+          action: `upgrade_request.${decision}`,
+          resourceType: 'upgrade_request',
+          resourceId: id,
+          organizationIds: [organizationId],
+          reason: note,
+          details: { tier },
+        });
+        await notifications.notifyOwners(transaction, {
+          organizationId,
+          template: decision === 'approved' ? 'upgrade-approved' : 'upgrade-rejected',
+          params: { organizationId, requestId: id, tier, note },
+          dedupeKey: `upgrade/${id}`,
+        });
+        return decided;
+      }),
+  };
+}
+
+/** One statement, so that two decisions at the same time give one. */
+async function decideOpen(
+  em: EntityManager,
+  id: string,
+  { decision, note, staffId }: { decision: Decision; note: string; staffId: string },
+): Promise<Row<UpgradeRequest>> {
+  const [decided] = await queryRows(
+    em,
+    UpgradeRequestEntity,
+    (columns) => sql`
+    update upgrade_requests set status = ${decision}, decided_by = ${staffId}, decided_at = now(),
+      decision_note = ${storableText(note)}
+    where id = ${id} and status = 'open' returning ${columns}`,
+  );
+  if (decided) return decided;
+  const existing = await findRow(em, UpgradeRequestEntity, { where: { id } });
+  if (!existing) throw notFound('upgrade request', id);
+  throw new AppError('conflict', {
+    detail: `The request ${id} is ${existing.status} already.`,
+    fix: 'To give another tier: PATCH /api/v1/admin/orgs/{id}/tier.',
+  });
+}
