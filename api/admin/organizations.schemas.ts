@@ -43,7 +43,7 @@ export const note = text(MAX_NOTE_LENGTH, {
   description:
     'Why. Recorded in the log of the service and in the audit log of the organization, which its members read.',
 });
-export const Note = strictObject({ note }, { $id: 'AdminNote', title: 'AdminNote' });
+export const AdminNote = strictObject({ note }, { $id: 'AdminNote', title: 'AdminNote' });
 
 const reason = enumOf(SUSPENSION_REASONS, {
   description: 'A reinstatement lifts only the suspension for its reason.',

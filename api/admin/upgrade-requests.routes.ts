@@ -5,7 +5,7 @@ import { UPGRADE_REQUEST_STATUSES } from '../../domain/upgrade-requests/upgrade-
 import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { presentUpgradeRequest, UpgradeRequestRecord } from '../organizations/upgrade-requests.routes.ts';
 import { enumOf, id, postProblems, problems, ref, strictObject } from '../schemas.ts';
-import { Note } from './organizations.schemas.ts';
+import { AdminNote } from './organizations.schemas.ts';
 
 const DECISIONS = [
   ['approve', 'approved', 'Approve a request and grant the tier'],
@@ -59,7 +59,7 @@ export const adminUpgradeRequestRoutes =
             description: 'The owners get an email with the note.',
             tags: ['Admin'],
             params: strictObject({ id: id('Id of the request (upg_…).') }),
-            body: ref(Note),
+            body: ref(AdminNote),
             response: { 200: ref(UpgradeRequestRecord), ...postProblems() },
           },
         },

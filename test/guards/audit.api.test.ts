@@ -83,6 +83,7 @@ const EMAILS: Record<string, { email: TemplateName } | { none: string }> = {
       ['webhook_endpoint.deliveries_canceled', 'everyday work of agents'],
       ['retention_policy.updated', 'emails follow before anything is deleted'],
       ['retention_policy.postponed', 'keeps more'],
+      ['upgrade_request.created', 'changes nothing; the decision is mailed'],
     ].map(([action, none]) => [action, { none }]),
   ),
 };

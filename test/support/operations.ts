@@ -242,6 +242,7 @@ export const BODIES: Record<string, unknown> = {
   'sso.createSetupLink': {},
   'sso.update': { name: 'x' },
   'suppressions.create': { email: 'suppressed@example.test' },
+  'upgradeRequests.create': { tier: 'business', note: 'x' },
   'usage.setLimits': { counters: {} },
   'webhookEndpoints.create': { url: 'https://receiver.example.test/', events: ['message.sent'] },
   'webhookEndpoints.replay': { since: '2026-01-01T00:00:00.000Z' },

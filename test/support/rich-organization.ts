@@ -430,8 +430,10 @@ export async function addInternalRows(organizationId: string): Promise<void> {
        lifted_note, lifted_by_kind, lifted_by_id, changed_at, settled_at)
      select 'sus' || substr(id, 4), id, 'organization', id, 'support', 'Test', 'system', id, now(), now(), 'Test', 'system', id,
        now(), now() from organizations where id = $1`,
-    `insert into upgrade_requests (id, org_id, tier, current_tier, note, status, requested_by_kind, requested_by_id, created_at)
-     select 'upg' || substr(id, 4), id, 'business', 'free', 'Test', 'open', 'user', id, now() from organizations where id = $1`,
+    `insert into upgrade_requests (id, org_id, tier, current_tier, note, status, requested_by_kind, requested_by_id, created_at,
+       decided_by, decided_at, decision_note)
+     select 'upg' || substr(id, 4), id, 'business', 'free', 'Test', 'rejected', 'user', id, now(), id, now(), 'Test'
+     from organizations where id = $1`,
     `insert into usage_alerts (org_id, counter, threshold, period_start, created_at)
      values ($1, 'api_calls', 80, now(), now())`,
     `insert into sso_configurations (id, org_id, type, name, domains, default_role, created_at, updated_at)

@@ -1,0 +1,155 @@
+import { beforeAll, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
+import type { Operation } from '../support/contract.ts';
+import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { useTestApp } from '../support/resources.ts';
+import { createTestSession, createTestUser } from '../support/sessions.ts';
+import { createStaff, type TestStaff } from '../support/staff.ts';
+import type { Call } from '../support/test-app.ts';
+
+const app = useTestApp();
+let staff: TestStaff;
+beforeAll(async () => {
+  staff = await createStaff(app);
+});
+
+/** The reason in every request, which both logs must have. */
+const note = 'Ticket 4711';
+
+interface World extends TestOrganization {
+  inboxId: string;
+}
+
+interface Attempt {
+  /** Below /api/v1. */
+  path: string;
+  body: unknown;
+  /** The change concerns no organization, whose log would have an entry. */
+  isGlobal?: boolean;
+}
+
+const call = async (method: NonNullable<Call['method']>, path: string, body: unknown) => {
+  const response = await app.call(path, { method, token: staff.token, body });
+  expect(response.statusCode).toBeLessThan(300);
+  return response;
+};
+const suspended = { reason: 'policy', note };
+const suspension = (pathOf: (world: World) => string) => ({
+  suspend: async (world: World) => ({ path: `${pathOf(world)}/suspend`, body: suspended }),
+  reinstate: async (world: World) => {
+    await call('POST', `${pathOf(world)}/suspend`, suspended);
+    return { path: `${pathOf(world)}/reinstate`, body: suspended };
+  },
+});
+const orgPath = ({ organizationId }: World) => `/admin/orgs/${organizationId}`;
+const ofOrganization = suspension(orgPath);
+const ofEnvironment = suspension((world) => `${orgPath(world)}/environments/${world.sandboxEnvironmentId}`);
+const ofInbox = suspension((world) => `${orgPath(world)}/inboxes/${world.inboxId}`);
+const bulkItems = ({ inboxId }: World) => ({ ...suspended, items: [{ type: 'inbox', id: inboxId }] });
+const decision = (action: string) => async (world: World) => {
+  const { organizationId } = world;
+  const [request] = await app.worker.query<{ id: string }>(sql`
+    select id from upgrade_requests where org_id = ${organizationId} and status = 'open'`);
+  return { path: `/admin/upgrade-requests/${request?.id}/${action}`, body: { note } };
+};
+
+/** A request of every change under `/admin` that succeeds and changes something. A new operation must be added here. */
+const ATTEMPTS: Record<string, (world: World) => Promise<Attempt>> = {
+  'adminOrganizations.suspend': ofOrganization.suspend,
+  'adminOrganizations.reinstate': ofOrganization.reinstate,
+  'adminEnvironments.suspend': ofEnvironment.suspend,
+  'adminEnvironments.reinstate': ofEnvironment.reinstate,
+  'adminInboxes.suspend': ofInbox.suspend,
+  'adminInboxes.reinstate': ofInbox.reinstate,
+  'adminBulk.suspend': async (world) => ({ path: '/admin/bulk/suspend', body: bulkItems(world) }),
+  'adminBulk.reinstate': async (world) => {
+    await call('POST', '/admin/bulk/suspend', bulkItems(world));
+    return { path: '/admin/bulk/reinstate', body: bulkItems(world) };
+  },
+  'adminOrganizations.changeTier': async (world) => ({
+    path: `${orgPath(world)}/tier`,
+    body: { tier: 'developer', note },
+  }),
+  'adminOrganizations.setLimitOverride': async (world) => ({
+    path: `${orgPath(world)}/limit-override`,
+    body: { counter: 'inboxes', limit: 1, note },
+  }),
+  'adminOrganizations.removeLimitOverride': async (world) => {
+    await call('POST', `${orgPath(world)}/limit-override`, { counter: 'inboxes', limit: 1, note });
+    return { path: `${orgPath(world)}/limit-override/inboxes`, body: { note } };
+  },
+  'adminOrganizations.reassignOwner': async (world) => {
+    const userId = await createTestUser(app.worker);
+    await app.worker.query(sql`
+      insert into members (org_id, user_id, role, created_at)
+      values (${world.organizationId}, ${userId}, 'admin', now()) returning org_id`);
+    return { path: `${orgPath(world)}/reassign-owner`, body: { user_id: userId, note } };
+  },
+  'adminUpgradeRequests.approve': decision('approve'),
+  'adminUpgradeRequests.reject': decision('reject'),
+  'toggles.set': async () => ({
+    path: '/admin/toggles/sign_up',
+    body: { enabled: true, note },
+    isGlobal: true,
+  }),
+};
+
+async function createWorld(): Promise<World> {
+  const organization = await createOrganization(app.worker);
+  const { organizationId } = organization;
+  await app.worker.query(sql`
+    update organizations set tier = 'free' where id = ${organizationId} returning id`);
+  const { id: inboxId } = await createInbox(app.worker, organization);
+  const { token } = await createTestSession(app.worker, organization.ownerId);
+  const body = { tier: 'business', note: 'x' };
+  await app.call('/org/upgrade-requests', { method: 'POST', token, body });
+  return { ...organization, inboxId };
+}
+
+interface Entry {
+  reason: string | null;
+  actorId: string;
+  sessionId: string;
+}
+
+const changes = (): Operation[] =>
+  app.contract.operations.filter(
+    (operation) => operation['x-staff-role'] !== undefined && operation.method !== 'GET',
+  );
+
+async function findProblems({ operationId, method }: Operation): Promise<string[]> {
+  const attempt = ATTEMPTS[operationId];
+  if (!attempt) return [`${operationId} is not in ATTEMPTS`];
+  const world = await createWorld();
+  const { path, body, isGlobal = false } = await attempt(world);
+  const response = await app.call(path, {
+    method: method as Call['method'] & string,
+    token: staff.token,
+    body,
+  });
+  if (response.statusCode >= 300) return [`${operationId} failed: ${response.body}`];
+  const requestId = String(response.headers['x-request-id']);
+  const own = await app.worker.query<Entry>(sql`
+    select reason, staff_id as "actorId", session_id as "sessionId" from staff_audit_entries
+    where request_id = ${requestId}`);
+  const theirs = await app.worker.query<Entry>(sql`
+    select reason, actor_id as "actorId", credential_id as "sessionId" from audit_entries
+    where request_id = ${requestId} and org_id = ${world.organizationId} and actor_kind = 'staff'`);
+  const problems: string[] = [];
+  if (own.length === 0) problems.push(`${operationId} wrote no entry (recordStaffAudit)`);
+  if (!isGlobal && theirs.length === 0) problems.push(`${operationId} wrote no entry for the organization`);
+  for (const { reason, actorId, sessionId } of [...own, ...theirs])
+    if (reason !== note || actorId !== staff.userId || sessionId !== staff.sessionId)
+      problems.push(`${operationId} does not say who made the change and why`);
+  return problems;
+}
+
+test('every change by staff is in the log of the service and in that of the organization, with its reason', async () => {
+  const all = changes();
+  expect(all.length).toBeGreaterThanOrEqual(14);
+  const problems: string[] = [];
+  for (const operation of all) problems.push(...(await findProblems(operation)));
+  expect(problems).toEqual([]);
+  const known = new Set(all.map(({ operationId }) => operationId));
+  expect(Object.keys(ATTEMPTS).filter((operationId) => !known.has(operationId))).toEqual([]);
+});
