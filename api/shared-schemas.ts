@@ -6,6 +6,7 @@ import {
 } from './admin/impersonation.routes.ts';
 import { AdminKeyRecord } from './admin/keys.routes.ts';
 import {
+  AdminNote,
   AdminOrganizationDetail,
   AdminOrganizationRecord,
   BulkSuspensionRequest,
@@ -13,7 +14,6 @@ import {
   ChangeTier,
   LimitOverrideList,
   LimitOverrideRecord,
-  AdminNote,
   ReassignOwner,
   SetLimitOverride,
   SuspendableRecord,

@@ -6,12 +6,16 @@ import { adminLimitRoutes } from './admin/limits.routes.ts';
 import { adminOrganizationRoutes } from './admin/organizations.routes.ts';
 import { staffRoutes } from './admin/staff.routes.ts';
 import { staffJobRoutes } from './admin/staff-jobs.routes.ts';
+
 import { staffMemberRoutes } from './admin/staff-members.routes.ts';
+
 import { suspensionRoutes } from './admin/suspensions.routes.ts';
 import { toggleRoutes } from './admin/toggles.routes.ts';
 import { adminUpgradeRequestRoutes } from './admin/upgrade-requests.routes.ts';
 import { adminUsageRoutes } from './admin/usage.routes.ts';
+
 import { adminUserRoutes } from './admin/users.routes.ts';
+
 import { workflowRoutes } from './admin/workflows.routes.ts';
 import { apiKeyRoutes } from './api-keys/api-keys.routes.ts';
 import { attachmentRoutes } from './attachments/attachments.routes.ts';

@@ -14,11 +14,11 @@ import {
 } from '../schemas.ts';
 import { parseTime } from '../time.ts';
 import {
+  AdminNote,
   AdminOrganizationDetail,
   ChangeTier,
   LimitOverrideList,
   LimitOverrideRecord,
-  AdminNote,
   presentDetails,
   presentOverride,
   SetLimitOverride,
