@@ -18,7 +18,7 @@ const operations = () =>
 /** Sends a request to every operation of staff: access is decided before anything else. Returns those with another status. */
 async function findOthers(token: string | undefined, status: number, only = operations()) {
   const others: string[] = [];
-  for (const [index, operation] of only.entries()) {
+  for (const operation of only) {
     const method = operation.method as NonNullable<Call['method']>;
     const path = operation.path.replace(/\{\w+\}/g, 'none');
     const { statusCode } = await app.call(path, {
