@@ -27,7 +27,7 @@ export class Migration20261122125543_impersonation extends Migration {
       `alter table "impersonations" add constraint "impersonations_org_id_foreign" foreign key ("org_id") references "organizations" ("id") on delete cascade;`,
     );
     this.addSql(
-      `alter table "impersonated_operations" add constraint "impersonated_operations_impersonation_id_foreign" foreign key ("impersonation_id") references "impersonations" ("id") on update cascade on delete cascade;`,
+      `alter table "impersonated_operations" add constraint "impersonated_operations_impersonation_id_foreign" foreign key ("impersonation_id") references "impersonations" ("id") on delete cascade;`,
     );
     this.addSql(
       `alter table "impersonated_operations" add constraint "impersonated_operations_org_id_foreign" foreign key ("org_id") references "organizations" ("id") on delete cascade;`,

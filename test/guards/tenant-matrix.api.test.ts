@@ -72,15 +72,15 @@ async function createMember(role: MemberRole, organizationId: string): Promise<C
   };
 }
 
-/** Staff who visit an organization. Resources of its own are created by a key, because they would need write. */
-async function createVisitor(organizationId: string, write: boolean): Promise<Caller> {
+/** Staff who visit an organization for writing. Resources of its own are created by a key: some are forbidden to staff. */
+async function createVisitor(organizationId: string): Promise<Caller> {
   const { token: key } = await createKey(app.worker, { organizationId });
-  const { token } = await impersonate(app, organizationId, { write });
+  const { token } = await impersonate(app, organizationId, { write: true });
   return {
-    name: `an impersonation for ${write ? 'writing' : 'reading'} in another organization`,
+    name: 'an impersonation in another organization',
     token,
     permissions: new Set(PERMISSIONS),
-    isRefused: ({ 'x-impersonation': access }) => access === 'never' || (access === 'write' && !write),
+    isRefused: (operation) => operation['x-impersonation'] === 'never',
     own: { organization: organizationId, ...(await createResources(app, key)) },
   };
 }
@@ -108,7 +108,7 @@ async function outsiders(): Promise<Case[]> {
       createCaller(`${name} of another organization`, organizationId, binding),
     ),
     ...MEMBER_ROLES.map((role) => createMember(role, organizationId)),
-    ...[false, true].map((write) => createVisitor(organizationId, write)),
+    createVisitor(organizationId),
   ]);
   return callers.map((caller) => ({ caller, victim }));
 }
@@ -205,7 +205,7 @@ describe('foreign ids', () => {
   });
 
   test.each([
-    ['of another organization', outsiders, 9, 150],
+    ['of another organization', outsiders, 8, 150],
     ['of another environment or inbox', insiders, 3, 60],
   ])(
     '%s reach, change and show nothing',
@@ -230,12 +230,11 @@ describe('foreign ids', () => {
           });
         }
     },
-    240_000,
+    300_000,
   );
 
   test('as the target of a draft are found neither when it is sent', async () => {
-    const isWriter = ({ caller }: Case) =>
-      caller.permissions.has('messages:send') && !caller.name.endsWith('for reading in another organization');
+    const isWriter = ({ caller }: Case) => caller.permissions.has('messages:send');
     for (const { caller, victim } of [...(await outsiders()), ...(await insiders())].filter(isWriter))
       for (const target of [{ thread_id: victim.ids.thread }, { in_reply_to: victim.ids.message }]) {
         const path = `/inboxes/${caller.own.inbox}/drafts`;

@@ -1,0 +1,62 @@
+import { describe, expect, test } from '@jest/globals';
+import { OrganizationPoliciesEntity } from '../../domain/policies/organization-policies.entity.ts';
+import { findBrowserObstacle, launchBrowser } from '../support/browser.ts';
+import { createInbox, createOrganization } from '../support/organizations.ts';
+import { useTestApp } from '../support/resources.ts';
+import { createStaff } from '../support/staff.ts';
+import { useResource } from '../support/use-resource.ts';
+
+const obstacle = findBrowserObstacle();
+if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}`);
+
+(obstacle ? describe.skip : describe)('an impersonation in Chromium', () => {
+  const app = useTestApp();
+  const browser = useResource(launchBrowser, (running) => running.close());
+
+  test('shows what approvers see, with a banner on every page, until its button is pressed', async () => {
+    const organization = await createOrganization(app.worker);
+    const { organizationId, token } = organization;
+    const inbox = await createInbox(app.worker, organization);
+    await app.worker.systemTransaction(({ em }) =>
+      em.upsert(OrganizationPoliciesEntity, {
+        organizationId,
+        requireSendApproval: 'all',
+        updatedAt: new Date(),
+      }),
+    );
+    const content = {
+      to: ['ada@people.example'],
+      subject: 'Offer',
+      text_body: 'Dear Ada,\nour price is 10.\nGrace',
+    };
+    const sent = await app.call(`/inboxes/${inbox.id}/messages`, { method: 'POST', token, body: content });
+    const draftId = sent.json().id as string;
+    const change = { text_body: 'Dear Ada,\nour price is 20.\nGrace' };
+    await app.call(`/drafts/${draftId}`, { method: 'PATCH', token, body: change });
+    const origin = await app.app.listen({ host: 'localhost', port: 0 });
+    const staff = await createStaff(app, { role: 'support' });
+    const context = await browser.newContext();
+    await context.addCookies([{ name: 'session', value: staff.token, url: origin }]);
+    const page = await context.newPage();
+    await page.goto(`${origin}/admin/organizations/${organizationId}/impersonations`);
+    await page.getByLabel('Reason').fill('Ticket 7');
+    await page.getByRole('button', { name: 'Begin' }).click();
+    const banner = page.getByRole('complementary', { name: 'Impersonation' });
+    await banner.getByText('You see this organization as staff').waitFor();
+    await page.getByRole('link', { name: 'Approvals' }).click();
+    await page.getByRole('link', { name: 'Offer' }).click();
+    await banner.waitFor();
+    const difference = page.getByRole('region', { name: /What differs/ });
+    expect(await difference.locator('del').allInnerTexts()).toEqual(['Removed: our price is 10.']);
+    expect(await difference.locator('ins').allInnerTexts()).toEqual(['Added: our price is 20.']);
+    if (process.env.SCREENSHOT) await page.screenshot({ path: process.env.SCREENSHOT, fullPage: true });
+    await page.getByRole('button', { name: 'Approve and send' }).click();
+    await page.getByText('Staff cannot do this in the name of an organization.').waitFor();
+    await banner.getByRole('button', { name: 'End' }).click();
+    await page.waitForURL(/\/admin/);
+    expect((await context.cookies()).map(({ name }) => name)).not.toContain('impersonation');
+    await page.goto(`${origin}/organization?org=${organizationId}`);
+    expect(await banner.count()).toBe(0);
+    await context.close();
+  });
+});
