@@ -303,8 +303,8 @@ testWithTools('commands and processes say what is wrong with keys, and keys:reen
   const refused = run('workers/maintenance.ts', [], { ENCRYPTION_KEY: other, WORKER_HEALTH_PORT: '0' });
   expect(refused).toMatchObject({
     status: 1,
-    stderr: expect.stringContaining(
-      'worker-maintenance did not start: ENCRYPTION_KEY is wrong or incomplete',
+    stdout: expect.stringMatching(
+      /"process":"worker-maintenance".*ENCRYPTION_KEY is wrong or incomplete.*"the process did not start"/,
     ),
   });
   const reencrypted = run('workers/reencrypt-keys.ts', [], {
@@ -315,5 +315,5 @@ testWithTools('commands and processes say what is wrong with keys, and keys:reen
   expect(reencrypted.stdout).toContain('idempotency_keys.body: ');
   expect(reencrypted.stdout).toMatch(/Everything is encrypted with the key [0-9a-f]{8}\./);
   const before = run('workers/maintenance.ts', [], { WORKER_HEALTH_PORT: '0' });
-  expect(before.stderr).toContain('ENCRYPTION_KEY is wrong or incomplete');
+  expect(before.stdout).toContain('ENCRYPTION_KEY is wrong or incomplete');
 });
