@@ -125,7 +125,8 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
 
 function startWorker({ entry, nodeOptions, isBackground = false }: ChildPoolOptions): Worker {
   const child = spawn(process.execPath, [...nodeOptions, entry], {
-    stdio: ['pipe', 'pipe', 'inherit'],
+    // What Node prints when it crashes is text, and may quote the input: it must not reach the log of the process.
+    stdio: ['pipe', 'pipe', 'pipe'],
     // The child reads untrusted input, so its environment holds no secrets. One malloc arena keeps its memory small.
     env: { NODE_ENV: 'production', MALLOC_ARENA_MAX: '1' },
   });
@@ -135,6 +136,10 @@ function startWorker({ entry, nodeOptions, isBackground = false }: ChildPoolOpti
   child.stdin.on('error', () => {});
   child.stdout.on('error', () => {});
   child.on('error', () => {});
+  child.stderr.on('error', () => {});
+  child.stderr.setEncoding('latin1').on('data', (text: string) => {
+    if (/heap out of memory/.test(text)) killReason ??= 'it ran out of memory';
+  });
   return {
     process: child,
     jobs: 0,
@@ -152,7 +157,7 @@ function startWorker({ entry, nodeOptions, isBackground = false }: ChildPoolOpti
 
 /** An idle child must not keep its parent alive. */
 function setKeepsParentAlive(child: ChildProcess, keeps: boolean): void {
-  for (const part of [child, child.stdin, child.stdout] as unknown as { ref(): void; unref(): void }[]) {
+  for (const part of [child, child.stdin, child.stdout, child.stderr] as unknown as { ref(): void; unref(): void }[]) {
     if (keeps) part.ref();
     else part.unref();
   }
