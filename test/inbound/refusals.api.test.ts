@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { deleteExpiredRefusals } from '../../domain/refusals/delete-refusals.ts';
+import { REFUSAL_REASONS } from '../../domain/refusals/refusal.entity.ts';
 import { createRefusalRecorder, type NewRefusal } from '../../domain/refusals/refusal-recorder.ts';
 import { MAX_ROWS_PER_HOUR } from '../../domain/refusals/store-refusals.ts';
 import { newId } from '../../platform/ids.ts';
@@ -204,4 +207,10 @@ test('refusals are deleted after 30 days', async () => {
   expect(await listed(organization.token)).toHaveLength(1);
   expect(await deleteExpiredRefusals(database)).toBeGreaterThan(0);
   expect(await listed(organization.token)).toEqual([]);
+});
+
+test('docs/mail.md explains every reason', () => {
+  const page = readFileSync(resolve(import.meta.dirname, '../../docs/mail.md'), 'utf8');
+  const section = page.slice(page.indexOf('## Refused mail'), page.indexOf('## Threads'));
+  for (const reason of REFUSAL_REASONS) expect(section).toContain(`\`${reason}\``);
 });
