@@ -157,7 +157,10 @@ function startWorker({ entry, nodeOptions, isBackground = false }: ChildPoolOpti
 
 /** An idle child must not keep its parent alive. */
 function setKeepsParentAlive(child: ChildProcess, keeps: boolean): void {
-  for (const part of [child, child.stdin, child.stdout, child.stderr] as unknown as { ref(): void; unref(): void }[]) {
+  for (const part of [child, child.stdin, child.stdout, child.stderr] as unknown as {
+    ref(): void;
+    unref(): void;
+  }[]) {
     if (keeps) part.ref();
     else part.unref();
   }
