@@ -166,7 +166,7 @@ export function readFilter(query: {
 }
 
 /** The run's page in the Temporal UI. */
-function buildUrlOf({ config }: WorkflowRoutesOptions): (run: ListedRun) => string | null {
+export function buildUrlOf({ config }: WorkflowRoutesOptions): (run: ListedRun) => string | null {
   const base = config.TEMPORAL_UI_URL?.replace(/\/+$/, '');
   return ({ workflowId, runId }) =>
     base === undefined

@@ -4,6 +4,13 @@ import type { RouteDependencies } from '../route-dependencies.ts';
 import { createConsole } from './console.ts';
 import { impersonationPages } from './impersonation.routes.ts';
 import { logPages } from './log.routes.ts';
+import { organizationConsole } from './organizations.routes.ts';
+import { overviewConsole } from './overview.routes.ts';
+import { peopleConsole } from './people.routes.ts';
+import { staffConsole } from './staff-members.routes.ts';
+import { toggleConsole } from './toggles.routes.ts';
+import { upgradeRequestConsole } from './upgrade-requests.routes.ts';
+import { workConsole } from './work.routes.ts';
 
 /** Registers the pages for staff, one line per file. */
 export async function registerConsole(
@@ -11,6 +18,13 @@ export async function registerConsole(
   dependencies: RouteDependencies & { pages: Pages },
 ): Promise<void> {
   const all = { ...dependencies, console: createConsole(dependencies) };
+  await app.register(overviewConsole(all));
+  await app.register(organizationConsole(all));
+  await app.register(peopleConsole(all));
+  await app.register(workConsole(all));
+  await app.register(upgradeRequestConsole(all));
+  await app.register(toggleConsole(all));
+  await app.register(staffConsole(all));
   await app.register(logPages(all));
   await app.register(impersonationPages(all));
 }

@@ -1,16 +1,18 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
 import type { StaffAuditLogService, StaffLogFilter } from '../../domain/staff/staff-audit-log.service.ts';
 import type { AppError } from '../../platform/errors.ts';
-import { formatDate, formatTime } from '../pages/formats.ts';
-import type { Notice } from '../pages/notices.ts';
+import { describeClient, formatDate, formatTime } from '../pages/formats.ts';
+import { NOTICES, type Notice } from '../pages/notices.ts';
 import { type Page, type Pages, rejectionOf } from '../pages/pages.ts';
+import { enumOf, strictObject, text } from '../schemas.ts';
 
 /** What the pages for staff answer with. */
 export interface Console {
   /** Sends a page of the console. Its end shows the latest entries of the staff log about its subject. */
   send(request: FastifyRequest, reply: FastifyReply, page: ConsolePage): Promise<FastifyReply>;
   /** Goes back after a form was accepted, or shows its page again with the rejection. */
-  finish(request: FastifyRequest, reply: FastifyReply, form: SubmittedForm): Promise<FastifyReply>;
+  finish(reply: FastifyReply, form: SubmittedForm): Promise<FastifyReply>;
 }
 
 export interface ConsolePage extends Page {
@@ -25,6 +27,11 @@ export interface SubmittedForm {
   notice?: Notice;
   show(problem: AppError): Promise<FastifyReply>;
 }
+
+/** The reason that every form of the console asks for. */
+export const Note = text(2_000, { minLength: 1 });
+export const ResourceParams = strictObject({ id: text(128) });
+export const NoticeQuery = strictObject({ notice: Type.Optional(enumOf(Object.keys(NOTICES) as Notice[])) });
 
 const SECTIONS = [
   ['/admin', 'Overview'],
@@ -53,10 +60,18 @@ export function createConsole({
       const isAdmin = request.staff.role === 'admin';
       return pages.send(request, reply, {
         ...page,
-        data: { ...data, sections: SECTIONS, isAdmin, entries, date: formatDate, time: formatTime },
+        data: {
+          ...data,
+          sections: SECTIONS,
+          isAdmin,
+          entries,
+          date: formatDate,
+          time: formatTime,
+          client: describeClient,
+        },
       });
     },
-    async finish(_request, reply, { work, back, notice = 'done', show }) {
+    async finish(reply, { work, back, notice = 'done', show }) {
       const problem = await rejectionOf(work);
       return problem ? show(problem) : pages.seeOther(reply, back, notice);
     },

@@ -17,6 +17,8 @@ export function nextPage(
 ): string | undefined {
   if (cursor === null) return undefined;
   const [path = ''] = url.split('?');
-  const parameters = Object.entries(filled({ ...(query as Record<string, unknown>), cursor }));
+  // Empty filters stay: a cursor belongs to a list with the same parameters.
+  const { notice: _notice, ...filters } = query as Record<string, unknown>;
+  const parameters = Object.entries({ ...filters, cursor });
   return `${path}?${new URLSearchParams(parameters.map(([name, value]) => [name, String(value)]))}`;
 }

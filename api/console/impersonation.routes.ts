@@ -122,7 +122,7 @@ export const impersonationPages =
       },
       async (request, reply) => {
         const { impersonation_id: impersonationId, organization_id: organizationId } = request.body;
-        return console.finish(request, reply, {
+        return console.finish(reply, {
           work: impersonations.end(request.staff, impersonationId),
           back: `/admin/organizations/${encodeURIComponent(organizationId)}/impersonations`,
           notice: 'impersonation-ended',

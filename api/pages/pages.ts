@@ -20,6 +20,8 @@ export interface Pages {
    * @param page.problem the rejection of the form that the person has submitted; the page shows it and has its status.
    */
   send(request: FastifyRequest, reply: FastifyReply, page: Page): FastifyReply;
+  /** Renders a part of a page, for live updates. */
+  render(template: string, data: object): string;
   /** Redirects after a form was accepted, so that reloading the page does not submit it again. */
   seeOther(reply: FastifyReply, path: string, notice?: Notice): FastifyReply;
   /** Sends the browser to another site by a page, because browsers block redirects of forms to other sites here. */
@@ -93,6 +95,7 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
         .type('text/html; charset=utf-8')
         .send(html);
     },
+    render: views.render,
     seeOther(reply, path, notice) {
       const separator = path.includes('?') ? '&' : '?';
       return reply.redirect(notice === undefined ? path : `${path}${separator}notice=${notice}`, 303);

@@ -17,6 +17,7 @@ export interface StaffLogEntry extends StaffAuditEntry {
 export interface StaffLogFilter {
   action?: string;
   staffId?: string;
+  resourceType?: string;
   resourceId?: string;
   organizationId?: string;
   /** Recorded at or after this time. */
@@ -56,6 +57,7 @@ function conditions(filter: StaffLogFilter, { after: [after] = [], order }: Page
   const all: Sql[] = [sql`true`];
   if (filter.action !== undefined) all.push(sql`a.action = ${filter.action}`);
   if (filter.staffId !== undefined) all.push(sql`a.staff_id = ${filter.staffId}`);
+  if (filter.resourceType !== undefined) all.push(sql`a.resource_type = ${filter.resourceType}`);
   if (filter.resourceId !== undefined) all.push(sql`a.resource_id = ${filter.resourceId}`);
   if (filter.organizationId !== undefined) all.push(sql`a.organization_id = ${filter.organizationId}`);
   // The ids bound the scan: they begin with the time of the process that made them, whose clock may differ.

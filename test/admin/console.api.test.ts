@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { StaffRole } from '../../domain/staff/staff-scope.ts';
+import { newId } from '../../platform/ids.ts';
 import { createAccountQuickly } from '../support/accounts.ts';
 import { createPageClient } from '../support/page-client.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -25,6 +26,186 @@ describe('the console', () => {
     const refused = await browser.open('/admin/log');
     expect(refused.statusCode).toBe(403);
     expect(refused.body).not.toContain('Changes by staff');
+  });
+
+  test('turns a toggle off and on, with a reason, and shows the entry of the log', async () => {
+    const { browser } = await openConsole();
+    await browser.open('/admin/toggles');
+    const refused = await browser.submit('/admin/toggles', {
+      name: 'inbox_creation',
+      enabled: 'false',
+      note: '',
+    });
+    expect(refused.statusCode).toBe(400);
+    for (const enabled of ['false', 'true']) {
+      await browser.open('/admin/toggles');
+      const page = await browser.submit('/admin/toggles', {
+        name: 'inbox_creation',
+        enabled,
+        note: `Drill ${enabled}`,
+      });
+      expect(page.statusCode).toBe(200);
+      expect(page.body).toContain('Done.');
+      expect(page.body).toMatch(new RegExp(`toggle.switched_o(n|ff)</td>[\\s\\S]*?Drill ${enabled}`));
+    }
+    const { browser: support } = await openConsole('support');
+    const page = await support.open('/admin/toggles');
+    expect(page.body).not.toContain('<form method="post" action="/admin/toggles">');
+  });
+
+  test('finds an organization, suspends and reinstates it, and changes what it is granted', async () => {
+    const { email, organizationId } = await createAccountQuickly(app);
+    const { browser } = await openConsole();
+    const found = await browser.open(`/admin/organizations?q=${encodeURIComponent(email)}`);
+    expect(found.body).toContain(`href="/admin/organizations/${organizationId}"`);
+    const path = `/admin/organizations/${organizationId}`;
+    const target = { target_type: 'organization', target_id: organizationId, reason: 'abuse' };
+
+    await browser.open(path);
+    const suspended = await browser.submit(`${path}/suspend`, { ...target, note: 'Sends <b>spam</b>' });
+    expect(browser.path).toBe(`${path}?notice=done`);
+    expect(suspended.body).toContain('<strong>suspended</strong>');
+    expect(suspended.body).toMatch(/organization\.suspended<\/td>[\s\S]*?Sends &lt;b&gt;spam&lt;\/b&gt;/);
+    const twice = await browser.submit(`${path}/suspend`, { ...target, note: 'Again' });
+    expect(twice.statusCode).toBe(409);
+    expect(twice.body).toContain('role="alert"');
+    const reinstated = await browser.submit(`${path}/reinstate`, { note: 'Settled' });
+    expect(reinstated.body).toContain('<strong>active</strong>');
+
+    const tier = await browser.submit(`${path}/tier`, { tier: 'business', note: 'Contract 12' });
+    expect(tier.body).toContain('<dd>business</dd>');
+    const override = { resource: 'messages_sent', limit: '7', kind: 'hard', expires_on: '2999-01-01' };
+    const overridden = await browser.submit(`${path}/overrides`, { ...override, note: 'Trial' });
+    expect(overridden.body).toMatch(/messages_sent<\/td><td>0<\/td><td>7<\/td><td>hard<\/td><td>override/);
+    const past = await browser.submit(`${path}/overrides`, {
+      ...override,
+      expires_on: '2001-01-01',
+      note: 'Late',
+    });
+    expect(past.statusCode).toBe(400);
+    const removed = await browser.submit(`${path}/overrides/remove`, { note: 'Over' });
+    expect(removed.body).toContain('limit_override.removed');
+    const owner = await browser.submit(`${path}/owner`, { user_id: newId('user'), note: 'Lost' });
+    expect(owner.statusCode).toBe(404);
+    expect((await browser.open(`/admin/organizations/${newId('organization')}`)).statusCode).toBe(404);
+    expect((await browser.open('/admin/organizations/%00')).statusCode).toBe(400);
+  });
+
+  test('lists organizations by status, tier and usage', async () => {
+    const { organizationId } = await createAccountQuickly(app);
+    const { browser } = await openConsole('support');
+    const listed = await browser.open('/admin/organizations?q=&status=active&tier=enterprise&limit=1');
+    expect(listed.body).toContain(organizationId);
+    const next = /href="([^"]+)" rel="next"/.exec(listed.body)?.[1]?.replaceAll('&amp;', '&') ?? '';
+    const second = await browser.open(next);
+    expect(second.statusCode).toBe(200);
+    expect(second.body).not.toContain(organizationId);
+    expect((await browser.open('/admin/organizations?top=api_calls')).statusCode).toBe(200);
+    const page = await browser.open(`/admin/organizations/${organizationId}`);
+    expect(page.body).not.toContain('<form method="post" action="/admin/organizations');
+  });
+
+  test('approves and rejects upgrade requests', async () => {
+    const { browser } = await openConsole();
+    for (const [action, tier] of [
+      ['approve', 'developer'],
+      ['reject', 'enterprise'],
+    ] as const) {
+      const { token, organizationId } = await createAccountQuickly(app);
+      const wanted = action === 'approve' ? 'developer' : 'business';
+      const body = { tier: wanted, note: 'We grow.' };
+      const { id } = (await app.call('/org/upgrade-requests', { method: 'POST', token, body })).json();
+      expect((await browser.open('/admin/requests')).body).toContain(organizationId);
+      const decided = await browser.submit(`/admin/requests/${id}/${action}`, { note: 'Decided.' });
+      expect(decided.body).toContain(`upgrade_request.${action === 'approve' ? 'approved' : 'rejected'}`);
+      expect((await app.call('/org/limits', { token })).json()).toMatchObject({ tier });
+    }
+  });
+
+  test('shows a person, and suspends, reinstates and helps them in', async () => {
+    const { email, userId, token } = await createAccountQuickly(app);
+    const { browser } = await openConsole();
+    const listed = await browser.open(
+      `/admin/people?q=${encodeURIComponent(email)}&status=&organization_id=`,
+    );
+    expect(listed.body).toContain(`href="/admin/people/${userId}"`);
+    const path = `/admin/people/${userId}`;
+    expect((await browser.open(path)).body).toContain(email);
+    const ended = await browser.submit(`${path}/revoke-sessions`, { note: 'Lost laptop' });
+    expect(ended.body).toMatch(/Lost laptop/);
+    expect((await app.call('/user/me', { token })).statusCode).toBe(401);
+    const suspended = await browser.submit(`${path}/suspend`, { note: 'Fraud' });
+    expect(suspended.body).toContain('<strong>suspended</strong>');
+    const reinstated = await browser.submit(`${path}/reinstate`, { note: 'Cleared' });
+    expect(reinstated.body).toContain('<strong>active</strong>');
+    expect((await browser.open(`/admin/people/${newId('user')}`)).statusCode).toBe(404);
+  });
+
+  test('adds staff, changes their role, and removes them', async () => {
+    const { email, userId } = await createAccountQuickly(app);
+    const { browser, userId: ownId } = await openConsole();
+    const added = await browser.open('/admin/staff');
+    expect(added.body).not.toContain(`value="${ownId}"`);
+    await browser.submit('/admin/staff', { email, role: 'support', note: 'New colleague' });
+    const csrf =
+      /name="csrf" value="(?<csrf>[^"]+)"/.exec((await browser.open('/admin/staff')).body)?.groups ?? {};
+    const change = { ...csrf, user_id: userId, note: 'Promoted' };
+    await browser.post('/admin/staff/role', { ...change, role: 'admin' });
+    expect((await browser.open('/admin/staff')).body).toMatch(new RegExp(`${email}</a>: admin`));
+    await browser.post('/admin/staff/remove', change);
+    expect((await browser.open('/admin/staff')).body).not.toContain(email);
+    const { browser: support } = await openConsole('support');
+    expect((await support.open('/admin/staff')).statusCode).toBe(403);
+  });
+
+  test('shows stuck work, and acts on one run and on many', async () => {
+    const { organizationId } = await createAccountQuickly(app);
+    const { browser } = await openConsole();
+    const run = app.temporalRuns.add({
+      workflowId: `send/${newId('message')}`,
+      type: 'sendMessage',
+      searchAttributes: { OrgId: organizationId, Stage: 'needs_attention' },
+    });
+    const listed = await browser.open(
+      `/admin/work?status=running&type=&stage=needs_attention&organization_id=${organizationId}&older_than_minutes=&failing=on`,
+    );
+    expect(listed.body).toContain(run.workflowId);
+    expect((await browser.open('/admin/work?stage=nothing')).body).toContain('No runs.');
+
+    const path = `/admin/work/run?${new URLSearchParams({ workflow_id: run.workflowId })}`;
+    const shown = await browser.open(path);
+    expect(shown.body).toContain('The relay has the message');
+    const before = app.commands.length;
+    const resolved = await browser.submit('/admin/work/resolve', { resolution: 'sent', note: 'In its log' });
+    expect(browser.path).toBe(`${path}&notice=done`);
+    expect(resolved.body).toMatch(/In its log/);
+    expect(app.commands.slice(before)).toHaveLength(1);
+    const unknown = await browser.open('/admin/work/run?workflow_id=send%2Fnothing');
+    expect(unknown.statusCode).toBe(404);
+
+    await browser.open(`/admin/work?stage=needs_attention&organization_id=${organizationId}`);
+    const fields = { action: 'resolve', resolution: 'sent', note: 'All in its log' };
+    const job = await browser.submit('/admin/work/bulk', fields);
+    expect(browser.path).toMatch(/^\/admin\/work\/jobs\/sjb_/);
+    expect(job.body).toContain('staff_job.created');
+    const commands = app.commands.map((command) => JSON.stringify(command));
+    expect(commands.at(-1)).toContain('runStaffJob');
+    expect(job.body).toContain(organizationId);
+  });
+
+  test('offers support no action that is for admins', async () => {
+    const { browser } = await openConsole('support');
+    const { workflowId } = app.temporalRuns.add({
+      workflowId: `send/${newId('message')}`,
+      type: 'sendMessage',
+      searchAttributes: { Stage: 'deferred' },
+    });
+    const page = await browser.open(`/admin/work/run?${new URLSearchParams({ workflow_id: workflowId })}`);
+    expect(page.body).toContain('action="/admin/work/retry"');
+    expect(page.body).not.toContain('action="/admin/work/terminate"');
+    const { csrf = '' } = /name="csrf" value="(?<csrf>[^"]+)"/.exec(page.body)?.groups ?? {};
+    const forced = await browser.post('/admin/work/terminate', { csrf, workflow_id: workflowId, note: 'x' });
+    expect(forced.statusCode).toBe(403);
   });
 
   test('shows the log', async () => {

@@ -1,0 +1,203 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Static, Type } from 'typebox';
+import type { RunAction } from '../../domain/workflow-runs/plan-action.ts';
+import type { StaffJobService } from '../../domain/workflow-runs/staff-job.service.ts';
+import type { RunFilter, WorkflowRunService } from '../../domain/workflow-runs/workflow-run.service.ts';
+import type { Config } from '../../platform/config.ts';
+import type { AppError } from '../../platform/errors.ts';
+import { RUN_STATUSES } from '../../platform/temporal-runs/workflow-run.ts';
+import { buildUrlOf } from '../admin/workflows.routes.ts';
+import { type Lists, pageQuery } from '../lists.ts';
+import { OptionalText } from '../pages/forms.ts';
+import { enumOf, strictObject, text } from '../schemas.ts';
+import { type Console, Note, NoticeQuery, ResourceParams } from './console.ts';
+import { filled, nextPage } from './filters.ts';
+
+export interface WorkConsoleDependencies {
+  console: Console;
+  workflowRuns: WorkflowRunService;
+  staffJobs: StaffJobService;
+  lists: Lists;
+  config: Pick<Config, 'TEMPORAL_UI_URL' | 'TEMPORAL_NAMESPACE'>;
+}
+
+const RunFilterForm = {
+  status: Type.Optional(enumOf(RUN_STATUSES)),
+  type: OptionalText(64),
+  stage: OptionalText(64),
+  organization_id: OptionalText(64),
+  older_than_minutes: Type.Optional(Type.Unsafe<string>({ type: 'string', maxLength: 7, pattern: '^\\d*$' })),
+  failing: Type.Optional(enumOf(['on', ''])),
+};
+const RunFilterFields = strictObject(RunFilterForm);
+const resolution = Type.Optional(enumOf(['', 'sent', 'resend']));
+const LATEST_JOBS = { limit: 25, order: 'desc' } as const;
+
+/** Work that runs, waits or is stuck, and what staff can do with it. */
+export const workConsole =
+  (dependencies: WorkConsoleDependencies): FastifyPluginCallbackTypebox =>
+  (app, _options, done) => {
+    const { console, workflowRuns, staffJobs, lists } = dependencies;
+    const urlOf = buildUrlOf(dependencies);
+
+    app.get(
+      '/admin/work',
+      {
+        config: { staff: 'support' },
+        schema: {
+          operationId: 'console.work',
+          querystring: strictObject({
+            limit: pageQuery.limit,
+            cursor: pageQuery.cursor,
+            ...NoticeQuery.properties,
+            ...RunFilterForm,
+          }),
+        },
+      },
+      async (request, reply) => {
+        const page = await workflowRuns.list(toRunFilter(request.query), lists.read(request));
+        const { status, type, stage, organization_id, older_than_minutes, failing } = request.query;
+        return console.send(request, reply, {
+          template: 'console/work',
+          title: 'Work',
+          data: {
+            filter: filled({ status, type, stage, organization_id, older_than_minutes, failing }),
+            statuses: RUN_STATUSES,
+            runs: page.items.map((run) => ({ ...run, path: runPath(run.workflowId) })),
+            jobs: (await staffJobs.list(request.staff, LATEST_JOBS)).items,
+            nextPage: nextPage(
+              request,
+              lists.present(request, page, () => null),
+            ),
+          },
+        });
+      },
+    );
+
+    const showRun = async (
+      request: FastifyRequest,
+      reply: FastifyReply,
+      { workflowId, problem }: { workflowId: string; problem?: AppError },
+    ) => {
+      const run = await workflowRuns.get(workflowId);
+      return console.send(request, reply, {
+        template: 'console/run',
+        title: run.type,
+        problem,
+        log: { resourceId: workflowId },
+        data: { run, temporalUiUrl: urlOf(run) },
+      });
+    };
+
+    app.get(
+      '/admin/work/run',
+      {
+        config: { staff: 'support' },
+        schema: {
+          operationId: 'console.run',
+          querystring: strictObject({ ...NoticeQuery.properties, workflow_id: text(320, { minLength: 1 }) }),
+        },
+      },
+      async (request, reply) => showRun(request, reply, { workflowId: request.query.workflow_id }),
+    );
+
+    for (const [action, staff] of [
+      ['retry', 'support'],
+      ['cancel', 'support'],
+      ['resolve', 'support'],
+      ['terminate', 'admin'],
+    ] as const satisfies [RunAction, 'support' | 'admin'][])
+      app.post(
+        `/admin/work/${action}`,
+        {
+          config: { staff },
+          schema: {
+            operationId: `console.${action}Run`,
+            body: strictObject({ workflow_id: text(320, { minLength: 1 }), note: Note, resolution }),
+          },
+        },
+        async (request, reply) => {
+          const { workflow_id: workflowId, note, resolution: decided } = request.body;
+          return console.finish(reply, {
+            work: workflowRuns.act(request.staff, workflowId, {
+              action,
+              note,
+              decidedAt: new Date(),
+              ...(decided ? { resolution: decided } : {}),
+            }),
+            back: runPath(workflowId),
+            show: (problem) => showRun(request, reply, { workflowId, problem }),
+          });
+        },
+      );
+
+    app.post(
+      '/admin/work/bulk',
+      {
+        config: { staff: 'admin' },
+        schema: {
+          operationId: 'console.bulk',
+          body: strictObject({
+            ...RunFilterForm,
+            action: enumOf(['retry', 'cancel', 'terminate', 'resolve']),
+            resolution,
+            note: Note,
+          }),
+        },
+      },
+      async (request, reply) => {
+        const { action, note, resolution: decided, ...filter } = request.body;
+        const job = await staffJobs.create(request.staff, {
+          action,
+          note,
+          resolution: action === 'resolve' ? decided || 'sent' : null,
+          items: null,
+          filter: toJobFilter(toRunFilter(filter)),
+        });
+        return reply.redirect(`/admin/work/jobs/${job.id}?notice=done`, 303);
+      },
+    );
+
+    app.get(
+      '/admin/work/jobs/:id',
+      {
+        config: { staff: 'support' },
+        schema: { operationId: 'console.job', params: ResourceParams, querystring: NoticeQuery },
+      },
+      async (request, reply) => {
+        const job = await staffJobs.get(request.staff, request.params.id);
+        return console.send(request, reply, {
+          template: 'console/job',
+          title: 'Action on many runs',
+          log: { resourceId: job.id },
+          data: { job },
+        });
+      },
+    );
+    done();
+  };
+
+const runPath = (workflowId: string): string =>
+  `/admin/work/run?${new URLSearchParams({ workflow_id: workflowId })}`;
+
+/** An empty field of the form filters nothing. */
+function toRunFilter(form: Static<typeof RunFilterFields>): RunFilter {
+  const minutes = form.older_than_minutes || undefined;
+  return {
+    status: form.status ?? 'running',
+    failing: form.failing === 'on',
+    type: form.type || undefined,
+    stage: form.stage || undefined,
+    organizationId: form.organization_id || undefined,
+    startedBefore: minutes === undefined ? undefined : new Date(Date.now() - Number(minutes) * 60_000),
+  };
+}
+
+function toJobFilter({ status, failing, type, stage, organizationId, startedBefore }: RunFilter) {
+  return {
+    status,
+    failing,
+    ...filled({ type, stage, organizationId, startedBefore: startedBefore?.toISOString() }),
+  };
+}

@@ -1,0 +1,78 @@
+import { describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
+import { generate } from 'otplib';
+import { addStaffMember } from '../../domain/bootstrap/add-staff-member.ts';
+import { createSecretBox } from '../../platform/crypto.ts';
+import { newId } from '../../platform/ids.ts';
+import { newAddress } from '../support/accounts.ts';
+import { findBrowserObstacle, launchBrowser } from '../support/browser.ts';
+import { createOrganization } from '../support/organizations.ts';
+import { useTestApp } from '../support/resources.ts';
+import { useResource } from '../support/use-resource.ts';
+
+const obstacle = findBrowserObstacle();
+if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}`);
+
+(obstacle ? describe.skip : describe)('the console in Chromium', () => {
+  const app = useTestApp();
+  const browser = useResource(launchBrowser, (running) => running.close());
+
+  test('leads a staff member from signing in through a suspension to its entry in the log', async () => {
+    const { organizationId, token } = await createOrganization(app.worker);
+    const { email, password, totpSecret } = await addStaffMember(app.worker, {
+      email: newAddress(),
+      role: 'admin',
+      totp: { secretBox: createSecretBox(app.config.ENCRYPTION_KEY), issuer: 'test' },
+    });
+    const origin = await app.app.listen({ host: 'localhost', port: 0 });
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    const problems: string[] = [];
+    page.on('pageerror', (error) => problems.push(error.message));
+    page.on('console', (message) => message.type() === 'error' && problems.push(message.text()));
+
+    await page.goto(`${origin}/admin`);
+    await page.getByLabel('Email address').fill(email);
+    await page.getByLabel('Password').fill(password ?? '');
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page
+      .getByLabel('Code of your authenticator app')
+      .fill(await generate({ secret: totpSecret ?? '' }));
+    await page.getByRole('button', { name: 'Continue' }).first().click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+
+    // A run that gets stuck shows on the open page.
+    app.temporalRuns.add({
+      workflowId: `send/${newId('message')}`,
+      type: 'sendMessage',
+      searchAttributes: { OrgId: organizationId, Stage: 'needs_attention' },
+    });
+    await page.getByRole('link', { name: '1 need attention' }).click({ timeout: 15_000 });
+    await page.getByRole('link', { name: 'sendMessage' }).waitFor();
+
+    await page.getByRole('link', { name: 'Organizations' }).click();
+    await page.getByLabel('Search').fill(organizationId);
+    await page.getByRole('button', { name: 'Find' }).click();
+    await page.getByRole('link', { name: 'Test' }).click();
+    await page.locator('summary', { hasText: 'Suspend' }).click();
+    const form = page.locator('form[action$="/suspend"]');
+    await form.getByLabel('Kind').selectOption('policy');
+    // The browser refuses a form without a reason.
+    await form.getByRole('button', { name: 'Suspend' }).click();
+    await form.getByLabel('Reason').fill('Reported twice');
+    await form.getByRole('button', { name: 'Suspend' }).click();
+    await page.getByRole('status').getByText('Done.').waitFor();
+    await page.getByRole('row', { name: /organization\.suspended.*Reported twice/ }).waitFor();
+    const refused = await app.call('/inboxes', { method: 'POST', token, body: {} });
+    expect(refused.json()).toMatchObject({ code: 'organization_suspended' });
+
+    // Every control has a name, and the page works with the keyboard alone.
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.textContent')).toContain('Skip to content');
+    expect(problems).toEqual([]);
+    const rows = await app.worker.query(sql`
+      select reason from staff_audit_entries where organization_id = ${organizationId}`);
+    expect(rows).toEqual([{ reason: 'Reported twice' }]);
+    await context.close();
+  });
+});
