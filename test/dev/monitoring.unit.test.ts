@@ -32,6 +32,12 @@ test('every alert has an expression, a severity, a summary and a unique name', (
   expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
 });
 
+test('the page on operations says what to do about every alert', () => {
+  const page = readFileSync(join(FOLDER, '../operations.md'), 'utf8');
+  const table = page.slice(page.indexOf('## Alerts'), page.indexOf('## Troubleshooting'));
+  expect(rules.map(({ alert }) => alert).filter((alert) => !table.includes(`\`${alert}\``))).toEqual([]);
+});
+
 test('every panel has a query and fits on the page', () => {
   const panels = dashboard.panels.filter(({ type }) => type !== 'row');
   expect(panels.length).toBeGreaterThan(15);
