@@ -6,7 +6,7 @@ export function installRequestContext(app: FastifyInstance): void {
     reply.header('x-request-id', request.id);
   });
   app.addHook('onResponse', async (request, reply) => {
-    const { is404, method, routeOptions, scope, person } = request;
+    const { is404, method, params, routeOptions, scope, person } = request;
     const clientId = request.headers['x-request-id'];
     request.log.info(
       {
@@ -16,6 +16,7 @@ export function installRequestContext(app: FastifyInstance): void {
         status: reply.statusCode,
         durationMs: Math.round(reply.elapsedTime),
         organizationId: scope?.organizationId,
+        resourceIds: idsIn(params),
         actor: scope?.actor.id ?? person?.userId,
         impersonationId: scope?.impersonation?.id,
         clientRequestId: typeof clientId === 'string' ? clientId.slice(0, 64) : undefined,
@@ -23,4 +24,12 @@ export function installRequestContext(app: FastifyInstance): void {
       'request',
     );
   });
+}
+
+/** A parameter that is no id may be an address. */
+function idsIn(params: unknown): string[] | undefined {
+  const ids = Object.values((params ?? {}) as Record<string, string>).filter((value) =>
+    /^[a-z]{3}_[0-9a-z]{26}$/.test(value),
+  );
+  return ids.length > 0 ? ids : undefined;
 }

@@ -197,7 +197,11 @@ test('all output is JSON, and a send and a receipt leave one line each with the 
     }),
   ]);
   expect(named('request')).toContainEqual(
-    expect.objectContaining({ ...ids, requestId: sends[0]?.requestId }),
+    expect.objectContaining({
+      ...ids,
+      requestId: sends[0]?.requestId,
+      resourceIds: [expect.stringMatching(/^inb_/)],
+    }),
   );
   const receipts = named('message received');
   expect(receipts).toEqual([
