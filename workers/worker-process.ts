@@ -135,7 +135,8 @@ async function run(
   logProcessEvents(logger);
   const tracing = startTracing(config, { process: name, logger });
   const registry = createMetricsRegistry(name);
-  installRuntime(logger, config);
+  // Only with queues: a runtime without a worker would keep the process from ending.
+  if (serve.queues.length > 0) installRuntime(logger, config);
   const health = await serveHealth(config, registry);
   const started = await startWorkers(config, logger, { ...serve, registry, tracing });
   health.started = { dependencies: started.dependencies, needsTemporal: serve.queues.length > 0 };
