@@ -14,12 +14,9 @@ import {
   text,
   timestamp,
 } from '../schemas.ts';
+import { Note } from './note.ts';
 
 const MAX_LIST_ITEMS = 1_000;
-const NOTE = text(2_000, {
-  minLength: 1,
-  description: 'Why, for the log of the service and the organization’s.',
-});
 const RESOLUTION = enumOf(['sent', 'resend'], {
   description: 'sent: the relay has the message. resend: it does not, or a duplicate is acceptable.',
 });
@@ -112,9 +109,9 @@ export const WorkflowRunDetails = strictObject(
   { $id: 'WorkflowRunDetails', title: 'WorkflowRunDetails' },
 );
 
-export const RunActionBody = strictObject({ note: NOTE });
+export const RunActionBody = strictObject({ note: Note });
 export const ResolveRunBody = strictObject({
-  note: NOTE,
+  note: Note,
   resolution: RESOLUTION,
   recipient: Type.Optional(RECIPIENT),
 });
@@ -131,7 +128,7 @@ export const AcceptedRunAction = strictObject(
 
 export const StaffJobBody = strictObject({
   action: enumOf(RUN_ACTIONS),
-  note: NOTE,
+  note: Note,
   query: Type.Optional(orNull(strictObject(runFilters))),
   resolution: Type.Optional(RESOLUTION),
   items: Type.Optional(

@@ -153,6 +153,20 @@ function serverArguments(
   ];
 }
 
+/** temporal.api.enums.v1.IndexedValueType */
+const KEYWORD = 2;
+
+/** The server's option adds them only to a new database file. */
+async function addMissingSearchAttributes({ operatorService }: Connection): Promise<void> {
+  const { customAttributes } = await operatorService.listSearchAttributes({ namespace: NAMESPACE });
+  const missing = SEARCH_ATTRIBUTES.filter((name) => !(name in (customAttributes ?? {})));
+  if (missing.length === 0) return;
+  await operatorService.addSearchAttributes({
+    namespace: NAMESPACE,
+    searchAttributes: Object.fromEntries(missing.map((name) => [name, KEYWORD])),
+  });
+}
+
 /** Resolves once the namespace is ready: the frontend listens before it can serve requests. */
 async function prepareNamespace(address: string): Promise<void> {
   const connection = await Connection.connect({ address, connectTimeout: 1000 });
@@ -163,6 +177,7 @@ async function prepareNamespace(address: string): Promise<void> {
         namespace: NAMESPACE,
         config: { workflowExecutionRetentionTtl: msToTs(RETENTION) },
       });
+      await addMissingSearchAttributes(connection);
     });
   } finally {
     await connection.close();

@@ -175,7 +175,7 @@ describe('staff settle stuck work', () => {
     });
     await sendHalf(inboxId);
     const delivery = await eventually(async () => {
-      const { body } = await call('GET', `/webhooks/deliveries?endpoint_id=${endpoint.body.id}`);
+      const { body } = await call('GET', `/webhooks/endpoints/${endpoint.body.id}/deliveries`);
       expect(body.data).toHaveLength(1);
       return body.data[0]?.id as string;
     }, TIMEOUT_MS);
@@ -216,7 +216,7 @@ describe('staff settle stuck work', () => {
     const inboxId = await createInbox();
     const { id } = await sendHalf(inboxId);
     await untilListed('type=sendMessage&stage=deferred', `send/${id}`);
-    expect((await call('DELETE', `/inboxes/${inboxId}`)).status).toBeLessThan(300);
+    expect((await call('DELETE', `/inboxes/${inboxId}?purge=true`)).status).toBeLessThan(300);
     const workflowId = `purge/${inboxId}`;
     await untilListed('type=purgeInbox&failing=true', workflowId);
 

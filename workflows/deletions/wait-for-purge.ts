@@ -9,6 +9,7 @@ import {
 } from '@temporalio/workflow';
 import type { DeletionActivities } from '../../activities/deletions.activities.ts';
 import { DATABASE_STEP } from '../database-step.ts';
+import { findCancellation } from '../find-cancellation.ts';
 import { createStageReporter, type StageReporter } from '../stage.ts';
 import { CANCEL_PURGE, type PurgeInput, REMINDER_DAYS } from './purge.contract.ts';
 
@@ -78,7 +79,8 @@ export async function runPurge(
       await sleep(NOT_DUE_DELAY_MS);
     }
     return reporter.end(await purge(reporter));
-  } catch (error) {
+  } catch (failure) {
+    const error = findCancellation(failure);
     if (isCancellation(error))
       reporter.end(await CancellationScope.nonCancellable(() => stopPurge({ deletionId })));
     throw error;

@@ -9,6 +9,7 @@ import {
 } from '@temporalio/workflow';
 import type { DomainActivities } from '../../activities/domains.activities.ts';
 import { DATABASE_STEP } from '../database-step.ts';
+import { findCancellation } from '../find-cancellation.ts';
 import { createStageReporter } from '../stage.ts';
 import { CHECK_NOW, type VerifyDomainInput } from './verify-domain.contract.ts';
 
@@ -60,7 +61,8 @@ export async function verifyDomain({ domainId, episode }: VerifyDomainInput): Pr
         checkImmediately = true;
       }
     }
-  } catch (error) {
+  } catch (failure) {
+    const error = findCancellation(failure);
     if (isCancellation(error)) {
       await CancellationScope.nonCancellable(() => stopVerification({ domainId, episode }));
       stage.end('canceled');

@@ -11,6 +11,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { ExportActivities } from '../../activities/exports.activities.ts';
+import { findCancellation } from '../find-cancellation.ts';
 import { createStageReporter, type StageReporter } from '../stage.ts';
 import {
   CANCEL_EXPORT,
@@ -57,8 +58,10 @@ export async function exportOrganization({ exportId }: ExportOrganizationInput):
   );
   try {
     return await writing.run(() => write(exportId, reporter));
-  } catch (error) {
-    const stage = stageAfter(error);
+  } catch (failure) {
+    const error = findCancellation(failure);
+    // After a signal, the attempt in progress may still fail.
+    const stage = signaled ? 'canceled' : stageAfter(error);
     if (!stage) throw error;
     reporter.report(stage, `Export ${stage}.`);
     const detail = signaled ? 'Canceled.' : reasonOf(error);

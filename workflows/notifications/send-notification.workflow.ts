@@ -9,6 +9,7 @@ import {
 } from '@temporalio/workflow';
 import type { NotificationActivities } from '../../activities/notifications.activities.ts';
 import { DATABASE_STEP } from '../database-step.ts';
+import { findCancellation } from '../find-cancellation.ts';
 import type { SendNotificationInput } from './send-notification.contract.ts';
 
 const { attemptNotification } = proxyActivities<NotificationActivities>({
@@ -29,7 +30,8 @@ export async function sendNotification({ notificationId }: SendNotificationInput
   setCurrentDetails('See Pending Activities for attempts and the relay’s last reply.');
   try {
     return await attemptNotification({ notificationId });
-  } catch (error) {
+  } catch (failure) {
+    const error = findCancellation(failure);
     if (isCancellation(error))
       await CancellationScope.nonCancellable(() => stopNotification({ notificationId }));
     else if (error instanceof ActivityFailure) {

@@ -9,6 +9,7 @@ import {
 } from '@temporalio/workflow';
 import type { WebhookActivities } from '../../activities/webhooks.activities.ts';
 import { DATABASE_STEP } from '../database-step.ts';
+import { findCancellation } from '../find-cancellation.ts';
 import { CANCEL_DELIVERY, type DeliverWebhookInput, RETRY_DELIVERY_NOW } from './deliver-webhook.contract.ts';
 
 const { attemptDelivery } = proxyActivities<WebhookActivities>({
@@ -59,7 +60,8 @@ export async function deliverWebhook({ deliveryId, episode }: DeliverWebhookInpu
         if (requested === 'cancel') return await cancelDelivery({ deliveryId, episode });
       }
     }
-  } catch (error) {
+  } catch (failure) {
+    const error = findCancellation(failure);
     if (isCancellation(error))
       await CancellationScope.nonCancellable(() => cancelDelivery({ deliveryId, episode }));
     throw error;
