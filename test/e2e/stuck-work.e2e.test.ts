@@ -195,7 +195,7 @@ describe('staff settle stuck work', () => {
     await act(workflowId, 'retry');
     await act(workflowId, 'cancel');
     await eventually(async () => expect((await runOf(workflowId)).status).toBe('canceled'), TIMEOUT_MS);
-    expect((await call('GET', `/domains/${body.id}`)).body.status).toBe('failed');
+    expect((await call('GET', `/domains/${body.id}`)).body.verification_status).toBe('failed');
   });
 
   test('a scheduled draft: kept, without its plan', async () => {

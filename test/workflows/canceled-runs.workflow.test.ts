@@ -77,9 +77,8 @@ describe('a run that an operator cancels while an attempt is in progress', () =>
         const { events = [] } = await handle.fetchHistory();
         expect(events?.some((event) => event.activityTaskCancelRequestedEventAttributes)).toBe(true);
       });
-      attempt.reject(
-        ApplicationFailure.create({ type: 'Failed', message: 'Failed.', nextRetryDelay: '1 hour' }),
-      );
+      // The test server does not end a retryable failure after a cancellation; a real server does.
+      attempt.reject(ApplicationFailure.nonRetryable('Failed.', 'Failed'));
       await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
       expect((await handle.describe()).status.name).toBe('CANCELLED');
     });
