@@ -42,7 +42,8 @@ export const isOpen = ({ status }: WorkflowRun): boolean => status === 'running'
 
 /** The actions that {@link planAction} would accept, apart from their arguments. */
 export function listActions(run: WorkflowRun): RunAction[] {
-  if (!isOpen(run)) return ENDED_EARLY.includes(run.status) ? ['retry'] : [];
+  // A purge that was stopped by a signal is completed; only its row says so.
+  if (!isOpen(run)) return ENDED_EARLY.includes(run.status) || isPurge(run) ? ['retry'] : [];
   return RUN_ACTIONS.filter((action) => {
     if (action === 'retry') return canRetry(run);
     if (action === 'cancel') return findCancelRefusal(run) === undefined;
@@ -112,8 +113,9 @@ function planCancel(run: WorkflowRun, note: string): PlannedAction {
 const findCancelRefusal = ({ type }: WorkflowRun): string | undefined => controlsOf(type).cancelInstead;
 
 /** A purge heeds its signal only while it waits. */
-const isPurging = ({ type, searchAttributes }: WorkflowRun): boolean =>
-  (type === PURGE_ACCOUNT || type === PURGE_ORGANIZATION) && searchAttributes.Stage === 'purging';
+const isPurging = (run: WorkflowRun): boolean => isPurge(run) && run.searchAttributes.Stage === 'purging';
+
+const isPurge = ({ type }: WorkflowRun): boolean => type === PURGE_ACCOUNT || type === PURGE_ORGANIZATION;
 
 const isAmbiguous = ({ type, searchAttributes }: WorkflowRun): boolean =>
   type === SEND_MESSAGE && searchAttributes.Stage === 'needs_attention';
