@@ -143,6 +143,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     browserSession,
     browserSignIn: createBrowserSignIn({ cookies, browserSession }),
     openResponses,
+    dependencies,
+    queueAges,
     heartbeatMs: config.STREAM_HEARTBEAT_MS,
   });
   methods.finish();

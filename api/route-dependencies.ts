@@ -1,5 +1,7 @@
 import type { Config } from '../platform/config.ts';
 import type { Cursors } from '../platform/cursor.ts';
+import type { Dependencies } from '../platform/dependencies.ts';
+import type { QueueAges } from '../platform/outbox/queue-ages.ts';
 import type { Lists } from './lists.ts';
 import type { BrowserSignIn } from './pages/sign-in-result.ts';
 import type { BrowserSession } from './people/browser-session.ts';
@@ -16,6 +18,8 @@ export interface RouteDependencies extends Services {
   browserSession: BrowserSession;
   browserSignIn: BrowserSignIn;
   openResponses: OpenResponses;
+  dependencies: Dependencies;
+  queueAges: QueueAges;
   /** Interval at which a response that stays open sends a heartbeat and checks its credential again. */
   heartbeatMs: number;
 }

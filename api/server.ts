@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { entities } from '../domain/entities.ts';
 import { createHtmlConverter } from '../domain/mime/converter/pool.ts';
+import { announceProcess } from '../domain/monitoring/announce-process.ts';
 import { acceptsProviderDeliveries, type Config, loadConfig } from '../platform/config.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { createDependencies } from '../platform/dependencies.ts';
@@ -15,6 +16,7 @@ import { createServiceMetrics } from '../platform/service-metrics.ts';
 import { createSesObjects } from '../platform/ses-objects.ts';
 import { createStorage } from '../platform/storage.ts';
 import { createTemporalClient, pingTemporal } from '../platform/temporal.ts';
+import { createScheduleReader } from '../platform/temporal-runs/schedule-reader.ts';
 import { createWorkflowRuns } from '../platform/temporal-runs/workflow-runs.ts';
 import { startTracing } from '../platform/tracing/tracing.ts';
 import { TASK_QUEUES } from '../workflows/task-queues.contract.ts';
@@ -51,6 +53,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
   const outbox = createOutbox({ database, workflows: createWorkflowGateway(temporal), logger, metrics });
   const services = createServices({
     temporalRuns: createWorkflowRuns(temporal, config.TEMPORAL_NAMESPACE),
+    schedules: createScheduleReader(temporal),
     config,
     database,
     workerDatabase,
@@ -87,10 +90,12 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
   await app.listen({ host: config.API_HOST, port: config.API_PORT });
   const { address, port } = app.server.address() as AddressInfo;
   logger.info({ address, port }, 'the API is listening');
+  const announced = announceProcess(database, { name: 'api', logger });
   return {
     port,
     async stop() {
       await app.close();
+      await announced.stop();
       await outbox.drain();
       await temporal.connection.close();
       storage.close();

@@ -8,6 +8,7 @@ import { createOwnerAdministrationService } from '../domain/administration/owner
 import { createStaffAdministrationService } from '../domain/administration/staff-administration.service.ts';
 import { createSuspensionAdministrationService } from '../domain/administration/suspension-administration.service.ts';
 import { createUserAdministrationService } from '../domain/administration/user-administration.service.ts';
+import { createAnnouncementService } from '../domain/announcements/announcement.service.ts';
 import { createApiKeyService } from '../domain/api-keys/api-key.service.ts';
 import { limitKeysOfUser, revokeKeysOfUser } from '../domain/api-keys/revoke-keys.ts';
 import { createAuditLogService } from '../domain/audit/audit-log.service.ts';
@@ -43,6 +44,7 @@ import { createRawMessageService } from '../domain/messages/raw-message.service.
 import { createThreadService } from '../domain/messages/thread.service.ts';
 import { createMetricService } from '../domain/metrics/metric.service.ts';
 import type { HtmlConverter } from '../domain/mime/converter/pool.ts';
+import { createHealthService } from '../domain/monitoring/health.service.ts';
 import { createOauthClient } from '../domain/oauth/create-oauth-client.ts';
 import { createOauthService } from '../domain/oauth/oauth.service.ts';
 import { createOauthLinkService } from '../domain/oauth/oauth-link.service.ts';
@@ -109,6 +111,7 @@ import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import type { SesObjects } from '../platform/ses-objects.ts';
 import type { Storage } from '../platform/storage.ts';
+import type { ScheduleReader } from '../platform/temporal-runs/schedule-reader.ts';
 import type { WorkflowRuns } from '../platform/temporal-runs/workflow-run.ts';
 
 export interface ServiceOptions {
@@ -121,6 +124,7 @@ export interface ServiceOptions {
   sesObjects: SesObjects;
   converter: HtmlConverter;
   temporalRuns: WorkflowRuns;
+  schedules: ScheduleReader;
   logger: Logger;
   metrics?: Pick<ServiceMetrics, 'events'>;
 }
@@ -137,6 +141,7 @@ export function createServices({
   sesObjects,
   converter,
   temporalRuns,
+  schedules,
   logger,
   metrics,
 }: ServiceOptions) {
@@ -294,6 +299,8 @@ export function createServices({
     staffJobs: createStaffJobService({ database, outbox }),
     impersonations: createImpersonationService({ database, notifications: shared.notifications }),
     recordImpersonatedCall: createImpersonationRecord({ database }),
+    announcements: createAnnouncementService({ database, outbox }),
+    health: createHealthService({ database, schedules }),
     userAdministration: createUserAdministrationService(people),
     staffAdministration: createStaffAdministrationService(people),
     keyAdministration: createKeyAdministrationService({ database, notifications: shared.notifications }),

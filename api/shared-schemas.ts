@@ -1,10 +1,12 @@
 import { StaffAuditEntryRecord } from './admin/audit-log.routes.ts';
+import { ServiceHealthRecord } from './admin/health.routes.ts';
 import {
   Impersonate,
   ImpersonationRecord,
   StartedImpersonationRecord,
 } from './admin/impersonation.routes.ts';
 import { AdminKeyRecord } from './admin/keys.routes.ts';
+import { AdminNotificationRecord } from './admin/notifications.routes.ts';
 import {
   AdminNote,
   AdminOrganizationDetail,
@@ -147,6 +149,7 @@ import {
   TotpVerified,
   VerifyTotp,
 } from './people/mfa.schemas.ts';
+import { NoticeList } from './people/notices.routes.ts';
 import {
   AssertionOptions,
   AssertionResponse,
@@ -398,6 +401,9 @@ export const sharedSchemas = [
   WorkflowRunDetails,
   AcceptedRunAction,
   StaffJobRecord,
+  AdminNotificationRecord,
+  ServiceHealthRecord,
+  NoticeList,
   AdminUserRecord,
   AdminUserDetails,
   AdminKeyRecord,

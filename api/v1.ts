@@ -1,21 +1,19 @@
 import type { FastifyInstance } from 'fastify';
 import { staffAuditLogRoutes } from './admin/audit-log.routes.ts';
+import { adminHealthRoutes } from './admin/health.routes.ts';
 import { impersonationRoutes } from './admin/impersonation.routes.ts';
 import { adminKeyRoutes } from './admin/keys.routes.ts';
 import { adminLimitRoutes } from './admin/limits.routes.ts';
+import { adminNotificationRoutes } from './admin/notifications.routes.ts';
 import { adminOrganizationRoutes } from './admin/organizations.routes.ts';
 import { staffRoutes } from './admin/staff.routes.ts';
 import { staffJobRoutes } from './admin/staff-jobs.routes.ts';
-
 import { staffMemberRoutes } from './admin/staff-members.routes.ts';
-
 import { suspensionRoutes } from './admin/suspensions.routes.ts';
 import { toggleRoutes } from './admin/toggles.routes.ts';
 import { adminUpgradeRequestRoutes } from './admin/upgrade-requests.routes.ts';
 import { adminUsageRoutes } from './admin/usage.routes.ts';
-
 import { adminUserRoutes } from './admin/users.routes.ts';
-
 import { workflowRoutes } from './admin/workflows.routes.ts';
 import { apiKeyRoutes } from './api-keys/api-keys.routes.ts';
 import { attachmentRoutes } from './attachments/attachments.routes.ts';
@@ -49,6 +47,7 @@ import { registerPages } from './pages/page-routes.ts';
 import { authRoutes } from './people/auth.routes.ts';
 import { deletionOfPeopleRoutes } from './people/deletion.routes.ts';
 import { mfaRoutes } from './people/mfa.routes.ts';
+import { noticeRoutes } from './people/notices.routes.ts';
 import { passkeyRoutes } from './people/passkeys.routes.ts';
 import { sessionRoutes } from './people/sessions.routes.ts';
 import { userRoutes } from './people/user.routes.ts';
@@ -84,6 +83,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(oauthRoutes(dependencies));
       await v1.register(userRoutes(dependencies));
       await v1.register(sessionRoutes(dependencies));
+      await v1.register(noticeRoutes(dependencies));
       await v1.register(ssoConfigurationRoutes(dependencies));
       await v1.register(ssoSetupLinkRoutes(dependencies));
       await v1.register(ssoLoginRoutes(dependencies));
@@ -127,6 +127,8 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
           await admin.register(workflowRoutes(dependencies));
           await admin.register(staffJobRoutes(dependencies));
           await admin.register(impersonationRoutes(dependencies));
+          await admin.register(adminHealthRoutes(dependencies));
+          await admin.register(adminNotificationRoutes(dependencies));
           await admin.register(adminUserRoutes(dependencies));
           await admin.register(adminKeyRoutes(dependencies));
           await admin.register(staffMemberRoutes(dependencies));

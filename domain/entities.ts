@@ -4,6 +4,7 @@ import { InstallationKeyEntity } from '../platform/installation/installation-key
 import { RestoreEntity } from '../platform/installation/restore.entity.ts';
 import { OutboxEntity } from '../platform/outbox/outbox.entity.ts';
 import { RateBucketEntity } from '../platform/rate-limit/rate-bucket.entity.ts';
+import { AnnouncementEntity } from './announcements/announcement.entity.ts';
 import { ApiKeyEntity } from './api-keys/api-key.entity.ts';
 import { AttachmentEntity } from './attachments/attachment.entity.ts';
 import { AuditEntryEntity } from './audit/audit-entry.entity.ts';
@@ -36,6 +37,7 @@ import { ThreadEntity } from './messages/thread.entity.ts';
 import { ThreadMessageIdEntity } from './messages/thread-message-id.entity.ts';
 import { MetricDeltaEntity } from './metrics/metric-delta.entity.ts';
 import { MetricHourEntity } from './metrics/metric-hour.entity.ts';
+import { ProcessEntity } from './monitoring/process.entity.ts';
 import { SweepEntity } from './monitoring/sweep.entity.ts';
 import { NotificationEntity } from './notifications/notification.entity.ts';
 import { OauthIdentityEntity } from './oauth/oauth-identity.entity.ts';
@@ -112,6 +114,8 @@ export const entities = [
   SuspensionEntity,
   ToggleEntity,
   UpgradeRequestEntity,
+  ProcessEntity,
+  AnnouncementEntity,
   SsoSetupLinkEntity,
   SsoTransactionEntity,
   SsoIdentityEntity,

@@ -11,6 +11,8 @@ export type Probe = () => Promise<void>;
 export interface Dependencies {
   /** The state of each. Calls within two seconds share one look, since anyone may ask. Never throws. */
   read(): Promise<Record<DependencyName, DependencyState>>;
+  /** How long the last look at it took; 0 before the first. */
+  latencyMs(name: DependencyName): number;
 }
 
 const CACHE_MS = 2_000;
@@ -28,13 +30,16 @@ export function createDependencies({
   now?: () => number;
 }): Dependencies {
   const last = new Map<DependencyName, DependencyState>();
+  const latencies = new Map<DependencyName, number>();
   let known: { at: number; states: Promise<Record<DependencyName, DependencyState>> } | undefined;
 
   async function check(name: DependencyName): Promise<DependencyState> {
+    const startedAt = performance.now();
     const failure = await withinTimeout(probes[name]).then(
       () => undefined,
       (error: unknown) => ({ err: error }),
     );
+    latencies.set(name, performance.now() - startedAt);
     const state = failure ? 'unavailable' : 'ok';
     if (failure && last.get(name) !== state)
       logger.warn({ dependency: name, ...failure }, 'dependency is unavailable');
@@ -54,6 +59,7 @@ export function createDependencies({
       if (!known || now() - known.at >= CACHE_MS) known = { at: now(), states: look() };
       return known.states;
     },
+    latencyMs: (name) => latencies.get(name) ?? 0,
   };
 }
 

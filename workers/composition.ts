@@ -5,6 +5,7 @@ import { createDkimKeys, type DkimKeys } from '../domain/domains/dkim-keys.ts';
 import { loadSharedDkimKey } from '../domain/domains/shared-dkim-key.ts';
 import { entities } from '../domain/entities.ts';
 import { createParserPool, type ParserPool } from '../domain/mime/parser/pool.ts';
+import { purgeProcesses } from '../domain/monitoring/announce-process.ts';
 import { recordSweep } from '../domain/monitoring/sweeps.ts';
 import { createSubmissionService, type SubmissionService } from '../domain/outbound/submission.service.ts';
 import { createRefusalRecorder, type RefusalRecorder } from '../domain/refusals/refusal-recorder.ts';
@@ -29,6 +30,7 @@ import { traceTransport } from '../platform/tracing/traced-transport.ts';
 import { RECONCILE } from '../workflows/maintenance/reconcile.contract.ts';
 import { MAINTENANCE_QUEUE, type TaskQueue } from '../workflows/task-queues.contract.ts';
 import type { Room, WorkerDependencies } from './room.ts';
+import { announcementsRoom } from './rooms/announcements.ts';
 import { attachmentsRoom } from './rooms/attachments.ts';
 import { deletionsRoom } from './rooms/deletions.ts';
 import { deliverabilityRoom } from './rooms/deliverability.ts';
@@ -81,6 +83,7 @@ const ROOMS: readonly Room[] = [
   ssoRoom,
   togglesRoom,
   workflowRunsRoom,
+  announcementsRoom,
   suspensionsRoom,
 ];
 
@@ -170,6 +173,7 @@ export async function compose(
         sweeps: Object.assign(
           {
             idempotencyKeys: () => purgeIdempotencyKeys(database),
+            endedProcesses: () => purgeProcesses(database),
             rateBuckets: () => purgeRateBuckets(database),
           },
           ...maintenance.map(({ sweeps }) => sweeps),

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
+import { announceProcess } from '../domain/monitoring/announce-process.ts';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { addDependencyMetrics, createDependencies, type Dependencies } from '../platform/dependencies.ts';
 import { checkInstallation } from '../platform/installation/check-installation.ts';
@@ -45,11 +46,14 @@ export async function startWorkers(
   config: Config,
   logger: Logger,
   {
+    name,
     queues,
     listeners = [],
     registry,
     tracing,
   }: {
+    /** As operators see the process. */
+    name: string;
     queues: readonly TaskQueue[];
     listeners?: readonly Listener[];
     registry: Registry;
@@ -100,12 +104,14 @@ export async function startWorkers(
     installScheduleMetrics(registry, schedules);
     installSweepMetrics(registry, { database: composition.database, logger });
   }
+  const announced = announceProcess(composition.database, { name, logger });
   const stopped = Promise.withResolvers<void>();
   return {
     done: workers?.done ?? stopped.promise,
     dependencies,
     async stop() {
       schedules?.stop();
+      await announced.stop();
       await Promise.all(listening.map((listener) => listener.close()));
       await workers?.stop();
       await composition.close();
@@ -138,7 +144,7 @@ async function run(
   // Only with queues: a runtime without a worker would keep the process from ending.
   if (serve.queues.length > 0) installRuntime(logger, config);
   const health = await serveHealth(config, registry);
-  const started = await startWorkers(config, logger, { ...serve, registry, tracing });
+  const started = await startWorkers(config, logger, { name, ...serve, registry, tracing });
   health.started = { dependencies: started.dependencies, needsTemporal: serve.queues.length > 0 };
   logger.info({ queues: serve.queues }, 'serving');
   let stopping: Promise<void> | undefined;

@@ -1,3 +1,4 @@
+export { mailAnnouncement } from './announcements/mail-announcement.workflow.ts';
 export { purgeAccount } from './deletions/purge-account.workflow.ts';
 export { purgeOrganization } from './deletions/purge-organization.workflow.ts';
 export { recheckDomains } from './domains/recheck-domains.workflow.ts';

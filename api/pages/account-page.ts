@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { AnnouncementService } from '../../domain/announcements/announcement.service.ts';
 import type { OauthService } from '../../domain/oauth/oauth.service.ts';
 import type { OauthLinkService } from '../../domain/oauth/oauth-link.service.ts';
 import type { AccountService } from '../../domain/people/account.service.ts';
@@ -16,19 +17,21 @@ export interface AccountPageDependencies {
   sessions: SessionService;
   oauth: OauthService;
   oauthLinks: OauthLinkService;
+  announcements: AnnouncementService;
 }
 
 /** The person's account. @param problem the rejection of a form on it. */
 export async function showAccount(
-  { pages, accounts, mfa, sessions, oauth, oauthLinks }: AccountPageDependencies,
+  { pages, accounts, mfa, sessions, oauth, oauthLinks, announcements }: AccountPageDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   problem?: AppError,
 ): Promise<FastifyReply> {
   const { person } = request;
   const isEnrollmentOnly = person.kind === 'enroll';
-  const [account, status, active, links, organizations] = await Promise.all([
+  const [account, shown, status, active, links, organizations] = await Promise.all([
     accounts.get(person.userId),
+    announcements.shownTo(person),
     mfa.status(person),
     isEnrollmentOnly ? [] : sessions.list(person),
     isEnrollmentOnly ? [] : oauthLinks.list(person),
@@ -41,6 +44,7 @@ export async function showAccount(
     problem,
     data: {
       account,
+      announcements: shown,
       mfa: status,
       sessions: active,
       links,

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { AnnouncementService } from '../../domain/announcements/announcement.service.ts';
 import type { ApiKeyService } from '../../domain/api-keys/api-key.service.ts';
 import type { AuditLogService } from '../../domain/audit/audit-log.service.ts';
 import type { Permission } from '../../domain/identity/permissions.ts';
@@ -22,6 +23,7 @@ export interface OrganizationPageDependencies {
   policies: PolicyService;
   policyPreviews: PolicyPreviewService;
   auditLog: AuditLogService;
+  announcements: AnnouncementService;
 }
 
 const LISTED = { limit: 100, order: 'asc' } as const;
@@ -29,7 +31,16 @@ const LATEST = { limit: 20, order: 'desc' } as const;
 
 /** The organization, as far as the role of the person allows. @param problem the rejection of a form on it. */
 export async function showOrganization(
-  { pages, organizations, members, invitations, apiKeys, policies, auditLog }: OrganizationPageDependencies,
+  {
+    pages,
+    organizations,
+    members,
+    invitations,
+    apiKeys,
+    policies,
+    auditLog,
+    announcements,
+  }: OrganizationPageDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   problem?: AppError,
@@ -48,6 +59,7 @@ export async function showOrganization(
     problem,
     data: {
       organization,
+      announcements: scope.member ? await announcements.shownTo(scope.member.person) : [],
       role,
       roles: MEMBER_ROLES.filter((other) => isRoleWithin(other, role)),
       can,

@@ -11,6 +11,8 @@ export interface StaffActionTemplateParams {
     /** Null if the person is no longer staff. */
     role: string | null;
   };
+  /** Plain text by staff; an empty line separates paragraphs. */
+  announcement: { title: string; text: string };
   'api-key-revoked-by-staff': {
     organizationId: string;
     keyId: string;
@@ -68,6 +70,13 @@ export const STAFF_ACTION_TEMPLATES: {
         : `You now have the staff role ${role}. It requires a second factor.`,
       when(at),
     ],
+  }),
+  announcement: ({ title, text }) => ({
+    subject: title,
+    body: text
+      .split(/\n{2,}/)
+      .map((paragraph) => paragraph.trim())
+      .filter((paragraph) => paragraph !== ''),
   }),
   'api-key-revoked-by-staff': ({ organizationId, keyId, keyName, lastFour, at }) => ({
     subject: `API key ${keyId} was revoked`,

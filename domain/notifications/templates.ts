@@ -100,7 +100,7 @@ const SECURITY_NOTICES: ReadonlySet<TemplateName> = new Set<TemplateName>([
   ...(Object.keys(ACCOUNT_TEMPLATES) as TemplateName[]),
   ...(Object.keys(ORGANIZATION_TEMPLATES) as TemplateName[]),
   ...(Object.keys(SSO_TEMPLATES) as TemplateName[]),
-  ...(Object.keys(STAFF_ACTION_TEMPLATES) as TemplateName[]),
+  ...(Object.keys(STAFF_ACTION_TEMPLATES) as TemplateName[]).filter((name) => name !== 'announcement'),
 ]);
 export const isSecurityNotice = (template: TemplateName): boolean => SECURITY_NOTICES.has(template);
 

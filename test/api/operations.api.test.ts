@@ -14,7 +14,7 @@ let ages: Record<string, QueueAge> = {};
 const app = useTestApp({
   config: { METRICS_TOKEN },
   queueAges: { read: async () => ages },
-  dependencies: { read: async () => ({ ...AVAILABLE, ...states }) },
+  dependencies: { read: async () => ({ ...AVAILABLE, ...states }), latencyMs: () => 0 },
 });
 
 const get = (url: string, headers: Record<string, string> = {}) => app.app.inject({ url, headers });

@@ -19,6 +19,8 @@ const WITHOUT_TENANT = new Map([
   ['sessions', 'they belong to users; only the people role may read them'],
   ['deletions', 'they outlive the organization and contain only ids; only people and workers may read them'],
   ['staff_members', 'they belong to users; the API may read them only as the staff or people role'],
+  ['announcements', 'they belong to the service; the API may read them only as the staff or people role'],
+  ['processes', 'they belong to the service and have no data of tenants'],
   ['toggles', 'they belong to the service; every process reads them, only staff write them'],
   ['staff_audit_entries', 'they outlive the organizations; the API may read them only as the staff role'],
   ['staff_jobs', 'they concern runs of every organization; the API may read them only as the staff role'],

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { ApplicationFailure } from '@temporalio/common';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { settledAs } from '../../domain/outbound/message-status.ts';
+import { MAIL_ANNOUNCEMENT } from '../../workflows/announcements/mail-announcement.contract.ts';
 import { CANCEL_PURGE, PURGE_ACCOUNT, PURGE_ORGANIZATION } from '../../workflows/deletions/purge.contract.ts';
 import { RECHECK_DOMAINS } from '../../workflows/domains/recheck-domains.contract.ts';
 import { CHECK_NOW, VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
@@ -127,6 +128,12 @@ const PATHS: Path[] = [
       stopPurge: async () => 'stopped',
     },
     cancels: true,
+  },
+  {
+    name: 'mail-announcement.mailed',
+    workflowType: MAIL_ANNOUNCEMENT,
+    input: { announcementId: 'ntc_1', startsAt: longAgo },
+    activities: { mailOwners: async () => 'mailed 3 owner(s)' },
   },
   {
     name: 'release-held.released',

@@ -13,6 +13,7 @@ import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import type { QueueAges } from '../../platform/outbox/queue-ages.ts';
 import { createSesObjects } from '../../platform/ses-objects.ts';
 import { createStorage, type Storage } from '../../platform/storage.ts';
+import type { ScheduleReader } from '../../platform/temporal-runs/schedule-reader.ts';
 import { type Contract, readContract } from './contract.ts';
 import { FakeWorkflowRuns } from './fake-workflow-runs.ts';
 import { testStack } from './stack.ts';
@@ -61,6 +62,7 @@ export interface TestAppOptions {
   /** Replaces the state of what the API needs. By default the database is asked, and the others are available. */
   dependencies?: Dependencies;
   queueAges?: QueueAges;
+  schedules?: ScheduleReader;
   /** Replaces the database of the test run. */
   databaseUrl?: string;
   /** The same for the workers' login. */
@@ -99,6 +101,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     queueAges: options.queueAges ?? { read: async () => ({}) },
     services: createServices({
       temporalRuns,
+      schedules: options.schedules ?? { list: async () => [] },
       config,
       database,
       workerDatabase: worker,

@@ -101,7 +101,7 @@ async function attemptSend(run: SendRun): Promise<SendState | string> {
   try {
     const prepared = await prepareSend({ messageId });
     if (prepared === 'finished') return 'not sent: refused, or already settled';
-    if (prepared === 'held') throw heldBySuspension();
+    if (prepared === 'held') throw heldSend();
     await transmit(run);
     return await recordSend({ messageId });
   } catch (error) {
@@ -213,10 +213,10 @@ function reportWaiting(
   run.stage.report('needs_attention', [run.ignored, details, others].filter(Boolean).join(' '));
 }
 
-/** Fails the run, because only a failed run can be started again under the message's id when the suspension ends. */
-function heldBySuspension(): ApplicationFailure {
+/** Fails the run, because only a failed run can be started again under the message's id when what holds it ends. */
+function heldSend(): ApplicationFailure {
   return ApplicationFailure.nonRetryable(
-    'The organization, environment or inbox is suspended. The message is held; reinstatement starts another run.',
+    'The message is held: a suspension affects it, or staff have switched sending off. Its release starts another run.',
     HELD_FAILURE,
   );
 }
