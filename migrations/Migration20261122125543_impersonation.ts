@@ -54,7 +54,9 @@ export class Migration20261122125543_impersonation extends Migration {
     );
 
     this.addSql(`grant select on impersonations, staff_members to agent_email_lookup;
-      grant select, insert, update on impersonations, impersonated_operations to agent_email_staff;
+      grant select (id, org_id, staff_id, staff_session_id, allows_write, reason, ip, request_id, expires_at, ended_at,
+        reported_at, created_at), insert, update (ended_at, reported_at) on impersonations to agent_email_staff;
+      grant select, insert, update (calls) on impersonated_operations to agent_email_staff;
       grant select, insert, update, delete on impersonations, impersonated_operations to agent_email_worker;
       grant select (id, dedupe_key) on notifications to agent_email_staff`);
     this.addSql(replaceSqlFunction('find_impersonation'));

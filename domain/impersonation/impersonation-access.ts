@@ -1,5 +1,5 @@
 import { AppError } from '../../platform/errors.ts';
-import type { Permission } from '../identity/permissions.ts';
+import { PERMISSIONS, type Permission } from '../identity/permissions.ts';
 import type { ImpersonationScope } from '../identity/scope.ts';
 
 /** What an impersonation may do with an operation. `write`: only one that was begun for writing. */
@@ -13,13 +13,14 @@ const NEVER: readonly Permission[] = ['export:create', 'billing:manage'];
 
 /**
  * Permissions for changes that staff never make in the name of an organization: they decide who has access to it, outlive
- * the visit, or are decisions of its people. Reading is allowed.
+ * the visit, speak for it to others, or are decisions of its people. Reading is allowed.
  */
 const NEVER_CHANGED: readonly Permission[] = [
   'keys:manage',
   'members:manage',
   'policies:manage',
   'sso:manage',
+  'messages:send',
   'messages:approve',
   'environments:manage',
   'retention:manage',
@@ -28,6 +29,11 @@ const NEVER_CHANGED: readonly Permission[] = [
   'org:transfer',
   'org:delete',
 ];
+
+/** Use-cases check the permission to send beside that of their operation, for example when a draft is scheduled. */
+export const IMPERSONATION_PERMISSIONS: readonly Permission[] = PERMISSIONS.filter(
+  (name) => name !== 'messages:send',
+);
 
 export interface ClassifiedOperation {
   permission: Permission;

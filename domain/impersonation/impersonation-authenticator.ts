@@ -11,8 +11,8 @@ import {
   type OrganizationStatus,
   organizationDeleted,
 } from '../identity/authentication.ts';
-import { PERMISSIONS } from '../identity/permissions.ts';
 import { hashSessionToken } from '../sessions/session-token.ts';
+import { IMPERSONATION_PERMISSIONS } from './impersonation-access.ts';
 import { hashImpersonationToken, isImpersonationToken } from './impersonation-token.ts';
 
 interface ImpersonationRow {
@@ -29,7 +29,7 @@ interface ImpersonationRow {
 
 /**
  * Authenticates impersonations. Everything they depend on is looked up with every request. Permissions are those of an
- * owner; what is allowed with them depends on the operation (`classifyOperation`).
+ * owner, without sending; what is allowed with them depends on the operation (`classifyOperation`).
  */
 export function createImpersonationAuthenticator({ database }: { database: Database }): Authenticator {
   return {
@@ -48,7 +48,7 @@ export function createImpersonationAuthenticator({ database }: { database: Datab
           environmentId: row.environmentId,
           environmentBound: false,
           environmentSelected: environmentId !== undefined,
-          permissions: new Set(PERMISSIONS),
+          permissions: new Set(IMPERSONATION_PERMISSIONS),
           actor: { kind: 'staff', id: row.staffId },
           impersonation: {
             id: row.id,

@@ -24,7 +24,8 @@ export const ImpersonationEntity = defineEntity({
     staffId: idColumn(),
     /** The session that began it. It ends with that session. */
     staffSessionId: idColumn(),
-    tokenHash: p.blob(),
+    /** Staff cannot read it. */
+    tokenHash: p.blob().lazy(),
     /** May change what is not forbidden to every impersonation; needs the role `admin` as long as it lasts. */
     allowsWrite: p.boolean(),
     reason: p.text(),

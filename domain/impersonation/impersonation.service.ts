@@ -131,12 +131,15 @@ export function createImpersonationService({
         await reportEnd(em, impersonationId);
       }),
 
-    endByToken: (token, requestId) =>
-      database.staffTransaction({ requestId }, async ({ em }) => {
-        const [found] = await em.execute<{ id: string }[]>(sql`
-          select id from impersonations where token_hash = ${hashImpersonationToken(token)} for update`);
-        if (found) await reportEnd(em, found.id);
-      }),
+    async endByToken(token, requestId) {
+      const [open] = await database.query<{ id: string }>(sql`
+        select impersonation_id as id from find_impersonation(${hashImpersonationToken(token)}, null, null, null)`);
+      if (!open) return;
+      await database.staffTransaction({ requestId }, async ({ em }) => {
+        await em.execute(sql`select from impersonations where id = ${open.id} for update`);
+        await reportEnd(em, open.id);
+      });
+    },
   };
 }
 

@@ -103,7 +103,7 @@ export const ORGANIZATION_TEMPLATES: {
     subject: `Support has opened ${organizationName}`,
     body: [
       allowsWrite
-        ? 'A staff member of this service sees your organization as you do, and may change mail and settings in it. They cannot change members, keys, policies or single sign-on, approve messages, or export data.'
+        ? 'A staff member of this service sees your organization as you do, and may change mail and settings in it. They cannot send mail, change members, keys, policies or single sign-on, approve messages, or export data.'
         : 'A staff member of this service sees your organization as you do, for reading.',
       [
         ['Organization', organizationId],

@@ -139,6 +139,22 @@ describe('an impersonation', () => {
     ]);
   });
 
+  test('sends nothing, neither now nor by a schedule, also with writing', async () => {
+    const inbox = await createInbox(app.worker, organization);
+    const { token } = await impersonate(app, organization.organizationId, { write: true });
+    const content = { to: ['ada@people.example'], subject: 'Offer', text_body: 'x' };
+    const post = (path: string, body?: object) => app.call(path, { method: 'POST', token, body });
+    expectProblem(await post(`/inboxes/${inbox.id}/messages`, content), 'permission_denied');
+    const sendAt = new Date(Date.now() + 60_000).toISOString();
+    const scheduled = await post(`/inboxes/${inbox.id}/drafts`, { ...content, send_at: sendAt });
+    expectProblem(scheduled, 'permission_denied');
+    const draft = await post(`/inboxes/${inbox.id}/drafts`, content);
+    expect(draft.statusCode).toBe(201);
+    expectProblem(await post(`/drafts/${draft.json().id}/send`), 'permission_denied');
+    const patch = { method: 'PATCH', token, body: { send_at: sendAt } } as const;
+    expectProblem(await app.call(`/drafts/${draft.json().id}`, patch), 'permission_denied');
+  });
+
   test('cannot begin another one, and is no person', async () => {
     const { token } = await impersonate(app, organization.organizationId, { write: true });
     const calls = [

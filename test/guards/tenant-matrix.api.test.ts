@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { KEY_PERMISSIONS, PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { MEMBER_ROLES, type MemberRole, ROLE_PERMISSIONS } from '../../domain/identity/roles.ts';
+import { IMPERSONATION_PERMISSIONS } from '../../domain/impersonation/impersonation-access.ts';
 import { newId } from '../../platform/ids.ts';
 import {
   type Caller,
@@ -79,7 +80,7 @@ async function createVisitor(organizationId: string): Promise<Caller> {
   return {
     name: 'an impersonation in another organization',
     token,
-    permissions: new Set(PERMISSIONS),
+    permissions: new Set(IMPERSONATION_PERMISSIONS),
     isRefused: (operation) => operation['x-impersonation'] === 'never',
     own: { organization: organizationId, ...(await createResources(app, key)) },
   };

@@ -29,6 +29,8 @@ describe('the policies of an organization', () => {
       daily_send_cap_per_inbox: null,
       require_send_approval: 'off',
       auto_submitted_header: true,
+      support_access: 'allowed',
+      support_access_until: null,
     };
     expect((await app.call('/org/policies', { token: owner })).json()).toEqual(defaults);
     expect((await patch({ session_max_age_hours: 8 })).json()).toEqual({

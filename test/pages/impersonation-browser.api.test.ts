@@ -47,9 +47,8 @@ if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}
     await page.getByRole('link', { name: 'Offer' }).click();
     await banner.waitFor();
     const difference = page.getByRole('region', { name: /What differs/ });
-    expect(await difference.locator('del').allInnerTexts()).toEqual(['Removed: our price is 10.']);
-    expect(await difference.locator('ins').allInnerTexts()).toEqual(['Added: our price is 20.']);
-    if (process.env.SCREENSHOT) await page.screenshot({ path: process.env.SCREENSHOT, fullPage: true });
+    expect(await difference.locator('del').allTextContents()).toEqual(['Removed: our price is 10.']);
+    expect(await difference.locator('ins').allTextContents()).toEqual(['Added: our price is 20.']);
     await page.getByRole('button', { name: 'Approve and send' }).click();
     await page.getByText('Staff cannot do this in the name of an organization.').waitFor();
     await banner.getByRole('button', { name: 'End' }).click();
