@@ -27,7 +27,7 @@ const ALLOWED_WITH_WRITE =
 const NEVER =
   /^(apiKeys|approvedRecipients|exports|invitations|limits|members|organization|policies|retention|sso|usage|upgradeRequests)\.|^drafts\.(approve|reject|send)$|^messages\.(create|send|reply|replyAll|forward|cancel)$|^inboxes\.rotateCredentials$|^webhookEndpoints\.(create|update|rotateSecret)$/;
 /** Reads that are forbidden: data that leaves, and the owner's money. */
-const UNREADABLE = /^(exports|billing)\./;
+const UNREADABLE = /^(exports|billing|upgradeRequests)\./;
 
 describe('an impersonation', () => {
   test('is documented for every operation of an organization, as the lists here say', () => {
