@@ -14,11 +14,11 @@ import {
 } from '../schemas.ts';
 import { parseTime } from '../time.ts';
 import {
-  AdminNote,
   AdminOrganizationDetail,
   ChangeTier,
   LimitOverrideList,
   LimitOverrideRecord,
+  note,
   presentDetails,
   presentOverride,
   SetLimitOverride,
@@ -71,14 +71,14 @@ export const adminLimitRoutes =
         },
       },
       async ({ staff, params, body }) => {
-        const { counter, limit, kind, expires_at: expiresAt, note } = body;
+        const { counter, limit, kind, expires_at: expiresAt, note: reason } = body;
         return presentOverride(
           await limitAdministration.setOverride(staff, params.id, {
             resource: counter,
             limit,
             kind,
             expiresAt: expiresAt === undefined ? null : parseTime('/body/expires_at', expiresAt),
-            reason: note,
+            reason,
           }),
         );
       },
@@ -93,14 +93,14 @@ export const adminLimitRoutes =
           summary: 'Remove an override; the limit of the tier applies again',
           tags: ['Admin'],
           params: strictObject({ ...OneOrganization.properties, counter: enumOf(LIMITED_RESOURCES) }),
-          body: ref(AdminNote),
+          querystring: strictObject({ note }),
           response: { 204: NoContent, ...changeProblems() },
         },
       },
-      async ({ staff, params, body }, reply) => {
+      async ({ staff, params, query }, reply) => {
         await limitAdministration.removeOverride(staff, params.id, {
           resource: params.counter,
-          note: body.note,
+          note: query.note,
         });
         return reply.code(204).send(null);
       },

@@ -19,7 +19,7 @@ beforeAll(async () => {
   ({ heldWork } = arrangeSuspensions(app.worker));
 });
 
-const send = (method: 'POST' | 'PATCH' | 'DELETE', path: string, body: unknown, token = admin.token) =>
+const send = (method: 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown, token = admin.token) =>
   app.call(path, { method, token, body });
 const setTier = (organizationId: string, tier: string) =>
   send('PATCH', `/admin/orgs/${organizationId}/tier`, { tier, note: 'Contract' });
@@ -76,8 +76,8 @@ describe('the tier', () => {
     for (const id of arranged.deliveryIds) await worker.attempt(id, true, 1);
     expect((await arranged.deliveries()).map(({ heldFor }) => heldFor)).toEqual(Array(3).fill('usage_limit'));
     expect((await heldWork.release(organizationId, () => undefined)).deliveries).toBe(0);
-    const path = `/admin/orgs/${organizationId}/limit-override/webhook_deliveries`;
-    expect((await send('DELETE', path, { note: 'Over' })).statusCode).toBe(204);
+    const path = `/admin/orgs/${organizationId}/limit-override/webhook_deliveries?note=Over`;
+    expect((await send('DELETE', path)).statusCode).toBe(204);
     expect((await heldWork.release(organizationId, () => undefined)).deliveries).toBe(3);
     expect((await arranged.deliveries()).map(({ status }) => status)).toEqual(Array(3).fill('pending'));
   });
@@ -120,8 +120,8 @@ describe('an override', () => {
   test('is removed once, with entries in both logs', async () => {
     const { organizationId, token } = await createOrganization(app.worker);
     await override(organizationId, { counter: 'api_calls', limit: 5, kind: 'hard' });
-    const path = `/admin/orgs/${organizationId}/limit-override/api_calls`;
-    const removals = await Promise.all([1, 2].map(() => send('DELETE', path, { note: 'Over' })));
+    const path = `/admin/orgs/${organizationId}/limit-override/api_calls?note=Over`;
+    const removals = await Promise.all([1, 2].map(() => send('DELETE', path)));
     expect(removals.map(({ statusCode }) => statusCode).sort()).toEqual([204, 404]);
     const log = (await app.call('/org/audit-log', { token })).json().data;
     expect(log).toMatchObject([
@@ -146,9 +146,12 @@ describe('an override', () => {
     const path = `/admin/orgs/${organizationId}/limit-override`;
     const body = { counter: 'inboxes', limit: 1, note: 'x' };
     expectProblem(await send('POST', path, body, support.token), 'permission_denied');
-    expectProblem(await send('DELETE', `${path}/inboxes`, { note: 'x' }, support.token), 'permission_denied');
-    expectProblem(await send('DELETE', `${path}/coffee`, { note: 'x' }), 'validation_error');
-    expectProblem(await send('DELETE', `${path}/inboxes`, {}), 'validation_error');
+    expectProblem(
+      await send('DELETE', `${path}/inboxes?note=x`, undefined, support.token),
+      'permission_denied',
+    );
+    expectProblem(await send('DELETE', `${path}/coffee?note=x`), 'validation_error');
+    expectProblem(await send('DELETE', `${path}/inboxes`), 'validation_error');
     expectProblem(await override('org_none', { counter: 'inboxes', limit: 1 }), 'not_found');
     const list = await app.call(`/admin/orgs/${organizationId}/limit-overrides`, { token: admin.token });
     expect(list.json().data).toEqual([]);

@@ -19,6 +19,8 @@ const note = 'Ticket 4711';
 /** Changes that this test does not make, and where their entries are tested. */
 const TESTED_ELSEWHERE: [RegExp, string][] = [
   [/^workflows\./, 'act on runs of Temporal: test/admin/workflows.api.test.ts'],
+  [/^impersonations\./, 'their reason is a field of its own: test/admin/impersonation.api.test.ts'],
+  [/^adminUsers\.resetMfa$/, 'needs factors: test/admin/people.api.test.ts'],
 ];
 
 interface World extends TestOrganization {
@@ -28,7 +30,7 @@ interface World extends TestOrganization {
 interface Attempt {
   /** Below /api/v1. */
   path: string;
-  body: unknown;
+  body?: unknown;
   /** The change concerns no organization, whose log would have an entry. */
   isGlobal?: boolean;
 }
@@ -81,7 +83,7 @@ const ATTEMPTS: Record<string, (world: World) => Promise<Attempt>> = {
   }),
   'adminOrganizations.removeLimitOverride': async (world) => {
     await call('POST', `${orgPath(world)}/limit-override`, { counter: 'inboxes', limit: 1, note });
-    return { path: `${orgPath(world)}/limit-override/inboxes`, body: { note } };
+    return { path: `${orgPath(world)}/limit-override/inboxes?note=${encodeURIComponent(note)}` };
   },
   'adminOrganizations.reassignOwner': async (world) => {
     const userId = await createTestUser(app.worker);
@@ -92,6 +94,29 @@ const ATTEMPTS: Record<string, (world: World) => Promise<Attempt>> = {
   },
   'adminUpgradeRequests.approve': decision('approve'),
   'adminUpgradeRequests.reject': decision('reject'),
+  'adminUsers.suspend': async ({ ownerId }) => ({ path: `/admin/users/${ownerId}/suspend`, body: { note } }),
+  'adminUsers.reinstate': async ({ ownerId }) => {
+    await call('POST', `/admin/users/${ownerId}/suspend`, { note });
+    return { path: `/admin/users/${ownerId}/reinstate`, body: { note } };
+  },
+  'adminUsers.revokeSessions': async ({ ownerId }) => ({
+    path: `/admin/users/${ownerId}/revoke-sessions`,
+    body: { note },
+  }),
+  'adminKeys.revoke': async ({ keyId }) => ({ path: `/admin/keys/${keyId}/revoke`, body: { note } }),
+  'staff.add': async ({ ownerId }) => ({
+    path: '/admin/staff',
+    body: { email: `${ownerId}@example.test`, role: 'support', note },
+    isGlobal: true,
+  }),
+  'staff.changeRole': async () => {
+    const { userId } = await createStaff(app, { role: 'support' });
+    return { path: `/admin/staff/${userId}`, body: { role: 'admin', note }, isGlobal: true };
+  },
+  'staff.remove': async () => {
+    const { userId } = await createStaff(app, { role: 'support' });
+    return { path: `/admin/staff/${userId}?note=${encodeURIComponent(note)}`, isGlobal: true };
+  },
   'toggles.set': async () => ({
     path: '/admin/toggles/sign_up',
     body: { enabled: true, note },
