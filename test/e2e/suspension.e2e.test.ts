@@ -68,7 +68,7 @@ test('a suspension holds what goes in and out, and reinstatement lets it leave',
     to: [{ email: 'ada@people.example' }],
     subject: 'Planned',
     text_body: 'x',
-    send_at: new Date(Date.now() + 3_000).toISOString(),
+    send_at: new Date(Date.now() + 10_000).toISOString(),
   });
   expect(draft.status).toBe(201);
   const stream = readStream();
