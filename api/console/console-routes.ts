@@ -1,7 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import type { Pages } from '../pages/pages.ts';
 import type { RouteDependencies } from '../route-dependencies.ts';
+import { announcementConsole } from './announcements.routes.ts';
 import { createConsole } from './console.ts';
+import { healthConsole } from './health.routes.ts';
 import { impersonationPages } from './impersonation.routes.ts';
 import { logPages } from './log.routes.ts';
 import { organizationConsole } from './organizations.routes.ts';
@@ -24,6 +26,8 @@ export async function registerConsole(
   await app.register(workConsole(all));
   await app.register(upgradeRequestConsole(all));
   await app.register(toggleConsole(all));
+  await app.register(announcementConsole(all));
+  await app.register(healthConsole(all));
   await app.register(staffConsole(all));
   await app.register(logPages(all));
   await app.register(impersonationPages(all));

@@ -40,7 +40,8 @@ const SECTIONS = [
   ['/admin/work', 'Work'],
   ['/admin/requests', 'Upgrade requests'],
   ['/admin/toggles', 'Toggles'],
-  ['/admin/notices', 'Notices'],
+  ['/admin/announcements', 'Announcements'],
+  ['/admin/health', 'Health'],
   ['/admin/staff', 'Staff'],
   ['/admin/log', 'Log'],
 ] as const;

@@ -208,6 +208,39 @@ describe('the console', () => {
     expect(forced.statusCode).toBe(403);
   });
 
+  test('announces something to owners, and withdraws it', async () => {
+    const { token } = await createAccountQuickly(app);
+    const { browser } = await openConsole();
+    await browser.open('/admin/announcements');
+    const fields = {
+      title: 'Maintenance',
+      text: 'On Sunday.',
+      audience: 'owners',
+      delivery: 'shown',
+      note: 'Plan 3',
+    };
+    const empty = { tier: '', organization_ids: '', starts_at: '', ends_at: '' };
+    const late = await browser.submit('/admin/announcements', {
+      ...empty,
+      ...fields,
+      ends_at: '2001-01-01T00:00',
+    });
+    expect(late.statusCode).toBe(400);
+    const announced = await browser.submit('/admin/announcements', { ...empty, ...fields });
+    expect(announced.body).toMatch(/<strong>Maintenance<\/strong> \(shown to owners\)/);
+    expect((await app.call('/user/me', { token })).statusCode).toBe(200);
+    const [, action = ''] = /action="(\/admin\/announcements\/ntc_[^"]+)"/.exec(announced.body) ?? [];
+    const withdrawn = await browser.submit(action, { note: 'Over' });
+    expect(withdrawn.body).toContain('withdrawn');
+  });
+
+  test('shows the health of the service', async () => {
+    const { browser } = await openConsole('support');
+    const page = await browser.open('/admin/health');
+    expect(page.statusCode).toBe(200);
+    for (const name of ['database', 'temporal', 'storage']) expect(page.body).toContain(`<td>${name}</td>`);
+  });
+
   test('shows the log', async () => {
     const { browser } = await openConsole('support');
     const page = await browser.open('/admin/log?action=organization.never');
