@@ -13,6 +13,7 @@ import { createSharedServices } from '../domain/shared-services.ts';
 import type { Config } from '../platform/config.ts';
 import { createDatabase } from '../platform/database/database.ts';
 import { purgeIdempotencyKeys } from '../platform/idempotency/purge-keys.ts';
+import { createProgressMarker } from '../platform/installation/progress-marker.ts';
 import { findLastRestore } from '../platform/installation/restore-rows.ts';
 import type { MailTransport } from '../platform/mail-transport/mail-transport.ts';
 import { createSesTransport, SES_OVERWRITTEN_FIELDS } from '../platform/mail-transport/ses-transport.ts';
@@ -175,6 +176,7 @@ export async function compose(
             idempotencyKeys: () => purgeIdempotencyKeys(database),
             endedProcesses: () => purgeProcesses(database),
             rateBuckets: () => purgeRateBuckets(database),
+            lostCommits: () => createProgressMarker(database, storage).advance(),
           },
           ...maintenance.map(({ sweeps }) => sweeps),
         ),

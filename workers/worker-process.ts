@@ -6,6 +6,7 @@ import { type Config, loadConfig } from '../platform/config.ts';
 import { addDependencyMetrics, createDependencies, type Dependencies } from '../platform/dependencies.ts';
 import { checkInstallation } from '../platform/installation/check-installation.ts';
 import { waitUntilReconciled } from '../platform/installation/pending-restore.ts';
+import { createProgressMarker, detectLossAtStart } from '../platform/installation/progress-marker.ts';
 import { createLogger, failStart, logProcessEvents } from '../platform/logger.ts';
 import { createQueueAges } from '../platform/outbox/queue-ages.ts';
 import { addConnectionMetrics, createMetricsRegistry, isMetricsToken } from '../platform/telemetry.ts';
@@ -14,6 +15,7 @@ import { startTracing, type Tracing } from '../platform/tracing/tracing.ts';
 import {
   INBOUND_QUEUE,
   MAINTENANCE_QUEUE,
+  OUTBOUND_QUEUE,
   TASK_QUEUES,
   type TaskQueue,
 } from '../workflows/task-queues.contract.ts';
@@ -91,7 +93,11 @@ export async function startWorkers(
   }
   // Listeners start first, because they can accept mail while Temporal is unavailable.
   const listening = await Promise.all(listeners.map((listen) => listen(composition)));
-  if (queues.length > 0) await waitUntilReconciled(composition.database, logger);
+  if (queues.length > 0) {
+    const marker = createProgressMarker(composition.database, composition.storage);
+    await detectLossAtStart(marker, { isRequired: queues.includes(OUTBOUND_QUEUE), logger });
+    await waitUntilReconciled(composition.database, logger);
+  }
   const { activities } = composition;
   const workers =
     queues.length > 0 ? await startTemporalWorkers({ config, logger, activities, tracing }) : undefined;

@@ -1,6 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { Client } from '@temporalio/client';
 import type { Database } from '../../platform/database/database.ts';
+import { createProgressMarker } from '../../platform/installation/progress-marker.ts';
 import { beginReconciliation, endReconciliation } from '../../platform/installation/restore-rows.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { findActivitySince } from '../../platform/outbox/run-history.ts';
@@ -15,7 +16,7 @@ import { reconcileRestoredSends } from '../outbound/restored-sends.ts';
 
 export interface ReconcileRestoreOptions {
   database: Database;
-  storage: Pick<Storage, 'sizeOf'>;
+  storage: Pick<Storage, 'sizeOf' | 'getBytes' | 'putBytes'>;
   outcomes: OutcomeService;
   outbox: Outbox;
   temporal: Pick<Client, 'workflow'>;
@@ -58,6 +59,7 @@ export async function reconcileRestore(
   const { id, markedAt } = await beginReconciliation(database, facts.restoredTo);
   const counts = facts.isNothingLost ? NOTHING : await reconcileRows(options, facts, markedAt);
   const all = { ...counts, deletions_due_soon: await countDeletionsDueSoon(database) };
+  await createProgressMarker(database, options.storage).catchUp();
   await endReconciliation(database, id, all);
   return all;
 }

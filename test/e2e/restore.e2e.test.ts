@@ -10,7 +10,7 @@ import { type Postgres, startPostgres } from '../../dev/stack/postgres.ts';
 import { startTemporal, type TemporalServer } from '../../dev/stack/temporal.ts';
 import { findTemporalCli } from '../../dev/stack/temporal-binaries.ts';
 import { RECONCILE_SCHEDULE_ID } from '../../workflows/maintenance/reconcile.contract.ts';
-import { RESOLVE_AMBIGUOUS } from '../../workflows/outbound/send-message.contract.ts';
+import { RESOLVE_AMBIGUOUS, RETRY_SEND_NOW } from '../../workflows/outbound/send-message.contract.ts';
 import { apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
@@ -182,6 +182,11 @@ testWithTools(
     // After it: both leave, and another message is sent.
     relay.refused.clear();
     await service.start('workers');
+    const before = new Client({
+      connection: await Connection.connect({ address: service.temporalAddress }),
+    });
+    await before.workflow.getHandle(`send/${deferred}`).signal(RETRY_SEND_NOW);
+    await before.connection.close();
     for (const id of [deferred, queued]) await untilStatus(id, 'sent');
     await untilStatus(await send('lost@people.example'), 'sent');
 

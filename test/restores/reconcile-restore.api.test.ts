@@ -7,11 +7,14 @@ import { createSendService } from '../../domain/outbound/send.service.ts';
 import { sentObjectKey } from '../../domain/outbound/stored-mime.ts';
 import { type RestoreFacts, reconcileRestore } from '../../domain/restores/reconcile-restore.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { createProgressMarker, detectLossAtStart } from '../../platform/installation/progress-marker.ts';
 import { beginReconciliation, findLastRestore } from '../../platform/installation/restore-rows.ts';
 import type { RunStatus } from '../../platform/outbox/workflow-gateway.ts';
+import { StorageError } from '../../platform/storage-error.ts';
 import {
   accepted,
   createMailServices,
+  createMemoryStorage,
   deferred,
   noApprovals,
   ScriptedTransport,
@@ -65,11 +68,15 @@ const temporal = {
   },
 } as unknown as Parameters<typeof reconcileRestore>[0]['temporal'];
 
+/** Objects that are not messages. */
+const bucket = new Map<string, Buffer>();
+
 async function arrange() {
   const organization = await createOrganization(database);
   const inbox = await createInbox(database, organization);
   const { outbox, commands } = recordingOutbox();
   const transport = new ScriptedTransport(async () => accepted);
+  const storage = createMemoryStorage(bucket);
   const services = createMailServices(database, transport, { outbox });
   const sending = {
     unsubscribeLinks: testUnsubscribeLinks,
@@ -102,7 +109,7 @@ async function arrange() {
       reconcileRestore(
         {
           database,
-          storage: { sizeOf: async (key) => services.objects.get(key)?.length },
+          storage: { ...storage, sizeOf: async (key) => services.objects.get(key)?.length },
           outcomes: services.outcomes,
           outbox,
           temporal,
@@ -288,4 +295,51 @@ test('does not send the service’s own emails of the backup again', async () =>
     { id: 'ntf_1', status: 'failed' },
     { id: 'ntf_2', status: 'sent' },
   ]);
+});
+
+test('recognizes a database that has lost commits by the bucket, which is ahead of it', async () => {
+  const world = await arrange();
+  const marker = createProgressMarker(database, createMemoryStorage(bucket));
+  await database.query(
+    sql`insert into installation (id, system_identifier) values ('this', 'x') on conflict do nothing`,
+  );
+  for (let minute = 0; minute < 3; minute += 1) expect(await marker.advance()).toBe(0);
+  expect(await marker.detectLoss()).toBe(false);
+  // Point-in-time recovery within the same cluster, to the minute before.
+  await database.query(
+    sql`update installation set progress = progress - 1, advanced_at = '2026-01-01T00:00:00Z'`,
+  );
+  const restored = createProgressMarker(database, createMemoryStorage(bucket));
+  await detectLossAtStart(restored, { isRequired: true, logger: { warn: () => undefined } });
+  const id = await world.send();
+  await expect(transmit(world, id)).rejects.toThrow('is not reconciled');
+  expect(await restored.advance()).toBe(1);
+  expect(
+    await database.query<object>(
+      sql`select restored_to::text as "restoredTo" from restores where reconciled_at is null`,
+    ),
+  ).toEqual([{ restoredTo: expect.stringContaining('2026-01-01') }]);
+  await world.reconcile();
+  expect(await restored.detectLoss()).toBe(false);
+  expect(await restored.advance()).toBe(0);
+  await transmit(world, id);
+  expect(await recordOnce(world, id)).toBe('settled');
+});
+
+test('a worker that sends waits for the bucket at its start, any other does not', async () => {
+  let tries = 0;
+  const marker = {
+    detectLoss: async () => {
+      tries += 1;
+      if (tries < 2) throw new StorageError('unavailable', 'The bucket does not respond.');
+      return false;
+    },
+  };
+  const warnings: unknown[] = [];
+  const logger = { warn: (_fields: object, message: string) => warnings.push(message) } as never;
+  await detectLossAtStart(marker, { isRequired: false, logger });
+  expect({ tries, warnings: warnings.length }).toEqual({ tries: 1, warnings: 1 });
+  tries = 0;
+  await detectLossAtStart(marker, { isRequired: true, logger });
+  expect(tries).toBe(2);
 });

@@ -1,0 +1,86 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { sql } from '@mikro-orm/core';
+import type { Logger } from 'pino';
+import type { Database } from '../database/database.ts';
+import type { Storage } from '../storage.ts';
+import { StorageError } from '../storage-error.ts';
+
+/**
+ * A counter in the database, with a copy in the bucket that is written after each commit. If the bucket is ahead, the
+ * database has lost commits: it was restored to an earlier point, or a standby that was behind took over.
+ */
+export interface ProgressMarker {
+  /** Marks the database as restored if it has lost commits. Returns whether it has. */
+  detectLoss(): Promise<boolean>;
+  /** Advances the counter, unless commits were lost. Returns 1 if they were, for the counts of the reconciler. */
+  advance(): Promise<number>;
+  /** Advances the counter beyond the bucket's, once the loss is reconciled. */
+  catchUp(): Promise<void>;
+}
+
+const MARKER_KEY = 'installation/progress.json';
+const MAX_MARKER_BYTES = 1_024;
+
+export function createProgressMarker(
+  database: Pick<Database, 'query'>,
+  storage: Pick<Storage, 'getBytes' | 'putBytes'>,
+): ProgressMarker {
+  async function detectLoss(): Promise<boolean> {
+    const [row] = await database.query<{ lost: boolean }>(sql`
+      with lost as (select advanced_at from installation where progress < ${await readMarker(storage)}::bigint),
+        marked as (
+          insert into restores (restored_to, marked_at) select advanced_at, now() from lost
+          where not exists (select from restores where reconciled_at is null) returning id)
+      select exists (select from lost) as lost`);
+    return row?.lost ?? false;
+  }
+
+  return {
+    detectLoss,
+    async advance() {
+      if (await detectLoss()) return 1;
+      const [row] = await database.query<{ progress: string }>(sql`
+        update installation set progress = progress + 1, advanced_at = now() returning progress::text as progress`);
+      if (row) await storage.putBytes(MARKER_KEY, Buffer.from(JSON.stringify(row)), 'application/json');
+      return 0;
+    },
+    async catchUp() {
+      await database.query(sql`
+        update installation set progress = greatest(progress, ${await readMarker(storage)}::bigint) + 1, advanced_at = now()`);
+    },
+  };
+}
+
+/** The counter in the bucket; 0 if there is none. */
+async function readMarker(storage: Pick<Storage, 'getBytes'>): Promise<string> {
+  try {
+    const text = (await storage.getBytes(MARKER_KEY, MAX_MARKER_BYTES)).toString();
+    return /"progress":"(\d{1,18})"/.exec(text)?.[1] ?? '0';
+  } catch (error) {
+    if (error instanceof StorageError && error.failure === 'missing') return '0';
+    throw error;
+  }
+}
+
+const RETRY_DELAY_MS = 2_000;
+
+/**
+ * Detects lost commits at the start of a worker.
+ *
+ * @param isRequired wait for storage: without it this process could not send anyway.
+ */
+export async function detectLossAtStart(
+  marker: Pick<ProgressMarker, 'detectLoss'>,
+  { isRequired, logger }: { isRequired: boolean; logger: Pick<Logger, 'warn'> },
+): Promise<void> {
+  for (;;) {
+    try {
+      await marker.detectLoss();
+      return;
+    } catch (error) {
+      logger.warn({ err: error }, 'could not compare the database with the bucket');
+      if (!isRequired) return;
+      await pause(RETRY_DELAY_MS);
+    }
+  }
+}
