@@ -10,7 +10,10 @@ import { StorageError } from '../storage-error.ts';
  * database has lost commits: it was restored to an earlier point, or a standby that was behind took over.
  */
 export interface ProgressMarker {
-  /** Marks the database as restored if it has lost commits. Returns whether it has. */
+  /**
+   * Marks the database as restored if it has lost commits. Returns whether it has. A new database has not, whatever is in the
+   * bucket.
+   */
   detectLoss(): Promise<boolean>;
   /** Advances the counter, unless commits were lost. Returns 1 if they were, for the counts of the reconciler. */
   advance(): Promise<number>;
@@ -27,7 +30,9 @@ export function createProgressMarker(
 ): ProgressMarker {
   async function detectLoss(): Promise<boolean> {
     const [row] = await database.query<{ lost: boolean }>(sql`
-      with lost as (select advanced_at from installation where progress < ${await readMarker(storage)}::bigint),
+      with lost as (
+          select advanced_at from installation
+          where progress < ${await readMarker(storage)}::bigint and advanced_at is not null),
         marked as (
           insert into restores (restored_to, marked_at) select advanced_at, now() from lost
           where not exists (select from restores where reconciled_at is null) returning id)
@@ -35,19 +40,26 @@ export function createProgressMarker(
     return row?.lost ?? false;
   }
 
+  async function catchUp(): Promise<void> {
+    const [row] = await database.query<{ progress: string }>(sql`
+      update installation set progress = greatest(progress, ${await readMarker(storage)}::bigint) + 1, advanced_at = now()
+      returning progress::text as progress`);
+    if (row) await storage.putBytes(MARKER_KEY, Buffer.from(JSON.stringify(row)), 'application/json');
+  }
+
   return {
     detectLoss,
     async advance() {
-      if (await detectLoss()) return 1;
-      const [row] = await database.query<{ progress: string }>(sql`
-        update installation set progress = progress + 1, advanced_at = now() returning progress::text as progress`);
-      if (row) await storage.putBytes(MARKER_KEY, Buffer.from(JSON.stringify(row)), 'application/json');
+      try {
+        if (await detectLoss()) return 1;
+        await catchUp();
+      } catch (error) {
+        // Storage has its own checks, and its outage must not fail the reconciler.
+        if (!(error instanceof StorageError)) throw error;
+      }
       return 0;
     },
-    async catchUp() {
-      await database.query(sql`
-        update installation set progress = greatest(progress, ${await readMarker(storage)}::bigint) + 1, advanced_at = now()`);
-    },
+    catchUp,
   };
 }
 
