@@ -4,7 +4,7 @@ import { runOutboxCommand } from './outbox-command.ts';
 import { runCommand } from './run-command.ts';
 
 /**
- * `npm run outbox:retry [-- --id ID] [-- --list]`: retries the commands whose delivery to Temporal was given up, or lists
+ * `npm run outbox:retry [-- --id ID] [-- --list]`: retries the commands whose delivery to Temporal failed permanently, or lists
  * them with their last error.
  */
 runCommand('outbox:retry', () => {

@@ -106,8 +106,9 @@ export async function watchSchedules({
       const { scheduleId } = schedule;
       const before = states.get(scheduleId);
       try {
-        const { state, note } = await ensureSchedule(temporal, schedule);
+        const { state, note, isCreated } = await ensureSchedule(temporal, schedule);
         states.set(scheduleId, state);
+        if (isCreated) logger.info({ schedule: scheduleId }, 'created a missing schedule');
         if (state === before) continue;
         if (state === 'paused') logger.warn({ schedule: scheduleId, note }, 'a schedule is paused');
         else if (before === 'paused') logger.info({ schedule: scheduleId }, 'a schedule is active again');
@@ -128,24 +129,24 @@ export async function watchSchedules({
   const timer = setInterval(() => void checkOnce(), intervalMs);
   timer.unref();
   return { states, check: checkOnce, stop: () => clearInterval(timer) };
+}
 
-  async function ensureSchedule(
-    { schedule: client }: Pick<Client, 'schedule'>,
-    schedule: ScheduleOptions,
-  ): Promise<{ state: ScheduleState; note?: string | undefined }> {
-    try {
-      const { state } = await client.getHandle(schedule.scheduleId).describe();
-      return state.paused ? { state: 'paused', note: state.note } : { state: 'active' };
-    } catch (error) {
-      if (!(error instanceof ScheduleNotFoundError)) throw error;
-    }
-    try {
-      await client.create(schedule);
-      logger.info({ schedule: schedule.scheduleId }, 'created a missing schedule');
-    } catch (error) {
-      // Another worker was faster.
-      if (!(error instanceof ScheduleAlreadyRunning)) throw error;
-    }
-    return { state: 'active' };
+async function ensureSchedule(
+  { schedule: client }: Pick<Client, 'schedule'>,
+  schedule: ScheduleOptions,
+): Promise<{ state: ScheduleState; note?: string | undefined; isCreated?: boolean }> {
+  try {
+    const { state } = await client.getHandle(schedule.scheduleId).describe();
+    return state.paused ? { state: 'paused', note: state.note } : { state: 'active' };
+  } catch (error) {
+    if (!(error instanceof ScheduleNotFoundError)) throw error;
   }
+  try {
+    await client.create(schedule);
+    return { state: 'active', isCreated: true };
+  } catch (error) {
+    // Another worker was faster.
+    if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+  }
+  return { state: 'active' };
 }

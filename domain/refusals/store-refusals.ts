@@ -49,7 +49,7 @@ interface NewRow
 
 /**
  * Adds refusals to the rows of their organizations: of the inbox with the address, or of the verified domain. Refusals of
- * other addresses are nobody's and leave no row.
+ * other addresses belong to no organization and leave no row.
  */
 export async function storeRefusals(database: Database, refusals: readonly CountedRefusal[]): Promise<void> {
   if (refusals.length === 0) return;

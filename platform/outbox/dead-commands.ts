@@ -12,7 +12,7 @@ export interface DeadCommand {
 
 const MAX_LISTED = 1_000;
 
-/** Commands whose delivery to Temporal was given up, oldest first; at most 1,000. */
+/** Commands whose delivery to Temporal failed permanently, oldest first; at most 1,000. */
 export function listDeadCommands(database: Pick<Database, 'query'>): Promise<DeadCommand[]> {
   return database.query<DeadCommand>(
     sql`select id, org_id as "organizationId",
@@ -24,7 +24,7 @@ export function listDeadCommands(database: Pick<Database, 'query'>): Promise<Dea
 }
 
 /**
- * Makes given-up commands due again, with all their attempts.
+ * Makes such commands due again, with all their attempts.
  *
  * @param id of one of them; undefined for all.
  * @returns their number.

@@ -39,7 +39,7 @@ export interface FinishedSpan {
 
 export interface Tracing {
   export(span: FinishedSpan): void;
-  /** Sends the remaining spans; gives up after two seconds. */
+  /** Sends the remaining spans, within two seconds. */
   stop(): Promise<void>;
 }
 

@@ -44,7 +44,7 @@ const START = {
   summary: 'a',
 };
 
-/** A gateway to a Temporal that is away until told otherwise. */
+/** A gateway to a Temporal that is away until the test changes that. */
 function arrange() {
   const started: { memo?: Record<string, string> }[] = [];
   const state = { isAway: true };
@@ -88,7 +88,7 @@ test('a command that Temporal does not accept shows its attempts and the error, 
   registry.clear();
 });
 
-test('a given-up command is retried by the command for operators', async () => {
+test('a dead command is retried by the command for operators', async () => {
   const { state, started, outbox, enqueue, rows, makeDue } = arrange();
   await enqueue();
   await outbox.drain();
