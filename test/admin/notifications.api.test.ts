@@ -34,9 +34,10 @@ async function announce(body: object) {
   return app.call('/admin/notifications', { method: 'POST', token, body: { ...MAINTENANCE, ...body } });
 }
 const withdraw = async (id: string) =>
-  app.call(`/admin/notifications/${id}?note=Done`, {
+  app.call(`/admin/notifications/${id}`, {
     method: 'DELETE',
     token: (await createStaff(app)).token,
+    body: { note: 'Done' },
   });
 const shownTo = async (token: string) =>
   (await app.call('/notices', { token })).json().data.map(({ title }: { title: string }) => title);
