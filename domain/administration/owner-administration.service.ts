@@ -1,4 +1,6 @@
 import type { Database } from '../../platform/database/database.ts';
+import { limitKeysOfUser } from '../api-keys/revoke-keys.ts';
+import { ROLE_PERMISSIONS } from '../identity/roles.ts';
 import { isSafeName } from '../identity/safe-name.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
@@ -31,6 +33,13 @@ export function createOwnerAdministrationService({
       database.staffTransaction(staff, async (transaction) => {
         const { em } = transaction;
         const { organizationName, owner, formerOwners } = await reassignOwner(em, { organizationId, userId });
+        // Their keys have no more permissions than they have now.
+        for (const former of formerOwners)
+          await limitKeysOfUser(em, {
+            organizationId,
+            userId: former.userId,
+            permissions: ROLE_PERMISSIONS.admin,
+          });
         await recordStaffAudit(em, staff, {
           action: 'organization.owner_reassigned',
           resourceType: 'organization',

@@ -1,7 +1,12 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
-import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
+import {
+  createInbox,
+  createKey,
+  createOrganization,
+  type TestOrganization,
+} from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestUser } from '../support/sessions.ts';
@@ -229,7 +234,17 @@ describe('reassigning the owner', () => {
 
   test('makes a member the only owner and the former one an administrator, and mails both', async () => {
     const { organizationId, ownerId, memberId, reassign, roles } = await arrange();
+    const { keyId } = await createKey(app.worker, {
+      organizationId,
+      permissions: ['billing:manage', 'inboxes:read'],
+    });
+    await app.worker.query(
+      sql`update api_keys set created_by_user_id = ${ownerId} where id = ${keyId} returning id`,
+    );
     const response = await reassign(memberId);
+    expect(await app.worker.query(sql`select permissions from api_keys where id = ${keyId}`)).toEqual([
+      { permissions: ['inboxes:read'] },
+    ]);
     expect(response.statusCode).toBe(200);
     expect(response.json().owners).toMatchObject([{ user_id: memberId }]);
     expect(await roles()).toEqual({ [ownerId]: 'admin', [memberId]: 'owner' });
