@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { ImpersonationAccess } from '../../domain/impersonation/impersonation-access.ts';
 import { newId } from '../../platform/ids.ts';
 import { digestRows, isStream, type Victim } from '../support/access-matrix.ts';
+import { newNetwork } from '../support/accounts.ts';
 import type { Operation } from '../support/contract.ts';
 import { impersonate } from '../support/impersonation.ts';
 import { buildRequest, RESOURCES, type ResourceIds } from '../support/operations.ts';
@@ -100,7 +101,8 @@ describe('an impersonation', () => {
       // Access is decided before anything else.
       const method = operation.method as NonNullable<Call['method']>;
       const path = operation.path.replace(/\{\w+\}/g, 'none');
-      const { statusCode } = await app.call(path, { prefix: '', method, token });
+      // Refused requests are limited by address.
+      const { statusCode } = await app.call(path, { prefix: '', method, token, headers: newNetwork() });
       if (statusCode !== 403) wrong.push(`${operation.operationId}: ${statusCode}`);
     }
     expect(wrong).toEqual([]);
