@@ -4,6 +4,7 @@ import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { OverdueRun, OverdueSource } from '../platform/outbox/overdue-rows.ts';
 import type { WorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { withApplicationFailures } from './failures.ts';
+import { heartbeatBetweenSteps } from './heartbeats.ts';
 
 export interface MaintenanceActivityOptions {
   outbox: Pick<Outbox, 'sweep'>;
@@ -55,7 +56,7 @@ async function runSweeps(sweeps: MaintenanceActivityOptions['sweeps']): Promise<
   const counts: Record<string, number> = {};
   const failures: unknown[] = [];
   for (const [name, sweep] of Object.entries(sweeps)) {
-    Context.current().heartbeat();
+    heartbeatBetweenSteps();
     await sweep().then(
       (count) => {
         counts[name] = count;
@@ -70,7 +71,7 @@ async function runSweeps(sweeps: MaintenanceActivityOptions['sweeps']): Promise<
 async function sweepOutbox(outbox: Pick<Outbox, 'sweep'>): Promise<number> {
   let dispatched = 0;
   for (let batch = 0; batch < MAX_OUTBOX_BATCHES; batch += 1) {
-    Context.current().heartbeat();
+    heartbeatBetweenSteps();
     const count = await outbox.sweep(OUTBOX_BATCH_SIZE);
     dispatched += count;
     // Organizations have equal shares, so a batch may be smaller although rows are left.
