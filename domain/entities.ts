@@ -8,6 +8,10 @@ import { AnnouncementEntity } from './announcements/announcement.entity.ts';
 import { ApiKeyEntity } from './api-keys/api-key.entity.ts';
 import { AttachmentEntity } from './attachments/attachment.entity.ts';
 import { AuditEntryEntity } from './audit/audit-entry.entity.ts';
+import { BillingCustomerEntity } from './billing/billing-customer.entity.ts';
+import { BillingSubscriptionEntity } from './billing/billing-subscription.entity.ts';
+import { PaymentGraceEntity } from './billing/payment-grace.entity.ts';
+import { StripeEventEntity } from './billing/stripe-event.entity.ts';
 import { DeletionEntity } from './deletions/deletion.entity.ts';
 import { InboxDailySendsEntity } from './deliverability/inbox-daily-sends.entity.ts';
 import { ListEntryEntity } from './deliverability/list-entry.entity.ts';
@@ -121,6 +125,10 @@ export const entities = [
   SsoIdentityEntity,
   SsoAssertionEntity,
   SsoAttemptEntity,
+  BillingCustomerEntity,
+  BillingSubscriptionEntity,
+  StripeEventEntity,
+  PaymentGraceEntity,
   DeletionEntity,
   DomainEntity,
   DkimKeyEntity,

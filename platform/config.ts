@@ -31,7 +31,7 @@ export const ConfigSchema = Type.Object({
     'URL with the login that `npm run migrate` creates for the API (row-level security applies to it).',
   ),
   WORKER_DATABASE_URL: optionalText(
-    'URL with the login that `npm run migrate` creates for workers and listeners; the API needs it if providers deliver mail or reports to it.',
+    'URL with the login that `npm run migrate` creates for workers and listeners; the API needs it if providers deliver mail or reports to it, or with BILLING_ENABLED.',
   ),
 
   TEMPORAL_ADDRESS: text('host:port of the Temporal frontend.', '127.0.0.1:7233'),
@@ -294,8 +294,30 @@ export const ConfigSchema = Type.Object({
   }),
 
   BILLING_ENABLED: flag(
-    'Whether organizations pay for the service. If so, new ones have a daily cap on the shared domain.',
+    'Whether organizations pay for the service, with Stripe (docs/billing.md). If so, new ones have the tier free unless DEFAULT_TIER says otherwise, and a daily cap on the shared domain.',
     false,
+  ),
+  STRIPE_SECRET_KEY: optionalText(
+    'Secret or restricted key of the Stripe account; required with BILLING_ENABLED.',
+  ),
+  STRIPE_WEBHOOK_SECRET: optionalText(
+    'Signing secret of the webhook endpoint PUBLIC_URL/billing/webhook at Stripe; required with BILLING_ENABLED. To rotate, several separated by commas.',
+  ),
+  STRIPE_API_BASE: text('URL of the Stripe API.', 'https://api.stripe.com'),
+  STRIPE_TIMEOUT_MS: integer('Timeout of a request to Stripe; it is tried twice.', 10_000, 100, 60_000),
+  STRIPE_PRICES_DEVELOPER: optionalText(
+    'Comma-separated ids of the recurring prices of the tier developer: the first is sold, the others are recognized.',
+  ),
+  STRIPE_PRICES_BUSINESS: optionalText('The same for the tier business.'),
+  STRIPE_PRICES_ENTERPRISE: optionalText('The same for the tier enterprise.'),
+  BILLING_REDIRECT_ORIGINS: optionalText(
+    'Comma-separated origins (https://app.example.com) to which Stripe may send people back after a checkout; empty means that of PUBLIC_URL.',
+  ),
+  PAYMENT_GRACE_DAYS: integer(
+    'Days between a failed payment and the suspension of the organization.',
+    15,
+    1,
+    90,
   ),
   SHARED_DOMAIN_DAILY_CAP: integer(
     'Recipients to whom a new organization may send in a day (UTC) from the shared domain; doubles after each day of sending below the reputation limits. Only with BILLING_ENABLED.',
@@ -339,12 +361,15 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     if (value === undefined || value === '') continue;
     values[name] = parseValue(property as { type?: string }, value);
   }
+  // A tier without limits, the default of a self-hosted service, would leave nothing to sell.
+  if (values.BILLING_ENABLED === true) values.DEFAULT_TIER ??= 'free';
   const candidate = Value.Default(ConfigSchema, values);
   for (const error of Value.Errors(ConfigSchema, candidate)) {
     const missing = (error.params as { requiredProperties?: string[] }).requiredProperties;
     if (missing) problems.push(...missing.map((name) => `${name} is required: ${describe(name)}`));
     else problems.push(`${error.instancePath.slice(1)} ${error.message}`);
   }
+  if (values.BILLING_ENABLED === true) problems.push(...findBillingProblems(values));
   if (problems.length > 0) throw new Error(`Invalid configuration:\n  ${problems.join('\n  ')}`);
   return Object.freeze(candidate as Static<typeof ConfigSchema>);
 }
@@ -353,6 +378,17 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
 export function programEnvironment(environment: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
   const { PATH, HOME, LANG, LD_LIBRARY_PATH } = environment;
   return { PATH, HOME, LANG, LD_LIBRARY_PATH };
+}
+
+function findBillingProblems(values: Record<string, unknown>): string[] {
+  const missing = ['STRIPE_SECRET_KEY', 'STRIPE_WEBHOOK_SECRET'].filter((name) => values[name] === undefined);
+  const hasPrice = ['DEVELOPER', 'BUSINESS', 'ENTERPRISE'].some((tier) => values[`STRIPE_PRICES_${tier}`]);
+  return [
+    ...missing.map((name) => `${name} is required with BILLING_ENABLED: ${describe(name)}`),
+    ...(hasPrice
+      ? []
+      : ['STRIPE_PRICES_DEVELOPER or another tier’s prices are required with BILLING_ENABLED']),
+  ];
 }
 
 function parseValue(property: { type?: string }, value: string): unknown {
@@ -400,9 +436,11 @@ export function systemMailFrom(config: Pick<Config, 'SYSTEM_MAIL_FROM' | 'MAIL_D
   return config.SYSTEM_MAIL_FROM ?? `no-reply@${config.MAIL_DOMAIN}`;
 }
 
-/** Whether providers deliver mail or reports to the API. */
+/** Whether providers deliver mail or reports to the API, or Stripe its events. */
 export function acceptsProviderDeliveries(
-  config: Pick<Config, 'PROVIDER_RAW_SECRET' | 'SES_TOPIC_ARNS'>,
+  config: Pick<Config, 'PROVIDER_RAW_SECRET' | 'SES_TOPIC_ARNS' | 'BILLING_ENABLED'>,
 ): boolean {
-  return config.PROVIDER_RAW_SECRET !== undefined || config.SES_TOPIC_ARNS !== undefined;
+  return (
+    config.PROVIDER_RAW_SECRET !== undefined || config.SES_TOPIC_ARNS !== undefined || config.BILLING_ENABLED
+  );
 }

@@ -40,6 +40,7 @@ const ID_PREFIXES = {
   impersonation: 'imp',
   notice: 'ntc',
   refusal: 'ref',
+  paymentGrace: 'grc',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;

@@ -434,6 +434,13 @@ export async function addInternalRows(organizationId: string): Promise<void> {
        decided_by, decided_at, decision_note)
      select 'upg' || substr(id, 4), id, 'business', 'free', 'Test', 'rejected', 'user', id, now(), id, now(), 'Test'
      from organizations where id = $1`,
+    `insert into billing_customers (org_id, customer_id, created_at, updated_at)
+     select id, 'cus_' || id, now(), now() from organizations where id = $1`,
+    `insert into billing_subscriptions (id, org_id, created_at) select 'sub_' || id, id, now() from organizations where id = $1`,
+    `insert into stripe_events (id, org_id, type, created_at, received_at)
+     select 'evt_' || id, id, 'invoice.paid', now(), now() from organizations where id = $1`,
+    `insert into payment_graces (id, org_id, subscription_id, episode, status, started_at, suspend_at, closed_at)
+     select 'grc' || substr(id, 4), id, 'sub_' || id, 1, 'recovered', now(), now(), now() from organizations where id = $1`,
     `insert into usage_alerts (org_id, counter, threshold, period_start, created_at)
      values ($1, 'api_calls', 80, now(), now())`,
     `insert into sso_configurations (id, org_id, type, name, domains, default_role, created_at, updated_at)

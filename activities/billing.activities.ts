@@ -1,0 +1,40 @@
+import { Context } from '@temporalio/activity';
+import type { PaymentGraceService } from '../domain/billing/payment-grace.service.ts';
+import type { SubscriptionSyncService } from '../domain/billing/subscription-sync.service.ts';
+import type { Database } from '../platform/database/database.ts';
+import type { PaymentGraceStep } from '../workflows/billing/enforce-payment-grace.contract.ts';
+import { withApplicationFailures } from './failures.ts';
+
+export type BillingActivities = ReturnType<typeof createBillingActivities>;
+
+export function createBillingActivities({
+  database,
+  syncs,
+  graces,
+  requestStaleReadBacks,
+}: {
+  database: Database;
+  syncs: SubscriptionSyncService;
+  graces: PaymentGraceService;
+  requestStaleReadBacks(onProgress: () => void): Promise<number>;
+}) {
+  return {
+    /** @returns the subscription's status, for the Temporal UI. */
+    syncSubscription: ({ subscriptionId }: { subscriptionId: string }): Promise<string> =>
+      withApplicationFailures(() => syncs.sync(subscriptionId)),
+
+    /** Reads the invoice back, and does what is due. @returns the result of a closed grace, or what comes next. */
+    reviewGrace: ({ graceId }: { graceId: string }): Promise<PaymentGraceStep | string> =>
+      withApplicationFailures(() => syncs.reviewGrace(graceId)),
+
+    extendGrace: ({ graceId, days }: { graceId: string; days: number }): Promise<void> =>
+      withApplicationFailures(async () => {
+        await database.systemTransaction((transaction) =>
+          graces.extend(transaction, { graceId, days, now: new Date() }),
+        );
+      }),
+
+    requestReadBacks: (): Promise<number> =>
+      withApplicationFailures(() => requestStaleReadBacks(() => Context.current().heartbeat())),
+  };
+}

@@ -1,0 +1,57 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { createdAt, idColumn, primaryId, timestamp } from '../../platform/database/columns.ts';
+import { tenantPolicies } from '../../platform/database/policies.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import type { Tier } from '../organizations/tier.ts';
+
+/** A subscription as it was read back from Stripe last. Events only cause a read-back. */
+export const BillingSubscriptionEntity = defineEntity({
+  name: 'BillingSubscription',
+  tableName: 'billing_subscriptions',
+  policies: tenantPolicies({ staff: true }),
+  indexes: [
+    { properties: ['organizationId', 'id'] },
+    {
+      name: 'billing_subscriptions_requested_index',
+      expression: `create index "billing_subscriptions_requested_index" on "billing_subscriptions" ("requested_at") where "requested_at" is not null`,
+    },
+    {
+      name: 'billing_subscriptions_open_index',
+      expression: `create index "billing_subscriptions_open_index" on "billing_subscriptions" ("synced_at") where "ended_at" is null`,
+    },
+  ],
+  properties: {
+    /** Stripe's id (`sub_…`). */
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    /** Stripe's status; null until the first read-back, as what follows. Stripe may add others than we know. */
+    status: p.text().strictNullable(),
+    priceId: idColumn().strictNullable(),
+    /** Tier of the price; null if no tier has it. */
+    tier: p.text().$type<Tier>().strictNullable(),
+    currentPeriodEnd: timestamp().strictNullable(),
+    /** When it ends, if it was canceled for a later time. */
+    cancelAt: timestamp().strictNullable(),
+    /** The tier from the next period on, if a change waits for it. */
+    scheduledTier: p.text().$type<Tier>().strictNullable(),
+    /** The oldest unpaid invoice (`in_…`) and the page on which to pay it. */
+    openInvoiceId: idColumn().strictNullable(),
+    openInvoiceUrl: p.text().strictNullable(),
+    /** When Stripe tries to collect it again; null if it does not. */
+    nextAttemptAt: timestamp().strictNullable(),
+    /** Null while it can still be paid. */
+    endedAt: timestamp().strictNullable(),
+    /** Why the tier does not follow it, for operators. */
+    problem: p.text().strictNullable(),
+    /** Number of read-backs begun. Only the answer to the last one is applied. */
+    readVersion: p.integer().default(0),
+    /** When an event asked for a read-back; null if none is due. */
+    requestedAt: timestamp().strictNullable(),
+    syncedAt: timestamp().strictNullable(),
+    /** When the reconciler last checked it. */
+    reconciledAt: timestamp().strictNullable(),
+    createdAt: createdAt(),
+  },
+});
+
+export type BillingSubscription = InferEntity<typeof BillingSubscriptionEntity>;

@@ -1,0 +1,253 @@
+import type Stripe from 'stripe';
+import type { Database } from '../../platform/database/database.ts';
+import type { Row } from '../../platform/database/find-rows.ts';
+import { AppError } from '../../platform/errors.ts';
+import { callStripe, isMissing } from '../../platform/stripe.ts';
+import { recordAudit } from '../audit/record-audit.ts';
+import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
+import type { Tier } from '../organizations/tier.ts';
+import { readUsageStatuses } from '../usage/usage-status.ts';
+import type { BillingSubscription } from './billing-subscription.entity.ts';
+import { changePrice, type PlanTiming, type ProrationPreview, previewPrice } from './change-price.ts';
+import { type BillingState, ensureCustomer, readBilling } from './customer-rows.ts';
+import { openCheckout } from './open-checkout.ts';
+import { findPlanWarnings, type PlanWarning } from './plan-warnings.ts';
+import { isHigherTier, type Prices } from './prices.ts';
+import type { Redirects } from './redirects.ts';
+
+export interface CheckoutRequest {
+  tier: Tier;
+  successUrl: string;
+  cancelUrl: string;
+}
+
+export interface PlanChangeRequest {
+  tier: Tier;
+  /** Default: `now`. */
+  when?: PlanTiming | undefined;
+  /** Only computes what the change costs. */
+  preview?: boolean | undefined;
+  /** Seconds since 1970, from a preview: the change then costs what the preview said. */
+  prorationDate?: number | undefined;
+}
+
+export interface PlanChange {
+  applied: boolean;
+  tier: Tier;
+  when: PlanTiming;
+  /** Null for a change at the end of the period, which costs nothing now. */
+  proration: ProrationPreview | null;
+  warnings: PlanWarning[];
+}
+
+/** `never` takes a cancellation for the end of the period back. */
+export type CancelTiming = 'now' | 'period_end' | 'never';
+
+/**
+ * What owners do with their subscription. Nothing here changes the tier: that follows the events of Stripe. Every method
+ * throws `unavailable` if Stripe gives no answer, and then has changed nothing.
+ */
+export interface BillingService {
+  readonly tiersForSale: readonly Tier[];
+  getState(scope: Scope): Promise<BillingState>;
+  /**
+   * Returns Stripe's page on which the subscription is paid; an open one is used again.
+   *
+   * @throws AppError `conflict`, with the portal's link, while a subscription has not ended; `unprocessable` for a tier that
+   * is not for sale; `validation_error` for a target that is not allowed.
+   */
+  checkout(scope: Scope, request: CheckoutRequest): Promise<{ id: string; url: string }>;
+  /** Returns Stripe's page for payment methods and invoices. @throws AppError `conflict` before the first checkout. */
+  openPortal(scope: Scope, returnUrl: string | undefined): Promise<{ url: string }>;
+  /** @throws AppError `conflict` without a subscription, or while its payment is overdue. */
+  changePlan(scope: Scope, request: PlanChangeRequest): Promise<PlanChange>;
+  /** Can be repeated. @throws AppError `conflict` without a subscription. */
+  cancel(scope: Scope, when: CancelTiming): Promise<{ cancelAt: Date | null; isEnded: boolean }>;
+}
+
+export interface BillingServiceOptions {
+  database: Database;
+  stripe: Stripe;
+  prices: Prices;
+  redirects: Redirects;
+  publicUrl: string;
+}
+
+export function createBillingService(options: BillingServiceOptions): BillingService {
+  const { database, stripe, prices, redirects, publicUrl } = options;
+  const billingPage = (scope: Scope) => `${publicUrl}/billing?org=${scope.organizationId}`;
+
+  const portal = async (customer: string, returnUrl: string) => {
+    try {
+      const { url } = await callStripe(() =>
+        stripe.billingPortal.sessions.create({ customer, return_url: returnUrl }),
+      );
+      return { url };
+    } catch (error) {
+      if (isMissing(error)) throw noCustomer();
+      throw error;
+    }
+  };
+
+  /** @throws AppError `conflict` with the link of the portal, if a subscription has not ended. */
+  async function refuseSecond(scope: Scope, customer: string): Promise<void> {
+    // Not the rows: the event of a checkout that was just completed may still be on its way.
+    const { data } = await callStripe(() =>
+      stripe.subscriptions.list({ customer, status: 'all', limit: 100 }),
+    );
+    const open = data.find(({ status }) => status !== 'canceled' && status !== 'incomplete_expired');
+    if (!open) return;
+    const { url } = await portal(customer, billingPage(scope));
+    throw new AppError('conflict', {
+      detail: `The organization has the subscription ${open.id}, which is ${open.status}.`,
+      fix: 'Change or pay it in the portal (portal_url), or POST /billing/subscription/change-plan.',
+      extensions: { portal_url: url, subscription_status: open.status },
+    });
+  }
+
+  async function requireOpen(scope: Scope): Promise<Row<BillingSubscription>> {
+    requireOrganizationWide(scope);
+    const { subscription } = await readBilling(database, scope);
+    if (!subscription || subscription.endedAt) throw noSubscription();
+    return subscription;
+  }
+
+  const audit = (scope: Scope, action: string, resourceId: string, details: Record<string, unknown>) =>
+    database.transaction(scope, ({ em }) =>
+      recordAudit(em, scope, { action, resourceType: 'subscription', resourceId, details }),
+    );
+
+  return {
+    tiersForSale: prices.tiersForSale,
+
+    async getState(scope) {
+      requireOrganizationWide(scope);
+      return readBilling(database, scope);
+    },
+
+    async checkout(scope, { tier, ...urls }) {
+      requireOrganizationWide(scope);
+      const price = requirePrice(prices, tier);
+      const successUrl = redirects.check('/body/success_url', urls.successUrl);
+      const cancelUrl = redirects.check('/body/cancel_url', urls.cancelUrl);
+      const { customer } = await readBilling(database, scope);
+      const open = async (customerId: string) => {
+        await refuseSecond(scope, customerId);
+        const previous = customer?.checkoutSessionId ?? null;
+        return openCheckout(options, scope, { customerId, price, tier, successUrl, cancelUrl, previous });
+      };
+      const customerId = await ensureCustomer(options, scope, { current: customer });
+      try {
+        return await open(customerId);
+      } catch (error) {
+        if (!isMissing(error)) throw error;
+        return open(await ensureCustomer(options, scope, { current: customer, replaced: customerId }));
+      }
+    },
+
+    async openPortal(scope, returnUrl) {
+      requireOrganizationWide(scope);
+      const target =
+        returnUrl === undefined ? billingPage(scope) : redirects.check('/body/return_url', returnUrl);
+      const { customer } = await readBilling(database, scope);
+      if (!customer) throw noCustomer();
+      return portal(customer.customerId, target);
+    },
+
+    async changePlan(scope, { tier, when = 'now', preview = false, prorationDate }) {
+      const price = requirePrice(prices, tier);
+      const subscription = await requireOpen(scope);
+      if (subscription.status !== 'active' && subscription.status !== 'trialing')
+        throw notInGoodStanding(subscription);
+      if (subscription.tier === tier && subscription.scheduledTier === null) throw sameTier(tier);
+      const change = { subscriptionId: subscription.id, price, when, prorationDate };
+      const isUpgrade = subscription.tier === null || isHigherTier(tier, subscription.tier);
+      const warnings = await database.read(scope, async (reader) =>
+        findPlanWarnings(
+          tier,
+          await readUsageStatuses(reader, { organizationIds: [scope.organizationId], at: new Date() }),
+        ),
+      );
+      const proration = when === 'now' ? await previewPrice(stripe, { ...change, isUpgrade }) : null;
+      if (!preview) {
+        await changePrice(stripe, {
+          ...change,
+          prorationDate: prorationDate ?? proration?.prorationDate,
+          isUpgrade,
+        });
+        await audit(scope, 'subscription.plan_changed', subscription.id, {
+          from: subscription.tier,
+          to: tier,
+          when,
+        });
+      }
+      return { applied: !preview, tier, when, proration, warnings };
+    },
+
+    async cancel(scope, when) {
+      const { id } = await requireOpen(scope);
+      const canceled = await callStripe(() => cancelAtStripe(stripe, id, when));
+      await audit(scope, 'subscription.cancellation_changed', id, { when });
+      const periodEnd = canceled.items.data[0]?.current_period_end;
+      const cancelAt = canceled.cancel_at ?? (canceled.cancel_at_period_end ? periodEnd : null);
+      return {
+        cancelAt: cancelAt ? new Date(cancelAt * 1_000) : null,
+        isEnded: canceled.status === 'canceled',
+      };
+    },
+  };
+}
+
+async function cancelAtStripe(stripe: Stripe, id: string, when: CancelTiming): Promise<Stripe.Subscription> {
+  const current = await stripe.subscriptions.retrieve(id);
+  if (current.status === 'canceled') return current;
+  // A schedule, which a later change of plan has made, does not allow changes beside it.
+  if (current.schedule)
+    await stripe.subscriptionSchedules.release(
+      typeof current.schedule === 'string' ? current.schedule : current.schedule.id,
+    );
+  return when === 'now'
+    ? stripe.subscriptions.cancel(id)
+    : stripe.subscriptions.update(id, { cancel_at_period_end: when === 'period_end' });
+}
+
+function requirePrice(prices: Prices, tier: Tier): string {
+  const price = prices.priceOf(tier);
+  if (price !== undefined) return price;
+  throw new AppError('unprocessable', {
+    detail: `The tier ${tier} is not for sale.`,
+    fix:
+      tier === 'free'
+        ? 'To stop paying: POST /billing/subscription/cancel.'
+        : `Choose one of: ${prices.tiersForSale.join(', ')}.`,
+  });
+}
+
+function noCustomer(): AppError {
+  return new AppError('conflict', {
+    detail: 'The organization has no customer at Stripe.',
+    fix: 'Start with POST /billing/checkout.',
+  });
+}
+
+function noSubscription(): AppError {
+  return new AppError('conflict', {
+    detail: 'The organization has no subscription.',
+    fix: 'Start one with POST /billing/checkout.',
+  });
+}
+
+function notInGoodStanding({ status }: Row<BillingSubscription>): AppError {
+  return new AppError('conflict', {
+    detail: `The subscription is ${status}.`,
+    fix: 'Pay its open invoice first: POST /billing/portal.',
+    extensions: { subscription_status: status ?? 'unknown' },
+  });
+}
+
+function sameTier(tier: Tier): AppError {
+  return new AppError('conflict', {
+    detail: `The subscription is for the tier ${tier} already.`,
+    fix: 'Nothing is left to do.',
+  });
+}

@@ -1,0 +1,127 @@
+import type Stripe from 'stripe';
+import { AppError } from '../../platform/errors.ts';
+import { callStripe, isMissing } from '../../platform/stripe.ts';
+
+export type PlanTiming = 'now' | 'period_end';
+
+export interface PriceChange {
+  subscriptionId: string;
+  price: string;
+  when: PlanTiming;
+  /** Seconds since 1970. */
+  prorationDate?: number | undefined;
+  isUpgrade: boolean;
+}
+
+export interface ProrationPreview {
+  /** Due with the change, in the currency's smallest unit; a downgrade is credited to the next invoice. */
+  amountDue: number;
+  currency: string;
+  prorationDate: number;
+  lines: { description: string; amount: number }[];
+}
+
+const MAX_LINES = 50;
+
+/** What the change would cost now. */
+export async function previewPrice(
+  stripe: Stripe,
+  { subscriptionId, price, prorationDate = Math.floor(Date.now() / 1_000), isUpgrade }: PriceChange,
+): Promise<ProrationPreview> {
+  const { item } = await readItem(stripe, subscriptionId);
+  const invoice = await callStripe(() =>
+    stripe.invoices.createPreview({
+      subscription: subscriptionId,
+      subscription_details: {
+        items: [{ id: item.id, price }],
+        proration_behavior: prorationOf(isUpgrade),
+        proration_date: prorationDate,
+      },
+    }),
+  );
+  return {
+    amountDue: invoice.amount_due,
+    currency: invoice.currency,
+    prorationDate,
+    lines: invoice.lines.data
+      .slice(0, MAX_LINES)
+      .map(({ description, amount }) => ({ description: description ?? '', amount })),
+  };
+}
+
+/**
+ * Changes the subscription at Stripe. An upgrade is paid at once, and takes effect only if the payment succeeds; a downgrade
+ * is credited, or waits for the end of the period.
+ */
+export async function changePrice(stripe: Stripe, change: PriceChange): Promise<void> {
+  const { subscriptionId, price, when, prorationDate, isUpgrade } = change;
+  const { subscription, item } = await readItem(stripe, subscriptionId);
+  const scheduleId =
+    typeof subscription.schedule === 'string' ? subscription.schedule : subscription.schedule?.id;
+  if (when === 'period_end') return schedulePrice(stripe, { subscription, item, price, scheduleId });
+  if (scheduleId) await callStripe(() => stripe.subscriptionSchedules.release(scheduleId));
+  if (item.price.id === price) return;
+  await callStripe(() =>
+    stripe.subscriptions.update(subscriptionId, {
+      items: [{ id: item.id, price }],
+      proration_behavior: prorationOf(isUpgrade),
+      ...(prorationDate === undefined ? {} : { proration_date: prorationDate }),
+      // Without it, a declined card would leave the subscription past due for a plan that was never paid.
+      ...(isUpgrade ? { payment_behavior: 'pending_if_incomplete' as const } : {}),
+    }),
+  );
+}
+
+const prorationOf = (isUpgrade: boolean) =>
+  (isUpgrade ? 'always_invoice' : 'create_prorations') as 'always_invoice' | 'create_prorations';
+
+/** A schedule without a second phase, which a failure in between leaves, changes nothing. */
+async function schedulePrice(
+  stripe: Stripe,
+  {
+    subscription,
+    item,
+    price,
+    scheduleId,
+  }: {
+    subscription: Stripe.Subscription;
+    item: Stripe.SubscriptionItem;
+    price: string;
+    scheduleId: string | undefined;
+  },
+): Promise<void> {
+  const id =
+    scheduleId ??
+    (await callStripe(() => stripe.subscriptionSchedules.create({ from_subscription: subscription.id }))).id;
+  await callStripe(() =>
+    stripe.subscriptionSchedules.update(id, {
+      end_behavior: 'release',
+      phases: [
+        {
+          items: [{ price: item.price.id, quantity: 1 }],
+          start_date: item.current_period_start,
+          end_date: item.current_period_end,
+        },
+        { items: [{ price, quantity: 1 }] },
+      ],
+    }),
+  );
+}
+
+async function readItem(
+  stripe: Stripe,
+  subscriptionId: string,
+): Promise<{ subscription: Stripe.Subscription; item: Stripe.SubscriptionItem }> {
+  const subscription = await callStripe(() => stripe.subscriptions.retrieve(subscriptionId)).catch(
+    (error: unknown) => {
+      throw isMissing(error) ? unusable('Stripe has no such subscription.') : error;
+    },
+  );
+  const [item, ...others] = subscription.items.data;
+  if (!item || others.length > 0) throw unusable('The subscription has several prices.');
+  return { subscription, item };
+}
+
+function unusable(detail: string): AppError {
+  return new AppError('conflict', { detail, fix: 'Contact support: the subscription was changed by hand.' });
+}

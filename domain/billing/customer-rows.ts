@@ -1,0 +1,84 @@
+import { sql } from '@mikro-orm/core';
+import type Stripe from 'stripe';
+import type { Database } from '../../platform/database/database.ts';
+import { findRow, findRows, type Row } from '../../platform/database/find-rows.ts';
+import { callStripe } from '../../platform/stripe.ts';
+import type { Scope } from '../identity/scope.ts';
+import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import type { Tier } from '../organizations/tier.ts';
+import { type BillingCustomer, BillingCustomerEntity } from './billing-customer.entity.ts';
+import { type BillingSubscription, BillingSubscriptionEntity } from './billing-subscription.entity.ts';
+import { type PaymentGrace, PaymentGraceEntity } from './payment-grace.entity.ts';
+
+/** What the service knows of an organization's billing, as read back from Stripe last. */
+export interface BillingState {
+  tier: Tier;
+  customer: Row<BillingCustomer> | undefined;
+  /** The one that has not ended, or else the last one. */
+  subscription: Row<BillingSubscription> | undefined;
+  /** Undefined while no payment is overdue. */
+  grace: Row<PaymentGrace> | undefined;
+}
+
+export function readBilling(database: Database, scope: Scope): Promise<BillingState> {
+  const { organizationId } = scope;
+  return database.read(scope, async (reader) => {
+    const organization = await findRow(reader, OrganizationEntity, { where: { id: organizationId } });
+    const customer = await findRow(reader, BillingCustomerEntity, { where: { organizationId } });
+    const subscriptions = await findRows(reader, BillingSubscriptionEntity, {
+      where: { organizationId },
+      orderBy: { createdAt: 'desc' },
+      limit: 100,
+    });
+    const grace = await findRow(reader, PaymentGraceEntity, { where: { organizationId, closedAt: null } });
+    const read = subscriptions.filter(({ status }) => status !== null);
+    return {
+      tier: organization?.tier ?? 'free',
+      customer,
+      subscription: read.find(({ endedAt }) => endedAt === null) ?? read[0],
+      grace,
+    };
+  });
+}
+
+/**
+ * The organization's customer at Stripe, created on first use. A crash in between leaves no second one: Stripe answers the
+ * repeated request with the first.
+ *
+ * @param replaced the customer that was deleted at Stripe.
+ */
+export async function ensureCustomer(
+  { database, stripe }: { database: Database; stripe: Stripe },
+  scope: Scope,
+  { current, replaced = null }: { current: Row<BillingCustomer> | undefined; replaced?: string | null },
+): Promise<string> {
+  const { organizationId } = scope;
+  if (current && current.customerId !== replaced) return current.customerId;
+  const { id } = await callStripe(() =>
+    stripe.customers.create(
+      { metadata: { organization_id: organizationId } },
+      { idempotencyKey: `customer/${organizationId}/${replaced ?? 'first'}` },
+    ),
+  );
+  return database.transaction(scope, async ({ em }) => {
+    const [row] = await em.execute<{ customerId: string }[]>(sql`
+      insert into billing_customers (org_id, customer_id, created_at, updated_at)
+      values (${organizationId}, ${id}, now(), now())
+      on conflict (org_id) do update set updated_at = now(), customer_id = case
+        when billing_customers.customer_id = ${replaced} then excluded.customer_id else billing_customers.customer_id end
+      returning customer_id as "customerId"`);
+    return row?.customerId ?? id;
+  });
+}
+
+export async function saveCheckoutSession(
+  database: Database,
+  scope: Scope,
+  sessionId: string,
+): Promise<void> {
+  await database.transaction(scope, ({ em }) =>
+    em.execute(sql`
+      update billing_customers set checkout_session_id = ${sessionId}, updated_at = now()
+      where org_id = ${scope.organizationId}`),
+  );
+}

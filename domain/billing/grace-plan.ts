@@ -1,0 +1,67 @@
+import type { SubscriptionView } from './read-subscription.ts';
+
+const DAY_MS = 86_400_000;
+/** Days before the suspension on which owners are reminded. */
+const REMINDER_DAYS = [7, 3, 1] as const;
+/** How often the invoice is read back while nothing else is due. Events come sooner. */
+const RECHECK_MS = DAY_MS;
+/** The grace is over, but Stripe shows no open invoice: it is about to write one or to end the subscription. */
+const UNCLEAR_RECHECK_MS = 3_600_000;
+
+export interface GraceTimes {
+  status: 'waiting' | 'suspended';
+  startedAt: Date;
+  suspendAt: Date;
+  remindersSent: number;
+}
+
+/** What to do with a grace, given what Stripe says now. */
+export type GraceStep =
+  | { kind: 'recovered' }
+  | { kind: 'ended' }
+  | { kind: 'suspend'; nextStepAt: Date }
+  | { kind: 'remind'; remindersSent: number; nextStepAt: Date }
+  | { kind: 'wait'; nextStepAt: Date };
+
+/** A payment failed, and Stripe still wants it. `incomplete` is no such case: the first payment has never succeeded. */
+export function isPaymentOverdue({
+  status,
+  openInvoice,
+}: Pick<SubscriptionView, 'status' | 'openInvoice'>): boolean {
+  return (status === 'past_due' || status === 'unpaid') && openInvoice?.wasAttempted === true;
+}
+
+const isInGoodStanding = ({ status }: Pick<SubscriptionView, 'status'>): boolean =>
+  status === 'active' || status === 'trialing';
+
+export function planGraceStep(
+  view: Pick<SubscriptionView, 'status' | 'openInvoice' | 'endedAt'>,
+  grace: GraceTimes,
+  now: Date,
+): GraceStep {
+  if (isInGoodStanding(view)) return { kind: 'recovered' };
+  if (view.endedAt) return { kind: 'ended' };
+  const after = (delayMs: number) => new Date(now.getTime() + delayMs);
+  if (grace.status === 'suspended') return { kind: 'wait', nextStepAt: after(RECHECK_MS) };
+  if (now.getTime() >= grace.suspendAt.getTime())
+    return isPaymentOverdue(view)
+      ? { kind: 'suspend', nextStepAt: after(RECHECK_MS) }
+      : { kind: 'wait', nextStepAt: after(UNCLEAR_RECHECK_MS) };
+  const reminders = reminderTimes(grace);
+  const passed = reminders.filter((time) => time <= now.getTime()).length;
+  const nextStepAt = new Date(reminders[passed] ?? grace.suspendAt.getTime());
+  return passed > grace.remindersSent
+    ? { kind: 'remind', remindersSent: passed, nextStepAt }
+    : { kind: 'wait', nextStepAt };
+}
+
+/** Reminders that a grace has passed already, so that moving its end sends none of them. */
+export const countPassedReminders = (grace: GraceTimes, now: Date): number =>
+  reminderTimes(grace).filter((time) => time <= now.getTime()).length;
+
+/** None within a day of the first email. */
+function reminderTimes({ startedAt, suspendAt }: GraceTimes): number[] {
+  return REMINDER_DAYS.map((days) => suspendAt.getTime() - days * DAY_MS).filter(
+    (time) => time >= startedAt.getTime() + DAY_MS,
+  );
+}

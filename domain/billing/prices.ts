@@ -1,0 +1,37 @@
+import type { Config } from '../../platform/config.ts';
+import { TIERS, type Tier } from '../organizations/tier.ts';
+
+/** Which price at Stripe stands for which tier. `free` has none. */
+export interface Prices {
+  /** The price that is sold; undefined if the tier is not for sale. */
+  priceOf(tier: Tier): string | undefined;
+  /** Undefined for a price that this service does not know. */
+  tierOf(priceId: string): Tier | undefined;
+  /** In ascending order. */
+  readonly tiersForSale: readonly Tier[];
+}
+
+export function readPrices(
+  config: Pick<Config, 'STRIPE_PRICES_DEVELOPER' | 'STRIPE_PRICES_BUSINESS' | 'STRIPE_PRICES_ENTERPRISE'>,
+): Prices {
+  const idsByTier: Record<Tier, string[]> = {
+    free: [],
+    developer: splitList(config.STRIPE_PRICES_DEVELOPER),
+    business: splitList(config.STRIPE_PRICES_BUSINESS),
+    enterprise: splitList(config.STRIPE_PRICES_ENTERPRISE),
+  };
+  return {
+    priceOf: (tier) => idsByTier[tier][0],
+    tierOf: (priceId) => TIERS.find((tier) => idsByTier[tier].includes(priceId)),
+    tiersForSale: TIERS.filter((tier) => idsByTier[tier].length > 0),
+  };
+}
+
+export const isHigherTier = (tier: Tier, other: Tier): boolean => TIERS.indexOf(tier) > TIERS.indexOf(other);
+
+export function splitList(value: string | undefined): string[] {
+  return (value ?? '')
+    .split(',')
+    .map((item) => item.trim())
+    .filter(Boolean);
+}

@@ -1,0 +1,134 @@
+import type Stripe from 'stripe';
+import { callStripe, isMissing } from '../../platform/stripe.ts';
+
+/** A subscription as Stripe has it now, reduced to what matters here. */
+export interface SubscriptionView {
+  id: string;
+  /** One of Stripe's statuses; new ones may appear. */
+  status: string;
+  customerId: string;
+  /** The one price that it is for; null if it has several items. */
+  priceId: string | null;
+  currentPeriodEnd: Date | null;
+  cancelAt: Date | null;
+  endedAt: Date | null;
+  /** The price from the next period on; null if no change is scheduled. */
+  scheduledPriceId: string | null;
+  /** The oldest invoice that waits for its payment; null if there is none. */
+  openInvoice: OpenInvoice | null;
+}
+
+export interface OpenInvoice {
+  id: string;
+  /** Page of Stripe on which it can be paid. */
+  url: string | null;
+  /** Stripe has tried to collect it. */
+  wasAttempted: boolean;
+  nextAttemptAt: Date | null;
+  amountDue: number;
+  currency: string;
+}
+
+/** Statuses from which a subscription does not come back. */
+const ENDED = new Set(['canceled', 'incomplete_expired']);
+const MAX_LISTED = 100;
+
+/**
+ * Reads the subscription and its open invoices. If it is `unpaid` and its open invoices were paid, drafts that came due in
+ * the meantime still wait, and it does not become active: they are finalized and collected, and all is read again.
+ *
+ * @returns null if Stripe has no such subscription.
+ */
+export async function readSubscription(stripe: Stripe, id: string): Promise<SubscriptionView | null> {
+  const view = await readOnce(stripe, id);
+  if (view?.status !== 'unpaid' || view.openInvoice) return view;
+  const drafts = await callStripe(() =>
+    stripe.invoices.list({ subscription: id, status: 'draft', limit: MAX_LISTED }),
+  );
+  if (drafts.data.length === 0) return view;
+  for (const draft of drafts.data.reverse()) await collect(stripe, draft.id);
+  return readOnce(stripe, id);
+}
+
+async function readOnce(stripe: Stripe, id: string): Promise<SubscriptionView | null> {
+  try {
+    const subscription = await callStripe(() => stripe.subscriptions.retrieve(id, { expand: ['schedule'] }));
+    const isOver = ENDED.has(subscription.status);
+    const invoices = isOver
+      ? []
+      : (
+          await callStripe(() =>
+            stripe.invoices.list({ subscription: id, status: 'open', limit: MAX_LISTED }),
+          )
+        ).data;
+    return toView(subscription, invoices);
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+/** A card that is declined leaves the invoice open, for which the owners then have a page. */
+async function collect(stripe: Stripe, invoiceId: string): Promise<void> {
+  await callStripe(() =>
+    stripe.invoices.finalizeInvoice(
+      invoiceId,
+      { auto_advance: true },
+      { idempotencyKey: `finalize/${invoiceId}` },
+    ),
+  );
+  try {
+    await callStripe(() => stripe.invoices.pay(invoiceId, {}, { idempotencyKey: `pay/${invoiceId}` }));
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'unprocessable') throw error;
+  }
+}
+
+export function toView(
+  subscription: Stripe.Subscription,
+  openInvoices: readonly Stripe.Invoice[],
+): SubscriptionView {
+  const [item, ...others] = subscription.items.data;
+  const isOver = ENDED.has(subscription.status);
+  const periodEnd = item?.current_period_end ?? null;
+  return {
+    id: subscription.id,
+    status: subscription.status,
+    customerId: idOf(subscription.customer) ?? '',
+    priceId: others.length === 0 ? (item?.price.id ?? null) : null,
+    currentPeriodEnd: toDate(periodEnd),
+    cancelAt: isOver
+      ? null
+      : toDate(subscription.cancel_at ?? (subscription.cancel_at_period_end ? periodEnd : null)),
+    endedAt: isOver ? (toDate(subscription.ended_at ?? subscription.canceled_at) ?? new Date()) : null,
+    scheduledPriceId: isOver ? null : findScheduledPrice(subscription, item?.price.id),
+    openInvoice: toOpenInvoice(openInvoices.at(-1)),
+  };
+}
+
+/** The price of the phase that follows the current one. */
+function findScheduledPrice({ schedule }: Stripe.Subscription, current: string | undefined): string | null {
+  if (schedule === null || typeof schedule === 'string') return null;
+  const currentEnd = schedule.current_phase?.end_date;
+  const next = schedule.phases.find(({ start_date }) => start_date === currentEnd);
+  const price = idOf(next?.items[0]?.price);
+  return price === null || price === current ? null : price;
+}
+
+function toOpenInvoice(invoice: Stripe.Invoice | undefined): OpenInvoice | null {
+  if (!invoice) return null;
+  return {
+    id: invoice.id,
+    url: invoice.hosted_invoice_url ?? null,
+    wasAttempted: invoice.attempted,
+    nextAttemptAt: toDate(invoice.next_payment_attempt),
+    amountDue: invoice.amount_due,
+    currency: invoice.currency,
+  };
+}
+
+const toDate = (seconds: number | null | undefined): Date | null =>
+  seconds === null || seconds === undefined ? null : new Date(seconds * 1_000);
+
+export const idOf = (reference: string | { id: string } | null | undefined): string | null =>
+  typeof reference === 'string' ? reference : (reference?.id ?? null);

@@ -1,0 +1,18 @@
+import { proxyActivities } from '@temporalio/workflow';
+import type { BillingActivities } from '../../activities/billing.activities.ts';
+
+const { requestReadBacks } = proxyActivities<BillingActivities>({
+  startToCloseTimeout: '10 minutes',
+  heartbeatTimeout: '1 minute',
+  retry: { initialInterval: '10 seconds', maximumAttempts: 5 },
+});
+
+/**
+ * Starts a read-back of every open subscription that none was made of for a day, so that events lost in an outage do no
+ * harm.
+ *
+ * @returns how many, for the Temporal UI.
+ */
+export async function reconcileBilling(): Promise<number> {
+  return requestReadBacks();
+}
