@@ -99,7 +99,7 @@ async function recoverRun(
       await workflows.dispatch({ start: { ...run.start, replacesCompleted: true } });
       return;
     }
-    if (status === 'COMPLETED') {
+    if (status === 'COMPLETED' && !run.start.replacesCompleted) {
       // A defect: after a completed run the row should be final. Temporal would reject a second start.
       logger.error({ workflowId }, 'overdue row with a completed run');
       return;

@@ -114,7 +114,9 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
 async function connectWorker(config: Config): Promise<Database | undefined> {
   if (!acceptsProviderDeliveries(config)) return undefined;
   if (!config.WORKER_DATABASE_URL)
-    throw new Error('WORKER_DATABASE_URL is required if providers deliver mail or reports to the API, or with BILLING_ENABLED');
+    throw new Error(
+      'WORKER_DATABASE_URL is required if providers deliver mail or reports to the API, or with BILLING_ENABLED',
+    );
   return createDatabase({ url: config.WORKER_DATABASE_URL, poolSize: PROVIDER_POOL_SIZE, entities });
 }
 

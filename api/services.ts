@@ -12,6 +12,7 @@ import { createAnnouncementService } from '../domain/announcements/announcement.
 import { createApiKeyService } from '../domain/api-keys/api-key.service.ts';
 import { limitKeysOfUser, revokeKeysOfUser } from '../domain/api-keys/revoke-keys.ts';
 import { createAuditLogService } from '../domain/audit/audit-log.service.ts';
+import { createBillingServices } from '../domain/billing/billing-services.ts';
 import { createAccountDeletionService } from '../domain/deletions/account-deletion.service.ts';
 import { createOrganizationDeletionService } from '../domain/deletions/organization-deletion.service.ts';
 import { createRestoreDeleted } from '../domain/deletions/restore-account.ts';
@@ -292,6 +293,7 @@ export function createServices({
       isOwnSsoSession,
       onWeaken: ownerNotices.policiesWeakened,
     }),
+    ...createBillingServices({ config, database, workerDatabase, outbox, logger }),
     auditLog: createAuditLogService({ database }),
     staffAuditLog: createStaffAuditLogService({ database }),
     toggles: createToggleService({ database, outbox }),

@@ -17,6 +17,8 @@ import { adminUserRoutes } from './admin/users.routes.ts';
 import { workflowRoutes } from './admin/workflows.routes.ts';
 import { apiKeyRoutes } from './api-keys/api-keys.routes.ts';
 import { attachmentRoutes } from './attachments/attachments.routes.ts';
+import { billingRoutes } from './billing/billing.routes.ts';
+import { stripeEventRoutes } from './billing/stripe-events.routes.ts';
 import { listRoutes } from './deliverability/lists.routes.ts';
 import { suppressionRoutes } from './deliverability/suppressions.routes.ts';
 import { domainRoutes } from './domains/domains.routes.ts';
@@ -91,6 +93,8 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
       await v1.register(deletionOfPeopleRoutes(dependencies));
       await v1.register(usageRoutes(dependencies));
       await v1.register(retentionPolicyRoutes(dependencies));
+      await v1.register(billingRoutes(dependencies));
+      await v1.register(stripeEventRoutes(dependencies));
       await v1.register(apiKeyRoutes(dependencies));
       await v1.register(domainRoutes(dependencies));
       await v1.register(inboxRoutes(dependencies));
@@ -146,6 +150,8 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
   await registerPages(app, dependencies);
   await app.register(unsubscribeRoutes(dependencies));
   // The specification defines these routes without the prefix.
+  await app.register(billingRoutes({ ...dependencies, unversioned: true }));
+  await app.register(stripeEventRoutes({ ...dependencies, unversioned: true }));
   await app.register(retentionPolicyRoutes({ ...dependencies, unversioned: true }));
   await app.register(exportRoutes({ ...dependencies, unversioned: true }));
   await app.register(adminUsageRoutes({ ...dependencies, unversioned: true }), { prefix: '/admin' });

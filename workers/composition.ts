@@ -33,6 +33,7 @@ import { MAINTENANCE_QUEUE, type TaskQueue } from '../workflows/task-queues.cont
 import type { Room, WorkerDependencies } from './room.ts';
 import { announcementsRoom } from './rooms/announcements.ts';
 import { attachmentsRoom } from './rooms/attachments.ts';
+import { billingRoom } from './rooms/billing.ts';
 import { deletionsRoom } from './rooms/deletions.ts';
 import { deliverabilityRoom } from './rooms/deliverability.ts';
 import { domainsRoom } from './rooms/domains.ts';
@@ -86,6 +87,7 @@ const ROOMS: readonly Room[] = [
   workflowRunsRoom,
   announcementsRoom,
   suspensionsRoom,
+  billingRoom,
 ];
 
 export interface Composition extends WorkerDependencies {

@@ -7,6 +7,11 @@ import {
 } from '@temporalio/client';
 import type { Logger } from 'pino';
 import {
+  RECONCILE_BILLING,
+  RECONCILE_BILLING_INTERVAL_MS,
+  RECONCILE_BILLING_SCHEDULE_ID,
+} from '../workflows/billing/sync-subscription.contract.ts';
+import {
   RECHECK_DOMAINS,
   RECHECK_DOMAINS_INTERVAL_MS,
   RECHECK_DOMAINS_SCHEDULE_ID,
@@ -35,6 +40,13 @@ import {
 
 /** Every schedule of the service. */
 export const SCHEDULES: readonly ScheduleOptions[] = [
+  {
+    // Has nothing to do without billing.
+    scheduleId: RECONCILE_BILLING_SCHEDULE_ID,
+    spec: { intervals: [{ every: RECONCILE_BILLING_INTERVAL_MS }] },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 hour' },
+    action: { type: 'startWorkflow', workflowType: RECONCILE_BILLING, taskQueue: MAINTENANCE_QUEUE, args: [] },
+  },
   {
     scheduleId: RECONCILE_SCHEDULE_ID,
     spec: { intervals: [{ every: RECONCILE_INTERVAL_MS }] },

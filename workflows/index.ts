@@ -1,4 +1,7 @@
 export { mailAnnouncement } from './announcements/mail-announcement.workflow.ts';
+export { enforcePaymentGrace } from './billing/enforce-payment-grace.workflow.ts';
+export { reconcileBilling } from './billing/reconcile-billing.workflow.ts';
+export { syncSubscription } from './billing/sync-subscription.workflow.ts';
 export { purgeAccount } from './deletions/purge-account.workflow.ts';
 export { purgeOrganization } from './deletions/purge-organization.workflow.ts';
 export { recheckDomains } from './domains/recheck-domains.workflow.ts';

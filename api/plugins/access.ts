@@ -60,6 +60,8 @@ declare module 'fastify' {
     public?: true | 'unlimited';
     /** Works even if the organization has reached its limit of `api_calls`. */
     exemptFromUsageLimit?: true;
+    /** A change that works while the organization is suspended: with billing, owners end a suspension for payment. */
+    allowedWhileSuspended?: true;
     /** The response stays open. Rejected while suspended, although it is a GET: there would be no events to send. */
     heldOpen?: true;
     /** `never`: refused to impersonations, although their permission covers it: it gives access that outlives them. */
@@ -196,7 +198,14 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   }
 
   app.addHook('onRequest', async (request, reply) => {
-    const { permission, person, staff, public: open, heldOpen } = request.routeOptions.config;
+    const {
+      permission,
+      person,
+      staff,
+      public: open,
+      heldOpen,
+      allowedWhileSuspended,
+    } = request.routeOptions.config;
     if (open === 'unlimited') return;
     if (person) {
       await limitAddressIfRejected(request, reply, async () => {
@@ -219,7 +228,11 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
       refusedSends.refuse(request, error, 'rate_limited'),
     );
     if (request.scope.sendRefusal) return;
-    if (suspension && (heldOpen || (request.method !== 'GET' && request.method !== 'HEAD')))
+    if (
+      suspension &&
+      !allowedWhileSuspended &&
+      (heldOpen || (request.method !== 'GET' && request.method !== 'HEAD'))
+    )
       refusedSends.refuse(request, suspension, 'account_paused');
     requirePermission(scope, permission);
     await recordImpersonation(request);

@@ -32,7 +32,8 @@ export interface PlanChangeRequest {
 }
 
 export interface PlanChange {
-  applied: boolean;
+  /** `payment_required`: takes effect once the owners have paid the invoice in the portal. */
+  status: 'preview' | 'accepted' | 'payment_required';
   tier: Tier;
   when: PlanTiming;
   /** Null for a change at the end of the period, which costs nothing now. */
@@ -169,19 +170,18 @@ export function createBillingService(options: BillingServiceOptions): BillingSer
         ),
       );
       const proration = when === 'now' ? await previewPrice(stripe, { ...change, isUpgrade }) : null;
-      if (!preview) {
-        await changePrice(stripe, {
-          ...change,
-          prorationDate: prorationDate ?? proration?.prorationDate,
-          isUpgrade,
-        });
-        await audit(scope, 'subscription.plan_changed', subscription.id, {
-          from: subscription.tier,
-          to: tier,
-          when,
-        });
-      }
-      return { applied: !preview, tier, when, proration, warnings };
+      if (preview) return { status: 'preview', tier, when, proration, warnings };
+      const isPaid = await changePrice(stripe, {
+        ...change,
+        prorationDate: prorationDate ?? proration?.prorationDate,
+        isUpgrade,
+      });
+      await audit(scope, 'subscription.plan_changed', subscription.id, {
+        from: subscription.tier,
+        to: tier,
+        when,
+      });
+      return { status: isPaid ? 'accepted' : 'payment_required', tier, when, proration, warnings };
     },
 
     async cancel(scope, when) {

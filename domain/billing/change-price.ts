@@ -52,16 +52,21 @@ export async function previewPrice(
 /**
  * Changes the subscription at Stripe. An upgrade is paid at once, and takes effect only if the payment succeeds; a downgrade
  * is credited, or waits for the end of the period.
+ *
+ * @returns false if the payment has to be confirmed first.
  */
-export async function changePrice(stripe: Stripe, change: PriceChange): Promise<void> {
+export async function changePrice(stripe: Stripe, change: PriceChange): Promise<boolean> {
   const { subscriptionId, price, when, prorationDate, isUpgrade } = change;
   const { subscription, item } = await readItem(stripe, subscriptionId);
   const scheduleId =
     typeof subscription.schedule === 'string' ? subscription.schedule : subscription.schedule?.id;
-  if (when === 'period_end') return schedulePrice(stripe, { subscription, item, price, scheduleId });
+  if (when === 'period_end') {
+    await schedulePrice(stripe, { subscription, item, price, scheduleId });
+    return true;
+  }
   if (scheduleId) await callStripe(() => stripe.subscriptionSchedules.release(scheduleId));
-  if (item.price.id === price) return;
-  await callStripe(() =>
+  if (item.price.id === price) return true;
+  const changed = await callStripe(() =>
     stripe.subscriptions.update(subscriptionId, {
       items: [{ id: item.id, price }],
       proration_behavior: prorationOf(isUpgrade),
@@ -70,6 +75,7 @@ export async function changePrice(stripe: Stripe, change: PriceChange): Promise<
       ...(isUpgrade ? { payment_behavior: 'pending_if_incomplete' as const } : {}),
     }),
   );
+  return !changed.pending_update;
 }
 
 const prorationOf = (isUpgrade: boolean) =>

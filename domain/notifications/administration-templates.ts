@@ -56,7 +56,10 @@ export const ADMINISTRATION_TEMPLATES: {
       params.reason === 'abuse'
         ? 'Messages that were accepted but had not left are rejected, and so are scheduled drafts that come due.'
         : 'Messages that were accepted but have not left, and scheduled drafts that come due, wait and leave after reinstatement.',
-      'Contact the support of your service. The audit log of your organization says more.',
+      params.reason === 'payment'
+        ? { label: 'Pay the open invoice', path: `/billing?org=${params.organizationId}` }
+        : 'Contact the support of your service. The audit log of your organization says more.',
+      ...(params.reason === 'payment' ? ['It is reinstated by itself as soon as the payment arrives.'] : []),
     ],
   }),
   reinstated: (params) => ({

@@ -2,6 +2,7 @@ import type { UsageCounter } from '../usage/counters.ts';
 import type { LimitKind } from '../usage/tiers.ts';
 import { ACCOUNT_TEMPLATES, type AccountTemplateParams } from './account-templates.ts';
 import { ADMINISTRATION_TEMPLATES, type AdministrationTemplateParams } from './administration-templates.ts';
+import { BILLING_TEMPLATES, type BillingTemplateParams } from './billing-templates.ts';
 import type { EmailContent } from './email-content.ts';
 import { formatUtc } from './format-utc.ts';
 import { ORGANIZATION_TEMPLATES, type OrganizationTemplateParams } from './organization-templates.ts';
@@ -12,6 +13,7 @@ import { STAFF_ACTION_TEMPLATES, type StaffActionTemplateParams } from './staff-
 export interface TemplateParams
   extends AccountTemplateParams,
     AdministrationTemplateParams,
+    BillingTemplateParams,
     OrganizationTemplateParams,
     SsoTemplateParams,
     StaffActionTemplateParams {
@@ -107,6 +109,7 @@ export const isSecurityNotice = (template: TemplateName): boolean => SECURITY_NO
 const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => EmailContent } = {
   ...ACCOUNT_TEMPLATES,
   ...ADMINISTRATION_TEMPLATES,
+  ...BILLING_TEMPLATES,
   ...ORGANIZATION_TEMPLATES,
   ...SSO_TEMPLATES,
   ...STAFF_ACTION_TEMPLATES,

@@ -1,0 +1,349 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { StandInError } from '../../dev/stripe-stand-in/ledger.ts';
+import { createKey } from '../support/organizations.ts';
+import { useTestApp } from '../support/resources.ts';
+import { type BillingApp, startBillingApp } from './billing-app.ts';
+
+let app: BillingApp;
+const self = useTestApp();
+beforeAll(async () => {
+  app = await startBillingApp();
+});
+afterAll(() => app.stop());
+beforeEach(() => {
+  app.standIn.intercept = () => undefined;
+});
+
+const post = (path: string, token: string, body: object = {}, headers: Record<string, string> = {}) =>
+  app.call(`/billing${path}`, { method: 'POST', token, body, headers });
+
+describe('without billing', () => {
+  test.each([
+    [
+      'POST',
+      '/billing/checkout',
+      { tier: 'developer', success_url: 'https://a.test', cancel_url: 'https://a.test' },
+    ],
+    ['POST', '/billing/portal', {}],
+    ['GET', '/billing/subscription', undefined],
+    ['POST', '/billing/subscription/change-plan', { tier: 'business' }],
+    ['POST', '/billing/subscription/cancel', {}],
+    ['POST', '/billing/webhook', {}],
+  ] as const)('%s %s is 404 feature_disabled', async (method, path, body) => {
+    const { token } = await app.createFree();
+    for (const prefix of ['', '/api/v1']) {
+      const response = await self.call(path, { method, token, prefix, ...(body ? { body } : {}) });
+      expect(response.json()).toMatchObject({ status: 404, code: 'feature_disabled' });
+    }
+  });
+});
+
+describe('a checkout', () => {
+  test('gives the tier with Stripe’s event, not before', async () => {
+    const organization = await app.createFree();
+    const response = await app.startCheckout(organization);
+    expect(response.json()).toEqual({
+      id: expect.stringMatching(/^cs_/),
+      url: expect.stringContaining('http'),
+    });
+    expect(app.pay(response.json().id, 'works')).toBe(true);
+    expect(await app.stateOf(organization)).toMatchObject({ tier: 'free', subscription: null });
+    await app.follow(organization);
+    expect(await app.stateOf(organization)).toMatchObject({ tier: 'developer', subscription: 'active' });
+    const { json } = await app.call('/billing/subscription', { token: organization.token, prefix: '' });
+    expect(json()).toMatchObject({
+      status: 'active',
+      tier: 'developer',
+      subscription_tier: 'developer',
+      suspend_at: null,
+    });
+  });
+
+  test('waits for a payment that arrives later', async () => {
+    const organization = await app.createFree();
+    app.pay((await app.startCheckout(organization)).json().id, 'slow');
+    await app.follow(organization);
+    expect(await app.stateOf(organization)).toMatchObject({
+      tier: 'free',
+      subscription: 'incomplete',
+      grace: null,
+    });
+    expect((await app.startCheckout(organization)).statusCode).toBe(409);
+  });
+
+  test('is used again while it is open, also by calls at the same time, and replaced for another tier', async () => {
+    const organization = await app.createFree();
+    const [first, second] = await Promise.all([
+      app.startCheckout(organization),
+      app.startCheckout(organization),
+    ]);
+    expect(second?.json()).toEqual(first?.json());
+    expect((await app.startCheckout(organization)).json()).toEqual(first?.json());
+    const other = await app.startCheckout(organization, 'business');
+    expect(other.json().id).not.toBe(first?.json().id);
+    expect(app.ledger.sessions.get(first?.json().id)?.status).toBe('expired');
+    expect(
+      [...app.ledger.customers.values()].filter(
+        ({ metadata }) => metadata.organization_id === organization.organizationId,
+      ),
+    ).toHaveLength(1);
+  });
+
+  test('is 409 with the portal’s link while a subscription has not ended, even before its event', async () => {
+    const organization = await app.createFree();
+    app.pay((await app.startCheckout(organization)).json().id, 'works');
+    const response = await app.startCheckout(organization);
+    expect(response.json()).toMatchObject({
+      code: 'conflict',
+      portal_url: expect.stringContaining('/portal/'),
+      subscription_status: 'active',
+    });
+  });
+
+  test('can be made again after the customer was deleted at Stripe', async () => {
+    const paying = await app.createPaying();
+    const stripe = await fetch(`${app.standIn.url}/v1/customers/${paying.subscription.customer}`, {
+      method: 'DELETE',
+    });
+    expect(stripe.status).toBe(200);
+    await app.follow(paying);
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'free', subscription: 'canceled' });
+    const again = await app.startCheckout(paying, 'business');
+    expect(again.statusCode).toBe(200);
+    app.pay(again.json().id, 'works');
+    await app.follow(paying);
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'business', subscription: 'active' });
+  });
+
+  test.each([
+    'https://elsewhere.example/back',
+    'http://localhost:3000@elsewhere.example/',
+    'javascript:alert(1)',
+    '/relative',
+  ])('refuses to lead back to %s', async (target) => {
+    const organization = await app.createFree();
+    const response = await app.startCheckout(organization, 'developer', { success_url: target });
+    expect(response.json()).toMatchObject({ status: 400, code: 'validation_error' });
+    expect(app.standIn.requests.filter((request) => request.includes(target))).toEqual([]);
+  });
+
+  test('refuses a tier that is not for sale', async () => {
+    const organization = await app.createFree();
+    expect((await app.startCheckout(organization, 'free')).json()).toMatchObject({
+      status: 422,
+      code: 'unprocessable',
+    });
+  });
+
+  test('needs billing:manage and a credential for the whole organization', async () => {
+    const organization = await app.createFree();
+    const { organizationId } = organization;
+    const { token } = await createKey(app.worker, {
+      organizationId,
+      permissions: ['inboxes:read', 'org:update'],
+    });
+    expect((await app.startCheckout({ ...organization, token })).json()).toMatchObject({
+      permission: 'billing:manage',
+    });
+    const bound = await createKey(app.worker, {
+      organizationId,
+      environmentId: organization.productionEnvironmentId,
+    });
+    expect((await app.startCheckout({ ...organization, token: bound.token })).statusCode).toBe(403);
+  });
+
+  test('is answered once for an Idempotency-Key', async () => {
+    const { token } = await app.createFree();
+    const body = {
+      tier: 'developer',
+      success_url: 'http://localhost:3000/',
+      cancel_url: 'http://localhost:3000/',
+    };
+    const headers = { 'idempotency-key': 'one' };
+    const first = await post('/checkout', token, body, headers);
+    expect(first.statusCode).toBe(200);
+    const before = app.standIn.requests.length;
+    expect((await post('/checkout', token, body, headers)).json()).toEqual(first.json());
+    expect(app.standIn.requests).toHaveLength(before);
+  });
+});
+
+describe('while Stripe is down or slow', () => {
+  test.each([
+    [
+      'answers 500',
+      () => {
+        throw new StandInError(500, 'down', { type: 'api_error' });
+      },
+    ],
+    [
+      'refuses the key',
+      () => {
+        throw new StandInError(401, 'Invalid API Key', { type: 'invalid_request_error' });
+      },
+    ],
+    [
+      'limits requests',
+      () => {
+        throw new StandInError(429, 'slow down', { type: 'invalid_request_error' });
+      },
+    ],
+  ])('a checkout is 503 if it %s, and leaves nothing half done', async (_name, intercept) => {
+    const organization = await app.createFree();
+    app.standIn.intercept = (operation) => (operation.startsWith('before') ? intercept() : undefined);
+    expect((await app.startCheckout(organization)).json()).toMatchObject({
+      status: 503,
+      code: 'unavailable',
+    });
+    app.standIn.intercept = () => undefined;
+    const { json } = await app.call('/billing/subscription', { token: organization.token });
+    expect(json()).toMatchObject({ id: null, status: 'none', tier: 'free' });
+    expect((await app.startCheckout(organization)).statusCode).toBe(200);
+  });
+
+  test('a change of plan that Stripe never answers is 503 in bounded time', async () => {
+    const paying = await app.createPaying();
+    app.standIn.intercept = (operation) =>
+      operation.startsWith('before') ? new Promise<void>(() => undefined) : undefined;
+    const startedAt = Date.now();
+    const response = await post('/subscription/change-plan', paying.token, { tier: 'business' });
+    expect(response.json()).toMatchObject({ status: 503, code: 'unavailable' });
+    expect(Date.now() - startedAt).toBeLessThan(10_000);
+    expect(app.subscriptionOf(paying).price).toBe('price_developer');
+  });
+});
+
+describe('a change of plan', () => {
+  test('shows what an upgrade costs, and costs that', async () => {
+    const paying = await app.createPaying();
+    const preview = await post('/subscription/change-plan', paying.token, {
+      tier: 'business',
+      preview: true,
+    });
+    expect(preview.json()).toMatchObject({
+      status: 'preview',
+      proration: { amount_due: 18_000, currency: 'usd' },
+    });
+    expect(app.subscriptionOf(paying).price).toBe('price_developer');
+    const { proration_date } = preview.json().proration;
+    const change = await post('/subscription/change-plan', paying.token, {
+      tier: 'business',
+      proration_date,
+    });
+    expect(change.json()).toMatchObject({ status: 'accepted', proration: { amount_due: 18_000 } });
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'developer' });
+    await app.follow(paying);
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'business' });
+  });
+
+  test('does not take effect while the upgrade is not paid', async () => {
+    const paying = await app.createPaying();
+    app.setCard(paying.subscription, 'declined');
+    const change = await post('/subscription/change-plan', paying.token, { tier: 'business' });
+    expect(change.json()).toMatchObject({ status: 'payment_required' });
+    await app.follow(paying);
+    expect(await app.stateOf(paying)).toMatchObject({
+      tier: 'developer',
+      subscription: 'active',
+      grace: null,
+    });
+  });
+
+  test('to a lower tier at the end of the period waits for it, and can be replaced', async () => {
+    const paying = await app.createPaying('business');
+    const change = await post('/subscription/change-plan', paying.token, {
+      tier: 'developer',
+      when: 'period_end',
+    });
+    expect(change.json()).toMatchObject({ status: 'accepted', proration: null });
+    await app.follow(paying);
+    const { json } = await app.call('/billing/subscription', { token: paying.token });
+    expect(json()).toMatchObject({ tier: 'business', scheduled_tier: 'developer' });
+    await app.advanceDays(paying, 31);
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'developer', subscription: 'active' });
+  });
+
+  test('to a lower tier warns of use above its limits, and releases or holds by them at once', async () => {
+    const paying = await app.createPaying('business');
+    await app.worker.autocommit((em) =>
+      em.execute(
+        `insert into usage_counters (org_id, counter, period_start, amount) values (?, 'storage_bytes', 'epoch', 20000000000)`,
+        [paying.organizationId],
+      ),
+    );
+    const change = await post('/subscription/change-plan', paying.token, { tier: 'developer' });
+    expect(change.json()).toMatchObject({
+      status: 'accepted',
+      warnings: [{ counter: 'storage_bytes', current: 20_000_000_000, limit: 10 * 1024 ** 3 }],
+    });
+    await app.follow(paying);
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'developer' });
+    const limits = await app.call('/org/usage', { token: paying.token });
+    expect(JSON.stringify(limits.json())).toContain(String(10 * 1024 ** 3));
+  });
+
+  test('to a price in another currency is refused by Stripe, which the answer says', async () => {
+    const paying = await app.createPaying();
+    const change = await post('/subscription/change-plan', paying.token, { tier: 'enterprise' });
+    expect(change.json()).toMatchObject({
+      status: 422,
+      code: 'unprocessable',
+      detail: expect.stringContaining('currenc'),
+    });
+    await app.follow(paying);
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'developer' });
+  });
+
+  test('needs a subscription in good standing, and another tier', async () => {
+    const free = await app.createFree();
+    expect((await post('/subscription/change-plan', free.token, { tier: 'business' })).statusCode).toBe(409);
+    const paying = await app.createPaying();
+    expect((await post('/subscription/change-plan', paying.token, { tier: 'developer' })).statusCode).toBe(
+      409,
+    );
+    app.setCard(paying.subscription, 'declined');
+    await app.advanceDays(paying, 31);
+    expect(
+      (await post('/subscription/change-plan', paying.token, { tier: 'business' })).json(),
+    ).toMatchObject({
+      status: 409,
+      subscription_status: 'past_due',
+    });
+  });
+});
+
+describe('a cancellation', () => {
+  test('for the end of the period can be taken back', async () => {
+    const paying = await app.createPaying();
+    expect((await post('/subscription/cancel', paying.token)).json()).toMatchObject({
+      status: 'ends',
+      cancel_at: expect.any(String),
+    });
+    await app.follow(paying);
+    const subscription = await app.call('/billing/subscription', { token: paying.token });
+    expect(subscription.json()).toMatchObject({
+      status: 'active',
+      cancel_at: expect.any(String),
+      tier: 'developer',
+    });
+    expect((await post('/subscription/cancel', paying.token, { when: 'never' })).json()).toEqual({
+      status: 'continues',
+      cancel_at: null,
+    });
+    await app.follow(paying);
+    await app.advanceDays(paying, 31);
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'developer', subscription: 'active' });
+  });
+
+  test('now ends the tier with Stripe’s event, with an email, and a new checkout works', async () => {
+    const paying = await app.createPaying();
+    expect((await post('/subscription/cancel', paying.token, { when: 'now' })).json()).toMatchObject({
+      status: 'canceled',
+    });
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'developer' });
+    await app.follow(paying);
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'free', subscription: 'canceled' });
+    expect(await app.emailsOf(paying)).toEqual(['subscription-ended']);
+    expect((await app.startCheckout(paying)).statusCode).toBe(200);
+  });
+});

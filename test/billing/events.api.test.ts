@@ -1,0 +1,257 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { advanceClock } from '../../dev/stripe-stand-in/billing-cycle.ts';
+import { StandInError, type StripeEventRecord } from '../../dev/stripe-stand-in/ledger.ts';
+import { signEvent } from '../../dev/stripe-stand-in/stand-in.ts';
+import { type BillingApp, startBillingApp, WEBHOOK_SECRET } from './billing-app.ts';
+
+const DAY_S = 86_400;
+let app: BillingApp;
+beforeAll(async () => {
+  app = await startBillingApp();
+});
+afterAll(() => app.stop());
+beforeEach(() => {
+  app.standIn.intercept = () => undefined;
+});
+
+const eventOf = (events: StripeEventRecord[], type: string): StripeEventRecord => {
+  const event = events.find((candidate) => candidate.type === type);
+  if (!event) throw new Error(`no ${type} in ${events.map((candidate) => candidate.type)}`);
+  return event;
+};
+
+/** The events of a renewal that fails, of which none was delivered. */
+async function failRenewal() {
+  const paying = await app.createPaying();
+  app.setCard(paying.subscription, 'declined');
+  advanceClock(app.ledger, 30 * DAY_S);
+  return { paying, events: app.ledger.events.splice(0) };
+}
+
+describe('the webhook', () => {
+  const unsigned = async (): Promise<StripeEventRecord> => {
+    const organization = await app.createFree();
+    app.pay((await app.startCheckout(organization)).json().id, 'works');
+    const [event] = app.ledger.events.splice(0);
+    if (!event) throw new Error('no event');
+    return event;
+  };
+
+  test.each([
+    ['a signature of another secret', { secret: 'whsec_forged' }],
+    ['no signature of the format', { signature: 'v1=abc' }],
+    ['an old signature', { signature: 'old' }],
+    ['a body that was changed', { body: 'changed' }],
+  ])('rejects %s with 401, and stores nothing', async (_name, options) => {
+    const event = await unsigned();
+    const payload = JSON.stringify(event);
+    const sent = {
+      ...options,
+      ...('signature' in options && options.signature === 'old'
+        ? { signature: signEvent(payload, WEBHOOK_SECRET, Math.floor(Date.now() / 1_000) - 3_600) }
+        : {}),
+      ...('body' in options
+        ? { body: payload.replace('incomplete', 'active').replace('"active"', '"active" ') }
+        : {}),
+    };
+    const response = await app.deliver(event, sent);
+    expect(response.json()).toMatchObject({ status: 401, code: 'unauthenticated' });
+    const rows = await app.worker.autocommit((em) =>
+      em.execute(`select 1 from stripe_events where id = ?`, [event.id]),
+    );
+    expect(rows).toEqual([]);
+  });
+
+  test('takes an event once, also of two deliveries at the same time', async () => {
+    const event = await unsigned();
+    const results = await Promise.all([app.deliver(event), app.deliver(event)]);
+    expect(results.map((response) => response.json().result).sort()).toEqual(['accepted', 'duplicate']);
+    expect((await app.deliver(event)).json()).toMatchObject({ result: 'duplicate' });
+  });
+
+  test.each([
+    ['of live mode', (event: StripeEventRecord) => ({ ...event, livemode: true })],
+    ['of another account', (event: StripeEventRecord) => ({ ...event, account: 'acct_other' })],
+    [
+      'for an unknown customer',
+      (event: StripeEventRecord) => ({
+        ...event,
+        data: { object: { ...event.data.object, id: 'sub_foreign', customer: 'cus_foreign' } },
+      }),
+    ],
+    [
+      'of a type that concerns no subscription',
+      (event: StripeEventRecord) => ({ ...event, type: 'payout.paid' }),
+    ],
+  ])('ignores an event %s', async (_name, change) => {
+    const event = change(await unsigned());
+    const before = app.commands.length;
+    expect((await app.deliver(event)).json()).toMatchObject({ result: 'ignored' });
+    expect(app.commands).toHaveLength(before);
+  });
+
+  test('rejects a signed body that is no event', async () => {
+    const event = await unsigned();
+    const body = '{"object":';
+    expect(
+      (await app.deliver(event, { body, signature: signEvent(body, WEBHOOK_SECRET) })).json(),
+    ).toMatchObject({
+      status: 400,
+    });
+  });
+});
+
+describe('events', () => {
+  test('in any order lead to the same state', async () => {
+    const { paying, events } = await failRenewal();
+    for (const event of events.reverse()) {
+      await app.deliver(event);
+      await app.settle(paying);
+    }
+    expect(await app.stateOf(paying)).toMatchObject({
+      tier: 'developer',
+      subscription: 'past_due',
+      grace: 'waiting',
+    });
+  });
+
+  test('that were delivered again after the payment start no second grace', async () => {
+    const { paying, events } = await failRenewal();
+    const failed = eventOf(events, 'invoice.payment_failed');
+    await app.deliver(failed);
+    await app.settle(paying);
+    app.setCard(paying.subscription, 'works');
+    advanceClock(app.ledger, 3 * DAY_S);
+    await app.follow(paying);
+    expect(await app.stateOf(paying)).toMatchObject({ subscription: 'active', grace: 'recovered' });
+    await app.deliver({ ...failed, id: `${failed.id}_again` });
+    await app.settle(paying);
+    expect(await app.stateOf(paying)).toMatchObject({ subscription: 'active', grace: 'recovered' });
+    expect((await app.emailsOf(paying)).filter((name) => name === 'payment-failed')).toHaveLength(1);
+  });
+
+  test('of an old subscription that was deleted do not downgrade the new one', async () => {
+    const paying = await app.createPaying();
+    await app.call('/billing/subscription/cancel', {
+      method: 'POST',
+      token: paying.token,
+      body: { when: 'now' },
+    });
+    const deleted = app.ledger.events.splice(0);
+    await app.deliver(eventOf(deleted, 'customer.subscription.deleted'));
+    await app.settle(paying);
+    app.pay((await app.startCheckout(paying, 'business')).json().id, 'works');
+    await app.follow(paying);
+    const late = eventOf(deleted, 'customer.subscription.deleted');
+    await app.deliver({ ...late, id: `${late.id}_late` });
+    await app.settle(paying);
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'business', subscription: 'active' });
+  });
+
+  test('of which the run was lost in a crash are found by the reconciler', async () => {
+    const { paying, events } = await failRenewal();
+    await app.deliver(eventOf(events, 'invoice.payment_failed'));
+    const requested = await app.worker.autocommit((em) =>
+      em.execute(`select id from billing_subscriptions where id = ? and requested_at is not null`, [
+        paying.subscription.id,
+      ]),
+    );
+    expect(requested).toHaveLength(1);
+    // The same row is what `overdueReadBacks` takes; the command of the crashed process was never dispatched.
+    await app.settle(paying);
+    expect(await app.stateOf(paying)).toMatchObject({ grace: 'waiting' });
+  });
+
+  test('that were all lost in an outage are made up for by the schedule', async () => {
+    const { paying } = await failRenewal();
+    await app.worker.autocommit((em) =>
+      em.execute(`update billing_subscriptions set synced_at = now() - interval '2 days' where id = ?`, [
+        paying.subscription.id,
+      ]),
+    );
+    const { requestStaleReadBacks } = await import('../../domain/billing/overdue-billing.ts');
+    const { recordingOutbox } = await import('../support/test-app.ts');
+    const { outbox, commands } = recordingOutbox();
+    expect(await requestStaleReadBacks({ database: app.worker, outbox }, () => undefined)).toBeGreaterThan(0);
+    expect(commands.map(({ start }) => start?.workflowId)).toContain(
+      `billing-sync/${paying.subscription.id}`,
+    );
+    await app.settle(paying);
+    expect(await app.stateOf(paying)).toMatchObject({ subscription: 'past_due', grace: 'waiting' });
+  });
+});
+
+describe('a read-back', () => {
+  test('whose answer is overtaken by a later one changes nothing', async () => {
+    const { paying } = await failRenewal();
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    const { promise: reached, resolve: reach } = Promise.withResolvers<void>();
+    let isFirst = true;
+    app.standIn.intercept = (operation, id) => {
+      // The first answer, built while the payment is overdue, arrives last.
+      if (operation !== 'GET /v1/subscriptions/:id' || id !== paying.subscription.id || !isFirst)
+        return undefined;
+      isFirst = false;
+      reach();
+      return held;
+    };
+    const older = app.work.syncs.sync(paying.subscription.id);
+    await reached;
+    app.setCard(paying.subscription, 'works');
+    advanceClock(app.ledger, 3 * DAY_S);
+    await app.work.syncs.sync(paying.subscription.id);
+    release();
+    await expect(older).rejects.toMatchObject({ code: 'unavailable' });
+    expect(await app.stateOf(paying)).toMatchObject({ subscription: 'active', grace: null });
+  });
+
+  test('of a price that no tier has keeps the tier', async () => {
+    const paying = await app.createPaying();
+    app.ledger.prices.set('price_unknown', { id: 'price_unknown', unit_amount: 1, currency: 'usd' });
+    paying.subscription.price = 'price_unknown';
+    await app.work.syncs.sync(paying.subscription.id);
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'developer', subscription: 'active' });
+    expect(await problemOf(paying.subscription.id)).toBe('unknown_price');
+  });
+
+  test('with a status that this service does not know keeps the tier', async () => {
+    const paying = await app.createPaying();
+    paying.subscription.status = 'hibernating';
+    await app.work.syncs.sync(paying.subscription.id);
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'developer', grace: null });
+    expect(await problemOf(paying.subscription.id)).toBe('unknown_status');
+  });
+
+  test('of a subscription that Stripe does not find keeps the tier', async () => {
+    const paying = await app.createPaying();
+    app.ledger.subscriptions.delete(paying.subscription.id);
+    expect(await app.work.syncs.sync(paying.subscription.id)).toBe('missing at Stripe');
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'developer' });
+    expect(await problemOf(paying.subscription.id)).toBe('missing_at_stripe');
+  });
+
+  test('changes nothing while Stripe is down', async () => {
+    const { paying } = await failRenewal();
+    app.standIn.intercept = (operation) => {
+      if (operation.startsWith('before')) throw new StandInError(500, 'down', { type: 'api_error' });
+    };
+    await expect(app.work.syncs.sync(paying.subscription.id)).rejects.toMatchObject({ code: 'unavailable' });
+    expect(await app.stateOf(paying)).toMatchObject({ subscription: 'active', grace: null });
+  });
+
+  test('keeps what staff granted until the subscription gives another tier', async () => {
+    const paying = await app.createPaying();
+    await app.worker.autocommit((em) =>
+      em.execute(`update organizations set tier = 'enterprise' where id = ?`, [paying.organizationId]),
+    );
+    await app.advanceDays(paying, 31);
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'enterprise', subscription: 'active' });
+  });
+
+  const problemOf = async (id: string) =>
+    (
+      await app.worker.autocommit((em) =>
+        em.execute<{ problem: string }[]>(`select problem from billing_subscriptions where id = ?`, [id]),
+      )
+    )[0]?.problem;
+});
