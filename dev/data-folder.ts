@@ -55,7 +55,17 @@ export const FIRST_RUN_FILE = 'first-run.json';
 
 const ENTRIES = ['postgres', 's3', 'temporal', 'mail', 'spool', 'logs', 'run'];
 const DKIM_KEY_FILE = 'dkim-shared.pem';
-const PRIVATE_FILES = [DKIM_KEY_FILE, 'secrets.json', 'seed.json', FIRST_RUN_FILE, 'api.env', 'worker.env'];
+/** The account of the stand-in for Stripe. */
+export const STRIPE_STAND_IN_FILE = 'stripe-stand-in.json';
+const PRIVATE_FILES = [
+  DKIM_KEY_FILE,
+  'secrets.json',
+  'seed.json',
+  FIRST_RUN_FILE,
+  STRIPE_STAND_IN_FILE,
+  'api.env',
+  'worker.env',
+];
 const OWN_PID = 'start';
 
 /**

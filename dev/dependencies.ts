@@ -1,10 +1,11 @@
+import { join } from 'node:path';
 import { type AddedStaffMember, addStaffMember } from '../domain/bootstrap/add-staff-member.ts';
 import { createFirstOrganization, type FirstOrganization } from '../domain/bootstrap/first-organization.ts';
 import { entities } from '../domain/entities.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createDatabase } from '../platform/database/database.ts';
 import { migrate, UnknownMigrationsError } from '../workers/migrate.ts';
-import type { DataFolder } from './data-folder.ts';
+import { type DataFolder, STRIPE_STAND_IN_FILE } from './data-folder.ts';
 import type { DevSettings } from './settings.ts';
 import type { Log } from './stack/child-process.ts';
 import { type MailUi, startMailUi } from './stack/mail-ui.ts';
@@ -14,6 +15,7 @@ import { type S3Server, startS3 } from './stack/s3.ts';
 import { startConcurrently } from './stack/start-concurrently.ts';
 import { startTemporal, type TemporalServer } from './stack/temporal.ts';
 import { findTemporalCli } from './stack/temporal-binaries.ts';
+import { STAND_IN_PRICES, startStripeStandIn } from './stripe-stand-in/stand-in.ts';
 
 const DATABASE = 'agent_email';
 
@@ -23,6 +25,8 @@ export interface Dependencies {
   s3: S3Server['environment'];
   temporal: { address: string; uiUrl: string | undefined };
   mailUiUrl: string;
+  /** Settings for the stand-in of Stripe; empty without one. */
+  stripe: Record<string, string>;
   seed: FirstOrganization & { staff: AddedStaffMember };
 }
 
@@ -46,13 +50,14 @@ export interface StartedDependency {
 /** Starts the dependencies, concurrently where possible. Resolves when all of them are ready. */
 export async function startDependencies(context: DependencyContext): Promise<Dependencies> {
   const linked = (signal: AbortSignal) => ({ ...context, signal });
-  const [database, s3, temporal, mailUi] = await startConcurrently(context.signal, [
+  const [database, s3, temporal, mailUi, stripe] = await startConcurrently(context.signal, [
     (signal) => startDatabase(linked(signal)),
     (signal) => startStorage(linked(signal)),
     (signal) => startWorkflowServer(linked(signal)),
     (signal) => startMailServers(linked(signal)),
+    () => startBilling(context),
   ]);
-  return { ...database, s3: s3.environment, temporal, mailUiUrl: mailUi.url };
+  return { ...database, s3: s3.environment, temporal, mailUiUrl: mailUi.url, stripe };
 }
 
 async function startDatabase(
@@ -127,6 +132,33 @@ async function startStorage({ settings, folder, log, started }: DependencyContex
   started({ name: 'S3 server', stop: s3.stop });
   log('S3 server is ready');
   return s3;
+}
+
+/** Events go to the API, which starts later: until then they wait. */
+async function startBilling({
+  settings,
+  folder,
+  log,
+  started,
+}: DependencyContext): Promise<Dependencies['stripe']> {
+  if (!settings.hasStripeStandIn) return {};
+  const secret = 'whsec_stand_in';
+  const standIn = await startStripeStandIn({
+    port: settings.ports.stripe,
+    prices: STAND_IN_PRICES,
+    webhook: { url: `http://127.0.0.1:${settings.ports.api}/billing/webhook`, secret },
+    file: join(settings.dataDir, STRIPE_STAND_IN_FILE),
+  });
+  started({ name: 'Stand-in for Stripe', stop: standIn.close });
+  log(`Stand-in for Stripe is ready at ${standIn.url}: no money moves`);
+  return {
+    STRIPE_SECRET_KEY: 'sk_test_stand_in',
+    STRIPE_WEBHOOK_SECRET: secret,
+    STRIPE_API_BASE: standIn.url,
+    STRIPE_PRICES_DEVELOPER: 'price_developer',
+    STRIPE_PRICES_BUSINESS: 'price_business',
+    STRIPE_PRICES_ENTERPRISE: 'price_enterprise',
+  };
 }
 
 async function startWorkflowServer(context: DependencyContext): Promise<Dependencies['temporal']> {

@@ -35,6 +35,7 @@ export function serviceEnvironments(
     TEMPORAL_ADDRESS: parts.temporal.address,
     ...(parts.temporal.uiUrl === undefined ? {} : { TEMPORAL_UI_URL: parts.temporal.uiUrl }),
     ...parts.s3,
+    ...parts.stripe,
     S3_FORCE_PATH_STYLE: 'true',
     API_HOST: '127.0.0.1',
     API_PORT: String(ports.api),

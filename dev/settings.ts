@@ -19,7 +19,10 @@ export interface DevSettings {
     temporalUi: number;
     mailUi: number;
     workerHealth: number;
+    stripe: number;
   };
+  /** Billing without a key of Stripe: a stand-in runs. */
+  hasStripeStandIn: boolean;
   /** A Temporal server that is already running; undefined starts one. */
   temporalAddress: string | undefined;
   mailDomain: string;
@@ -42,6 +45,7 @@ const PORTS: Record<keyof DevSettings['ports'], { variable: string; fallback: nu
   temporalUi: { variable: 'DEV_TEMPORAL_UI_PORT', fallback: 8233, purpose: 'Temporal UI' },
   mailUi: { variable: 'DEV_MAIL_UI_PORT', fallback: 1080, purpose: 'mail UI' },
   workerHealth: { variable: 'WORKER_HEALTH_PORT', fallback: 3001, purpose: 'health checks of the workers' },
+  stripe: { variable: 'DEV_STRIPE_PORT', fallback: 12_111, purpose: 'stand-in for Stripe' },
 };
 
 /** @throws Error naming a variable that is not a port. */
@@ -55,6 +59,8 @@ export function readDevSettings(environment: NodeJS.ProcessEnv): DevSettings {
     ports: Object.fromEntries(
       names.map((name) => [name, readPort(environment, name)]),
     ) as DevSettings['ports'],
+    hasStripeStandIn:
+      /^(true|yes|on|1)$/i.test(environment.BILLING_ENABLED ?? '') && !environment.STRIPE_SECRET_KEY,
     temporalAddress: environment.TEMPORAL_ADDRESS || undefined,
     mailDomain,
     bounceDomain: environment.BOUNCE_DOMAIN || `bounces.${mailDomain}`,
@@ -66,8 +72,11 @@ export function readDevSettings(environment: NodeJS.ProcessEnv): DevSettings {
 }
 
 /** The ports that a start requires, with the variable that changes each. */
-export function requiredPorts({ ports, temporalAddress }: DevSettings): RequiredPort[] {
-  const skipped = temporalAddress ? ['temporal', 'temporalUi'] : [];
+export function requiredPorts({ ports, temporalAddress, hasStripeStandIn }: DevSettings): RequiredPort[] {
+  const skipped = [
+    ...(temporalAddress ? ['temporal', 'temporalUi'] : []),
+    ...(hasStripeStandIn ? [] : ['stripe']),
+  ];
   return Object.entries(PORTS)
     .filter(([name]) => !skipped.includes(name))
     .map(([name, { variable, purpose }]) => ({

@@ -41,6 +41,12 @@ export const NOTICES = {
   'setup-link-sent': 'The set-up link is on its way.',
   'key-revoked': 'The API key is revoked.',
   done: 'Done. The change is in the log below.',
+  'payment-under-way':
+    'Thank you. The plan changes as soon as the payment is confirmed, usually within a minute.',
+  'plan-changed': 'The plan is being changed. It takes effect within a minute, or at the end of the period.',
+  'plan-payment-required': 'The plan changes once its invoice is paid: open the payment portal.',
+  'subscription-canceled': 'The subscription is canceled.',
+  'subscription-continues': 'The subscription continues.',
   'draft-approved': 'The message is approved.',
   'draft-rejected': 'The message is rejected.',
   'draft-decided': 'Someone else has already decided on that message.',

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AnnouncementService } from '../../domain/announcements/announcement.service.ts';
 import type { ApiKeyService } from '../../domain/api-keys/api-key.service.ts';
 import type { AuditLogService } from '../../domain/audit/audit-log.service.ts';
+import type { BillingService } from '../../domain/billing/billing.service.ts';
 import type { Permission } from '../../domain/identity/permissions.ts';
 import { isRoleWithin, MEMBER_ROLES } from '../../domain/identity/roles.ts';
 import type { InvitationService } from '../../domain/invitations/invitation.service.ts';
@@ -24,6 +25,8 @@ export interface OrganizationPageDependencies {
   policyPreviews: PolicyPreviewService;
   auditLog: AuditLogService;
   announcements: AnnouncementService;
+  /** Undefined: billing is switched off. */
+  billing: BillingService | undefined;
 }
 
 const LISTED = { limit: 100, order: 'asc' } as const;
@@ -40,6 +43,7 @@ export async function showOrganization(
     policies,
     auditLog,
     announcements,
+    billing,
   }: OrganizationPageDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -79,6 +83,7 @@ export async function showOrganization(
         ...(can('keys:manage') ? ['keys'] : []),
         ...(can('policies:manage') ? ['policies'] : []),
         ...(can('sso:manage') ? ['sign-on'] : []),
+        ...(can('billing:manage') && billing ? ['billing'] : []),
         ...(can('audit:read') ? ['audit'] : []),
         ...(can('org:delete') ? ['closing'] : []),
       ],

@@ -4,6 +4,7 @@ import type { RouteDependencies } from '../route-dependencies.ts';
 import { accountPages } from './account.routes.ts';
 import { approvalPages } from './approvals.routes.ts';
 import { assetRoutes } from './assets.routes.ts';
+import { billingPages } from './billing.routes.ts';
 import { deletionPages } from './deletion.routes.ts';
 import { invitationPages } from './invitation.routes.ts';
 import { organizationPages } from './organization.routes.ts';
@@ -40,6 +41,7 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(invitationPages(all));
     await context.register(ssoPages(all));
     await context.register(ssoSetupPages(all));
+    await context.register(billingPages({ ...all, publicUrl: config.PUBLIC_URL.replace(/\/+$/, '') }));
     await context.register(approvalPages(all));
     await context.register(sendingPolicyPages(all));
     await registerConsole(context, all);

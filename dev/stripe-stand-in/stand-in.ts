@@ -1,3 +1,4 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Stripe from 'stripe';
@@ -22,6 +23,8 @@ export interface StandInOptions {
   prices: Price[];
   /** Gets every event, in order, until it answers 2xx. Undefined: events are only collected. */
   webhook?: { url: string; secret: string };
+  /** Keeps the account over restarts. */
+  file?: string;
 }
 
 /** Prices of the stand-in for each tier. */
@@ -32,10 +35,16 @@ export const STAND_IN_PRICES: Price[] = [
 ];
 
 /** A local server that answers the Stripe SDK from memory, for tests and `npm start`. */
-export async function startStripeStandIn({ port, prices, webhook }: StandInOptions): Promise<StripeStandIn> {
+export async function startStripeStandIn({
+  port,
+  prices,
+  webhook,
+  file,
+}: StandInOptions): Promise<StripeStandIn> {
   const requests: string[] = [];
   const remembered = new Map<string, object>();
   const ledger = createLedger({ prices, now: Math.floor(Date.now() / 1_000), origin: '' });
+  if (file !== undefined) restoreLedger(ledger, file);
   const standIn: StripeStandIn = {
     url: '',
     ledger,
@@ -59,6 +68,7 @@ export async function startStripeStandIn({ port, prices, webhook }: StandInOptio
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://stand-in');
     const method = request.method ?? 'GET';
     const body = parseForm(await readText(request));
+    if (file !== undefined && method !== 'GET') response.once('finish', () => saveLedger(ledger, file));
     if (pathname.startsWith('/v1/')) {
       const key = request.headers['idempotency-key'];
       return answerApi(response, { method, pathname, query: searchParams, body, key: key?.toString() });
@@ -126,6 +136,21 @@ export function signEvent(payload: string, secret: string, timestamp?: number): 
     secret,
     ...(timestamp === undefined ? {} : { timestamp }),
   });
+}
+
+const SAVED = ['customers', 'sessions', 'subscriptions', 'invoices', 'schedules'] as const;
+
+function saveLedger(ledger: Ledger, file: string): void {
+  const maps = SAVED.map((name) => [name, [...ledger[name]]]);
+  writeFileSync(file, JSON.stringify({ ...Object.fromEntries(maps), now: ledger.now }));
+}
+
+function restoreLedger(ledger: Ledger, file: string): void {
+  if (!existsSync(file)) return;
+  const { now, ...saved } = JSON.parse(readFileSync(file, 'utf8'));
+  for (const name of SAVED) for (const [id, object] of saved[name] ?? []) ledger[name].set(id, object);
+  // A clock that was moved ahead stays ahead.
+  ledger.now = Math.max(ledger.now, now);
 }
 
 const REDELIVER_AFTER_MS = 2_000;

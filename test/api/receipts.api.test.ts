@@ -64,6 +64,14 @@ const READ_BY_WRITERS: Record<string, string> = {
   'exportsUnversioned.remove': 'export:create also reads exports',
   'inboxes.rotateCredentials': 'the response is the new credential',
   'organization.delete': 'the response has only the dates of the closing',
+  'billing.checkout': 'the response is where to pay',
+  'billing.portal': 'the response is where the portal is',
+  'billing.changePlan': 'billing:manage also reads the subscription',
+  'billing.cancel': 'billing:manage also reads the subscription',
+  'billingUnversioned.checkout': 'the response is where to pay',
+  'billingUnversioned.portal': 'the response is where the portal is',
+  'billingUnversioned.changePlan': 'billing:manage also reads the subscription',
+  'billingUnversioned.cancel': 'billing:manage also reads the subscription',
   'attachments.upload': 'the response describes the bytes of the request',
 };
 

@@ -9,10 +9,10 @@ import { createNotificationService } from '../../domain/notifications/notificati
 import { createNotifySuspension } from '../../domain/notifications/notify-suspension.ts';
 import { createSuspensionService } from '../../domain/suspensions/suspension.service.ts';
 import type { Config } from '../../platform/config.ts';
+import { billingConfig, WEBHOOK_SECRET } from '../support/billing-config.ts';
 import { createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { recordingOutbox, startTestApp } from '../support/test-app.ts';
 
-export const WEBHOOK_SECRET = 'whsec_test';
 const DAY_S = 86_400;
 
 export type BillingApp = Awaited<ReturnType<typeof startBillingApp>>;
@@ -191,14 +191,3 @@ export async function startBillingApp(config: Partial<Record<keyof Config, strin
     },
   };
 }
-
-export const billingConfig = (url: string): Partial<Record<keyof Config, string>> => ({
-  BILLING_ENABLED: 'true',
-  STRIPE_SECRET_KEY: 'sk_test_stand_in',
-  STRIPE_WEBHOOK_SECRET: WEBHOOK_SECRET,
-  STRIPE_API_BASE: url,
-  STRIPE_TIMEOUT_MS: '2000',
-  STRIPE_PRICES_DEVELOPER: 'price_developer',
-  STRIPE_PRICES_BUSINESS: 'price_business',
-  STRIPE_PRICES_ENTERPRISE: 'price_euro',
-});

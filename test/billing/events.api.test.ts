@@ -2,7 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { advanceClock } from '../../dev/stripe-stand-in/billing-cycle.ts';
 import { StandInError, type StripeEventRecord } from '../../dev/stripe-stand-in/ledger.ts';
 import { signEvent } from '../../dev/stripe-stand-in/stand-in.ts';
-import { type BillingApp, startBillingApp, WEBHOOK_SECRET } from './billing-app.ts';
+import { WEBHOOK_SECRET } from '../support/billing-config.ts';
+import { type BillingApp, startBillingApp } from './billing-app.ts';
 
 const DAY_S = 86_400;
 let app: BillingApp;

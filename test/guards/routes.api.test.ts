@@ -140,7 +140,11 @@ describe('access', () => {
   ];
 
   /** Routes for mail servers and providers, which sign their requests instead of sending an API key. */
-  const SIGNED_OPERATIONS = ['providers.takeRawMail', 'providers.takeSesNotification'];
+  const SIGNED_OPERATIONS = [
+    'billing.takeStripeEvent',
+    'providers.takeRawMail',
+    'providers.takeSesNotification',
+  ];
   /** Operations that lead to a session, or prove an address with a mailed token. */
   const SIGN_IN_OPERATIONS = [
     'invitations.accept',

@@ -7,6 +7,7 @@ import { EventEntity } from '../../domain/events/event.entity.ts';
 import type { Policies } from '../../domain/policies/find-policies.ts';
 import { OrganizationPoliciesEntity } from '../../domain/policies/organization-policies.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { billingConfig } from '../support/billing-config.ts';
 import { accepted, TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, readMessageState } from '../support/outbound-mail.ts';
@@ -16,7 +17,7 @@ import { createTestSession } from '../support/sessions.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
 const app = useTestApp();
-const billed = useTestApp({ config: { BILLING_ENABLED: 'true', SHARED_DOMAIN_DAILY_CAP: '1' } });
+const billed = useTestApp({ config: { ...billingConfig(), SHARED_DOMAIN_DAILY_CAP: '1' } });
 
 const setPolicies = (organizationId: string, policies: Partial<Policies>) =>
   app.worker.systemTransaction(({ em }) =>

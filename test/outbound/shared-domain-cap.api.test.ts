@@ -4,6 +4,7 @@ import { EventEntity } from '../../domain/events/event.entity.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { billingConfig } from '../support/billing-config.ts';
 import { noApprovals, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -11,7 +12,7 @@ import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { testScope } from '../support/test-scope.ts';
 
-const app = useTestApp({ config: { BILLING_ENABLED: 'true', SHARED_DOMAIN_DAILY_CAP: '3' } });
+const app = useTestApp({ config: { ...billingConfig(), SHARED_DOMAIN_DAILY_CAP: '3' } });
 const uncapped = useTestApp({ config: { SHARED_DOMAIN_DAILY_CAP: '3' } });
 
 /** Sends on the shared domain with a cap of 3 recipients and a clock of its own. */

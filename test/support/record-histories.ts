@@ -5,6 +5,12 @@ import { ApplicationFailure } from '@temporalio/common';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { settledAs } from '../../domain/outbound/message-status.ts';
 import { MAIL_ANNOUNCEMENT } from '../../workflows/announcements/mail-announcement.contract.ts';
+import {
+  ENFORCE_PAYMENT_GRACE,
+  EXTEND_GRACE,
+  PAYMENT_RECOVERED,
+} from '../../workflows/billing/enforce-payment-grace.contract.ts';
+import { RECONCILE_BILLING, SYNC_SUBSCRIPTION } from '../../workflows/billing/sync-subscription.contract.ts';
 import { CANCEL_PURGE, PURGE_ACCOUNT, PURGE_ORGANIZATION } from '../../workflows/deletions/purge.contract.ts';
 import { RECHECK_DOMAINS } from '../../workflows/domains/recheck-domains.contract.ts';
 import { CHECK_NOW, VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
@@ -86,6 +92,7 @@ const slice = (end: string, messages: number) => ({
   detail: end === 'stopped' ? 'Postponed until then.' : '',
   cursor: { environmentId: 'env_1', after: 'msg_1' },
 });
+const graceStep = (stage: string, waitUntil: string) => ({ stage, waitUntil, detail: stage });
 const longAgo = '2020-01-01T00:00:00.000Z';
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
 
@@ -400,6 +407,41 @@ const PATHS: Path[] = [
       postponeRetention: async () => `postponed until ${longAgo}`,
     },
     signals: [{ name: POSTPONE_RETENTION, args: [{ days: 14 }] }],
+  },
+  {
+    name: 'enforce-payment-grace.recovered',
+    workflowType: ENFORCE_PAYMENT_GRACE,
+    input: { graceId: 'grc_1' },
+    activities: { reviewGrace: once(() => graceStep('waiting', inDays(400)), 'recovered') },
+    signals: [{ name: PAYMENT_RECOVERED, args: [] }],
+  },
+  {
+    name: 'enforce-payment-grace.suspended-then-ended',
+    workflowType: ENFORCE_PAYMENT_GRACE,
+    input: { graceId: 'grc_1' },
+    activities: { reviewGrace: once(() => graceStep('suspended', longAgo), 'ended') },
+  },
+  {
+    name: 'enforce-payment-grace.extended',
+    workflowType: ENFORCE_PAYMENT_GRACE,
+    input: { graceId: 'grc_1' },
+    activities: {
+      reviewGrace: once(() => graceStep('suspended', inDays(400)), 'recovered'),
+      extendGrace: async () => undefined,
+    },
+    signals: [{ name: EXTEND_GRACE, args: [{ days: 7 }] }],
+  },
+  {
+    name: 'sync-subscription.read-back',
+    workflowType: SYNC_SUBSCRIPTION,
+    input: { subscriptionId: 'sub_1' },
+    activities: { syncSubscription: async () => 'active' },
+  },
+  {
+    name: 'reconcile-billing.requested',
+    workflowType: RECONCILE_BILLING,
+    input: {},
+    activities: { requestReadBacks: async () => 2 },
   },
   {
     name: 'find-orphaned-objects.registered',
