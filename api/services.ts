@@ -12,7 +12,7 @@ import { createAnnouncementService } from '../domain/announcements/announcement.
 import { createApiKeyService } from '../domain/api-keys/api-key.service.ts';
 import { limitKeysOfUser, revokeKeysOfUser } from '../domain/api-keys/revoke-keys.ts';
 import { createAuditLogService } from '../domain/audit/audit-log.service.ts';
-import { createBillingServices } from '../domain/billing/billing-services.ts';
+import { createBillingServices, isPaidTier } from '../domain/billing/billing-services.ts';
 import { createAccountDeletionService } from '../domain/deletions/account-deletion.service.ts';
 import { createOrganizationDeletionService } from '../domain/deletions/organization-deletion.service.ts';
 import { createRestoreDeleted } from '../domain/deletions/restore-account.ts';
@@ -293,7 +293,15 @@ export function createServices({
       isOwnSsoSession,
       onWeaken: ownerNotices.policiesWeakened,
     }),
-    ...createBillingServices({ config, database, workerDatabase, outbox, logger }),
+    ...createBillingServices({
+      config,
+      database,
+      workerDatabase,
+      outbox,
+      logger,
+      notifications: shared.notifications,
+      suspensions: shared.suspensions,
+    }),
     auditLog: createAuditLogService({ database }),
     staffAuditLog: createStaffAuditLogService({ database }),
     toggles: createToggleService({ database, outbox }),
@@ -321,9 +329,10 @@ export function createServices({
     upgradeDecisions: createUpgradeDecisionService({
       database,
       notifications: shared.notifications,
+      isPaidTier: (tier) => isPaidTier(config, tier),
       async onApprove(transaction, { staffId }, { organizationId, tier }) {
-        // With billing, the subscription grants the tier.
-        if (config.BILLING_ENABLED) return;
+        // Then the subscription grants the tier.
+        if (isPaidTier(config, tier)) return;
         await applyTier(transaction, outbox, { organizationId, tier, actor: staffId, at: new Date() });
       },
     }),

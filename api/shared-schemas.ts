@@ -1,5 +1,6 @@
 import { StaffAuditEntryRecord } from './admin/audit-log.routes.ts';
 import { ServiceHealthRecord } from './admin/health.routes.ts';
+import { ExtendGrace, GraceExtension } from './admin/billing.routes.ts';
 import {
   Impersonate,
   ImpersonationRecord,
@@ -41,6 +42,17 @@ import {
   UpdateApiKey,
 } from './api-keys/api-keys.schemas.ts';
 import { AttachmentInput, AttachmentRecord, UploadRecord } from './attachments/attachments.schemas.ts';
+import {
+  CancellationRecord,
+  CancelSubscription,
+  ChangePlan,
+  CheckoutSession,
+  OpenPortal,
+  PlanChangeRecord,
+  PortalSession,
+  StartCheckout,
+  SubscriptionRecord,
+} from './billing/billing.schemas.ts';
 import { CreateListEntry, ListEntryReceipt, ListEntryRecord } from './deliverability/lists.schemas.ts';
 import {
   CreateSuppression,
@@ -377,6 +389,17 @@ export const sharedSchemas = [
   UpgradeRequestRecord,
   CreateUpgradeRequest,
   SuspensionRecord,
+  StartCheckout,
+  CheckoutSession,
+  OpenPortal,
+  PortalSession,
+  SubscriptionRecord,
+  ChangePlan,
+  PlanChangeRecord,
+  CancelSubscription,
+  CancellationRecord,
+  ExtendGrace,
+  GraceExtension,
   SuspensionRequest,
   SuspendableRecord,
   BulkSuspensionRequest,

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { staffAuditLogRoutes } from './admin/audit-log.routes.ts';
 import { adminHealthRoutes } from './admin/health.routes.ts';
+import { adminBillingRoutes } from './admin/billing.routes.ts';
 import { impersonationRoutes } from './admin/impersonation.routes.ts';
 import { adminKeyRoutes } from './admin/keys.routes.ts';
 import { adminLimitRoutes } from './admin/limits.routes.ts';
@@ -139,6 +140,7 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
           await admin.register(adminOrganizationRoutes(dependencies));
           await admin.register(suspensionRoutes(dependencies));
           await admin.register(adminLimitRoutes(dependencies));
+          await admin.register(adminBillingRoutes(dependencies));
           await admin.register(adminUsageRoutes(dependencies));
           await admin.register(adminUpgradeRequestRoutes(dependencies));
         },

@@ -135,12 +135,7 @@ async function startStorage({ settings, folder, log, started }: DependencyContex
 }
 
 /** Events go to the API, which starts later: until then they wait. */
-async function startBilling({
-  settings,
-  folder,
-  log,
-  started,
-}: DependencyContext): Promise<Dependencies['stripe']> {
+async function startBilling({ settings, log, started }: DependencyContext): Promise<Dependencies['stripe']> {
   if (!settings.hasStripeStandIn) return {};
   const secret = 'whsec_stand_in';
   const standIn = await startStripeStandIn({

@@ -45,7 +45,12 @@ export const SCHEDULES: readonly ScheduleOptions[] = [
     scheduleId: RECONCILE_BILLING_SCHEDULE_ID,
     spec: { intervals: [{ every: RECONCILE_BILLING_INTERVAL_MS }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 hour' },
-    action: { type: 'startWorkflow', workflowType: RECONCILE_BILLING, taskQueue: MAINTENANCE_QUEUE, args: [] },
+    action: {
+      type: 'startWorkflow',
+      workflowType: RECONCILE_BILLING,
+      taskQueue: MAINTENANCE_QUEUE,
+      args: [],
+    },
   },
   {
     scheduleId: RECONCILE_SCHEDULE_ID,

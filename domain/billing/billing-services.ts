@@ -4,10 +4,15 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { createStripe, isLiveKey } from '../../platform/stripe.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
+import type { Tier } from '../organizations/tier.ts';
 import type { SuspensionService } from '../suspensions/suspension.service.ts';
 import { createSystemSuspensionService } from '../suspensions/system-suspension.service.ts';
 import { type BillingService, createBillingService } from './billing.service.ts';
-import { createPaymentGraceService } from './payment-grace.service.ts';
+import {
+  type BillingAdministrationService,
+  createBillingAdministrationService,
+} from './billing-administration.service.ts';
+import { createPaymentGraceService, type PaymentGraceService } from './payment-grace.service.ts';
 import { readPrices, splitList } from './prices.ts';
 import { createRedirects } from './redirects.ts';
 import { createStripeEventService, type StripeEventService } from './stripe-events.service.ts';
@@ -23,13 +28,22 @@ interface BillingDependencies {
 /** What the API does about billing; undefined members if it is switched off. */
 export function createBillingServices({
   workerDatabase,
+  notifications,
+  suspensions,
   ...dependencies
 }: BillingDependencies & {
   /** Connected as a worker: an event may concern any organization. */
   workerDatabase: Database;
-}): { billing: BillingService | undefined; stripeEvents: StripeEventService | undefined } {
+  notifications: NotificationService;
+  suspensions: SuspensionService;
+}): {
+  billing: BillingService | undefined;
+  stripeEvents: StripeEventService | undefined;
+  billingAdministration: BillingAdministrationService | undefined;
+} {
   const { config, database, outbox, logger } = dependencies;
-  if (!config.BILLING_ENABLED) return { billing: undefined, stripeEvents: undefined };
+  if (!config.BILLING_ENABLED)
+    return { billing: undefined, stripeEvents: undefined, billingAdministration: undefined };
   const stripe = createStripe(config);
   return {
     billing: createBillingService({
@@ -47,6 +61,10 @@ export function createBillingServices({
       isLive: isLiveKey(config.STRIPE_SECRET_KEY ?? ''),
       logger,
     }),
+    billingAdministration: createBillingAdministrationService({
+      database,
+      graces: createGraces({ config, outbox, notifications, suspensions }),
+    }),
   };
 }
 
@@ -62,12 +80,7 @@ export function createBillingWork({
   now?: () => Date;
 }) {
   const { config, database, outbox, logger } = dependencies;
-  const graces = createPaymentGraceService({
-    outbox,
-    notifications,
-    suspensions: createSystemSuspensionService({ suspensions }),
-    graceDays: config.PAYMENT_GRACE_DAYS,
-  });
+  const graces = createGraces({ config, outbox, notifications, suspensions });
   const syncs = createSubscriptionSyncService({
     database,
     stripe: createStripe(config),
@@ -80,4 +93,28 @@ export function createBillingWork({
     ...(now ? { now } : {}),
   });
   return { graces, syncs };
+}
+
+function createGraces({
+  config,
+  outbox,
+  notifications,
+  suspensions,
+}: {
+  config: Config;
+  outbox: Outbox;
+  notifications: NotificationService;
+  suspensions: SuspensionService;
+}): PaymentGraceService {
+  return createPaymentGraceService({
+    outbox,
+    notifications,
+    suspensions: createSystemSuspensionService({ suspensions }),
+    graceDays: config.PAYMENT_GRACE_DAYS,
+  });
+}
+
+/** Whether owners pay for the tier themselves. Otherwise staff grant it. */
+export function isPaidTier(config: Config, tier: Tier): boolean {
+  return config.BILLING_ENABLED && readPrices(config).priceOf(tier) !== undefined;
 }

@@ -20,7 +20,10 @@ interface SubscriptionRef {
 }
 
 /** Starts the run that reads the subscription back, or makes the running one read once more. */
-export function buildSyncCommand({ id, organizationId }: SubscriptionRef): Required<OutboxCommand> {
+export function buildSyncCommand({
+  id,
+  organizationId,
+}: SubscriptionRef): Required<Pick<OutboxCommand, 'start' | 'signal'>> {
   const workflowId = syncSubscriptionWorkflowId(id);
   return {
     start: {

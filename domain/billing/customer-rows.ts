@@ -1,7 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type Stripe from 'stripe';
 import type { Database } from '../../platform/database/database.ts';
-import { findRow, findRows, type Row } from '../../platform/database/find-rows.ts';
+import { findRow, findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { callStripe } from '../../platform/stripe.ts';
 import type { Scope } from '../identity/scope.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
@@ -21,24 +21,25 @@ export interface BillingState {
 }
 
 export function readBilling(database: Database, scope: Scope): Promise<BillingState> {
-  const { organizationId } = scope;
-  return database.read(scope, async (reader) => {
-    const organization = await findRow(reader, OrganizationEntity, { where: { id: organizationId } });
-    const customer = await findRow(reader, BillingCustomerEntity, { where: { organizationId } });
-    const subscriptions = await findRows(reader, BillingSubscriptionEntity, {
-      where: { organizationId },
-      orderBy: { createdAt: 'desc' },
-      limit: 100,
-    });
-    const grace = await findRow(reader, PaymentGraceEntity, { where: { organizationId, closedAt: null } });
-    const read = subscriptions.filter(({ status }) => status !== null);
-    return {
-      tier: organization?.tier ?? 'free',
-      customer,
-      subscription: read.find(({ endedAt }) => endedAt === null) ?? read[0],
-      grace,
-    };
+  return database.read(scope, (reader) => readBillingState(reader, scope.organizationId));
+}
+
+export async function readBillingState(reader: RowReader, organizationId: string): Promise<BillingState> {
+  const organization = await findRow(reader, OrganizationEntity, { where: { id: organizationId } });
+  const customer = await findRow(reader, BillingCustomerEntity, { where: { organizationId } });
+  const subscriptions = await findRows(reader, BillingSubscriptionEntity, {
+    where: { organizationId },
+    orderBy: { createdAt: 'desc' },
+    limit: 100,
   });
+  const grace = await findRow(reader, PaymentGraceEntity, { where: { organizationId, closedAt: null } });
+  const read = subscriptions.filter(({ status }) => status !== null);
+  return {
+    tier: organization?.tier ?? 'free',
+    customer,
+    subscription: read.find(({ endedAt }) => endedAt === null) ?? read[0],
+    grace,
+  };
 }
 
 /**

@@ -27,6 +27,7 @@ export interface AdministrationTemplateParams {
   suspended: SuspensionParams;
   reinstated: SuspensionParams;
   'upgrade-approved': UpgradeDecisionParams;
+  'upgrade-payable': UpgradeDecisionParams;
   'upgrade-rejected': UpgradeDecisionParams;
   'owner-reassigned': {
     organizationId: string;
@@ -75,6 +76,14 @@ export const ADMINISTRATION_TEMPLATES: {
       'Your request for another tier was approved. Its limits apply from now on.',
       upgradeTable(params),
       'To see your limits: GET /api/v1/org/limits.',
+    ],
+  }),
+  'upgrade-payable': (params) => ({
+    subject: `Your request for the tier ${params.tier} was approved`,
+    body: [
+      'Your request for another tier was approved. It takes effect with its payment.',
+      upgradeTable(params),
+      { label: 'Continue to the payment', path: `/billing?org=${params.organizationId}` },
     ],
   }),
   'upgrade-rejected': (params) => ({

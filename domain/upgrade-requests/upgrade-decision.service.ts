@@ -7,6 +7,7 @@ import { storableText } from '../../platform/database/storable.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
+import type { Tier } from '../organizations/tier.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import {
@@ -39,6 +40,8 @@ export interface UpgradeDecisionService {
 export interface UpgradeDecisionOptions {
   database: Database;
   notifications: Pick<NotificationService, 'notifyOwners'>;
+  /** Whether owners still have to pay for the tier; an email then leads to the payment. */
+  isPaidTier(tier: Tier): boolean;
   /** Grants the tier of an approved request, in the transaction of the approval. */
   onApprove(transaction: Transaction, staff: StaffScope, request: Row<UpgradeRequest>): Promise<void>;
 }
@@ -73,13 +76,18 @@ export function createUpgradeDecisionService(options: UpgradeDecisionOptions): U
         });
         await notifications.notifyOwners(transaction, {
           organizationId,
-          template: decision === 'approved' ? 'upgrade-approved' : 'upgrade-rejected',
+          template: templateOf(decision, options.isPaidTier(tier)),
           params: { organizationId, requestId: id, tier, note },
           dedupeKey: `upgrade/${id}`,
         });
         return decided;
       }),
   };
+}
+
+function templateOf(decision: Decision, isPaid: boolean) {
+  if (decision === 'rejected') return 'upgrade-rejected';
+  return isPaid ? 'upgrade-payable' : 'upgrade-approved';
 }
 
 /** One statement, so that two decisions at the same time give one. */

@@ -64,7 +64,7 @@ export async function enforcePaymentGrace({ graceId }: EnforcePaymentGraceInput)
     const step = await reviewGrace({ graceId });
     if (typeof step === 'string') {
       await condition(allHandlersFinished);
-      return step;
+      return reporter.end(step);
     }
     reporter.report(step.stage, step.detail);
     await condition(() => isWoken, Math.max(1_000, Date.parse(step.waitUntil) - Date.now()));

@@ -1,5 +1,6 @@
-import { defineSignal, proxyActivities, setCurrentDetails, setHandler } from '@temporalio/workflow';
+import { defineSignal, proxyActivities, setHandler } from '@temporalio/workflow';
 import type { BillingActivities } from '../../activities/billing.activities.ts';
+import { createStageReporter } from '../stage.ts';
 import { SUBSCRIPTION_CHANGED, type SyncSubscriptionInput } from './sync-subscription.contract.ts';
 
 const { syncSubscription: readBack } = proxyActivities<BillingActivities>({
@@ -17,6 +18,7 @@ const subscriptionChanged = defineSignal(SUBSCRIPTION_CHANGED);
  * @returns the subscription's status, for the Temporal UI.
  */
 export async function syncSubscription({ subscriptionId }: SyncSubscriptionInput): Promise<string> {
+  const reporter = createStageReporter<'reading'>('reading');
   let isDue = true;
   setHandler(
     subscriptionChanged,
@@ -29,7 +31,6 @@ export async function syncSubscription({ subscriptionId }: SyncSubscriptionInput
   while (isDue) {
     isDue = false;
     result = await readBack({ subscriptionId });
-    setCurrentDetails(`Read back: ${result}.`);
   }
-  return result;
+  return reporter.end(result);
 }
