@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { findFreePort } from '../../dev/stack/ports.ts';
+import { findBrowserObstacle, launchBrowser } from '../support/browser.ts';
+import { createTestSession } from '../support/sessions.ts';
+import { createStaff } from '../support/staff.ts';
+import { useResource } from '../support/use-resource.ts';
+import { type BillingApp, startBillingApp } from './billing-app.ts';
+
+let app: BillingApp;
+let origin: string;
+beforeAll(async () => {
+  const port = await findFreePort();
+  origin = `http://localhost:${port}`;
+  app = await startBillingApp({ PUBLIC_URL: origin });
+  await app.app.listen({ host: 'localhost', port });
+});
+afterAll(() => app.stop());
+
+const obstacle = findBrowserObstacle();
+if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}`);
+
+(obstacle ? describe.skip : describe)('the billing page in Chromium', () => {
+  const browser = useResource(launchBrowser, (running) => running.close());
+
+  test('leads an owner to the payment, shows an overdue one, and cancels', async () => {
+    const organization = await app.createFree();
+    const session = await createTestSession(app.worker, organization.ownerId, { factors: ['totp'] });
+    const context = await browser.newContext();
+    await context.addCookies([{ name: 'session', value: session.token, url: origin }]);
+    const page = await context.newPage();
+    await page.goto(`${origin}/organization`);
+    await page.getByRole('link', { name: 'Plan, payment and invoices' }).click();
+    await page.getByLabel('Plan').selectOption('developer');
+    await page.getByRole('button', { name: 'Continue to payment' }).click();
+    await page.getByRole('heading', { name: 'Checkout' }).waitFor();
+    await page.getByLabel('Card').selectOption('declined');
+    await page.getByRole('button', { name: 'Pay' }).click();
+    await page.getByText('The card was declined.').waitFor();
+    await page.getByLabel('Card').selectOption('works');
+    await page.getByRole('button', { name: 'Pay' }).click();
+    await page.getByRole('status').getByText('Thank you.').waitFor();
+    await page.getByText('Tier: free').waitFor();
+    await app.follow(organization);
+    await page.reload();
+    await page.getByText('Tier: developer').waitFor();
+
+    await page.getByLabel('New plan').selectOption('business');
+    await page.getByRole('button', { name: 'Show what it costs' }).click();
+    await page.getByText('Due now: 180.00 USD').waitFor();
+    await page.getByRole('button', { name: 'Change the plan' }).click();
+    await page.getByRole('status').getByText('The plan is being changed.').waitFor();
+    await app.follow(organization);
+
+    app.setCard(app.subscriptionOf(organization), 'declined');
+    await app.advanceDays(organization, 30);
+    await page.goto(`${origin}/billing`);
+    await page.getByRole('alert').getByText('Day of suspension').waitFor();
+    await app.advanceDays(organization, 16);
+    await page.reload();
+    await page.getByRole('alert').getByText('The organization is suspended').waitFor();
+    await page.getByRole('button', { name: 'Open the payment portal' }).click();
+    await page.getByLabel('Card').selectOption('works');
+    await page.getByRole('button', { name: 'Use this card' }).click();
+    await page.getByRole('button', { name: 'Pay', exact: true }).click();
+    await page
+      .getByText(/: 200 usd, paid/)
+      .first()
+      .waitFor();
+    await app.follow(organization);
+    await page.goto(`${origin}/billing`);
+    await page.getByText('Tier: business').waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+
+    await page.getByText('Cancel the subscription').first().click();
+    await page.getByRole('button', { name: 'Cancel the subscription' }).click();
+    await page.getByRole('status').getByText('The subscription is canceled.').waitFor();
+    await app.follow(organization);
+    await page.reload();
+    await page.getByRole('button', { name: 'Keep the subscription' }).click();
+    await page.getByRole('status').getByText('The subscription continues.').waitFor();
+    await context.close();
+  });
+});
+
+describe('staff', () => {
+  test('give more time to pay, which ends a suspension, and both logs say why', async () => {
+    const admin = await createStaff(app);
+    const support = await createStaff(app, { role: 'support' });
+    const paying = await app.createPaying();
+    const extend = (token: string, body: object = { days: 7, note: 'Promised on the phone' }) =>
+      app.call(`/admin/orgs/${paying.organizationId}/extend-grace`, { method: 'POST', token, body });
+    expect((await extend(admin.token)).json()).toMatchObject({ code: 'conflict' });
+    app.setCard(paying.subscription, 'declined');
+    await app.advanceDays(paying, 46);
+    expect(await app.stateOf(paying)).toMatchObject({ status: 'suspended' });
+    expect((await extend(support.token)).statusCode).toBe(403);
+    expect((await extend(paying.token)).statusCode).toBe(401);
+    const extended = await extend(admin.token);
+    expect(extended.statusCode).toBe(200);
+    expect(await app.stateOf(paying)).toMatchObject({ status: 'active', grace: 'waiting' });
+    const detail = await app.call(`/admin/orgs/${paying.organizationId}/billing`, { token: support.token });
+    expect(detail.json()).toMatchObject({ status: 'unpaid', suspend_at: extended.json().suspend_at });
+    const log = await app.worker.autocommit((em) =>
+      em.execute<{ action: string; reason: string }[]>(
+        `select action, reason from audit_entries where org_id = ? and action = 'payment_grace.extended'
+         union all select action, reason from staff_audit_entries where organization_id = ? and action = 'payment_grace.extended'`,
+        [paying.organizationId, paying.organizationId],
+      ),
+    );
+    expect(log).toEqual(Array(2).fill({ action: 'payment_grace.extended', reason: 'Promised on the phone' }));
+  });
+});

@@ -1,0 +1,86 @@
+import { describe, expect, test } from '@jest/globals';
+import type Stripe from 'stripe';
+import { changePrice, previewPrice } from '../../domain/billing/change-price.ts';
+import { ensureCustomer } from '../../domain/billing/customer-rows.ts';
+import { openCheckout } from '../../domain/billing/open-checkout.ts';
+import { readSubscription } from '../../domain/billing/read-subscription.ts';
+import type { Scope } from '../../domain/identity/scope.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { createStripe } from '../../platform/stripe.ts';
+import { findStripeMockObstacle, startStripeMock } from '../support/stripe-mock.ts';
+import { useResource } from '../support/use-resource.ts';
+
+const obstacle = findStripeMockObstacle();
+if (obstacle) console.warn(`Tests with stripe-mock are skipped: ${obstacle}`);
+
+/** The shapes of requests and answers, by Stripe's own description of its API. It keeps no state. */
+(obstacle ? describe.skip : describe)('every request to Stripe fits the description of its API', () => {
+  const mock = useResource(startStripeMock, (running) => running.close());
+  const connect = (): Stripe =>
+    createStripe({ STRIPE_SECRET_KEY: 'sk_test_123', STRIPE_API_BASE: mock.url, STRIPE_TIMEOUT_MS: 10_000 });
+  const database = {
+    transaction: async (_scope: object, work: (transaction: object) => unknown) =>
+      work({ em: { execute: async () => [] } }),
+  } as unknown as Database;
+  const scope = { organizationId: 'org_1' } as Scope;
+
+  test('a customer and a checkout', async () => {
+    const stripe = connect();
+    const customerId = await ensureCustomer({ database, stripe }, scope, { current: undefined });
+    expect(customerId).toMatch(/^cus_/);
+    const session = await openCheckout({ database, stripe }, scope, {
+      customerId,
+      price: 'price_1',
+      tier: 'developer',
+      successUrl: 'https://app.example/back',
+      cancelUrl: 'https://app.example/back',
+      previous: 'cs_test_1',
+    }).catch((error: unknown) => error);
+    // Its sessions have no page.
+    expect(session).toMatchObject({ code: 'unavailable', detail: expect.stringContaining('no page') });
+  });
+
+  test('a read-back, its finalized drafts, and the portal', async () => {
+    const stripe = connect();
+    expect(await readSubscription(stripe, 'sub_1')).toMatchObject({
+      id: 'sub_1',
+      status: expect.any(String),
+      priceId: expect.stringMatching(/^price_/),
+      currentPeriodEnd: expect.any(Date),
+    });
+    await stripe.invoices.finalizeInvoice('in_1', { auto_advance: true });
+    await stripe.invoices.pay('in_1', {});
+    await stripe.subscriptions.list({ customer: 'cus_1', status: 'all', limit: 100 });
+    const portal = await stripe.billingPortal.sessions.create({
+      customer: 'cus_1',
+      return_url: 'https://a.example',
+    });
+    expect(portal.url).toMatch(/^http/);
+  });
+
+  test('a change of plan now and later, and its preview', async () => {
+    const stripe = connect();
+    const change = { subscriptionId: 'sub_1', price: 'price_2', prorationDate: 1_700_000_000 };
+    expect(await previewPrice(stripe, { ...change, when: 'now', isUpgrade: true })).toMatchObject({
+      amountDue: expect.any(Number),
+      currency: expect.any(String),
+    });
+    expect(await changePrice(stripe, { ...change, when: 'now', isUpgrade: true })).toBe(true);
+    expect(await changePrice(stripe, { ...change, when: 'now', isUpgrade: false })).toBe(true);
+    expect(await changePrice(stripe, { ...change, when: 'period_end', isUpgrade: false })).toBe(true);
+  });
+
+  test('a cancellation now, later, and taken back', async () => {
+    const stripe = connect();
+    await stripe.subscriptions.update('sub_1', { cancel_at_period_end: true });
+    await stripe.subscriptions.update('sub_1', { cancel_at_period_end: false });
+    await stripe.subscriptionSchedules.release('sub_sched_1');
+    await stripe.subscriptions.cancel('sub_1');
+    await stripe.checkout.sessions.expire('cs_test_1');
+  });
+
+  test('an unknown field is refused, which shows that the tests above can fail', async () => {
+    const parameters = { unknown_field: 'x' } as unknown as Stripe.SubscriptionUpdateParams;
+    await expect(connect().subscriptions.update('sub_1', parameters)).rejects.toThrow();
+  });
+});
