@@ -100,7 +100,7 @@ function rejectUnstorableText({ body, query, params }: FastifyRequest): void {
     valueCount += 1;
     if (valueCount > MAX_VALUES) throw invalidAt('/body', `must not contain more than ${MAX_VALUES} values`);
     if (typeof value === 'string') rejectUnstorableString(path, value);
-    if (typeof value !== 'object' || value === null || value instanceof Readable) continue;
+    if (typeof value !== 'object' || value === null || isRawBody(value)) continue;
     for (const [name, member] of Object.entries(value)) {
       rejectUnstorableString(path, name);
       rejectPrototypeName(path, name);
@@ -137,7 +137,7 @@ function invalidAt(path: string, message: string): AppError {
  */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
-  if (typeof value !== 'object' || value === null || value instanceof Readable) return value;
+  if (typeof value !== 'object' || value === null || isRawBody(value)) return value;
   return Object.fromEntries(
     Object.entries(value)
       .filter(([, member]) => member !== null)
@@ -155,3 +155,6 @@ function validationFailure(errors: FieldError[]): AppError {
     errors,
   });
 }
+
+/** A body that a route reads itself, or whose signature covers its bytes. */
+const isRawBody = (value: object): boolean => value instanceof Readable || Buffer.isBuffer(value);
