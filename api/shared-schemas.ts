@@ -1,6 +1,6 @@
 import { StaffAuditEntryRecord } from './admin/audit-log.routes.ts';
-import { ServiceHealthRecord } from './admin/health.routes.ts';
 import { ExtendGrace, GraceExtension } from './admin/billing.routes.ts';
+import { ServiceHealthRecord } from './admin/health.routes.ts';
 import {
   Impersonate,
   ImpersonationRecord,

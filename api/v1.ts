@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { staffAuditLogRoutes } from './admin/audit-log.routes.ts';
-import { adminHealthRoutes } from './admin/health.routes.ts';
 import { adminBillingRoutes } from './admin/billing.routes.ts';
+import { adminHealthRoutes } from './admin/health.routes.ts';
 import { impersonationRoutes } from './admin/impersonation.routes.ts';
 import { adminKeyRoutes } from './admin/keys.routes.ts';
 import { adminLimitRoutes } from './admin/limits.routes.ts';
