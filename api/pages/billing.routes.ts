@@ -105,7 +105,11 @@ export const billingPages =
       '/billing/manage',
       {
         config: FORM,
-        schema: { operationId: 'pages.openPortal', querystring: OrganizationQuery },
+        schema: {
+          operationId: 'pages.openPortal',
+          querystring: OrganizationQuery,
+          body: strictObject({}),
+        },
       },
       async (request, reply) =>
         attempt(request, reply, async (service) => {

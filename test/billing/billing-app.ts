@@ -130,8 +130,8 @@ export async function startBillingApp(config: Partial<Record<keyof Config, strin
         token: organization.token,
         body: {
           tier,
-          success_url: 'http://localhost:3000/billing',
-          cancel_url: 'http://localhost:3000/billing',
+          success_url: `${app.config.PUBLIC_URL}/billing`,
+          cancel_url: `${app.config.PUBLIC_URL}/billing`,
           ...more,
         },
       }),
