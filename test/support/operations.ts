@@ -202,6 +202,14 @@ export function withId(
 
 /** A valid body of every operation that has one. */
 export const BODIES: Record<string, unknown> = {
+  'billing.checkout': {
+    tier: 'developer',
+    success_url: 'http://localhost:3000/billing',
+    cancel_url: 'http://localhost:3000/billing',
+  },
+  'billing.changePlan': { tier: 'business' },
+  'billing.takeStripeEvent': {},
+  'adminOrganizations.extendGrace': { days: 7, note: 'x' },
   'organization.delete': { name: 'x' },
   'members.update': { role: 'viewer' },
   'organization.update': { name: 'Renamed' },
