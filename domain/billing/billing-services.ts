@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../../platform/config.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { createStripe, isLiveKey } from '../../platform/stripe.ts';
+import { createStripe, isLiveKey } from '../../platform/stripe/stripe-client.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { Tier } from '../organizations/tier.ts';
 import type { SuspensionService } from '../suspensions/suspension.service.ts';

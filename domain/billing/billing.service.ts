@@ -2,7 +2,7 @@ import type Stripe from 'stripe';
 import type { Database } from '../../platform/database/database.ts';
 import type { Row } from '../../platform/database/find-rows.ts';
 import { AppError } from '../../platform/errors.ts';
-import { callStripe, isMissing } from '../../platform/stripe.ts';
+import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import type { Tier } from '../organizations/tier.ts';

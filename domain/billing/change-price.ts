@@ -1,6 +1,6 @@
 import type Stripe from 'stripe';
 import { AppError } from '../../platform/errors.ts';
-import { callStripe, isMissing } from '../../platform/stripe.ts';
+import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
 
 export type PlanTiming = 'now' | 'period_end';
 

@@ -2,7 +2,7 @@ import { sql } from '@mikro-orm/core';
 import type Stripe from 'stripe';
 import type { Database } from '../../platform/database/database.ts';
 import { findRow, findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
-import { callStripe } from '../../platform/stripe.ts';
+import { callStripe } from '../../platform/stripe/stripe-client.ts';
 import type { Scope } from '../identity/scope.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Tier } from '../organizations/tier.ts';

@@ -2,7 +2,7 @@ import type Stripe from 'stripe';
 import { sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
-import { callStripe, isMissing } from '../../platform/stripe.ts';
+import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { saveCheckoutSession } from './customer-rows.ts';

@@ -1,5 +1,5 @@
 import type Stripe from 'stripe';
-import { callStripe, isMissing } from '../../platform/stripe.ts';
+import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
 
 /** A subscription as Stripe has it now, reduced to what matters here. */
 export interface SubscriptionView {

@@ -6,7 +6,7 @@ import { openCheckout } from '../../domain/billing/open-checkout.ts';
 import { readSubscription } from '../../domain/billing/read-subscription.ts';
 import type { Scope } from '../../domain/identity/scope.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { createStripe } from '../../platform/stripe.ts';
+import { createStripe } from '../../platform/stripe/stripe-client.ts';
 import { findStripeMockObstacle, startStripeMock } from '../support/stripe-mock.ts';
 import { useResource } from '../support/use-resource.ts';
 

@@ -21,6 +21,7 @@ const TESTED_ELSEWHERE: [RegExp, string][] = [
   [/^workflows\./, 'act on runs of Temporal: test/admin/workflows.api.test.ts'],
   [/^impersonations\./, 'their reason is a field of its own: test/admin/impersonation.api.test.ts'],
   [/^adminUsers\.resetMfa$/, 'needs factors: test/admin/people.api.test.ts'],
+  [/^adminOrganizations\.extendGrace$/, 'needs billing: test/billing/page.api.test.ts'],
 ];
 
 interface World extends TestOrganization {

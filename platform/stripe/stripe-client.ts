@@ -1,6 +1,6 @@
 import Stripe from 'stripe';
-import type { Config } from './config.ts';
-import { AppError } from './errors.ts';
+import type { Config } from '../config.ts';
+import { AppError } from '../errors.ts';
 
 /** The Stripe SDK, connected to the configured address. Its version of the API is fixed by the SDK's version. */
 export function createStripe(
