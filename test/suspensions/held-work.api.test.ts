@@ -4,9 +4,12 @@ import { createHeldWorkService } from '../../domain/administration/held-work.ser
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import type { SuspensionTargetType } from '../../domain/suspensions/suspension.entity.ts';
 import type { SuspensionTarget } from '../../domain/suspensions/suspension-target.ts';
+import { HELD_WHILE_SUSPENDED } from '../../domain/webhooks/attempt-outcome.ts';
+import { lockDueDelivery, updateDelivery } from '../../domain/webhooks/delivery-rows.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
+import { eventually } from '../support/eventually.ts';
 import { accepted, deferred } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
@@ -208,17 +211,25 @@ describe('webhook deliveries', () => {
   );
 
   test('that are held at the moment of reinstatement are released by its run', async () => {
-    for (let round = 0; round < 10; round += 1) {
-      const { organizationId, target, ...arranged } = await arrange(1);
-      await service.suspend(target);
-      const worker = arranged.worker(async () => httpAnswer(200));
-      await Promise.all([
-        worker.attempt(arranged.deliveryIds[0] ?? '', true, 1),
-        service.reinstate(target).then(() => service.settle(organizationId)),
-      ]);
-      const [delivery] = await arranged.deliveries();
-      expect(['delivered', 'pending']).toContain(delivery?.status);
-    }
+    const { organizationId, target, ...arranged } = await arrange(1);
+    const [id = ''] = arranged.deliveryIds;
+    await service.suspend(target);
+    let reinstated: Promise<unknown> = Promise.resolve();
+    await database.systemTransaction(async ({ em }) => {
+      expect(await lockDueDelivery(em, id)).toMatchObject({ isSuspended: true });
+      const [backend] = await em.execute<{ pid: number }[]>(sql`select pg_backend_pid() as pid`);
+      reinstated = service.reinstate(target).then(() => service.settle(organizationId));
+      // It waits for this transaction; otherwise its run would end before the delivery is held.
+      const waits = eventually(async () => {
+        const waiting = await database.query(sql`
+          select pid from pg_stat_activity where ${backend?.pid ?? 0} = any (pg_blocking_pids(pid))`);
+        expect(waiting).toHaveLength(1);
+      });
+      await Promise.race([waits, reinstated]);
+      await updateDelivery(em, id, HELD_WHILE_SUSPENDED);
+    });
+    await reinstated;
+    expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', heldFor: null }]);
   });
 
   test('of a failing endpoint are not probed, and wait for the reinstatement', async () => {
