@@ -1,7 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
+import type { LightMyRequestResponse } from 'fastify';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
 import { newId } from '../../platform/ids.ts';
 import { createAccountQuickly, signIn } from '../support/accounts.ts';
+import { eventually } from '../support/eventually.ts';
 import { createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -31,6 +34,25 @@ async function addFactors(userId: string): Promise<void> {
     values (${newId('mfaEnrollment')}, ${userId}, 'totp', 'Phone', now(), now()) returning id`);
   await app.worker.query(sql`
     insert into mfa_recovery_codes (user_id, code_hash, created_at) values (${userId}, '\\x00', now()) returning user_id`);
+}
+
+/** Lets requests go on once all of them wait for the lock of staff, past their checks of the caller. */
+async function atTheSameTime(
+  start: () => Promise<LightMyRequestResponse>[],
+): Promise<LightMyRequestResponse[]> {
+  const countWaiting = async () =>
+    (
+      await app.worker.query<{ count: number }>(
+        sql`select count(*)::int as count from pg_locks where locktype = 'advisory' and not granted`,
+      )
+    )[0]?.count;
+  const requests = await app.worker.systemTransaction(async ({ em }) => {
+    await lockKey(em, 'staff');
+    const started = start();
+    await eventually(async () => expect(await countWaiting()).toBeGreaterThanOrEqual(started.length));
+    return { started };
+  });
+  return Promise.all(requests.started);
 }
 
 describe('people', () => {
@@ -148,7 +170,7 @@ describe('people', () => {
 
   test('two admins who suspend each other at the same time leave one', async () => {
     const [first, second] = [await createStaff(app), await createStaff(app)];
-    const answers = await Promise.all([
+    const answers = await atTheSameTime(() => [
       post(`/admin/users/${second.userId}/suspend`, first.token),
       post(`/admin/users/${first.userId}/suspend`, second.token),
     ]);
@@ -211,7 +233,7 @@ describe('staff members', () => {
     const [first, second] = [await createStaff(app), await createStaff(app)];
     const remove = (token: string, userId: string) =>
       app.call(`/admin/staff/${userId}`, { method: 'DELETE', token, body: { note: 'Left' } });
-    const answers = await Promise.all([
+    const answers = await atTheSameTime(() => [
       remove(first.token, second.userId),
       remove(second.token, first.userId),
     ]);
