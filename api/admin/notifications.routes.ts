@@ -139,12 +139,12 @@ export const adminNotificationRoutes =
           description: 'It is shown no longer, and no further email is created. It stays in the list.',
           tags: ['Admin'],
           params: strictObject({ id: id('Id (ntc_…).') }),
-          body: strictObject({ note: Note }),
+          querystring: strictObject({ note: Note }),
           response: { 204: NoContent, ...changeProblems() },
         },
       },
-      async ({ staff, params, body }, reply) => {
-        await announcements.withdraw(staff, params.id, body.note);
+      async ({ staff, params, query }, reply) => {
+        await announcements.withdraw(staff, params.id, query.note);
         return reply.code(204).send(null);
       },
     );

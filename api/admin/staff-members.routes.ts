@@ -115,12 +115,12 @@ export const staffMemberRoutes =
             'Holds with their next request. Their account stays. Not your own: one admin is always left.',
           tags: ['Admin'],
           params: MemberParams,
-          body: strictObject({ note: Note }),
+          querystring: strictObject({ note: Note }),
           response: { 204: NoContent, ...changeProblems() },
         },
       },
-      async ({ staff, params, body }, reply) => {
-        await members.remove(staff, params.userId, body.note);
+      async ({ staff, params, query }, reply) => {
+        await members.remove(staff, params.userId, query.note);
         return reply.code(204).send(null);
       },
     );

@@ -587,6 +587,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
 /** Tables that are not exported, each with its reason. A guard test requires every table in one of the two lists. */
 export const NOT_EXPORTED: Record<string, string> = {
   account_tokens: 'belong to people, not to the organization',
+  announcements: 'belong to the service',
+  processes: 'belong to the service',
   address_claims: 'service-wide registry of addresses; inboxes contain the organization’s addresses',
   approval_digests: 'when approvers were last emailed',
   approved_recipients: 'exemptions of at most 30 days',

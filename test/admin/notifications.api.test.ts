@@ -34,10 +34,9 @@ async function announce(body: object) {
   return app.call('/admin/notifications', { method: 'POST', token, body: { ...MAINTENANCE, ...body } });
 }
 const withdraw = async (id: string) =>
-  app.call(`/admin/notifications/${id}`, {
+  app.call(`/admin/notifications/${id}?note=Done`, {
     method: 'DELETE',
     token: (await createStaff(app)).token,
-    body: { note: 'Done' },
   });
 const shownTo = async (token: string) =>
   (await app.call('/notices', { token })).json().data.map(({ title }: { title: string }) => title);

@@ -114,6 +114,16 @@ const ATTEMPTS: Record<string, (world: World) => Promise<Attempt>> = {
     const { userId } = await createStaff(app, { role: 'support' });
     return { path: `/admin/staff/${userId}`, body: { role: 'admin', note }, isGlobal: true };
   },
+  'adminNotifications.create': async () => ({
+    path: '/admin/notifications',
+    body: { title: 'Maintenance', text: 'On Sunday.', audience: 'owners', delivery: 'shown', note },
+    isGlobal: true,
+  }),
+  'adminNotifications.withdraw': async () => {
+    const body = { title: 'Maintenance', text: 'On Sunday.', audience: 'owners', delivery: 'shown', note };
+    const { id } = (await call('POST', '/admin/notifications', body)).json();
+    return { path: `/admin/notifications/${id}?note=${encodeURIComponent(note)}`, isGlobal: true };
+  },
   'staff.remove': async () => {
     const { userId } = await createStaff(app, { role: 'support' });
     return { path: `/admin/staff/${userId}?note=${encodeURIComponent(note)}`, isGlobal: true };
