@@ -3,31 +3,42 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { StaffAdministrationService } from '../../domain/administration/staff-administration.service.ts';
 import { STAFF_ROLES } from '../../domain/staff/staff-scope.ts';
 import type { AppError } from '../../platform/errors.ts';
+import { type Lists, pageQuery } from '../lists.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
 import { type Console, Note, NoticeQuery } from './console.ts';
+import { nextPage } from './filters.ts';
 
 export interface StaffConsoleDependencies {
   console: Console;
   staffAdministration: StaffAdministrationService;
+  lists: Lists;
 }
 
-const LISTED = { limit: 100, order: 'asc' } as const;
+const LATEST = { limit: 25, order: 'desc' } as const;
 
 /** Who operates the service. */
 export const staffConsole =
-  ({ console, staffAdministration }: StaffConsoleDependencies): FastifyPluginCallbackTypebox =>
+  ({ console, staffAdministration, lists }: StaffConsoleDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const show = async (request: FastifyRequest, reply: FastifyReply, problem?: AppError) =>
-      console.send(request, reply, {
+    const show = async (request: FastifyRequest, reply: FastifyReply, problem?: AppError) => {
+      const page = await staffAdministration.list(request.staff, problem ? LATEST : lists.read(request));
+      return console.send(request, reply, {
         template: 'console/staff',
         title: 'Staff',
         problem,
         data: {
-          members: (await staffAdministration.list(request.staff, LISTED)).items,
+          members: page.items,
+          nextPage: problem
+            ? undefined
+            : nextPage(
+                request,
+                lists.present(request, page, () => null),
+              ),
           roles: STAFF_ROLES,
           ownId: request.staff.staffId,
         },
       });
+    };
     const finish = (request: FastifyRequest, reply: FastifyReply, work: Promise<unknown>) =>
       console.finish(reply, { work, back: '/admin/staff', show: (problem) => show(request, reply, problem) });
 
@@ -35,7 +46,10 @@ export const staffConsole =
       '/admin/staff',
       {
         config: { staff: 'admin' },
-        schema: { operationId: 'console.staff', querystring: NoticeQuery },
+        schema: {
+          operationId: 'console.staff',
+          querystring: strictObject({ ...pageQuery, ...NoticeQuery.properties }),
+        },
       },
       async (request, reply) => show(request, reply),
     );

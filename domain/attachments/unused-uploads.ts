@@ -12,9 +12,9 @@ export function deleteUnusedUploads(database: Database): Promise<number> {
   // An upload that is being attached is locked and therefore skipped.
   return deleteRows(
     database,
-    sql`delete from attachments where id in (
+    sql`delete from attachments where id = any(array(
        select id from attachments
        where message_id is null and draft_id is null and created_at < now() - interval '24 hours'
-       order by created_at limit ${BATCH_SIZE} for update skip locked)`,
+       order by created_at limit ${BATCH_SIZE} for update skip locked))`,
   );
 }

@@ -58,10 +58,10 @@ export async function requestStaleReadBacks(
   for (let requested = 0; ; ) {
     const taken = await database.systemTransaction(async (transaction) => {
       const rows = await transaction.em.execute<{ id: string; organizationId: string }[]>(sql`
-        update billing_subscriptions set requested_at = now() where id in (
+        update billing_subscriptions set requested_at = now() where id = any(array(
           select id from billing_subscriptions
           where ended_at is null and requested_at is null and (synced_at is null or synced_at < now() - interval '1 day')
-          order by synced_at nulls first limit ${BATCH_SIZE} for update skip locked)
+          order by synced_at nulls first limit ${BATCH_SIZE} for update skip locked))
         returning id, org_id as "organizationId"`);
       for (const row of rows) outbox.enqueue(transaction, row.organizationId, buildSyncCommand(row));
       return rows.length;

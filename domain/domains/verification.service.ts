@@ -204,10 +204,10 @@ export async function loadKeys(em: EntityManager, domain: Domain): Promise<Domai
 async function claimDueDomains(database: Database): Promise<string[]> {
   const rows = await database.autocommit((em) =>
     em.execute<{ id: string }[]>(
-      sql`update domains set last_checked_at = now() where id in (
+      sql`update domains set last_checked_at = now() where id = any(array(
          select id from domains where verification_status = 'verified'
            and last_checked_at < now() - ${RECHECK_AFTER}::interval
-         order by last_checked_at limit ${RECHECK_BATCH_SIZE} for update skip locked)
+         order by last_checked_at limit ${RECHECK_BATCH_SIZE} for update skip locked))
        returning id`,
     ),
   );

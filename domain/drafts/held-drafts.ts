@@ -27,11 +27,11 @@ export async function releaseHeldDrafts(
 ): Promise<number> {
   const released = await transaction.em.execute<HeldDraft[]>(sql`
     update drafts set send_error = null, updated_at = now()
-    where id in (
+    where id = any(array(
       select held.id from drafts held
       where held.send_status = 'scheduled' and held.send_error = ${HELD_DETAIL}
         and ${isOf(organizationId)} and ${IS_REINSTATED}
-      order by held.send_at limit ${BATCH_SIZE} for update of held skip locked)
+      order by held.send_at limit ${BATCH_SIZE} for update of held skip locked))
     returning id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
       schedule_version as "scheduleVersion", version, send_at as "sendAt"`);
   for (const draft of released)

@@ -14,11 +14,11 @@ const BATCH_SIZE = 5_000;
 export async function deleteExpiredReceipts(database: Database): Promise<number> {
   return database.systemTransaction(async ({ em }) => {
     const [row] = await em.execute<{ count: number }[]>(
-      sql`with deleted as (delete from inbound_receipts where id in (
+      sql`with deleted as (delete from inbound_receipts where id = any(array(
          select id from inbound_receipts
          where (kind = 'report' or duplicate_of is not null or status = 'discarded') and status <> 'received'
            and processed_at < now() - ${RETENTION_DAYS} * interval '1 day'
-         limit ${BATCH_SIZE} for update skip locked) returning raw_key, org_id),
+         limit ${BATCH_SIZE} for update skip locked)) returning raw_key, org_id),
        released as (${releaseObjectsSql(sql`select distinct on (raw_key) raw_key, org_id, now() from deleted`)})
        select count(*)::int as count from deleted`,
     );

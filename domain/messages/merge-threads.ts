@@ -67,7 +67,7 @@ export async function mergeThreads(
   // A locked alias belongs to a transaction that waits for one of these threads: it stays an alias of an alias.
   await em.execute(
     sql`update threads set merged_into_id = ${targetId}
-     where id in (select id from threads where merged_into_id in (${sourceIds}) for update skip locked)`,
+     where id = any(array(select id from threads where merged_into_id in (${sourceIds}) for update skip locked))`,
   );
   await refreshThreads(em, [targetId]);
   const { id: inboxId, organizationId, environmentId } = inbox;

@@ -17,8 +17,8 @@ const additions = raw(
 // A single statement moves deltas into the hours, so that every reader sees each delta exactly once. Concurrent calls
 // take different deltas and lock the hours in the same order.
 const APPLY_BATCH = sql`with taken as (
-    delete from metric_deltas where id in (
-      select id from metric_deltas order by id limit ${BATCH_SIZE} for update skip locked)
+    delete from metric_deltas where id = any(array(
+      select id from metric_deltas order by id limit ${BATCH_SIZE} for update skip locked))
     returning *),
   applied as (
     insert into metric_hours (org_id, env_id, subject, hour, ${names})

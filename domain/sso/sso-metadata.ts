@@ -26,9 +26,9 @@ export async function refreshSsoMetadata({
 }: MetadataRefreshOptions): Promise<number> {
   // Claimed before the requests, so that each is made once a day, or once an hour after a failure.
   const due = await database.query<{ id: string; url: string }>(sql`
-    update sso_configurations set metadata_due_at = now() + interval '1 hour' where id in (
+    update sso_configurations set metadata_due_at = now() + interval '1 hour' where id = any(array(
       select id from sso_configurations where metadata_due_at <= now() order by metadata_due_at
-      limit ${MAX_PER_RUN} for update skip locked)
+      limit ${MAX_PER_RUN} for update skip locked))
     returning id, idp_metadata_url as url`);
   const changed = await Promise.all(
     due.map(async ({ id, url }) => {

@@ -109,7 +109,7 @@ async function replayBatch(
   job.deliveries += missing.length;
   if (existing.size > 0)
     job.deliveries += await restartDeliveries(transaction, outbox, {
-      selection: sql`${[...existing.values()]}`,
+      selection: sql`select id from webhook_deliveries where id in (${[...existing.values()]})`,
       mode: 'queue',
     });
   if (events.length < BATCH_SIZE) closeJob(job, 'completed', null);

@@ -109,7 +109,10 @@ export function createDeliveryControlService({
         if (delivery.status === 'pending') wakeRun(transaction, outbox, details);
         else if (isFailing(endpoint)) await makeNext(transaction, outbox, delivery);
         else {
-          await restartDeliveries(transaction, outbox, { selection: sql`${deliveryId}`, mode: 'start' });
+          await restartDeliveries(transaction, outbox, {
+            selection: sql`select ${deliveryId}::text`,
+            mode: 'start',
+          });
           await em.refresh(delivery);
         }
         return details;

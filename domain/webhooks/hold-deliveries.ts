@@ -17,9 +17,9 @@ const HOLD = sql`update webhook_deliveries set status = 'held', held_for = null,
  */
 export async function holdPendingDeliveries(em: EntityManager, endpointId: string): Promise<void> {
   await em.execute(
-    sql`${HOLD} where id in (
+    sql`${HOLD} where id = any(array(
        select d.id from webhook_deliveries d where d.endpoint_id = ${endpointId} and ${UNHELD}
-       limit ${HOLD_BATCH_SIZE} for update skip locked)`,
+       limit ${HOLD_BATCH_SIZE} for update skip locked))`,
   );
 }
 
@@ -27,10 +27,10 @@ export async function holdPendingDeliveries(em: EntityManager, endpointId: strin
 export async function holdDeliveriesOfDisabledEndpoints(database: Database): Promise<number> {
   const held = await database.autocommit((em) =>
     em.execute<{ id: string }[]>(
-      sql`${HOLD} where id in (
+      sql`${HOLD} where id = any(array(
          select d.id from webhook_deliveries d
          join webhook_endpoints w on w.id = d.endpoint_id and w.disabled and w.deleted_at is null
-         where ${UNHELD} limit ${10 * HOLD_BATCH_SIZE} for update of d skip locked)
+         where ${UNHELD} limit ${10 * HOLD_BATCH_SIZE} for update of d skip locked))
        returning id`,
     ),
   );
@@ -43,8 +43,8 @@ export async function holdDeliveriesOfDisabledEndpoints(database: Database): Pro
  */
 export async function holdSuspendedDeliveries(em: EntityManager, endpointId: string): Promise<void> {
   await em.execute(sql`
-    update webhook_deliveries set held_for = 'suspension', next_attempt_at = null where id in (
+    update webhook_deliveries set held_for = 'suspension', next_attempt_at = null where id = any(array(
       select d.id from webhook_deliveries d join events v on v.id = d.event_id ${JOIN_STATUSES}
       where d.endpoint_id = ${endpointId} and d.status = 'held' and d.held_for = 'endpoint_failing' and ${IS_SUSPENDED}
-      order by d.id limit ${HOLD_BATCH_SIZE} for update of d skip locked)`);
+      order by d.id limit ${HOLD_BATCH_SIZE} for update of d skip locked))`);
 }

@@ -37,7 +37,7 @@ export async function restartDeliveries(
      from events e, webhook_endpoints w
      where e.id = d.event_id and w.id = d.endpoint_id and d.status <> 'pending'
        and not (${waits} and d.status = 'held' and d.held_for is not distinct from 'endpoint_failing')
-       and d.id in (${selection})
+       and d.id = any(array(${selection}))
      returning d.id, d.status, d.episode, d.org_id as "organizationId", d.endpoint_id as "endpointId",
        e.env_id as "environmentId", e.inbox_id as "inboxId", e.id as "eventId", e.type as "eventType"`,
   );

@@ -259,10 +259,10 @@ async function leaseDue(database: Database, limit: number): Promise<LeasedRow[]>
        update outbox set attempts = attempts + 1,
          available_at = now()
            + least(${FIRST_SWEEP_AFTER_MS} * power(2, least(attempts, 10)), ${MAX_BACKOFF_MS}) * interval '1 millisecond'
-       where id in (
+       where id = any(array(
          select id from outbox where dead_at is null and available_at <= now()
            and id in (select id from shares order by turn, priority limit ${limit})
-         for update skip locked)
+         for update skip locked))
        returning id, org_id as "organizationId", command, attempts`,
     ),
   );

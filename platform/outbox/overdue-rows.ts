@@ -38,10 +38,10 @@ export function takeOverdue<Row extends object>(
 ): Promise<Row[]> {
   return database.autocommit((em) =>
     em.execute<Row[]>(
-      sql`update ${sql.ref(table)} set reconciled_at = now() where id in (
+      sql`update ${sql.ref(table)} set reconciled_at = now() where id = any(array(
          select id from ${sql.ref(table)} where ${raw(overdue)}
            and (reconciled_at is null or reconciled_at < now() - ${recheckDelay}::interval)
-         order by reconciled_at nulls first limit ${limit} for update skip locked)
+         order by reconciled_at nulls first limit ${limit} for update skip locked))
        returning ${raw(columns)}`,
     ),
   );

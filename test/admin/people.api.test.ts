@@ -68,9 +68,14 @@ describe('people', () => {
     expect(await ids(`query=${staffId}&staff=false`)).toEqual([]);
     expect(await ids(`org_id=${first.organizationId}`)).toEqual([first.userId]);
     expect(await ids(`query=${first.email}&status=suspended`)).toEqual([]);
-    const page = await find('query=Lovelace&limit=1');
-    expect(page).toMatchObject({ has_more: true, data: [{ id: second.userId, name: 'Ada Lovelace' }] });
-    const next = await find(`query=Lovelace&limit=1&cursor=${page.next_cursor}`);
+    const name = `Lovelace ${newId('request')}`;
+    await app.worker.query(
+      sql`update users set name = ${name} where id in (${[first.userId, second.userId]}) returning id`,
+    );
+    const byName = `query=${encodeURIComponent(name.slice(2))}&limit=1`;
+    const page = await find(byName);
+    expect(page).toMatchObject({ has_more: true, data: [{ id: second.userId, name }] });
+    const next = await find(`${byName}&cursor=${page.next_cursor}`);
     expect(next.data).toMatchObject([{ id: first.userId, organization_count: 1, staff_role: null }]);
   });
 

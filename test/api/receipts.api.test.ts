@@ -54,6 +54,7 @@ const READ_BY_WRITERS: Record<string, string> = {
   'sso.update': 'sso:manage also reads configurations',
   'sso.activate': 'sso:manage also reads configurations',
   'sso.createSetupLink': 'the response is the new link',
+  'upgradeRequests.create': 'who may request another tier reads the requests',
   'sso.test': 'the response is where the test goes on',
   'policies.update': 'who sets the policies may read them',
   'policies.preview': 'the operation requires members:read, too',

@@ -19,11 +19,11 @@ export async function releaseSwitchedOffSends(transaction: Transaction, outbox: 
   // The window for retries starts again, as after a suspension.
   const released = await transaction.em.execute<Parameters<typeof buildSendStart>[0][]>(sql`
     update messages set status_detail = null, queued_at = now(), updated_at = now()
-    where id in (
+    where id = any(array(
       select held.id from messages held
       where held.status in ('queued', 'sending', 'deferred') and held.status_detail = ${SWITCHED_OFF_DETAIL}
         and not ${isOffSql('sending')}
-      order by held.updated_at limit ${BATCH_SIZE} for update of held skip locked)
+      order by held.updated_at limit ${BATCH_SIZE} for update of held skip locked))
     returning id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId", thread_id as "threadId"`);
   for (const message of released)
     outbox.enqueue(transaction, message.organizationId, { start: buildSendStart(message) });
