@@ -10,12 +10,15 @@ import {
 } from '../../domain/administration/organization-directory.service.ts';
 import type { OwnerAdministrationService } from '../../domain/administration/owner-administration.service.ts';
 import type { SuspensionAdministrationService } from '../../domain/administration/suspension-administration.service.ts';
+import type { BillingAdministrationService } from '../../domain/billing/billing-administration.service.ts';
 import { TIERS } from '../../domain/organizations/tier.ts';
 import { SUSPENSION_REASONS, SUSPENSION_TARGETS } from '../../domain/suspensions/suspension.entity.ts';
 import { LIMITED_RESOURCES, USAGE_COUNTERS } from '../../domain/usage/counters.ts';
 import { LIMIT_KINDS } from '../../domain/usage/tiers.ts';
-import type { AppError } from '../../platform/errors.ts';
+import { type AppError, invalid } from '../../platform/errors.ts';
 import type { Page } from '../../platform/pagination.ts';
+import { MAX_EXTENSION_DAYS } from '../../workflows/billing/enforce-payment-grace.contract.ts';
+import { requireBilling } from '../billing/billing.routes.ts';
 import { type Lists, pageQuery } from '../lists.ts';
 import { OptionalText } from '../pages/forms.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
@@ -30,6 +33,8 @@ export interface OrganizationConsoleDependencies {
   suspensionAdministration: SuspensionAdministrationService;
   limitAdministration: LimitAdministrationService;
   ownerAdministration: OwnerAdministrationService;
+  /** Undefined if the service does not use billing. */
+  billingAdministration: BillingAdministrationService | undefined;
   lists: Lists;
 }
 
@@ -49,7 +54,8 @@ export const organizationConsole =
   (dependencies: OrganizationConsoleDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     const { console, organizationDirectory, organizationDetails, lists } = dependencies;
-    const { suspensionAdministration, limitAdministration, ownerAdministration } = dependencies;
+    const { suspensionAdministration, limitAdministration, ownerAdministration, billingAdministration } =
+      dependencies;
 
     app.get(
       '/admin/organizations',
@@ -128,6 +134,8 @@ export const organizationConsole =
           tiers: TIERS,
           resources: LIMITED_RESOURCES,
           kinds: LIMIT_KINDS,
+          billing: await billingAdministration?.get(staff, id),
+          maxExtensionDays: MAX_EXTENSION_DAYS,
         },
       });
     };
@@ -233,6 +241,30 @@ export const organizationConsole =
     );
 
     app.post(
+      '/admin/organizations/:id/extend-grace',
+      {
+        config: { staff: 'admin' },
+        schema: {
+          operationId: 'console.extendGrace',
+          params: ResourceParams,
+          body: strictObject({
+            days: Type.Unsafe<string>({ type: 'string', maxLength: 4, pattern: '^[1-9]\\d*$' }),
+            note: Note,
+          }),
+        },
+      },
+      async (request, reply) => {
+        const { days, note } = request.body;
+        const extend = async () =>
+          requireBilling(billingAdministration).extendGrace(request.staff, request.params.id, {
+            days: requireDays(Number(days)),
+            note,
+          });
+        return finish(request, reply, extend());
+      },
+    );
+
+    app.post(
       '/admin/organizations/:id/owner',
       {
         config: { staff: 'admin' },
@@ -253,3 +285,8 @@ export const organizationConsole =
     );
     done();
   };
+
+function requireDays(days: number): number {
+  if (days <= MAX_EXTENSION_DAYS) return days;
+  throw invalid('/body/days', `must be at most ${MAX_EXTENSION_DAYS}`, 'Extend again later if it is needed.');
+}

@@ -1,4 +1,4 @@
--- Trigger of `organizations`: a slug that an organization gives up stays reserved for it for 90 days, because links for
+-- Trigger of `organizations`: a slug that an organization releases stays reserved for it for 90 days, because links for
 -- signing in contain it. Of the slugs that it has given up, the newest five are reserved.
 create or replace function claim_slug() returns trigger
 language plpgsql security definer set search_path = public, pg_temp as $$

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { findBrowserObstacle, launchBrowser } from '../support/browser.ts';
+import { createPageClient } from '../support/page-client.ts';
 import { createTestSession } from '../support/sessions.ts';
 import { createStaff } from '../support/staff.ts';
 import { useResource } from '../support/use-resource.ts';
@@ -108,5 +109,12 @@ describe('staff', () => {
       ),
     );
     expect(log).toEqual(Array(2).fill({ action: 'payment_grace.extended', reason: 'Promised on the phone' }));
+
+    const browser = createPageClient(app);
+    browser.cookies.set('session', admin.token);
+    const path = `/admin/organizations/${paying.organizationId}`;
+    expect((await browser.open(path)).body).toContain('A payment is overdue');
+    const again = await browser.submit(`${path}/extend-grace`, { days: '3', note: 'Promised again' });
+    expect(again.body).toMatch(/payment_grace\.extended[\s\S]*?Promised again/);
   });
 });

@@ -48,7 +48,7 @@ describe('an organization', () => {
     expect(both.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409]);
   });
 
-  test('keeps a slug that it gives up for 90 days, since links for signing in contain it', async () => {
+  test('keeps a slug that it releases for 90 days, since links for signing in contain it', async () => {
     const other = await createOrganization(app.worker);
     const { token } = await createTestSession(app.worker, other.ownerId);
     const [first, second] = [newSlug(), newSlug()];
