@@ -95,7 +95,7 @@ describe('receiveMessage, when a message cannot be processed', () => {
       expect(await details()).toMatch(
         /^The message cannot be processed: StorageError: .*404\) The next attempts begin at \d{4}-[^ ]+Z\./,
       );
-      // Not a multiple of an hour: at that moment the test server neither ends the sleep nor begins the attempts.
+      // Between two timers of the run: with both at the same moment the test server sometimes hangs.
       await environment.temporal.sleep('150 minutes');
       await eventually(() => expect(calls.length).toBeGreaterThanOrEqual(3));
       expect(await stage()).toBe('needs_attention');
