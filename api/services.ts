@@ -310,7 +310,7 @@ export function createServices({
     impersonations: createImpersonationService({ database, notifications: shared.notifications }),
     recordImpersonatedCall: createImpersonationRecord({ database }),
     announcements: createAnnouncementService({ database, outbox }),
-    health: createHealthService({ database, schedules }),
+    health: createHealthService({ database, schedules, logger }),
     userAdministration: createUserAdministrationService(people),
     staffAdministration: createStaffAdministrationService(people),
     keyAdministration: createKeyAdministrationService({ database, notifications: shared.notifications }),

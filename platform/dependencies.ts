@@ -39,7 +39,7 @@ export function createDependencies({
       () => undefined,
       (error: unknown) => ({ err: error }),
     );
-    latencies.set(name, performance.now() - startedAt);
+    latencies.set(name, Math.round(performance.now() - startedAt));
     const state = failure ? 'unavailable' : 'ok';
     if (failure && last.get(name) !== state)
       logger.warn({ dependency: name, ...failure }, 'dependency is unavailable');

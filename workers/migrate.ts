@@ -6,6 +6,7 @@ import { loadConfig } from '../platform/config.ts';
 import { databaseOptions } from '../platform/database/database.ts';
 import { API_ROLE, WORKER_ROLE } from '../platform/database/policies.ts';
 import { recordCluster } from '../platform/installation/cluster.ts';
+import { InstallationError } from '../platform/installation/installation-error.ts';
 import { RESTORE_PENDING_DETAIL } from '../platform/installation/pending-restore.ts';
 import { listMigrations } from '../platform/installation/schema-version.ts';
 
@@ -171,7 +172,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({ options: { 'drop-login': { type: 'string' } } });
   const config = loadConfig();
   if (!config.MIGRATION_DATABASE_URL)
-    throw new Error('MIGRATION_DATABASE_URL is required: it has the login of the schema owner');
+    throw new InstallationError('MIGRATION_DATABASE_URL is required: it has the login of the schema owner');
   const options = {
     migrationUrl: config.MIGRATION_DATABASE_URL,
     apiUrl: config.API_DATABASE_URL,
@@ -188,7 +189,7 @@ async function main(): Promise<void> {
 }
 
 function describeFailure(error: unknown): string {
-  if (error instanceof UnknownMigrationsError) return error.message;
+  if (error instanceof UnknownMigrationsError || error instanceof InstallationError) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 

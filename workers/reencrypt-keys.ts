@@ -4,6 +4,7 @@ import { sealedColumns } from '../domain/sealed-columns.ts';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { createSecretBox, listKeyIds } from '../platform/crypto.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
+import { InstallationError } from '../platform/installation/installation-error.ts';
 import { forgetOlderEncryptionKeys, requireKnownKeys } from '../platform/installation/keys.ts';
 import { type ColumnResult, reencryptColumn } from '../platform/installation/reencrypt.ts';
 import { requireMigratedSchema } from '../platform/installation/schema-version.ts';
@@ -44,7 +45,9 @@ export async function reencryptAll(
 async function main(): Promise<void> {
   const config = loadConfig();
   if (!config.MIGRATION_DATABASE_URL)
-    throw new Error('MIGRATION_DATABASE_URL is required: only the owner of the schema may write every table');
+    throw new InstallationError(
+      'MIGRATION_DATABASE_URL is required: only the owner of the schema may write every table',
+    );
   const database = await createDatabase({ url: config.MIGRATION_DATABASE_URL, poolSize: 1, entities });
   try {
     const result = await reencryptAll(database, config);

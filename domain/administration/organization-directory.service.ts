@@ -1,9 +1,9 @@
 import { sql } from '@mikro-orm/core';
+import { createdWithin } from '../../platform/database/created-within.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { RowReader } from '../../platform/database/find-rows.ts';
 import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import { joinSql, type Sql } from '../../platform/database/sql.ts';
-import { lowestIdAt } from '../../platform/ids.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import type { Tier } from '../organizations/tier.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
@@ -103,19 +103,12 @@ async function readPage(
   return toPage(rows.map(toEntry), limit, ({ id }) => [id]);
 }
 
-const CLOCK_SKEW_MS = 3_600_000;
-const idNear = (time: Date, offsetMs: number): string =>
-  lowestIdAt('organization', new Date(Math.max(0, time.getTime() + offsetMs)));
-
 function filterConditions({ status, tier, createdAfter, createdBefore }: DirectoryFilter): Sql[] {
   const all: Sql[] = [sql`true`];
   if (status !== undefined) all.push(sql`${STATUS} = ${status}`);
   if (tier !== undefined) all.push(sql`o.tier = ${tier}`);
-  // The ids bound the scan: they begin with the time of the process that made them, whose clock may differ.
-  if (createdAfter)
-    all.push(sql`o.created_at >= ${createdAfter} and o.id >= ${idNear(createdAfter, -CLOCK_SKEW_MS)}`);
-  if (createdBefore)
-    all.push(sql`o.created_at < ${createdBefore} and o.id < ${idNear(createdBefore, CLOCK_SKEW_MS)}`);
+  const columns = { id: sql`o.id`, createdAt: sql`o.created_at` };
+  all.push(...createdWithin('organization', columns, { from: createdAfter, before: createdBefore }));
   return all;
 }
 

@@ -1,9 +1,9 @@
 import { sql } from '@mikro-orm/core';
+import { createdWithin } from '../../platform/database/created-within.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { RowReader } from '../../platform/database/find-rows.ts';
 import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { joinSql, type Sql } from '../../platform/database/sql.ts';
-import { lowestIdAt } from '../../platform/ids.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import type { AuditActorKind } from './audit-entry.entity.ts';
@@ -69,25 +69,19 @@ export async function listAuditEntries(
   return toPage(entries, page.limit, ({ id }) => [id]);
 }
 
-const CLOCK_SKEW_MS = 3_600_000;
-const idNear = (time: Date, offsetMs: number): string =>
-  lowestIdAt('auditEntry', new Date(Math.max(0, time.getTime() + offsetMs)));
+const COLUMNS = { id: sql`a.id`, createdAt: sql`a.created_at` };
 
 function conditions(
   organizationId: string,
   filter: AuditFilter,
   { after: [after] = [], order }: PageRequest,
 ): Sql[] {
-  const all = [sql`a.org_id = ${organizationId}`];
+  const all: Sql[] = [sql`a.org_id = ${organizationId}`];
   if (filter.action !== undefined) all.push(sql`a.action = ${filter.action}`);
   if (filter.actorId !== undefined) all.push(sql`a.actor_id = ${filter.actorId}`);
   if (filter.resourceType !== undefined) all.push(sql`a.resource_type = ${filter.resourceType}`);
   if (filter.resourceId !== undefined) all.push(sql`a.resource_id = ${filter.resourceId}`);
-  // The ids bound the scan: they begin with the time of the process that made them, whose clock may differ.
-  if (filter.after)
-    all.push(sql`a.created_at >= ${filter.after} and a.id >= ${idNear(filter.after, -CLOCK_SKEW_MS)}`);
-  if (filter.before)
-    all.push(sql`a.created_at < ${filter.before} and a.id < ${idNear(filter.before, CLOCK_SKEW_MS)}`);
+  all.push(...createdWithin('auditEntry', COLUMNS, { from: filter.after, before: filter.before }));
   if (after !== undefined) all.push(order === 'asc' ? sql`a.id > ${after}` : sql`a.id < ${after}`);
   return all;
 }

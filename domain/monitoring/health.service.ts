@@ -1,4 +1,5 @@
 import { sql } from '@mikro-orm/core';
+import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import type { ScheduleReader, ScheduleSummary } from '../../platform/temporal-runs/schedule-reader.ts';
@@ -43,11 +44,17 @@ export const MAX_PROCESSES = 500;
 export function createHealthService({
   database,
   schedules,
+  logger,
 }: {
   database: Database;
   schedules: ScheduleReader;
+  logger: Logger;
 }): HealthService {
-  const orNull = <T>(work: Promise<T>): Promise<T | null> => work.catch(() => null);
+  const orNull = <T>(work: Promise<T>): Promise<T | null> =>
+    work.catch((error: unknown) => {
+      logger.warn({ err: error }, 'could not read a part of the health of the service');
+      return null;
+    });
   return {
     async read(staff) {
       const [rows, listed] = await Promise.all([orNull(readRows(database, staff)), orNull(schedules.list())]);

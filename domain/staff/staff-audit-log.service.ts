@@ -1,8 +1,8 @@
 import { sql } from '@mikro-orm/core';
+import { createdWithin } from '../../platform/database/created-within.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { joinSql, type Sql } from '../../platform/database/sql.ts';
-import { lowestIdAt } from '../../platform/ids.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import type { StaffAuditEntry } from './staff-audit-entry.entity.ts';
 import type { StaffScope } from './staff-scope.ts';
@@ -49,9 +49,7 @@ export function createStaffAuditLogService({ database }: { database: Database })
   };
 }
 
-const CLOCK_SKEW_MS = 3_600_000;
-const idNear = (time: Date, offsetMs: number): string =>
-  lowestIdAt('staffAuditEntry', new Date(Math.max(0, time.getTime() + offsetMs)));
+const COLUMNS = { id: sql`a.id`, createdAt: sql`a.created_at` };
 
 function conditions(filter: StaffLogFilter, { after: [after] = [], order }: PageRequest): Sql[] {
   const all: Sql[] = [sql`true`];
@@ -60,11 +58,7 @@ function conditions(filter: StaffLogFilter, { after: [after] = [], order }: Page
   if (filter.resourceType !== undefined) all.push(sql`a.resource_type = ${filter.resourceType}`);
   if (filter.resourceId !== undefined) all.push(sql`a.resource_id = ${filter.resourceId}`);
   if (filter.organizationId !== undefined) all.push(sql`a.organization_id = ${filter.organizationId}`);
-  // The ids bound the scan: they begin with the time of the process that made them, whose clock may differ.
-  if (filter.after)
-    all.push(sql`a.created_at >= ${filter.after} and a.id >= ${idNear(filter.after, -CLOCK_SKEW_MS)}`);
-  if (filter.before)
-    all.push(sql`a.created_at < ${filter.before} and a.id < ${idNear(filter.before, CLOCK_SKEW_MS)}`);
+  all.push(...createdWithin('staffAuditEntry', COLUMNS, { from: filter.after, before: filter.before }));
   if (after !== undefined) all.push(order === 'asc' ? sql`a.id > ${after}` : sql`a.id < ${after}`);
   return all;
 }

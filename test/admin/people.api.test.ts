@@ -36,7 +36,7 @@ async function addFactors(userId: string): Promise<void> {
     insert into mfa_recovery_codes (user_id, code_hash, created_at) values (${userId}, '\\x00', now()) returning user_id`);
 }
 
-/** Lets requests go on once all of them wait for the lock of staff, past their checks of the caller. */
+/** Holds the lock of staff until all requests wait for it, after their checks of the caller; then releases it. */
 async function atTheSameTime(
   start: () => Promise<LightMyRequestResponse>[],
 ): Promise<LightMyRequestResponse[]> {

@@ -1,4 +1,4 @@
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createReadStream, createWriteStream, type Dirent } from 'node:fs';
 import { mkdir, readdir, rename, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -19,6 +19,7 @@ export async function saveObjects(
   storage: Pick<Storage, 'listPage' | 'getStream' | 'sizeOf'>,
   folder: string,
 ): Promise<CopiedObjects> {
+  await mkdir(folder, { recursive: true });
   const result: CopiedObjects = { copied: 0, unchanged: 0 };
   for (let after: string | undefined; ; ) {
     const page = await storage.listPage('', after);
@@ -52,9 +53,9 @@ export async function restoreObjects(
   storage: Pick<Storage, 'putStream' | 'sizeOf' | 'ensureBucket'>,
   folder: string,
 ): Promise<CopiedObjects> {
+  const entries = await readFolder(folder, { recursive: true });
   await storage.ensureBucket();
   const result: CopiedObjects = { copied: 0, unchanged: 0 };
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
   const files = entries
     .filter((entry) => entry.isFile() && !entry.name.endsWith('.part'))
     .map((entry) => join(entry.parentPath, entry.name));
@@ -68,6 +69,21 @@ export async function restoreObjects(
     result.copied += 1;
   });
   return result;
+}
+
+/**
+ * Checks, before a restore begins, that the folder of objects is there: without it the restored messages would have no files.
+ *
+ * @throws InstallationError if it cannot be read.
+ */
+export async function requireFolder(folder: string): Promise<void> {
+  await readFolder(folder, { recursive: false });
+}
+
+function readFolder(folder: string, { recursive }: { recursive: boolean }): Promise<Dirent[]> {
+  return readdir(folder, { recursive, withFileTypes: true }).catch((error: Error) => {
+    throw new InstallationError(`The folder of objects cannot be read: ${error.message}`);
+  });
 }
 
 /** Downloads set their own content type, so it matters only to people who browse the bucket. */

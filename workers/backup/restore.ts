@@ -9,7 +9,7 @@ import { type MigrateOptions, migrate } from '../migrate.ts';
 import { runCommand } from '../run-command.ts';
 import { ownerUrl } from './backup.ts';
 import { countContents, DUMP_FILE, loadManifest, type Manifest, OBJECTS_FOLDER } from './manifest.ts';
-import { type CopiedObjects, restoreObjects } from './objects.ts';
+import { type CopiedObjects, requireFolder, restoreObjects } from './objects.ts';
 import { runPgTool } from './pg-tools.ts';
 
 const USAGE = `npm run restore -- --from FOLDER [--objects FOLDER | --no-objects]
@@ -36,10 +36,12 @@ export interface RestoreResult {
  * Restores a backup into an empty database of any cluster: roles first, then schema and data, then logins. Marks the database
  * as restored before a process can connect, so that no worker takes work until `npm run restore:reconcile`.
  *
- * @throws InstallationError if the database is not empty, or differs from the backup afterwards.
+ * @throws InstallationError if the folder of objects cannot be read or the database is not empty, and then nothing has changed;
+ * if the database differs from the backup afterwards.
  */
 export async function restore({ folder, objects, ...logins }: RestoreOptions): Promise<RestoreResult> {
   const manifest = await loadManifest(folder);
+  if (objects) await requireFolder(objects.folder);
   const url = logins.migrationUrl;
   await ensureDatabase(url);
   await withClient(url, async (client) => {
