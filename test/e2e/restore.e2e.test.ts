@@ -294,7 +294,16 @@ testWithTools('a restore needs an empty database and a complete backup', () => {
     MIGRATION_DATABASE_URL: service.ownerDatabaseUrl,
   });
   expect(incomplete.stderr).toContain('has no manifest.json: it is no backup, or the backup was interrupted');
-  const full = run('workers/backup/restore.ts', ['--from', join(directory, 'latest')], {
+  // That backup keeps its objects in a folder of their own.
+  const withoutObjects = run('workers/backup/restore.ts', ['--from', join(directory, 'latest')], {
+    MIGRATION_DATABASE_URL: service.ownerDatabaseUrl,
+  });
+  expect(withoutObjects).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('Name it with --objects'),
+  });
+  const objects = ['--objects', join(directory, 'objects')];
+  const full = run('workers/backup/restore.ts', ['--from', join(directory, 'latest'), ...objects], {
     MIGRATION_DATABASE_URL: service.ownerDatabaseUrl,
   });
   expect(full).toMatchObject({

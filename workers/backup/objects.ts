@@ -82,7 +82,9 @@ export async function requireFolder(folder: string): Promise<void> {
 
 function readFolder(folder: string, { recursive }: { recursive: boolean }): Promise<Dirent[]> {
   return readdir(folder, { recursive, withFileTypes: true }).catch((error: Error) => {
-    throw new InstallationError(`The folder of objects cannot be read: ${error.message}`);
+    throw new InstallationError(
+      `The folder of objects cannot be read: ${error.message}. Name it with --objects; --no-objects leaves the bucket as it is.`,
+    );
   });
 }
 
