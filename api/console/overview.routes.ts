@@ -30,6 +30,13 @@ export const overviewConsole =
   (dependencies: OverviewConsoleDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     const { console, pages, openResponses, liveIntervalMs = LIVE_INTERVAL_MS } = dependencies;
+    let latest: { readAt: number; overview: Promise<Overview> } | undefined;
+    /** All open pages of this process share one reading for an interval: it looks up every run that it counts. */
+    const read = (staff: StaffScope): Promise<Overview> => {
+      if (!latest || Date.now() - latest.readAt >= liveIntervalMs)
+        latest = { readAt: Date.now(), overview: readOverview(dependencies, staff) };
+      return latest.overview;
+    };
 
     app.get(
       '/admin',
@@ -42,7 +49,7 @@ export const overviewConsole =
           template: 'console/overview',
           title: 'Overview',
           log: {},
-          data: { overview: await readOverview(dependencies, request.staff) },
+          data: { overview: await read(request.staff) },
         }),
     );
 
@@ -60,7 +67,7 @@ export const overviewConsole =
           intervalMs: liveIntervalMs,
           render: async () =>
             pages.render('console/overview-figures', {
-              overview: await readOverview(dependencies, request.staff),
+              overview: await read(request.staff),
               time: formatTime,
             }),
         }),
