@@ -16,7 +16,7 @@ const USAGE = `npm run restore:reconcile -- --restored-to TIME [--nothing-lost] 
   --keep-schedules    keep drafts that are scheduled for the future, although one may have been sent by hand since
 `;
 
-/** `npm run restore:reconcile`: see docs/operations.md. */
+/** `npm run restore:reconcile`: see docs/backup.md. */
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {

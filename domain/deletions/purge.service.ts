@@ -135,7 +135,7 @@ export async function lockPurging(
   if (row?.status === 'purged') return null;
   throw new AppError('conflict', {
     detail: `The deletion ${deletionId} is ${row?.status ?? 'unknown'}: nothing is purged.`,
-    fix: 'Resume it as docs/operations.md describes, if it was stopped by mistake.',
+    fix: 'If it was stopped by mistake, resume it as described in docs/runbook/stuck-work.md.',
   });
 }
 

@@ -248,7 +248,7 @@ test('the reconciler starts a missing run again, and records in the row that an 
   expect(await take()).toBeUndefined();
   if (typeof run?.whenStopped === 'function') await run.whenStopped();
   expect(await statusOf(deletionId)).toBe('stopped');
-  // Resumed as docs/operations.md says.
+  // Resumed as docs/runbook/stuck-work.md says.
   await app.worker.query(sql`
     update deletions set status = case when purge_started_at is null then 'waiting' else 'purging' end, ended_at = null,
       reconciled_at = null, episode = episode + 1 where id = ${deletionId} and status = 'stopped'`);
