@@ -4,6 +4,7 @@ import type { SuspensionRun } from '../../workflows/suspensions/settle-held-work
 import type { DraftService } from '../drafts/draft.service.ts';
 import { findDraftsSuspendedForAbuse, releaseHeldDrafts } from '../drafts/held-drafts.ts';
 import type { EventService } from '../events/event.service.ts';
+import { awaitSuspensionHolds } from '../events/event-suspension.ts';
 import { releaseHeldSends } from '../outbound/held/held-sends.ts';
 import { rejectSuspendedSends } from '../outbound/held/reject-suspended-sends.ts';
 import { markSettled } from '../suspensions/settle-suspension.ts';
@@ -87,6 +88,7 @@ export function createHeldWorkService(options: HeldWorkOptions): HeldWorkService
       const counts = createCounter(onProgress);
       await releaseAll((tx) => releaseHeldSends(tx, outbox, organizationId), counts.add('messages'));
       await releaseAll((tx) => releaseHeldDrafts(tx, outbox, organizationId), counts.add('drafts'));
+      await database.systemTransaction(({ em }) => awaitSuspensionHolds(em, organizationId));
       await releaseAll(
         (tx) => releaseSuspendedDeliveries(tx, outbox, organizationId),
         counts.add('deliveries'),

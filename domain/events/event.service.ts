@@ -4,6 +4,7 @@ import { newId } from '../../platform/ids.ts';
 import { isOffSql } from '../toggles/find-toggle.ts';
 import { buildEnvelope, truncateToFit } from './envelope.ts';
 import type { Event } from './event.entity.ts';
+import { confirmSuspension, OWNER_HOLD, type OwnerHold } from './event-suspension.ts';
 import { type EventDataByType, isOrganizationWide } from './event-types.ts';
 
 export interface NewEvent<Type extends keyof EventDataByType> {
@@ -17,7 +18,8 @@ export interface NewEvent<Type extends keyof EventDataByType> {
 export interface EventService {
   /**
    * Records an event in the caller's transaction, with one delivery for each subscribed endpoint. The deliveries'
-   * workflows start after the commit; the delivery to a disabled or failing endpoint is `held`.
+   * workflows start after the commit. The delivery to a disabled or failing endpoint is `held`, and so is every delivery of
+   * a suspended or closed organization.
    */
   record<Type extends keyof EventDataByType>(transaction: Transaction, event: NewEvent<Type>): Promise<void>;
 }
@@ -27,7 +29,9 @@ export interface Subscriber {
   id: string;
   disabled: boolean;
   isHolding: boolean;
-  /** Staff have switched webhook deliveries off. Unset where only the attempt checks it. */
+  /** Unset where only the attempt checks it, as is the next. */
+  ownerHold?: OwnerHold | null;
+  /** Staff have switched webhook deliveries off. */
   isSwitchedOff?: boolean;
 }
 
@@ -48,11 +52,16 @@ export function createEventService({ addDelivery, onRecorded }: EventServiceOpti
       const { em } = transaction;
       const fields = { id: newId('event'), organizationId, environmentId, type, createdAt: new Date() };
       const truncated = truncateToFit(buildEnvelope({ ...fields, data })).data;
-      const row = { ...fields, createdAt: fields.createdAt.toISOString(), inboxId, data: truncated };
+      const event = { ...fields, inboxId };
+      const row = { ...event, createdAt: fields.createdAt.toISOString(), data: truncated };
       const endpoints = await em.execute<Subscriber[]>(
         recordEvent(JSON.stringify(row), isOrganizationWide(type)),
       );
-      for (const endpoint of endpoints) addDelivery(transaction, { ...fields, inboxId }, endpoint);
+      const isReinstated =
+        endpoints.some(({ ownerHold }) => ownerHold === 'suspension') &&
+        !(await confirmSuspension(em, event));
+      for (const endpoint of endpoints)
+        addDelivery(transaction, event, isReinstated ? { ...endpoint, ownerHold: null } : endpoint);
       if (onRecorded) transaction.afterCommit(() => onRecorded(type));
     },
   };
@@ -60,14 +69,15 @@ export function createEventService({ addDelivery, onRecorded }: EventServiceOpti
 
 /** Inserts the event and finds its subscribers in one statement, because every message has one or two events. */
 const recordEvent = (row: string, organizationWide: boolean) => sql`with event as (
-    select * from jsonb_to_record(${row}::jsonb) as (id text, "organizationId" text, "environmentId" text, "inboxId" text,
+    select id, "organizationId" as org_id, "environmentId" as env_id, "inboxId" as inbox_id, type, data, "createdAt"
+    from jsonb_to_record(${row}::jsonb) as (id text, "organizationId" text, "environmentId" text, "inboxId" text,
       type text, data jsonb, "createdAt" timestamptz)),
   recorded as (
     insert into events (id, org_id, env_id, inbox_id, type, data, test, created_at)
-    select id, "organizationId", "environmentId", "inboxId", type, data, false, "createdAt" from event)
-  select e.id, e.disabled, e.holding_since is not null as "isHolding",
+    select id, org_id, env_id, inbox_id, type, data, false, "createdAt" from event)
+  select e.id, e.disabled, e.holding_since is not null as "isHolding", ${OWNER_HOLD} as "ownerHold",
     ${isOffSql('webhook_deliveries')} as "isSwitchedOff"
-  from event, webhook_endpoints e
-  where e.org_id = event."organizationId" and e.deleted_at is null and e.events @> array[event.type]
-    and (e.inbox_ids is null or event."inboxId" = any (e.inbox_ids))
-    and ${organizationWide ? sql`true` : sql`e.env_id = event."environmentId"`}`;
+  from event v, webhook_endpoints e
+  where e.org_id = v.org_id and e.deleted_at is null and e.events @> array[v.type]
+    and (e.inbox_ids is null or v.inbox_id = any (e.inbox_ids))
+    and ${organizationWide ? sql`true` : sql`e.env_id = v.env_id`}`;

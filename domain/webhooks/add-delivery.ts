@@ -7,8 +7,9 @@ import { type HoldReason, type WebhookDelivery, WebhookDeliveryEntity } from './
 import { buildDeliveryStart } from './delivery-start.ts';
 
 /**
- * Creates the delivery of an event to an endpoint and starts its run. It is `held` instead if the endpoint is disabled, if
- * earlier deliveries wait until the endpoint answers again, or while deliveries are switched off.
+ * Creates the delivery of an event to an endpoint and starts its run. It is `held` instead if the endpoint is disabled,
+ * while the organization is closed or the event's owner suspended, if earlier deliveries wait until the endpoint answers
+ * again, or while deliveries are switched off.
  */
 export function addDelivery(
   transaction: Transaction,
@@ -45,10 +46,12 @@ export function addDelivery(
 /** Undefined: the delivery starts. Null: it waits until the endpoint is enabled. */
 function findHoldReason({
   disabled,
+  ownerHold,
   isHolding,
   isSwitchedOff,
 }: Omit<Subscriber, 'id'>): HoldReason | null | undefined {
   if (disabled) return null;
+  if (ownerHold) return ownerHold;
   if (isHolding) return 'endpoint_failing';
   return isSwitchedOff ? 'switched_off' : undefined;
 }

@@ -2,6 +2,7 @@ import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import type { Event } from '../events/event.entity.ts';
+import { confirmSuspension, IS_SUSPENDED, JOIN_STATUSES } from '../events/event-suspension.ts';
 import { isOffSql } from '../toggles/find-toggle.ts';
 import { type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
 import type { WebhookEndpoint } from './endpoint.entity.ts';
@@ -49,12 +50,6 @@ export type DeliveryChange = Partial<
 const DELIVERY_COLUMNS = sql`d.id, d.org_id as "organizationId", d.status, d.attempts, d.prior_attempts as "priorAttempts",
   d.episode, d.next_attempt_at as "nextAttemptAt", d.last_error as "lastError"`;
 
-/** SQL: joins what may be suspended to the event `v`. */
-export const JOIN_STATUSES = sql`join organizations o on o.id = v.org_id join environments n on n.id = v.env_id
-  left join inboxes i on i.id = v.inbox_id`;
-/** SQL: with {@link JOIN_STATUSES}. */
-export const IS_SUSPENDED = sql`(o.status <> 'active' or n.status <> 'active' or i.status is not distinct from 'suspended')`;
-
 /** Locks the delivery until the transaction ends. Returns null if it does not exist. */
 export async function lockDelivery(em: EntityManager, id: string): Promise<DeliveryRow | null> {
   const [row] = await em.execute<SerializedRow<DeliveryRow>[]>(
@@ -68,6 +63,7 @@ interface TargetRow extends SerializedRow<Omit<EndpointRow, 'id'>> {
   eventId: string;
   eventOrganizationId: string;
   environmentId: string;
+  inboxId: string | null;
   type: EventRow['type'];
   data: EventRow['data'];
   test: boolean;
@@ -101,7 +97,7 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
        e.previous_secret_expires_at as "previousSecretExpiresAt", e.disabled, e.deleted_at as "deletedAt",
        e.failing_since as "failingSince", e.consecutive_failures as "consecutiveFailures",
        e.holding_since as "holdingSince",
-       v.id as "eventId", v.env_id as "environmentId", v.org_id as "eventOrganizationId", v.type, v.data, v.test,
+       v.id as "eventId", v.env_id as "environmentId", v.inbox_id as "inboxId", v.org_id as "eventOrganizationId", v.type, v.data, v.test,
        v.created_at as "createdAt", o.deleted_at is not null as "isOrganizationDeleted",
        ${IS_SUSPENDED} as "isSuspended", ${isOffSql('webhook_deliveries')} as "isSwitchedOff"
      from webhook_deliveries d
@@ -116,7 +112,9 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
     delivery,
     isOrganizationDeleted: target.isOrganizationDeleted,
     isSwitchedOff: target.isSwitchedOff,
-    isSuspended: target.isSuspended && (await confirmSuspension(em, delivery)),
+    isSuspended:
+      target.isSuspended &&
+      (await confirmSuspension(em, { ...target, organizationId: target.eventOrganizationId })),
     endpoint: {
       id: target.endpointId,
       url,
@@ -139,18 +137,6 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
       createdAt: new Date(target.createdAt),
     },
   };
-}
-
-/**
- * Reads the statuses again under a lock on the organization: the reinstatement waits for this transaction, so what it
- * releases includes the delivery.
- */
-async function confirmSuspension(em: EntityManager, { id, organizationId }: DeliveryRow): Promise<boolean> {
-  await em.execute(sql`select from organizations where id = ${organizationId} for share`);
-  const [row] = await em.execute<{ isSuspended: boolean }[]>(sql`
-    select ${IS_SUSPENDED} as "isSuspended"
-    from webhook_deliveries d join events v on v.id = d.event_id ${JOIN_STATUSES} where d.id = ${id}`);
-  return row?.isSuspended ?? false;
 }
 
 export async function updateDelivery(em: EntityManager, id: string, change: DeliveryChange): Promise<void> {

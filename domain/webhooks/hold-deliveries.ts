@@ -1,7 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
-import { IS_SUSPENDED, JOIN_STATUSES } from './delivery-rows.ts';
+import { IS_SUSPENDED, JOIN_STATUSES } from '../events/event-suspension.ts';
 
 /** Deliveries held per transaction. */
 const HOLD_BATCH_SIZE = 1_000;

@@ -2,8 +2,8 @@ import { sql } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { IS_SUSPENDED, JOIN_STATUSES } from '../events/event-suspension.ts';
 import { isOffSql } from '../toggles/find-toggle.ts';
-import { IS_SUSPENDED, JOIN_STATUSES } from './delivery-rows.ts';
 import { isFailing, lockProbedEndpoint, startHolding } from './endpoint-health.ts';
 import { restartDeliveries } from './restart-deliveries.ts';
 

@@ -5,3 +5,11 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 export async function lockKey(em: EntityManager, ...key: [use: string, ...parts: string[]]): Promise<void> {
   await em.execute(sql`select pg_advisory_xact_lock(hashtextextended(${JSON.stringify(key)}, 0))`);
 }
+
+/** As {@link lockKey}, but any number of transactions have it together; it excludes only those that hold the whole lock. */
+export async function lockKeyShared(
+  em: EntityManager,
+  ...key: [use: string, ...parts: string[]]
+): Promise<void> {
+  await em.execute(sql`select pg_advisory_xact_lock_shared(hashtextextended(${JSON.stringify(key)}, 0))`);
+}

@@ -2,15 +2,20 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { createHeldWorkService } from '../../domain/administration/held-work.service.ts';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
+import { awaitSuspensionHolds } from '../../domain/events/event-suspension.ts';
 import type { SuspensionTargetType } from '../../domain/suspensions/suspension.entity.ts';
 import type { SuspensionTarget } from '../../domain/suspensions/suspension-target.ts';
 import { HELD_WHILE_SUSPENDED } from '../../domain/webhooks/attempt-outcome.ts';
 import { lockDueDelivery, updateDelivery } from '../../domain/webhooks/delivery-rows.ts';
+import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import type { Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
+import { DELIVER_WEBHOOK } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { eventually } from '../support/eventually.ts';
 import { accepted, deferred } from '../support/mail-services.ts';
+import { createInbox } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { arrangeSuspensions } from '../support/suspensions.ts';
@@ -230,6 +235,120 @@ describe('webhook deliveries', () => {
     });
     await reinstated;
     expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', heldFor: null }]);
+  });
+
+  describe('of events recorded during a suspension', () => {
+    const arrangeEvents = async () => {
+      const arranged = await arrange(0);
+      const events = createWebhookEvents({ outbox: service.outbox });
+      const inbox = await createInbox(database, arranged.organization);
+      const { organizationId, productionEnvironmentId: environmentId } = arranged;
+      const record = (transaction: Transaction) =>
+        events.record(transaction, {
+          organizationId,
+          environmentId,
+          inboxId: inbox.id,
+          type: 'message.received',
+          data: buildSampleData('message.received', { inboxId: inbox.id, time: new Date() }),
+        });
+      const targets: Record<SuspensionTargetType, SuspensionTarget> = {
+        organization: arranged.target,
+        environment: { type: 'environment', id: environmentId, organizationId },
+        inbox: { type: 'inbox', id: inbox.id, organizationId },
+      };
+      const countStarts = () =>
+        service.commands.filter(({ start }) => start?.workflowType === DELIVER_WEBHOOK).length;
+      return { ...arranged, targets, countStarts, record };
+    };
+    const waitsFor = (pid: number) =>
+      eventually(async () => {
+        const waiting = await database.query(
+          sql`select pid from pg_stat_activity where ${pid} = any (pg_blocking_pids(pid))`,
+        );
+        expect(waiting).toHaveLength(1);
+      });
+    const backendOf = async ({ em }: Transaction) => {
+      const [backend] = await em.execute<{ pid: number }[]>(sql`select pg_backend_pid() as pid`);
+      return backend?.pid ?? 0;
+    };
+
+    test.each(LEVELS)(
+      'are held without a run while the %s is suspended, and start after it',
+      async (type) => {
+        const { targets, countStarts, record, ...arranged } = await arrangeEvents();
+        await service.suspend(targets[type]);
+        for (let event = 0; event < 2; event += 1) await database.systemTransaction(record);
+        const held = { status: 'held', heldFor: 'suspension', attempts: 0, nextAttemptAt: null, episode: 1 };
+        expect(await arranged.deliveries()).toMatchObject([held, held]);
+        expect(countStarts()).toBe(0);
+        await service.reinstate(targets[type]);
+        expect((await service.settle(arranged.organizationId)).released.deliveries).toBe(2);
+        expect(await arranged.deliveries()).toMatchObject([{ status: 'pending' }, { status: 'pending' }]);
+        expect(countStarts()).toBe(2);
+      },
+    );
+
+    test('are held without a run while the organization is closed', async () => {
+      const { organizationId, countStarts, record, ...arranged } = await arrangeEvents();
+      await database.query(sql`update organizations set deleted_at = now() where id = ${organizationId}`);
+      await database.systemTransaction(record);
+      expect(await arranged.deliveries()).toMatchObject([
+        { status: 'held', heldFor: 'organization_deleted' },
+      ]);
+      expect(countStarts()).toBe(0);
+    });
+
+    test('that commit after the reinstatement are released by its run', async () => {
+      const { organizationId, target, record, ...arranged } = await arrangeEvents();
+      await service.suspend(target);
+      let settled: Promise<unknown> = Promise.resolve();
+      await database.systemTransaction(async (transaction) => {
+        await record(transaction);
+        await transaction.em.flush();
+        const pid = await backendOf(transaction);
+        await service.reinstate(target);
+        settled = service.settle(organizationId);
+        await Promise.race([waitsFor(pid), settled]);
+      });
+      await settled;
+      expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', episode: 2 }]);
+    });
+
+    test('that find the release in progress start by themselves', async () => {
+      const { organizationId, target, countStarts, record, ...arranged } = await arrangeEvents();
+      await service.suspend(target);
+      let recorded: Promise<unknown> = Promise.resolve();
+      await database.systemTransaction(async (transaction) => {
+        await awaitSuspensionHolds(transaction.em, organizationId);
+        // Its statement sees the suspension; it waits before it holds the delivery.
+        recorded = database.systemTransaction(record);
+        await Promise.race([waitsFor(await backendOf(transaction)), recorded]);
+        await service.reinstate(target);
+      });
+      await recorded;
+      expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', heldFor: null, episode: 1 }]);
+      expect(countStarts()).toBe(1);
+    });
+
+    test('all start in the end, however often it is suspended and reinstated meanwhile', async () => {
+      const { organizationId, target, countStarts, record, ...arranged } = await arrangeEvents();
+      const toggle = async () => {
+        for (let change = 0; change < 5; change += 1) {
+          await service.suspend(target);
+          await service.reinstate(target);
+          await service.settle(organizationId);
+        }
+      };
+      const recordAll = async () => {
+        for (let event = 0; event < 20; event += 1) await database.systemTransaction(record);
+      };
+      await Promise.all([toggle(), recordAll(), recordAll()]);
+      await service.suspend(target);
+      await Promise.all([recordAll(), service.reinstate(target).then(() => service.settle(organizationId))]);
+      const deliveries = await arranged.deliveries();
+      expect(deliveries.map(({ status }) => status)).toEqual(Array(60).fill('pending'));
+      expect(countStarts()).toBe(60);
+    });
   });
 
   test('of a failing endpoint are not probed, and wait for the reinstatement', async () => {

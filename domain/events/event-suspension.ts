@@ -1,0 +1,41 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { lockKey, lockKeyShared } from '../../platform/database/advisory-lock.ts';
+import type { Event } from './event.entity.ts';
+
+/** SQL: joins what may be suspended to the event `v`. */
+export const JOIN_STATUSES = sql`join organizations o on o.id = v.org_id join environments n on n.id = v.env_id
+  left join inboxes i on i.id = v.inbox_id`;
+/** SQL: with {@link JOIN_STATUSES}. */
+export const IS_SUSPENDED = sql`(o.status <> 'active' or n.status <> 'active' or i.status is not distinct from 'suspended')`;
+
+/** Why the deliveries of an event wait for its organization, environment or inbox. */
+export type OwnerHold = 'organization_deleted' | 'suspension';
+
+/** SQL: the {@link OwnerHold} of the event `v`, or null. A suspension has to be confirmed: see {@link confirmSuspension}. */
+export const OWNER_HOLD = sql`(select case when o.deleted_at is not null then 'organization_deleted'
+    when ${IS_SUSPENDED} then 'suspension' end
+  from (select) suspended ${JOIN_STATUSES})`;
+
+/** Names the lock between what a suspension holds and what its end releases. */
+const HOLD_LOCK = 'deliveries held for a suspension';
+
+/**
+ * Reads the statuses again, under a lock that the release takes too: either this transaction sees the reinstatement, or
+ * what it holds is committed before the release begins.
+ */
+export async function confirmSuspension(
+  em: EntityManager,
+  { organizationId, environmentId, inboxId }: Pick<Event, 'organizationId' | 'environmentId' | 'inboxId'>,
+): Promise<boolean> {
+  await lockKeyShared(em, HOLD_LOCK, organizationId);
+  const [row] = await em.execute<{ isSuspended: boolean }[]>(sql`
+    select ${IS_SUSPENDED} as "isSuspended"
+    from (values (${organizationId}, ${environmentId}, ${inboxId})) v (org_id, env_id, inbox_id) ${JOIN_STATUSES}`);
+  return row?.isSuspended ?? false;
+}
+
+/** Waits until every open transaction that has confirmed a suspension of the organization has ended. */
+export async function awaitSuspensionHolds(em: EntityManager, organizationId: string): Promise<void> {
+  await lockKey(em, HOLD_LOCK, organizationId);
+}
