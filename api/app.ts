@@ -121,6 +121,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   installRefusedSends(app);
   await installOpenApi(app, { publicUrl, version: '1', schemas: sharedSchemas });
   const openResponses = installOpenResponses(app, {
+    accessSignals: services.accessSignals,
     perCredential: config.STREAMS_PER_CREDENTIAL,
     perProcess: config.STREAMS_PER_PROCESS,
   });

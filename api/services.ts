@@ -253,6 +253,7 @@ export function createServices({
     webhookJobs: createBulkJobService({ database, outbox }),
     eventReader: createEventReaderService({ database }),
     eventStreams,
+    accessSignals: signals,
     metrics: createMetricService({ database }),
     organizations: createOrganizationService({ database }),
     environments: createEnvironmentService({ database }),

@@ -80,7 +80,7 @@ export const ConfigSchema = Type.Object({
     1,
   ),
   STREAM_HEARTBEAT_MS: integer(
-    'Interval of a live stream’s heartbeat, and of the check that its credential is still valid.',
+    'Interval of a live stream’s heartbeat. It also checks the credential, whose changes otherwise end the stream within a second.',
     15_000,
     100,
     60_000,

@@ -11,9 +11,9 @@ import { EVENT_TYPES, type EventType } from '../../domain/events/event-types.ts'
 import type { Scope } from '../../domain/identity/scope.ts';
 import type { InboxService } from '../../domain/inboxes/inbox.service.ts';
 import type { Cursors } from '../../platform/cursor.ts';
-import { AppError, invalid } from '../../platform/errors.ts';
+import { type AppError, invalid } from '../../platform/errors.ts';
 import { isId } from '../../platform/ids.ts';
-import type { OpenResponses } from '../plugins/open-responses.ts';
+import { findAccessRefusal, type OpenResponses, readRefusal } from '../plugins/open-responses.ts';
 import { id, problems, strictObject, text } from '../schemas.ts';
 
 const optionalPosition = (description: string) => Type.Optional(text(256, { minLength: 1, description }));
@@ -149,37 +149,28 @@ async function* writeStream({
     let nextHeartbeatAt = performance.now() + heartbeatMs;
     while (!signal.aborted) {
       const events = await follower.next(Math.max(0, nextHeartbeatAt - performance.now()));
-      for (const event of events)
+      for (const event of events) {
+        if (signal.aborted) break;
         yield `id: ${encodePosition(positionOf(event))}\nevent: ${event.type}\ndata: ${serializeEnvelope(event)}\n\n`;
+      }
       if (signal.aborted || performance.now() < nextHeartbeatAt) continue;
       const refusal = await findAccessRefusal(request);
       if (refusal) {
-        yield `: closing, ${refusal.code}\n\n`;
+        yield describeEnd(refusal);
         return;
       }
       // A block without data dispatches no event but still updates the client's last event id.
       yield `id: ${encodePosition(follower.position)}\n: alive\n\n`;
       nextHeartbeatAt = performance.now() + heartbeatMs;
     }
+    const refusal = readRefusal(signal);
+    if (refusal) yield describeEnd(refusal);
   } finally {
     follower.close();
   }
 }
 
-/**
- * Returns why the credential has lost access, or undefined if it has not. If the database is unreachable, the stream stays
- * open: no new events arrive meanwhile.
- */
-async function findAccessRefusal(request: FastifyRequest): Promise<AppError | undefined> {
-  try {
-    await request.recheckAccess();
-    return undefined;
-  } catch (error) {
-    if (error instanceof AppError) return error;
-    request.log.warn({ err: error }, 'could not recheck the credential of a stream');
-    return undefined;
-  }
-}
+const describeEnd = ({ code }: AppError): string => `: closing, ${code}\n\n`;
 
 function parseTypes(types: string | undefined): EventType[] | undefined {
   return types?.split(',').map((name) => {

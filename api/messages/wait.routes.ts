@@ -9,7 +9,7 @@ import type {
 } from '../../domain/messages/message-wait.service.ts';
 import type { OutcomeWaitService } from '../../domain/outbound/outcome-wait.service.ts';
 import { isId } from '../../platform/ids.ts';
-import type { OpenResponses } from '../plugins/open-responses.ts';
+import { type OpenResponses, readRefusal } from '../plugins/open-responses.ts';
 import { id, MAX_ID_LENGTH, problems, ref, strictObject, text } from '../schemas.ts';
 import { parseTime } from '../time.ts';
 import { addressFilter, readAddressFilter } from './address-filter.ts';
@@ -176,6 +176,8 @@ async function waitUntil(
     const remainingMs = deadline - performance.now();
     if (remainingMs <= 0 || signal.aborted) return undefined;
     const found = await wait.next(Math.min(remainingMs, heartbeatMs));
+    const refusal = readRefusal(signal);
+    if (refusal) throw refusal;
     if (found) return found;
     if (remainingMs > heartbeatMs && !signal.aborted) await request.recheckAccess();
   }

@@ -1,12 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AppError } from '../../platform/errors.ts';
+import type { AccessSignals } from '../../platform/event-signals.ts';
+import { createSemaphore } from '../../platform/semaphore.ts';
 
-/** Tracks responses that stay open: limits their number and ends them on shutdown. */
+/** Tracks responses that stay open: limits their number, and ends them on shutdown and when their credential loses its access. */
 export interface OpenResponses {
   /**
    * Counts this response until it is closed.
    *
-   * @returns a signal that aborts when the client disconnects or the process shuts down; the response must then end.
+   * @returns a signal that aborts when the client disconnects, the process shuts down or the credential loses its access; the
+   * response must then end. In the last case the reason is the {@link AppError} that a new request would get.
    * @throws AppError `rate_limited`.
    */
   admit(request: FastifyRequest, reply: FastifyReply): AbortSignal;
@@ -14,16 +17,23 @@ export interface OpenResponses {
   readonly count: number;
 }
 
-export interface OpenResponseLimits {
+export interface OpenResponsesOptions {
+  accessSignals: AccessSignals;
   perCredential: number;
   perProcess: number;
 }
 
 const RETRY_AFTER_SECONDS = 5;
+/** Checks of credentials that run at the same time: a change may concern every response of the process. */
+const MAX_CONCURRENT_CHECKS = 4;
 /** Responses still open after this time are destroyed, because a client that does not read would block the shutdown. */
 const DRAIN_TIMEOUT_MS = 2_000;
 
-export function installOpenResponses(app: FastifyInstance, limits: OpenResponseLimits): OpenResponses {
+export function installOpenResponses(
+  app: FastifyInstance,
+  { accessSignals, ...limits }: OpenResponsesOptions,
+): OpenResponses {
+  const checks = createSemaphore(MAX_CONCURRENT_CHECKS);
   const openByCredential = new Map<string, number>();
   const openResponses = new Map<AbortController, FastifyReply>();
   let closing = false;
@@ -46,7 +56,9 @@ export function installOpenResponses(app: FastifyInstance, limits: OpenResponseL
     get count() {
       return openResponses.size;
     },
-    admit({ scope, staff, raw: { socket } }, reply) {
+    admit(request, reply) {
+      const { scope, staff } = request;
+      const { socket } = request.raw;
       const credential = scope?.actor.id ?? staff.staffId;
       const openCount = openByCredential.get(credential) ?? 0;
       if (openCount >= limits.perCredential) throw tooManyOpen('This credential has', limits.perCredential);
@@ -57,9 +69,14 @@ export function installOpenResponses(app: FastifyInstance, limits: OpenResponseL
       if (socket.destroyed) return controller.signal;
       openResponses.set(controller, reply);
       const end = scope?.impersonation && abortAt(controller, scope.impersonation.expiresAt);
+      const unwatch = accessSignals.watch(
+        scope ? [scope.organizationId, scope.actor.id] : [staff.staffId],
+        createAccessCheck(request, controller, checks),
+      );
       openByCredential.set(credential, openCount + 1);
       reply.raw.once('close', () => {
         clearTimeout(end);
+        unwatch();
         controller.abort();
         openResponses.delete(controller);
         const remaining = (openByCredential.get(credential) ?? 1) - 1;
@@ -69,6 +86,53 @@ export function installOpenResponses(app: FastifyInstance, limits: OpenResponseL
       return controller.signal;
     },
   };
+}
+
+/**
+ * Returns a function that checks the credential again and ends the response if it lost its access. Signals during a check
+ * cause one more.
+ */
+function createAccessCheck(
+  request: FastifyRequest,
+  controller: AbortController,
+  checks: ReturnType<typeof createSemaphore>,
+): () => void {
+  let isRunning = false;
+  let isSignaled = false;
+  const check = async () => {
+    isRunning = true;
+    while (isSignaled && !controller.signal.aborted) {
+      isSignaled = false;
+      const release = await checks.acquire();
+      const refusal = await findAccessRefusal(request).finally(release);
+      if (refusal) controller.abort(refusal);
+    }
+    isRunning = false;
+  };
+  return () => {
+    isSignaled = true;
+    if (!isRunning) void check();
+  };
+}
+
+/**
+ * Returns why the credential has lost access, or undefined if it has not. If the database is unreachable, the response stays
+ * open: no new events arrive meanwhile.
+ */
+export async function findAccessRefusal(request: FastifyRequest): Promise<AppError | undefined> {
+  try {
+    await request.recheckAccess();
+    return undefined;
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    request.log.warn({ err: error }, 'could not check the credential of an open response again');
+    return undefined;
+  }
+}
+
+/** The refusal that ended a response, if one did. */
+export function readRefusal({ reason }: AbortSignal): AppError | undefined {
+  return reason instanceof AppError ? reason : undefined;
 }
 
 /** An impersonation ends at its time, also between two checks of its credential. */

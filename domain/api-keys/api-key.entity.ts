@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn, primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { functionTrigger } from '../../platform/database/triggers.ts';
 import type { Permission } from '../identity/permissions.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
@@ -19,6 +20,17 @@ export const ApiKeyEntity = defineEntity({
       name: 'api_keys_expires_at_index',
       expression: `create index "api_keys_expires_at_index" on "api_keys" ("expires_at") where "revoked_at" is null and "expires_at" is not null`,
     },
+  ],
+  triggers: [
+    functionTrigger({
+      name: 'signal_api_keys_access',
+      table: 'api_keys',
+      event: 'update',
+      when: `old.revoked_at is distinct from new.revoked_at or old.expires_at is distinct from new.expires_at
+        or old.previous_expires_at is distinct from new.previous_expires_at or old.permissions is distinct from new.permissions
+        or old.allowed_cidrs is distinct from new.allowed_cidrs`,
+      calls: 'signal_access',
+    }),
   ],
   properties: {
     id: primaryId(),

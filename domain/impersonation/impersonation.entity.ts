@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn, primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { functionTrigger } from '../../platform/database/triggers.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
 /** A staff member's visit to an organization, which they see as its people do. */
@@ -17,6 +18,15 @@ export const ImpersonationEntity = defineEntity({
     },
   ],
   uniques: [{ properties: ['tokenHash'] }],
+  triggers: [
+    functionTrigger({
+      name: 'signal_impersonations_access',
+      table: 'impersonations',
+      event: 'update',
+      when: 'old.ended_at is distinct from new.ended_at',
+      calls: 'signal_access',
+    }),
+  ],
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),

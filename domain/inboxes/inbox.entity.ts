@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { functionTrigger } from '../../platform/database/triggers.ts';
 import { DomainEntity } from '../domains/domain.entity.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
@@ -33,6 +34,15 @@ export const InboxEntity = defineEntity({
       expression:
         'create unique index "inboxes_client_id_unique" on "inboxes" ("org_id", "client_id") where "deleted_at" is null',
     },
+  ],
+  triggers: [
+    functionTrigger({
+      name: 'signal_inboxes_access',
+      table: 'inboxes',
+      event: 'update',
+      when: 'old.status is distinct from new.status',
+      calls: 'signal_access',
+    }),
   ],
   properties: {
     id: primaryId(),

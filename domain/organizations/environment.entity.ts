@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, primaryId, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { functionTrigger } from '../../platform/database/triggers.ts';
 import { OrganizationEntity } from './organization.entity.ts';
 import { toSlug } from './slug.ts';
 
@@ -10,6 +11,15 @@ export const EnvironmentEntity = defineEntity({
   tableName: 'environments',
   policies: tenantPolicies({ lookup: true, people: true, staff: true }),
   uniques: [{ properties: ['organizationId', 'name'] }, { properties: ['organizationId', 'slug'] }],
+  triggers: [
+    functionTrigger({
+      name: 'signal_environments_access',
+      table: 'environments',
+      event: 'update',
+      when: 'old.status is distinct from new.status',
+      calls: 'signal_access',
+    }),
+  ],
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),

@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, oneOf } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { functionTrigger } from '../../platform/database/triggers.ts';
 import { MEMBER_ROLES, type MemberRole } from '../identity/roles.ts';
 import { UserEntity } from '../people/user.entity.ts';
 import { OrganizationEntity } from './organization.entity.ts';
@@ -12,6 +13,21 @@ export const MemberEntity = defineEntity({
   policies: tenantPolicies({ lookup: true, people: true, staff: true }),
   indexes: [{ properties: ['userId'] }],
   checks: [{ name: 'members_role', expression: oneOf('role', MEMBER_ROLES) }],
+  triggers: [
+    functionTrigger({
+      name: 'signal_members_access',
+      table: 'members',
+      event: 'update',
+      when: 'old.role is distinct from new.role',
+      calls: 'signal_access',
+    }),
+    functionTrigger({
+      name: 'signal_members_access_end',
+      table: 'members',
+      event: 'delete',
+      calls: 'signal_access',
+    }),
+  ],
   properties: {
     organizationId: () =>
       p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').primary().deleteRule('cascade'),

@@ -10,6 +10,13 @@ export const OrganizationEntity = defineEntity({
   tableName: 'organizations',
   policies: tenantPolicies({ column: 'id', lookup: true, people: true, staff: true }),
   triggers: [
+    functionTrigger({
+      name: 'signal_organizations_access',
+      table: 'organizations',
+      event: 'update',
+      when: 'old.status is distinct from new.status or old.deleted_at is distinct from new.deleted_at',
+      calls: 'signal_access',
+    }),
     functionTrigger({ name: 'claim_slug', table: 'organizations', event: 'insert', calls: 'claim_slug' }),
     functionTrigger({
       name: 'claim_changed_slug',

@@ -1,11 +1,21 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, oneOf, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
+import { functionTrigger } from '../../platform/database/triggers.ts';
 
 /** A person. Not tenant data: a user may be a member of several organizations. */
 export const UserEntity = defineEntity({
   name: 'User',
   tableName: 'users',
   checks: [{ name: 'users_status', expression: oneOf('status', ['active', 'suspended']) }],
+  triggers: [
+    functionTrigger({
+      name: 'signal_users_access',
+      table: 'users',
+      event: 'update',
+      when: 'old.status is distinct from new.status or old.deleted_at is distinct from new.deleted_at',
+      calls: 'signal_access',
+    }),
+  ],
   properties: {
     id: primaryId(),
     /** Stored in lower case. */

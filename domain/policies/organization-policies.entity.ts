@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { oneOf, timestamp, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { functionTrigger } from '../../platform/database/triggers.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
 export const APPROVAL_MODES = ['off', 'all', 'external'] as const;
@@ -21,6 +22,20 @@ export const OrganizationPoliciesEntity = defineEntity({
       expression: oneOf('require_send_approval', APPROVAL_MODES),
     },
     { name: 'organization_policies_support_access', expression: oneOf('support_access', SUPPORT_ACCESS) },
+  ],
+  triggers: [
+    functionTrigger({
+      name: 'signal_organization_policies_access_begin',
+      table: 'organization_policies',
+      event: 'insert',
+      calls: 'signal_access',
+    }),
+    functionTrigger({
+      name: 'signal_organization_policies_access',
+      table: 'organization_policies',
+      event: 'update',
+      calls: 'signal_access',
+    }),
   ],
   properties: {
     organizationId: () =>

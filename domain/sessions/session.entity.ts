@@ -1,5 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn, oneOf, primaryId, timestamp } from '../../platform/database/columns.ts';
+import { functionTrigger } from '../../platform/database/triggers.ts';
 import type { SessionFactor, SessionKind, SessionMethod } from '../identity/person.ts';
 import { UserEntity } from '../people/user.entity.ts';
 
@@ -9,6 +10,21 @@ export const SessionEntity = defineEntity({
   tableName: 'sessions',
   indexes: [{ properties: ['userId', 'id'] }, { properties: ['expiresAt'] }],
   checks: [{ name: 'sessions_kind', expression: oneOf('kind', ['full', 'enroll']) }],
+  triggers: [
+    functionTrigger({
+      name: 'signal_sessions_access',
+      table: 'sessions',
+      event: 'update',
+      when: 'old.revoked_at is distinct from new.revoked_at',
+      calls: 'signal_access',
+    }),
+    functionTrigger({
+      name: 'signal_sessions_access_end',
+      table: 'sessions',
+      event: 'delete',
+      calls: 'signal_access',
+    }),
+  ],
   properties: {
     id: primaryId(),
     userId: () => p.manyToOne(UserEntity).mapToPk().deleteRule('cascade'),

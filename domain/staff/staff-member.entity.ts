@@ -1,5 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn, oneOf } from '../../platform/database/columns.ts';
+import { functionTrigger } from '../../platform/database/triggers.ts';
 import { UserEntity } from '../people/user.entity.ts';
 import { STAFF_ROLES, type StaffRole } from './staff-scope.ts';
 
@@ -8,6 +9,21 @@ export const StaffMemberEntity = defineEntity({
   name: 'StaffMember',
   tableName: 'staff_members',
   checks: [{ name: 'staff_members_role', expression: oneOf('role', STAFF_ROLES) }],
+  triggers: [
+    functionTrigger({
+      name: 'signal_staff_members_access',
+      table: 'staff_members',
+      event: 'update',
+      when: 'old.role is distinct from new.role',
+      calls: 'signal_access',
+    }),
+    functionTrigger({
+      name: 'signal_staff_members_access_end',
+      table: 'staff_members',
+      event: 'delete',
+      calls: 'signal_access',
+    }),
+  ],
   properties: {
     userId: () => p.manyToOne(UserEntity).mapToPk().primary().deleteRule('cascade'),
     role: p.text().$type<StaffRole>(),

@@ -1,5 +1,5 @@
 -- Trigger of `events`: wakes live event streams at the commit. PostgreSQL sends equal notifications of a transaction
--- once, however many events it records. The channel is EVENTS_CHANNEL of platform/event-signals.ts.
+-- once, however many events it records. The channel is SIGNALS_CHANNEL of platform/event-signals.ts.
 create or replace function signal_event() returns trigger
 language plpgsql as $$
 begin

@@ -13,7 +13,11 @@ afterEach(() => app.close());
 /** Starts an app whose route runs `beforeAdmission` and then stays open until its client disconnects. */
 async function start(beforeAdmission: (socket: Socket) => Promise<unknown>): Promise<Socket> {
   app = Fastify();
-  openResponses = installOpenResponses(app, { perCredential: 3, perProcess: 3 });
+  openResponses = installOpenResponses(app, {
+    accessSignals: { watch: () => () => undefined },
+    perCredential: 3,
+    perProcess: 3,
+  });
   app.get('/', async (request, reply) => {
     request.scope = { actor: { id: 'key_1' } } as Scope;
     await beforeAdmission(request.raw.socket);

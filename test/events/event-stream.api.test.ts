@@ -1,13 +1,16 @@
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import pg from 'pg';
 import { ApiKeyEntity } from '../../domain/api-keys/api-key.entity.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import type { EventType } from '../../domain/events/event-types.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
+import { impersonate } from '../support/impersonation.ts';
 import { type LiveStream, type LiveStreamOptions, listen, openStream } from '../support/live-stream.ts';
 import {
   createInbox,
@@ -17,6 +20,7 @@ import {
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
+import { createTestSession } from '../support/sessions.ts';
 import { testStack } from '../support/stack.ts';
 import { startTestApp } from '../support/test-app.ts';
 
@@ -24,10 +28,13 @@ const config = { STREAM_HEARTBEAT_MS: '200', STREAMS_PER_CREDENTIAL: '250' };
 /** Two API processes on one database. */
 const first = useTestApp({ config });
 const second = useTestApp({ config });
+/** Its heartbeats are later than any test ends. */
+const quiet = useTestApp({ config: { STREAM_HEARTBEAT_MS: '60000' } });
 let firstUrl: string;
 let secondUrl: string;
+let quietUrl: string;
 beforeAll(async () => {
-  [firstUrl, secondUrl] = await Promise.all([listen(first), listen(second)]);
+  [firstUrl, secondUrl, quietUrl] = await Promise.all([listen(first), listen(second), listen(quiet)]);
 });
 
 const opened: LiveStream[] = [];
@@ -343,6 +350,115 @@ describe('a stream ends', () => {
       await open(secondUrl, { token, query: `?after=${stuck.lastEventId}` })
     ).received(1);
     expect(received?.data.id).toBe(event);
+  });
+});
+
+describe('between two heartbeats, a stream ends', () => {
+  /** Runs a change at another process. It is to end the stream within seconds, and to leave `kept` open. */
+  async function expectEnd(
+    ended: { token: string; environmentId?: string },
+    change: () => Promise<unknown>,
+    { code, kept }: { code: string; kept?: { token: string } },
+  ): Promise<void> {
+    const stream = await open(quietUrl, ended);
+    const other = kept && (await open(quietUrl, kept));
+    const startedAt = performance.now();
+    await change();
+    await eventually(() => expect(stream.ended).toBe(true), 5_000);
+    expect(stream.comments).toContain(`closing, ${code}`);
+    // Far below the 60 s of a heartbeat; the test machine may be busy.
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(other?.ended ?? false).toBe(false);
+  }
+  const update = (statement: Sql) => () => first.worker.query(statement);
+
+  test('when its organization or environment is suspended', async () => {
+    const organization = await createOrganization(first.worker);
+    const { organizationId: id, sandboxEnvironmentId } = organization;
+    await expectEnd(
+      { ...organization, environmentId: sandboxEnvironmentId },
+      update(
+        sql`update environments set status = 'suspended' where id = ${sandboxEnvironmentId} returning id`,
+      ),
+      { code: 'environment_suspended', kept: organization },
+    );
+    await expectEnd(
+      organization,
+      update(sql`update organizations set status = 'suspended' where id = ${id} returning id`),
+      { code: 'organization_suspended', kept: await createOrganization(first.worker) },
+    );
+  });
+
+  test('when its key is revoked, limited, or its inbox suspended', async () => {
+    const organization = await createOrganization(first.worker);
+    const inbox = await createInbox(first.worker, organization);
+    const environmentId = organization.productionEnvironmentId;
+    const bound = await createKey(first.worker, { ...organization, environmentId, inboxId: inbox.id });
+    await expectEnd(
+      bound,
+      update(sql`update inboxes set status = 'suspended' where id = ${inbox.id} returning id`),
+      { code: 'inbox_suspended', kept: organization },
+    );
+    const [limited, revoked] = [
+      await createKey(first.worker, organization),
+      await createKey(first.worker, organization),
+    ];
+    await expectEnd(
+      limited,
+      update(
+        sql`update api_keys set permissions = '{messages:read}' where id = ${limited.keyId} returning id`,
+      ),
+      { code: 'permission_denied', kept: organization },
+    );
+    const revoke = () =>
+      first.call(`/api-keys/${revoked.keyId}`, { method: 'DELETE', token: organization.token });
+    await expectEnd(revoked, revoke, { code: 'unauthenticated', kept: organization });
+  });
+
+  test('when the session is over, or the membership', async () => {
+    const organization = await createOrganization(first.worker);
+    const { organizationId, ownerId } = organization;
+    const session = () => createTestSession(first.worker, ownerId, { factors: ['totp'] });
+    const ended = await session();
+    await expectEnd(ended, () => first.call('/auth/logout', { method: 'POST', token: ended.token }), {
+      code: 'unauthenticated',
+      kept: organization,
+    });
+    await expectEnd(
+      await session(),
+      update(sql`
+        insert into organization_policies (org_id, allowed_cidrs, updated_at)
+        values (${organizationId}, '{192.0.2.0/24}', now()) returning org_id`),
+      { code: 'policy_violation' },
+    );
+    await first.worker.query(
+      sql`update organization_policies set allowed_cidrs = '{}' where org_id = ${organizationId} returning org_id`,
+    );
+    await expectEnd(
+      await session(),
+      update(sql`delete from members where org_id = ${organizationId} returning org_id`),
+      { code: 'permission_denied' },
+    );
+  });
+
+  test('when the impersonation ends', async () => {
+    const organization = await createOrganization(first.worker);
+    const { id, token, staff } = await impersonate(first, organization.organizationId);
+    const end = () =>
+      first.call(`/admin/impersonation-sessions/${id}`, { method: 'DELETE', token: staff.token });
+    await expectEnd({ token }, end, { code: 'session_expired', kept: organization });
+  });
+
+  test('and a waiting call is refused', async () => {
+    const organization = await createOrganization(first.worker);
+    const inbox = await createInbox(first.worker, organization);
+    const waiting = quiet.call(`/inboxes/${inbox.id}/messages/wait?timeout_seconds=60`, organization);
+    const probe = await open(quietUrl, organization);
+    await first.worker.query(
+      sql`update organizations set status = 'suspended' where id = ${organization.organizationId} returning id`,
+    );
+    await eventually(() => expect(probe.ended).toBe(true), 5_000);
+    expectProblem(await waiting, 'organization_suspended');
   });
 });
 
