@@ -2,12 +2,9 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { StaffRole } from '../../domain/staff/staff-scope.ts';
+import type { RunFilter } from '../../domain/workflow-runs/list-runs.ts';
 import type { RunAction } from '../../domain/workflow-runs/plan-action.ts';
-import type {
-  ListedRun,
-  RunFilter,
-  WorkflowRunService,
-} from '../../domain/workflow-runs/workflow-run.service.ts';
+import type { ListedRun, WorkflowRunService } from '../../domain/workflow-runs/workflow-run.service.ts';
 import type { Config } from '../../platform/config.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { postProblems, problems, ref, strictObject } from '../schemas.ts';
@@ -69,6 +66,8 @@ export const workflowRoutes =
         schema: {
           operationId: 'workflows.list',
           summary: 'List workflow runs: stuck and waiting work, newest first',
+          description:
+            'One request examines at most 500 runs. With `failing`, a page may therefore be short or empty although `has_more` is true: continue with the cursor.',
           tags: ['Admin'],
           querystring: strictObject({
             limit,

@@ -2,7 +2,8 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { StaffScope } from '../../domain/staff/staff-scope.ts';
 import type { ToggleService } from '../../domain/toggles/toggle.service.ts';
 import type { UpgradeDecisionService } from '../../domain/upgrade-requests/upgrade-decision.service.ts';
-import type { RunFilter, WorkflowRunService } from '../../domain/workflow-runs/workflow-run.service.ts';
+import type { RunFilter } from '../../domain/workflow-runs/list-runs.ts';
+import type { WorkflowRunService } from '../../domain/workflow-runs/workflow-run.service.ts';
 import { AppError } from '../../platform/errors.ts';
 import { formatTime } from '../pages/formats.ts';
 import type { Pages } from '../pages/pages.ts';

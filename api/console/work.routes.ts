@@ -1,9 +1,10 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
+import type { RunFilter } from '../../domain/workflow-runs/list-runs.ts';
 import type { RunAction } from '../../domain/workflow-runs/plan-action.ts';
 import type { StaffJobService } from '../../domain/workflow-runs/staff-job.service.ts';
-import type { RunFilter, WorkflowRunService } from '../../domain/workflow-runs/workflow-run.service.ts';
+import type { WorkflowRunService } from '../../domain/workflow-runs/workflow-run.service.ts';
 import type { Config } from '../../platform/config.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { RUN_STATUSES } from '../../platform/temporal-runs/workflow-run.ts';

@@ -7,11 +7,12 @@ import type { WorkflowRun, WorkflowRuns } from '../../platform/temporal-runs/wor
 import type { AuditedStaff } from '../staff/record-staff-audit.ts';
 import { applyAction } from './apply-action.ts';
 import { findAmbiguousMessages } from './find-ambiguous.ts';
+import { describeAll, matches } from './list-runs.ts';
 import { planAction, type RunActionRequest } from './plan-action.ts';
 import { keyOf, resolveItem } from './resolve-item.ts';
 import { type StaffJob, StaffJobEntity, type StaffJobProblem } from './staff-job.entity.ts';
 import { buildStaffJobStart } from './staff-job-start.ts';
-import { describeAll, matches, toActedRun } from './workflow-run.service.ts';
+import { toActedRun } from './workflow-run.service.ts';
 
 export interface StaffJobRunner {
   /**

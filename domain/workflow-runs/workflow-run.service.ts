@@ -5,12 +5,12 @@ import type { Page } from '../../platform/pagination.ts';
 import type {
   WorkflowRun,
   WorkflowRunEvent,
-  WorkflowRunFilter,
   WorkflowRuns,
 } from '../../platform/temporal-runs/workflow-run.ts';
 import { resumePurge } from '../deletions/resume-purge.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import { type ActedRun, applyAction } from './apply-action.ts';
+import { listRuns, type RunFilter } from './list-runs.ts';
 import {
   isOpen,
   listActions,
@@ -19,11 +19,6 @@ import {
   type RunActionRequest,
   type RunEffect,
 } from './plan-action.ts';
-
-export interface RunFilter extends WorkflowRunFilter {
-  /** Only runs whose activity has failed and is retried, or that wait for a person. */
-  failing: boolean;
-}
 
 export interface ListedRun extends WorkflowRun {
   /** What staff can do with it. */
@@ -47,8 +42,8 @@ export interface AcceptedAction {
 /** Stuck and waiting work, for staff. Temporal has it; nothing of it is in the database. */
 export interface WorkflowRunService {
   /**
-   * A page may hold fewer runs than its limit although another page follows, because the last condition is checked run by
-   * run.
+   * A page may hold fewer runs than its limit although another page follows, if too few of those examined match: see
+   * `listRuns`.
    *
    * @throws AppError `unavailable` if Temporal does not respond.
    */
@@ -69,10 +64,6 @@ export interface WorkflowRunServiceOptions {
   outbox: Outbox;
   runs: WorkflowRuns;
 }
-
-const MAX_CONCURRENT_LOOKUPS = 10;
-/** Pages of the index that one call reads to find runs that fail. */
-const MAX_SCANNED_PAGES = 5;
 
 export function createWorkflowRunService({
   database,
@@ -104,17 +95,9 @@ export function createWorkflowRunService({
       return { workflowId: start.workflowId, type, action: request.action, effect: planned.effect };
     });
   return {
-    async list(filter, { limit, after: [token] = [] }) {
-      let next = token;
-      for (let page = 1; ; page += 1) {
-        const listed = await runs.list(filter, { limit, token: next });
-        const found = (await describeAll(runs, listed.runs)).filter((run) => matches(run, filter));
-        next = listed.nextToken ?? undefined;
-        if (found.length > 0 || next === undefined || page === MAX_SCANNED_PAGES) {
-          const items = found.map((run) => ({ ...run, actions: listActions(run) }));
-          return { items, next: next === undefined ? null : [next] };
-        }
-      }
+    async list(filter, page) {
+      const { items, next } = await listRuns(runs, filter, page);
+      return { items: items.map((run) => ({ ...run, actions: listActions(run) })), next };
     },
 
     async get(workflowId) {
@@ -148,29 +131,3 @@ export const toActedRun = ({ workflowId, type, searchAttributes }: WorkflowRun):
   stage: searchAttributes.Stage ?? null,
   organizationId: searchAttributes.OrgId ?? null,
 });
-
-/** Looks the runs up: the index lags behind, and does not have their activities. */
-export async function describeAll(
-  runs: Pick<WorkflowRuns, 'describe'>,
-  listed: readonly { workflowId: string; runId: string }[],
-): Promise<WorkflowRun[]> {
-  const described: (WorkflowRun | undefined)[] = new Array(listed.length);
-  const queue = listed.entries();
-  const drain = async () => {
-    for (const [index, { workflowId, runId }] of queue)
-      described[index] = await runs.describe(workflowId, runId);
-  };
-  await Promise.all(Array.from({ length: MAX_CONCURRENT_LOOKUPS }, drain));
-  return described.filter((run) => run !== undefined);
-}
-
-/** Whether a run that the index returned still matches. */
-export function matches(run: WorkflowRun, { status, stage, failing }: RunFilter): boolean {
-  const { Stage } = run.searchAttributes;
-  if (run.status !== status || (stage !== undefined && Stage !== stage)) return false;
-  return (
-    !failing ||
-    Stage === 'needs_attention' ||
-    run.pendingActivities.some(({ lastFailure }) => lastFailure !== null)
-  );
-}

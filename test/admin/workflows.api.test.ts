@@ -124,6 +124,52 @@ describe('the list of runs', () => {
     expectProblem(elsewhere, 'invalid_cursor');
   });
 
+  test('has full pages of the runs that fail, also if runs close between two pages', async () => {
+    const { organizationId, get } = await arrange({ status: 'completed' });
+    const added = Array.from({ length: 60 }, (_, index) => {
+      created += 1;
+      return app.temporalRuns.add({
+        workflowId: `send/msg_${created}`,
+        type: 'sendMessage',
+        startedAt: new Date(Date.now() - HOUR_MS + index * 1_000),
+        pendingActivities: index % 6 === 0 ? failing : [],
+        searchAttributes: { OrgId: organizationId, Stage: 'deferred' },
+      });
+    }).reverse();
+    const wanted = added.filter(({ pendingActivities }) => pendingActivities.length > 0);
+    const path = `/admin/workflows?organization_id=${organizationId}&failing=true`;
+    const seen: string[] = [];
+    const sizes: number[] = [];
+    for (let cursor = ''; ; ) {
+      const { data, has_more, next_cursor } = (await get(`${path}&limit=3${cursor}`)).json();
+      seen.push(...data.map(({ run_id }: { run_id: string }) => run_id));
+      sizes.push(data.length);
+      expect(has_more).toBe(next_cursor !== null);
+      if (next_cursor === null) break;
+      cursor = `&cursor=${next_cursor}`;
+      // The last one that the page showed.
+      if (sizes.length === 2) Object.assign(wanted[5] ?? {}, { status: 'completed' });
+    }
+    expect(seen).toEqual(wanted.map(({ runId }) => runId));
+    expect(sizes).toEqual([3, 3, 3, 1]);
+  });
+
+  test('examines a bounded number of runs for a page, and its cursor continues behind them', async () => {
+    const { organizationId, run, get } = await arrange({ pendingActivities: failing });
+    for (let index = 0; index < 550; index += 1)
+      app.temporalRuns.add({
+        workflowId: `send/healthy_${organizationId}_${index}`,
+        type: 'sendMessage',
+        searchAttributes: { OrgId: organizationId, Stage: 'deferred' },
+      });
+    const path = `/admin/workflows?organization_id=${organizationId}&failing=true`;
+    const first = (await get(path)).json();
+    expect([first.data, first.has_more]).toEqual([[], true]);
+    const second = (await get(`${path}&cursor=${first.next_cursor}`)).json();
+    expect(second.data).toMatchObject([{ run_id: run.runId }]);
+    expect(second.has_more).toBe(false);
+  });
+
   test('refuses malformed filters, and says when Temporal is away', async () => {
     const { get, act } = await arrange();
     for (const query of ['stage=a"b', 'type=x y', 'workflow_id=a%22', 'status=stuck'])

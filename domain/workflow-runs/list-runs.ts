@@ -1,0 +1,100 @@
+import type { Page } from '../../platform/pagination.ts';
+import type {
+  WorkflowRun,
+  WorkflowRunFilter,
+  WorkflowRuns,
+} from '../../platform/temporal-runs/workflow-run.ts';
+
+export interface RunFilter extends WorkflowRunFilter {
+  /** Only runs whose activity has failed and is retried, or that wait for a person. */
+  failing: boolean;
+}
+
+const MAX_CONCURRENT_LOOKUPS = 10;
+/** Runs that one call looks up. Temporal's index does not know which activities fail, so rare ones are found run by run. */
+const MAX_EXAMINED_RUNS = 500;
+/** Of the index. Larger than a small page of the list, because few of many runs may be failing. */
+const MIN_INDEX_PAGE = 25;
+
+/** Where a page ends: behind a run of a page of the index, or at the start of one. */
+interface Position {
+  token: string | undefined;
+  /** Runs per page of the index; a token is valid for one size. */
+  size: number;
+  last?: Pick<WorkflowRun, 'runId' | 'startedAt'>;
+}
+
+/**
+ * Lists runs, newest first. A page is full, unless {@link MAX_EXAMINED_RUNS} runs were examined; then it is shorter, perhaps
+ * empty, and its position continues behind them.
+ */
+export async function listRuns(
+  runs: Pick<WorkflowRuns, 'list' | 'describe'>,
+  filter: RunFilter,
+  { limit, after }: { limit: number; after?: readonly string[] },
+): Promise<Page<WorkflowRun>> {
+  const items: WorkflowRun[] = [];
+  let position = after
+    ? decodePosition(after)
+    : { token: undefined, size: filter.failing ? Math.max(limit, MIN_INDEX_PAGE) : limit };
+  for (let examined = 0; ; ) {
+    const { token, size, last } = position;
+    const listed = await runs.list(filter, { limit: size, token });
+    examined += size;
+    const found = behind(await describeAll(runs, listed.runs), last).filter((run) => matches(run, filter));
+    const taken = found.slice(0, limit - items.length);
+    items.push(...taken);
+    const end = taken.at(-1);
+    if (end && taken.length < found.length)
+      return { items, next: encodePosition({ token, size, last: end }) };
+    if (listed.nextToken === null) return { items, next: null };
+    position = { token: listed.nextToken, size };
+    if (items.length === limit || examined >= MAX_EXAMINED_RUNS)
+      return { items, next: encodePosition(position) };
+  }
+}
+
+/** Runs that the page before did not contain. If its last run has closed meanwhile, the order by start decides. */
+function behind(page: WorkflowRun[], last: Position['last']): WorkflowRun[] {
+  if (!last) return page;
+  const index = page.findIndex(({ runId }) => runId === last.runId);
+  return index === -1 ? page.filter(({ startedAt }) => startedAt <= last.startedAt) : page.slice(index + 1);
+}
+
+function encodePosition({ token = '', size, last }: Position): string[] {
+  return [token, String(size), ...(last ? [last.runId, last.startedAt.toISOString()] : [])];
+}
+
+function decodePosition([token, size, runId, startedAt = '']: readonly string[]): Position {
+  return {
+    token: token === '' ? undefined : token,
+    size: Number(size),
+    ...(runId === undefined ? {} : { last: { runId, startedAt: new Date(startedAt) } }),
+  };
+}
+
+/** Looks the runs up: the index lags behind, and does not have their activities. */
+export async function describeAll(
+  runs: Pick<WorkflowRuns, 'describe'>,
+  listed: readonly { workflowId: string; runId: string }[],
+): Promise<WorkflowRun[]> {
+  const described: (WorkflowRun | undefined)[] = new Array(listed.length);
+  const queue = listed.entries();
+  const drain = async () => {
+    for (const [index, { workflowId, runId }] of queue)
+      described[index] = await runs.describe(workflowId, runId);
+  };
+  await Promise.all(Array.from({ length: MAX_CONCURRENT_LOOKUPS }, drain));
+  return described.filter((run) => run !== undefined);
+}
+
+/** Whether a run that the index returned still matches. */
+export function matches(run: WorkflowRun, { status, stage, failing }: RunFilter): boolean {
+  const { Stage } = run.searchAttributes;
+  if (run.status !== status || (stage !== undefined && Stage !== stage)) return false;
+  return (
+    !failing ||
+    Stage === 'needs_attention' ||
+    run.pendingActivities.some(({ lastFailure }) => lastFailure !== null)
+  );
+}
