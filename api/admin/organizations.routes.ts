@@ -167,7 +167,8 @@ export const adminOrganizationRoutes =
         },
       },
       async ({ staff, params, body }) => {
-        await ownerAdministration.reassign(staff, params.id, { userId: body.user_id, note: body.note });
+        const { user_id: userId, note, leave_without_break_glass: leaveWithoutBreakGlass = false } = body;
+        await ownerAdministration.reassign(staff, params.id, { userId, note, leaveWithoutBreakGlass });
         return presentDetails(await organizationDetails.get(staff, params.id));
       },
     );

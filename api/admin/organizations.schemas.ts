@@ -34,6 +34,7 @@ import {
   timestamp,
 } from '../schemas.ts';
 import { LimitsRecord, presentLimits, presentUsage, UsageRecord } from '../usage/usage.schemas.ts';
+import { LeaveWithoutBreakGlass } from './note.ts';
 
 export const MAX_NOTE_LENGTH = 1_000;
 /** Why: shown to the organization's members in its audit log. */
@@ -214,7 +215,11 @@ export const ChangeTier = strictObject(
 );
 
 export const ReassignOwner = strictObject(
-  { user_id: id('The member who becomes the only owner (usr_…).'), note },
+  {
+    user_id: id('The member who becomes the only owner (usr_…).'),
+    note,
+    leave_without_break_glass: LeaveWithoutBreakGlass,
+  },
   { $id: 'ReassignOwner', title: 'ReassignOwner' },
 );
 

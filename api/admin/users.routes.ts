@@ -1,10 +1,13 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { ACCOUNT_STATUSES } from '../../domain/administration/find-users.ts';
-import type { UserAdministrationService } from '../../domain/administration/user-administration.service.ts';
+import type {
+  AccessChange,
+  UserAdministrationService,
+} from '../../domain/administration/user-administration.service.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { enumOf, id, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
-import { Note } from './note.ts';
+import { LeaveWithoutBreakGlass, Note } from './note.ts';
 import {
   AdminUserDetails,
   AdminUserRecord,
@@ -14,6 +17,7 @@ import {
 
 const UserParams = strictObject({ id: id('User id (usr_…).') });
 const NoteBody = strictObject({ note: Note });
+const AccessChangeBody = strictObject({ note: Note, leave_without_break_glass: LeaveWithoutBreakGlass });
 
 export const adminUserRoutes =
   ({
@@ -83,12 +87,12 @@ export const adminUserRoutes =
             'Their sessions end, and they cannot sign in. Organizations and API keys keep working. The person gets an email.',
           tags: ['Admin'],
           params: UserParams,
-          body: NoteBody,
+          body: AccessChangeBody,
           response: { 200: ref(AdminUserDetails), ...postProblems() },
         },
       },
       async ({ staff, params, body }) =>
-        presentAdminUserDetails(await users.suspend(staff, params.id, body.note)),
+        presentAdminUserDetails(await users.suspend(staff, params.id, readAccessChange(body))),
     );
 
     app.post(
@@ -141,12 +145,17 @@ export const adminUserRoutes =
             'For a person who lost them all; make sure that it is the person who asks. Their sessions end, and they get an email.',
           tags: ['Admin'],
           params: UserParams,
-          body: NoteBody,
+          body: AccessChangeBody,
           response: { 200: ref(AdminUserDetails), ...postProblems() },
         },
       },
       async ({ staff, params, body }) =>
-        presentAdminUserDetails(await users.resetMfa(staff, params.id, body.note)),
+        presentAdminUserDetails(await users.resetMfa(staff, params.id, readAccessChange(body))),
     );
     done();
   };
+
+const readAccessChange = (body: Static<typeof AccessChangeBody>): AccessChange => ({
+  note: body.note,
+  leaveWithoutBreakGlass: body.leave_without_break_glass ?? false,
+});

@@ -30,6 +30,8 @@ export interface SubmittedForm {
 
 /** The reason that every form of the console asks for. */
 export const Note = text(2_000, { minLength: 1 });
+/** A checkbox of a form. */
+export const Checked = Type.Optional(Type.Literal('on'));
 export const ResourceParams = strictObject({ id: text(128) });
 export const NoticeQuery = strictObject({ notice: Type.Optional(enumOf(Object.keys(NOTICES) as Notice[])) });
 

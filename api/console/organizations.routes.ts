@@ -23,7 +23,7 @@ import { type Lists, pageQuery } from '../lists.ts';
 import { OptionalText } from '../pages/forms.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
 import { parseTime } from '../time.ts';
-import { type Console, Note, NoticeQuery, ResourceParams } from './console.ts';
+import { Checked, type Console, Note, NoticeQuery, ResourceParams } from './console.ts';
 import { filled, nextPage } from './filters.ts';
 
 export interface OrganizationConsoleDependencies {
@@ -271,16 +271,13 @@ export const organizationConsole =
         schema: {
           operationId: 'console.reassignOwner',
           params: ResourceParams,
-          body: strictObject({ user_id: text(64), note: Note }),
+          body: strictObject({ user_id: text(64), note: Note, leave_without_break_glass: Checked }),
         },
       },
       async (request, reply) => {
-        const { user_id: userId, note } = request.body;
-        return finish(
-          request,
-          reply,
-          ownerAdministration.reassign(request.staff, request.params.id, { userId: userId.trim(), note }),
-        );
+        const { user_id: userId, note, leave_without_break_glass: accepted } = request.body;
+        const change = { userId: userId.trim(), note, leaveWithoutBreakGlass: accepted === 'on' };
+        return finish(request, reply, ownerAdministration.reassign(request.staff, request.params.id, change));
       },
     );
     done();

@@ -3,12 +3,16 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { ACCOUNT_STATUSES } from '../../domain/administration/find-users.ts';
 import type { KeyAdministrationService } from '../../domain/administration/key-administration.service.ts';
-import type { UserAdministrationService } from '../../domain/administration/user-administration.service.ts';
+import type {
+  AccessChange,
+  UserAdministrationService,
+} from '../../domain/administration/user-administration.service.ts';
+import type { StaffRole, StaffScope } from '../../domain/staff/staff-scope.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { type Lists, pageQuery } from '../lists.ts';
 import { OptionalText } from '../pages/forms.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
-import { type Console, Note, NoticeQuery, ResourceParams } from './console.ts';
+import { Checked, type Console, Note, NoticeQuery, ResourceParams } from './console.ts';
 import { filled, nextPage } from './filters.ts';
 
 export interface PeopleConsoleDependencies {
@@ -87,12 +91,17 @@ export const peopleConsole =
     );
 
     const { suspend, reinstate, revokeSessions, resetMfa } = userAdministration;
-    for (const [path, role, change] of [
+    const withNote =
+      (change: typeof reinstate | typeof revokeSessions): ChangePerson =>
+      (staff, userId, { note }) =>
+        change(staff, userId, note);
+    const changes: [path: string, role: StaffRole, change: ChangePerson][] = [
       ['suspend', 'admin', suspend],
-      ['reinstate', 'admin', reinstate],
+      ['reinstate', 'admin', withNote(reinstate)],
       ['reset-mfa', 'admin', resetMfa],
-      ['revoke-sessions', 'support', revokeSessions],
-    ] as const)
+      ['revoke-sessions', 'support', withNote(revokeSessions)],
+    ];
+    for (const [path, role, change] of changes)
       app.post(
         `/admin/people/:id/${path}`,
         {
@@ -100,12 +109,15 @@ export const peopleConsole =
           schema: {
             operationId: `console.${path.replace(/-(\w)/g, (_match, letter: string) => letter.toUpperCase())}OfPerson`,
             params: ResourceParams,
-            body: strictObject({ note: Note }),
+            body: strictObject({ note: Note, leave_without_break_glass: Checked }),
           },
         },
         async (request, reply) =>
           console.finish(reply, {
-            work: change(request.staff, request.params.id, request.body.note),
+            work: change(request.staff, request.params.id, {
+              note: request.body.note,
+              leaveWithoutBreakGlass: request.body.leave_without_break_glass === 'on',
+            }),
             back: `/admin/people/${request.params.id}`,
             show: (problem) => show(request, reply, problem),
           }),
@@ -120,7 +132,7 @@ export const peopleConsole =
           params: ResourceParams,
           body: strictObject({
             key_id: text(64),
-            children: Type.Optional(Type.Literal('on')),
+            children: Checked,
             note: Note,
           }),
         },
@@ -136,3 +148,5 @@ export const peopleConsole =
     );
     done();
   };
+
+type ChangePerson = (staff: StaffScope, userId: string, change: AccessChange) => Promise<unknown>;

@@ -4,6 +4,7 @@ import { ROLE_PERMISSIONS } from '../identity/roles.ts';
 import { isSafeName } from '../identity/safe-name.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
+import { keepBreakGlassOwners, lockOrganization } from '../organizations/break-glass-owner.ts';
 import { reassignOwner } from '../organizations/reassign-owner.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
@@ -12,12 +13,13 @@ export interface OwnerAdministrationService {
   /**
    * Makes a member the only owner; the former ones become administrators. All of them get an email.
    *
-   * @throws AppError as {@link reassignOwner}.
+   * @throws AppError as {@link reassignOwner}; `conflict` also if the organization enforces single sign-on and the new owner
+   * could not get in without it.
    */
   reassign(
     staff: StaffScope,
     organizationId: string,
-    change: { userId: string; note: string },
+    change: { userId: string; note: string; leaveWithoutBreakGlass: boolean },
   ): Promise<void>;
 }
 
@@ -29,10 +31,16 @@ export function createOwnerAdministrationService({
   notifications: PersonNotificationService;
 }): OwnerAdministrationService {
   return {
-    reassign: (staff, organizationId, { userId, note }) =>
+    reassign: (staff, organizationId, { userId, note, leaveWithoutBreakGlass: isAccepted }) =>
       database.staffTransaction(staff, async (transaction) => {
         const { em } = transaction;
-        const { organizationName, owner, formerOwners } = await reassignOwner(em, { organizationId, userId });
+        await lockOrganization(em, organizationId);
+        const { result, left } = await keepBreakGlassOwners(
+          em,
+          { organizationIds: [organizationId], isAccepted },
+          () => reassignOwner(em, { organizationId, userId }),
+        );
+        const { organizationName, owner, formerOwners } = result;
         // Their keys have no more permissions than they have now.
         for (const former of formerOwners)
           await limitKeysOfUser(em, {
@@ -46,7 +54,11 @@ export function createOwnerAdministrationService({
           resourceId: organizationId,
           organizationIds: [organizationId],
           reason: note,
-          details: { from: formerOwners.map((former) => former.userId), to: userId },
+          details: {
+            from: formerOwners.map((former) => former.userId),
+            to: userId,
+            ...(left.length === 0 ? {} : { left_without_break_glass: left }),
+          },
         });
         const params = {
           organizationId,

@@ -5,6 +5,8 @@ import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
+import { keepBreakGlassOwners } from '../organizations/break-glass-owner.ts';
+import { lockOrganizationsOf } from '../organizations/closed-organization.ts';
 import { removeFactors, setAccountStatus } from '../people/account-status.ts';
 import { endSessions } from '../sessions/session.service.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
@@ -21,10 +23,10 @@ export interface UserAdministrationService {
    * Ends the sessions of a person, who cannot sign in until {@link reinstate}. Their API keys belong to the organizations and
    * keep working.
    *
-   * @throws AppError `not_found`; `conflict` for the caller themselves, or a suspended person; `permission_denied` for staff,
-   * unless the caller is an admin.
+   * @throws AppError `not_found`; `conflict` for the caller themselves, a suspended person, or an organization that would be
+   * left without a break-glass owner; `permission_denied` for staff, unless the caller is an admin.
    */
-  suspend(staff: StaffScope, userId: string, note: string): Promise<UserDetails>;
+  suspend(staff: StaffScope, userId: string, change: AccessChange): Promise<UserDetails>;
   /** @throws AppError as {@link suspend}; `conflict` for a person who is not suspended. */
   reinstate(staff: StaffScope, userId: string, note: string): Promise<UserDetails>;
   /** Ends all sessions of a person. @throws AppError as {@link suspend}. Returns their number. */
@@ -34,13 +36,33 @@ export interface UserAdministrationService {
    *
    * @throws AppError as {@link suspend}; `conflict` for a person without factors.
    */
-  resetMfa(staff: StaffScope, userId: string, note: string): Promise<UserDetails>;
+  resetMfa(staff: StaffScope, userId: string, change: AccessChange): Promise<UserDetails>;
+}
+
+/** A change that may lock a person out. */
+export interface AccessChange {
+  note: string;
+  /** An organization that enforces single sign-on may be left without an owner who could get in without it. */
+  leaveWithoutBreakGlass: boolean;
 }
 
 export interface UserAdministrationOptions {
   database: Database;
   notifications: PersonNotificationService;
 }
+
+interface PersonChange {
+  userId: string;
+  note: string;
+  /** In the logs. */
+  action: string;
+  template: Template;
+  /** The person may be the last owner who can get in without single sign-on. */
+  mayLockOut?: boolean;
+}
+
+const SUSPEND = { action: 'user.suspended', template: 'account-suspended', mayLockOut: true } as const;
+const RESET_MFA = { action: 'user.mfa_reset', template: 'mfa-reset-by-staff', mayLockOut: true } as const;
 
 type Template = 'account-suspended' | 'account-reinstated' | 'sessions-ended-by-staff' | 'mfa-reset-by-staff';
 
@@ -51,11 +73,13 @@ export function createUserAdministrationService({
   /** Runs a change with everything that belongs to it. `work` returns what the log should contain. */
   const change = <Result>(
     staff: StaffScope,
-    { userId, note, action, template }: { userId: string; note: string; action: string; template: Template },
+    { userId, note, action, template, mayLockOut = false }: PersonChange,
     work: (em: EntityManager) => Promise<{ details: Record<string, unknown>; result: Result }>,
   ): Promise<Result> =>
     database.staffTransaction(staff, async (transaction) => {
       const { em } = transaction;
+      // First the organizations, as in the deletion of an account.
+      if (mayLockOut) await lockOrganizationsOf(em, userId);
       const person = await lockUser(em, userId);
       await requireMayChange(em, staff, userId);
       const { details, result } = await work(em);
@@ -86,11 +110,13 @@ export function createUserAdministrationService({
 
     get: (staff, userId) => database.staffTransaction(staff, ({ em }) => readUser(em, userId)),
 
-    suspend: (staff, userId, note) =>
-      change(staff, { userId, note, action: 'user.suspended', template: 'account-suspended' }, async (em) => {
-        if (!(await setAccountStatus(em, userId, 'suspended'))) throw hasStatus('suspended already');
-        const sessions = await endSessions(em, userId, null);
-        return { details: { sessions_ended: sessions }, result: await readUser(em, userId) };
+    suspend: (staff, userId, { note, leaveWithoutBreakGlass: isAccepted }) =>
+      change(staff, { userId, note, ...SUSPEND }, async (em) => {
+        const details = await lockOut(em, { userId, isAccepted }, async () => {
+          if (!(await setAccountStatus(em, userId, 'suspended'))) throw hasStatus('suspended already');
+          return { sessions_ended: await endSessions(em, userId, null) };
+        });
+        return { details, result: await readUser(em, userId) };
       }),
 
     reinstate: (staff, userId, note) =>
@@ -113,21 +139,30 @@ export function createUserAdministrationService({
         },
       ),
 
-    resetMfa: (staff, userId, note) =>
-      change(
-        staff,
-        { userId, note, action: 'user.mfa_reset', template: 'mfa-reset-by-staff' },
-        async (em) => {
+    resetMfa: (staff, userId, { note, leaveWithoutBreakGlass: isAccepted }) =>
+      change(staff, { userId, note, ...RESET_MFA }, async (em) => {
+        const details = await lockOut(em, { userId, isAccepted }, async () => {
           const removed = await removeFactors(em, userId);
           if (removed === 0) throw hasStatus('without a second factor');
-          const sessions = await endSessions(em, userId, null);
-          return {
-            details: { factors_removed: removed, sessions_ended: sessions },
-            result: await readUser(em, userId),
-          };
-        },
-      ),
+          return { factors_removed: removed, sessions_ended: await endSessions(em, userId, null) };
+        });
+        return { details, result: await readUser(em, userId) };
+      }),
   };
+}
+
+/** Runs a change that may lock an owner out. @returns the details of the log. */
+async function lockOut(
+  em: EntityManager,
+  { userId, isAccepted }: { userId: string; isAccepted: boolean },
+  work: () => Promise<Record<string, unknown>>,
+): Promise<Record<string, unknown>> {
+  const owned = await em.execute<{ id: string }[]>(
+    sql`select org_id as id from members where user_id = ${userId} and role = 'owner'`,
+  );
+  const organizationIds = owned.map(({ id }) => id);
+  const { result, left } = await keepBreakGlassOwners(em, { organizationIds, isAccepted }, work);
+  return left.length === 0 ? result : { ...result, left_without_break_glass: left };
 }
 
 interface LockedUser {

@@ -26,3 +26,41 @@ export async function requireBreakGlassOwner(em: EntityManager, organizationId: 
     extensions: { policy: 'enforce_sso', organization_id: organizationId },
   });
 }
+
+/**
+ * Runs a change by staff that may take the last owner who could repair single sign-on from one of the organizations. The
+ * caller has locked them. Organizations that had no such owner before are not concerned.
+ *
+ * @param isAccepted staff accept it, for example because the account is compromised.
+ * @returns with the result, the ids of the organizations that are left without such an owner.
+ * @throws AppError `conflict` if there are any and that is not accepted.
+ */
+export async function keepBreakGlassOwners<Result>(
+  em: EntityManager,
+  { organizationIds, isAccepted }: { organizationIds: readonly string[]; isAccepted: boolean },
+  work: () => Promise<Result>,
+): Promise<{ result: Result; left: string[] }> {
+  const before = await findLacking(em, organizationIds);
+  const result = await work();
+  const left = (await findLacking(em, organizationIds)).filter(
+    ({ id }) => !before.some((lacking) => lacking.id === id),
+  );
+  const [first] = left;
+  if (first && !isAccepted)
+    throw new AppError('conflict', {
+      detail: `${left.map(({ name }) => name).join(', ')}: requires single sign-on, and no owner could get in if the identity provider fails.`,
+      fix: 'First let another owner add a passkey, or a password and a second factor, or an owner turn enforce_sso off. If it must be now, for example because the account is compromised, set leave_without_break_glass to true.',
+      extensions: { policy: 'enforce_sso', organization_id: first.id },
+    });
+  return { result, left: left.map(({ id }) => id) };
+}
+
+async function findLacking(
+  em: EntityManager,
+  organizationIds: readonly string[],
+): Promise<{ id: string; name: string }[]> {
+  if (organizationIds.length === 0) return [];
+  return em.execute(sql`
+    select id, name from organizations
+    where id in (${[...organizationIds]}) and deleted_at is null and lacks_break_glass_owner(id) order by id`);
+}

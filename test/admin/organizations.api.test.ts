@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
+import { newId } from '../../platform/ids.ts';
 import {
   createInbox,
   createKey,
@@ -212,11 +213,11 @@ describe('reassigning the owner', () => {
     await app.worker.query(sql`
       insert into members (org_id, user_id, role, created_at) values (${organizationId}, ${memberId}, 'viewer', now())
       returning org_id`);
-    const reassign = (userId: string, token?: string) =>
+    const reassign = (userId: string, token?: string, body: object = {}) =>
       send(
         'POST',
         `/admin/orgs/${organizationId}/reassign-owner`,
-        { user_id: userId, note: 'Ticket 9' },
+        { user_id: userId, note: 'Ticket 9', ...body },
         token,
       );
     const roles = async () =>
@@ -260,6 +261,27 @@ describe('reassigning the owner', () => {
     await app.worker.query(sql`update users set status = 'suspended' where id = ${memberId} returning id`);
     expectProblem(await reassign(memberId), 'conflict');
     expect(await roles()).toEqual({ [ownerId]: 'owner', [memberId]: 'viewer' });
+  });
+
+  test('keeps an owner who gets past the single sign-on, unless staff accept that none does', async () => {
+    const { organizationId, ownerId, memberId, reassign, roles } = await arrange();
+    await app.worker.query(sql`
+      insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
+      values (${newId('mfaEnrollment')}, ${ownerId}, 'webauthn', 'Key', now(), now()) returning id`);
+    await app.worker.query(sql`
+      insert into organization_policies (org_id, enforce_sso, updated_at) values (${organizationId}, true, now())
+      returning org_id`);
+    const refused = await reassign(memberId);
+    expectProblem(refused, 'conflict');
+    expect(refused.json()).toMatchObject({ policy: 'enforce_sso', organization_id: organizationId });
+    expect(await roles()).toEqual({ [ownerId]: 'owner', [memberId]: 'viewer' });
+    expect((await reassign(memberId, undefined, { leave_without_break_glass: true })).statusCode).toBe(200);
+    const [entry] = await app.worker.query<{ details: object }>(sql`
+      select details from audit_entries
+      where org_id = ${organizationId} and action = 'organization.owner_reassigned'`);
+    expect(entry?.details).toMatchObject({ to: memberId, left_without_break_glass: [organizationId] });
+    // Back to one who gets in: nothing to accept.
+    expect((await reassign(ownerId)).statusCode).toBe(200);
   });
 
   test('to two members at the same time leaves one owner', async () => {

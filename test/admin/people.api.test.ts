@@ -156,6 +156,76 @@ describe('people', () => {
     expect(await mailsOf(account.userId)).toEqual(['sessions-ended-by-staff', 'mfa-reset-by-staff']);
   });
 
+  describe('who are the last that get past the single sign-on of an organization', () => {
+    const CHANGES = ['suspend', 'reset-mfa'] as const;
+    const arrangeOwner = async () => {
+      const account = await createAccountQuickly(app);
+      await addFactors(account.userId);
+      await app.worker.query(sql`
+        insert into organization_policies (org_id, enforce_sso, updated_at)
+        values (${account.organizationId}, true, now())
+        on conflict (org_id) do update set enforce_sso = true returning org_id`);
+      return { ...account, path: `/admin/users/${account.userId}` };
+    };
+    const addOwner = async (organizationId: string) => {
+      const userId = await createTestUser(app.worker, { organizationId });
+      await app.worker.query(sql`update users set password_hash = 'x' where id = ${userId} returning id`);
+      await addFactors(userId);
+      return userId;
+    };
+
+    test.each(CHANGES)('cannot be changed by %s, unless staff accept it, which is logged', async (action) => {
+      const { token } = await createStaff(app);
+      const { organizationId, userId, path, token: session } = await arrangeOwner();
+      const refused = await post(`${path}/${action}`, token);
+      expectProblem(refused, 'conflict');
+      expect(refused.json()).toMatchObject({
+        policy: 'enforce_sso',
+        organization_id: organizationId,
+        fix: expect.stringContaining('leave_without_break_glass'),
+      });
+      // Nothing has happened.
+      expect((await get(path, token)).json()).toMatchObject({ status: 'active', mfa_enabled: true });
+      expect(await logOf(organizationId)).toEqual([]);
+      expect((await get('/user/me', session)).statusCode).not.toBe(401);
+      expect((await post(`${path}/${action}`, token, { leave_without_break_glass: true })).statusCode).toBe(
+        200,
+      );
+      expect(await logOf(organizationId)).toMatchObject([
+        { resource: userId, details: { left_without_break_glass: [organizationId] } },
+      ]);
+    });
+
+    test.each(CHANGES)(
+      'are not concerned by %s if another owner gets in, or nobody did before',
+      async (action) => {
+        const { token } = await createStaff(app);
+        const first = await arrangeOwner();
+        const other = await addOwner(first.organizationId);
+        expect((await post(`${first.path}/${action}`, token)).statusCode).toBe(200);
+        expect((await logOf(first.organizationId))[0]).not.toHaveProperty([
+          'details',
+          'left_without_break_glass',
+        ]);
+        const path = `/admin/users/${other}/${action}`;
+        expectProblem(await post(path, token), 'conflict');
+        expect((await post(path, token, { leave_without_break_glass: true })).statusCode).toBe(200);
+        const late = await createTestUser(app.worker, { organizationId: first.organizationId });
+        expect((await post(`/admin/users/${late}/suspend`, token)).statusCode).toBe(200);
+      },
+    );
+
+    test('suspended at the same time, one remains', async () => {
+      const { token } = await createStaff(app);
+      const first = await arrangeOwner();
+      const other = await addOwner(first.organizationId);
+      const responses = await Promise.all(
+        [first.userId, other].map((userId) => post(`/admin/users/${userId}/suspend`, token)),
+      );
+      expect(responses.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409]);
+    });
+  });
+
   test('who are staff are changed by other admins only', async () => {
     const [support, admin, target] = [
       await createStaff(app, { role: 'support' }),
