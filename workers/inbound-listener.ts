@@ -95,17 +95,24 @@ export async function startInboundListener(input: InboundListenerOptions): Promi
   const { config, logger } = options;
   const routes = new WeakMap<SMTPServerEnvelope, Map<string, InboundRoute>>();
   const inFlight = new Set<Promise<void>>();
+  const endings = new Map<string, () => void>();
   const server = new SMTPServer({
     ...(await serverOptions(config)),
     onConnect(session, done) {
       const maxConnections = config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP;
-      watchBuiltInRefusals(server, session, (stage, error) =>
-        options.reportRefusal?.({ stage, affected: [], sender: null, session, error }),
-      );
+      const end = watchBuiltInRefusals(server, session, ({ recipients, ...refusal }) => {
+        const affected = recipients.map((address) => ({ address, recipient: address }));
+        options.reportRefusal?.({ ...refusal, affected, session });
+      });
+      endings.set(session.id, end);
       if (!exceedsConnectionLimit(server.connections, session.remoteAddress, maxConnections)) return done();
       const error = tooManyConnections();
       options.reportRefusal?.({ stage: 'connect', affected: [], sender: null, session, error });
       done(error);
+    },
+    onClose(session) {
+      endings.get(session.id)?.();
+      endings.delete(session.id);
     },
     onRcptTo({ address }, session, done) {
       const { envelope } = session;

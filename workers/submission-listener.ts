@@ -22,7 +22,7 @@ import { networkOf } from '../platform/network.ts';
 import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import { withSpan } from '../platform/tracing/span.ts';
 import { type AuthThrottle, createAuthThrottle } from './auth-throttle.ts';
-import { watchBuiltInRefusals } from './built-in-refusals.ts';
+import { type BuiltInRefusal, watchBuiltInRefusals } from './built-in-refusals.ts';
 import type { Composition } from './composition.ts';
 import type { DataRate } from './data-rate.ts';
 import { exceedsConnectionLimit, tooManyConnections } from './inbound-limits.ts';
@@ -144,6 +144,7 @@ function createServer(
 ): SMTPServer {
   const { config, submissions, logger } = options;
   const submitters = new Map<string, Submitter>();
+  const endings = new Map<string, () => void>();
   const slots: LargeMessageSlots = {
     all: createSemaphore(MAX_CONCURRENT_LARGE_MESSAGES),
     byInbox: createKeyedSemaphore(MAX_LARGE_MESSAGES_PER_INBOX),
@@ -154,13 +155,18 @@ function createServer(
     stage: RefusalStage,
     session: SMTPServerSession,
     error: SmtpError,
-    { login, recipient = null }: { login?: string; recipient?: string | null } = {},
+    { login, sender, recipients = [] }: { login?: string } & Partial<BuiltInRefusal> = {},
   ): SmtpError {
     const address = login ?? submitters.get(session.id)?.email;
     const { mailFrom } = session.envelope;
-    const sender = mailFrom ? mailFrom.address : null;
-    const affected = address === undefined ? [] : [{ address, recipient }];
-    options.reportRefusal?.({ stage, affected, sender, session, error });
+    const concerned = recipients.length === 0 ? [null] : recipients;
+    options.reportRefusal?.({
+      stage,
+      affected: address === undefined ? [] : concerned.map((recipient) => ({ address, recipient })),
+      sender: mailFrom ? mailFrom.address : (sender ?? null),
+      session,
+      error,
+    });
     return error;
   }
 
@@ -177,7 +183,10 @@ function createServer(
     logger: false,
     onConnect(session, done) {
       const maxConnections = config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP;
-      watchBuiltInRefusals(server, session, (stage, error) => refused(stage, session, error));
+      const end = watchBuiltInRefusals(server, session, (refusal) => {
+        refused(refusal.stage, session, refusal.error, refusal);
+      });
+      endings.set(session.id, end);
       if (!exceedsConnectionLimit(server.connections, session.remoteAddress, maxConnections)) return done();
       done(refused('connect', session, tooManyConnections()));
     },
@@ -209,7 +218,7 @@ function createServer(
               'too_many_recipients',
             )
           : problem && new SmtpError(553, `5.1.3 The address ${toReplyText(problem)}`, 'invalid_recipient');
-      done(error ? refused('rcpt', session, error, { recipient: address }) : null);
+      done(error ? refused('rcpt', session, error, { recipients: [address] }) : null);
     },
     onData(stream, session, done) {
       withSpan({ name: 'SMTP submit', kind: 'server', parent: 'root' }, () =>
@@ -219,7 +228,11 @@ function createServer(
         (error: unknown) => done(refused('data', session, toRefusal(error, logger))),
       );
     },
-    onClose: (session) => void submitters.delete(session.id),
+    onClose(session) {
+      endings.get(session.id)?.();
+      endings.delete(session.id);
+      submitters.delete(session.id);
+    },
   });
   return server;
 }

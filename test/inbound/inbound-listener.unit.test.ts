@@ -92,7 +92,7 @@ test('reports each refusal once: a log line without addresses, a count, and whom
       clientIp: '127.0.0.1',
     });
   expect(lines.map(({ msg, stage, reason }) => [msg, stage, reason])).toEqual([
-    // The recipients of a message that is declared too large are not known yet.
+    // The client waited for the reply, so the recipients are not known.
     ['mail refused', 'mail', 'message_too_large'],
     ['mail refused', 'rcpt', 'unknown_mailbox'],
     ['mail refused', 'rcpt', 'receive_limit'],
@@ -106,6 +106,86 @@ test('reports each refusal once: a log line without addresses, a count, and whom
     ['receive_limit', 1],
     ['too_many_hops', 1],
   ]);
+});
+
+describe('a message that is too large', () => {
+  const arrange = async () => {
+    const recorded: NewRefusal[] = [];
+    const metrics = createServiceMetrics();
+    const { listener } = await listen({
+      reportRefusal: createRefusalReports({
+        direction: 'inbound',
+        logger: pino({ level: 'silent' }),
+        metrics,
+        recorder: { record: (refusal) => recorded.push(refusal) },
+      }),
+    });
+    const count = async () =>
+      (await metrics.refusals.get()).values.map(({ labels, value }) => ({ ...labels, value }));
+    return { client: await greeted(listener.port), recorded, count };
+  };
+  const refusedAt = (stage: string, address: string) => ({
+    stage,
+    reason: 'message_too_large',
+    responseCode: 552,
+    sender: 'ada@people.example',
+    address,
+    recipient: address,
+  });
+
+  test('by its declared size is recorded for the recipients that the client sent along', async () => {
+    const { client, recorded, count } = await arrange();
+    client.write(
+      [
+        `MAIL FROM:<ada@people.example> SIZE=${SMALL + 1} BODY=8BITMIME`,
+        'RCPT TO:<one@agents.test>',
+        'rcpt to: <Two@agents.test> NOTIFY=NEVER',
+        'DATA',
+        'RSET',
+        '',
+      ].join('\r\n'),
+    );
+    const replies = [];
+    for (let reply = 0; reply < 5; reply += 1) replies.push((await client.reply()).slice(0, 3));
+    expect(replies).toEqual(['552', '503', '503', '503', '250']);
+    expect(recorded).toMatchObject([
+      refusedAt('mail', 'one@agents.test'),
+      refusedAt('mail', 'Two@agents.test'),
+    ]);
+    expect(await count()).toEqual([
+      { direction: 'inbound', stage: 'mail', reason: 'message_too_large', value: 1 },
+    ]);
+    // The next transaction is none of it.
+    await client.command('MAIL FROM:<ada@people.example>');
+    await client.command('RCPT TO:<one@agents.test>');
+    await client.command('RSET');
+    expect(recorded).toHaveLength(2);
+  });
+
+  test('is recorded, too, if the client then disconnects', async () => {
+    const { client, recorded, count } = await arrange();
+    client.write(`MAIL FROM:<ada@people.example> SIZE=${SMALL + 1}\r\nRCPT TO:<one@agents.test>\r\n`);
+    for (let reply = 0; reply < 2; reply += 1) await client.reply();
+    client.close();
+    await eventually(() => expect(recorded).toHaveLength(1));
+    expect(recorded).toMatchObject([refusedAt('mail', 'one@agents.test')]);
+    expect(await count()).toMatchObject([{ value: 1 }]);
+  });
+
+  test('by its data is recorded for its recipients', async () => {
+    const { client, recorded, count } = await arrange();
+    await client.command('MAIL FROM:<ada@people.example>');
+    await client.command('RCPT TO:<one@agents.test>');
+    await client.command('RCPT TO:<two@agents.test>');
+    await client.command('DATA');
+    client.write(`Subject: large\r\n\r\n${`${'x'.repeat(76)}\r\n`.repeat(SMALL / 70)}.\r\n`);
+    expect(await client.reply()).toMatch(/^552/);
+    expect(recorded).toMatchObject([
+      refusedAt('data', 'one@agents.test'),
+      refusedAt('data', 'two@agents.test'),
+    ]);
+    expect(await count()).toMatchObject([{ stage: 'data', reason: 'message_too_large', value: 1 }]);
+  });
 });
 
 describe('accepted mail', () => {
