@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import type { Logger } from 'pino';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { OverdueRun, OverdueSource } from '../platform/outbox/overdue-rows.ts';
-import type { WorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
+import type { RunStatus, WorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { withApplicationFailures } from './failures.ts';
 import { heartbeatBetweenSteps } from './heartbeats.ts';
 
@@ -96,7 +96,9 @@ async function recoverRun(
     }
     if (status === 'COMPLETED' && restoredAt && closedAt && closedAt < restoredAt) {
       logger.warn({ workflowId, status }, 'restored row, whose run completed before the restore');
-      await workflows.dispatch({ start: { ...run.start, replacesCompleted: true } });
+      await workflows.dispatch({
+        start: { ...run.start, replacesCompleted: true, recovery: describeRecovery(status) },
+      });
       return;
     }
     if (status === 'COMPLETED' && !run.start.replacesCompleted) {
@@ -108,10 +110,16 @@ async function recoverRun(
     const settles = stopped && run.whenStopped !== 'restart';
     logger.warn({ workflowId, status, action: settles ? 'settle' : 'restart' }, 'overdue row without a run');
     if (stopped && run.whenStopped !== 'restart') await run.whenStopped();
-    else await workflows.dispatch({ start: run.start });
+    else await workflows.dispatch({ start: { ...run.start, recovery: describeRecovery(status) } });
   } catch (error) {
     logger.error({ workflowId, err: error }, 'could not recover an overdue row');
   }
+}
+
+/** For the Temporal UI, where the earlier run may not be listed any more. */
+function describeRecovery(status: RunStatus): string {
+  if (status === 'NOT_FOUND') return 'Started by the reconciler: the work was overdue, and no run was found.';
+  return `Started again by the reconciler: the run before ended with the status ${status} and left its work overdue.`;
 }
 
 async function forEachConcurrently<T>(

@@ -23,6 +23,8 @@ export interface StartCommand {
    * that run.
    */
   replacesCompleted?: boolean;
+  /** Why the reconciler starts the run, for the Temporal UI. Unset for every other start. */
+  recovery?: string;
   /** The API request that caused the start, for the search attribute. Unset if a workflow caused it. */
   requestId?: string;
 }

@@ -128,10 +128,11 @@ function describeDispatch({ start, signal, control }: OutboxCommand): SpanDescri
   return { name, kind: 'producer', attributes: { 'temporal.workflow_id': workflowId } };
 }
 
-/** The memo of a run: what it inherits (`workflows/run-context.contract.ts`). */
-function buildMemo(): { memo?: { traceparent: string } } {
+/** The memo of a run: what it inherits (`workflows/run-context.contract.ts`), and why the reconciler started it. */
+function buildMemo({ recovery }: StartCommand): { memo?: { traceparent?: string; recovery?: string } } {
   const traceparent = activeTraceparent();
-  return traceparent === undefined ? {} : { memo: { traceparent } };
+  const memo = { ...(traceparent === undefined ? {} : { traceparent }), ...(recovery ? { recovery } : {}) };
+  return Object.keys(memo).length === 0 ? {} : { memo };
 }
 
 function startOptions(start: StartCommand) {
@@ -149,7 +150,8 @@ function startOptions(start: StartCommand) {
     staticSummary: start.summary,
     // A run's tasks and its activities inherit it.
     priority: start.priority,
-    ...buildMemo(),
+    ...(start.recovery ? { staticDetails: start.recovery } : {}),
+    ...buildMemo(start),
     workflowIdReusePolicy: start.replacesCompleted
       ? WorkflowIdReusePolicy.ALLOW_DUPLICATE
       : WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,

@@ -183,17 +183,22 @@ describe('the outbox', () => {
 });
 
 describe('the reconciler', () => {
-  test.each<RunStatus>(['NOT_FOUND', 'FAILED', 'TIMED_OUT'])(
-    'restarts the run of a message if it is %s',
-    async (status) => {
-      const { lostMessage, reconcile } = await arrange();
-      const id = await lostMessage();
-      temporal.statuses.set(`send/${id}`, status);
-      await reconcile();
-      expect(temporal.started(`send/${id}`)).toBe(1);
-      expect(await statusOf(id)).toBe('queued');
-    },
-  );
+  test.each<[RunStatus, string]>([
+    ['NOT_FOUND', 'no run was found'],
+    ['FAILED', 'with the status FAILED'],
+    ['TIMED_OUT', 'with the status TIMED_OUT'],
+  ])('restarts the run of a message if it is %s, and the run says so', async (status, recovery) => {
+    const { lostMessage, reconcile } = await arrange();
+    const id = await lostMessage();
+    temporal.statuses.set(`send/${id}`, status);
+    await reconcile();
+    expect(temporal.started(`send/${id}`)).toBe(1);
+    expect(temporal.dispatched.find(({ start }) => start?.workflowId === `send/${id}`)?.start).toMatchObject({
+      recovery: expect.stringContaining(recovery),
+      summary: expect.not.stringContaining('reconciler'),
+    });
+    expect(await statusOf(id)).toBe('queued');
+  });
 
   test.each([
     { closed: 'before', starts: [true] },
@@ -284,6 +289,8 @@ describe('the reconciler', () => {
     temporal.statuses.set(`inbound/${id}`, 'TERMINATED');
     await reconcile();
     expect(temporal.started(`inbound/${id}`)).toBe(1);
+    const restarted = temporal.dispatched.find(({ start }) => start?.workflowId === `inbound/${id}`);
+    expect(restarted?.start?.recovery).toContain('with the status TERMINATED');
   });
 
   test('restarts the lost run of a scheduled draft, and unschedules the draft of a terminated run', async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
+import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import { createWorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
 
 const START = {
@@ -13,7 +14,7 @@ const START = {
 };
 
 /** @returns the options passed to Temporal's client. */
-async function getStartOptions(start: typeof START) {
+async function getStartOptions(start: StartCommand) {
   const received: unknown[] = [];
   const workflow = {
     start: async (_type: string, options: unknown) => received.push(options),
@@ -27,4 +28,16 @@ test('passes priority and fairness key, which the run’s activities inherit', a
     workflowId: 'webhook/whd_1',
     priority: { priorityKey: 3, fairnessKey: 'whe_1' },
   });
+});
+
+test('says in memo and details why the reconciler started a run, and nothing for others', async () => {
+  const recovery = 'Started again by the reconciler.';
+  expect(await getStartOptions({ ...START, recovery })).toMatchObject({
+    memo: { recovery },
+    staticDetails: recovery,
+    staticSummary: 'a summary',
+  });
+  const other = await getStartOptions(START);
+  expect(other).not.toHaveProperty('memo');
+  expect(other).not.toHaveProperty('staticDetails');
 });
