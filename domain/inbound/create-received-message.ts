@@ -112,7 +112,7 @@ export async function createReceivedMessage(
 }
 
 /** The addresses in To and Cc, without the inbox's own. */
-function findOtherRecipients({ rcptTo }: Receipt, { to, cc }: ParsedInboundMail): string[] {
+export function findOtherRecipients({ rcptTo }: Receipt, { to, cc }: ParsedInboundMail): string[] {
   const own = baseAddress(rcptTo);
   return [...to, ...cc].map(({ email }) => email).filter((email) => baseAddress(email) !== own);
 }
@@ -142,7 +142,7 @@ export function persistAttachments(
 }
 
 /** Whether the address wrote or received a message of the thread. */
-async function isKnownParticipant(
+export async function isKnownParticipant(
   em: EntityManager,
   thread: Thread,
   { email }: MailAddress,

@@ -1,25 +1,33 @@
-import { sql } from '@mikro-orm/core';
+import { type Loaded, sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
+import { storableText } from '../../platform/database/storable.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { PARSE_AGAIN, parseAgainWorkflowId } from '../../workflows/inbound/parse-again.contract.ts';
 import { INBOUND_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
+import { findReceiveListMatch } from '../deliverability/receive-lists.ts';
+import type { EventService } from '../events/event.service.ts';
 import { baseAddress } from '../inboxes/inbox-address.ts';
+import { announceReceived } from '../messages/announce-received.ts';
+import { isHidden } from '../messages/hidden-labels.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import { refreshThread } from '../messages/refresh-thread.ts';
-import { lockLivingThread } from '../messages/resolve-thread.ts';
+import type { MailAddress } from '../mime/mail-address.ts';
 import type { ParsedInboundMail, ParserPool } from '../mime/parser/pool.ts';
 import { insertUnclaimed } from '../stored-objects/unclaimed-objects.ts';
 import { isAutoSubmitted } from './auto-submitted.ts';
 import { persistAttachments } from './create-received-message.ts';
 import { deriveSignals } from './derive-signals.ts';
+import { followThread, lockFollowing } from './follow-thread.ts';
 import { openRawMail } from './raw-mail.ts';
 import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
 
 export interface ParseAgainService {
   /**
-   * Parses a message with a `parse_error` from its raw bytes, and stores text, header and files. It stays in its thread
-   * and is not announced again. Idempotent: once it is parsed, nothing changes.
+   * Parses a message with a `parse_error` from its raw bytes, and stores text, header and files. It joins the conversation
+   * it belongs to, if nothing joined it meanwhile, and is announced again if it was announced without any content.
+   * Idempotent: once it is parsed, nothing changes.
    *
    * @returns a description of the result.
    */
@@ -29,6 +37,8 @@ export interface ParseAgainService {
 export interface ParseAgainOptions {
   database: Database;
   storage: Pick<Storage, 'getStream' | 'putStream'>;
+  outbox: Pick<Outbox, 'enqueue'>;
+  events: EventService;
   parserPool: Pick<ParserPool, 'parse'>;
 }
 
@@ -54,36 +64,81 @@ export function createParseAgainService(options: ParseAgainOptions): ParseAgainS
 }
 
 async function storeParsed(
-  { database }: ParseAgainOptions,
+  { database, outbox, events }: ParseAgainOptions,
   receipt: Receipt,
   mail: ParsedInboundMail,
 ): Promise<string> {
-  return database.systemTransaction(async ({ em }) => {
+  return database.systemTransaction(async (transaction) => {
+    const { em } = transaction;
     const release = async (result: string) => {
       const storageKeys = mail.attachments.map(({ storageKey }) => storageKey);
       if (storageKeys.length > 0) await insertUnclaimed(em, receipt.organizationId, { storageKeys });
       return result;
     };
-    const found = await em.findOne(MessageEntity, { id: receipt.messageId });
-    if (!found || found.parseError === null) return release(found ? 'already parsed' : 'gone');
-    const thread = await lockLivingThread(em, found.threadId);
-    const message = thread && (await em.findOne(MessageEntity, { id: found.id }, { refresh: true }));
-    if (!thread || !message || message.parseError === null) return release('already parsed');
+    await lockFollowing(em, receipt.inboxId);
+    const message = await em.findOne(MessageEntity, { id: receipt.messageId }, WITH_CONTENT);
+    if (!message || message.parseError === null) return release(message ? 'already parsed' : 'gone');
     if (mail.parseError !== null) return release(`still cannot be parsed: ${mail.parseError}`);
+    const from = mail.from ?? { email: receipt.mailFrom };
+    const added = await findLateLabels(em, receipt, { mail, from });
+    const isAuthentic = message.authentication?.dmarc !== 'fail' && !mail.isAuthorAmbiguous;
+    const isTrusted = isAuthentic && !isHidden([...message.labels, ...added]);
+    const followed = await followThread(transaction, outbox, { receipt, message, mail, from, isTrusted });
+    // Its labels may have changed until its thread was locked.
+    await em.refresh(message, WITH_CONTENT);
+    if (!followed) return release('gone');
+    const labels = [...new Set([...message.labels, ...added])];
     // Files that the first try stored belong to the message; the second try has all of them.
     await em.execute(sql`delete from attachments where message_id = ${message.id}`);
-    await em.nativeUpdate(MessageEntity, { id: message.id }, parsedFields(message, receipt, mail));
+    const wasEmpty = message.announced && isEmpty(message);
+    const { thread, isNewParticipant } = followed;
+    const fields = parsedFields(message, { receipt, mail, from, isNewParticipant });
+    await em.nativeUpdate(MessageEntity, { id: message.id }, { ...fields, labels });
     persistAttachments(em, receipt, mail);
     await em.flush();
     await refreshThread(em, thread);
-    return 'parsed';
+    if (!wasEmpty || isHidden(labels)) return 'parsed';
+    const parsed = await em.findOneOrFail(
+      MessageEntity,
+      { id: message.id },
+      { ...WITH_CONTENT, refresh: true },
+    );
+    await announceReceived(transaction, events, parsed);
+    return 'parsed and announced';
   });
 }
 
-function parsedFields(message: Message, receipt: Receipt, mail: ParsedInboundMail) {
-  const from = mail.from ?? { email: receipt.mailFrom };
+const WITH_CONTENT = { populate: ['textBody', 'htmlBody', 'extractedText'] } as const;
+
+/** Nothing but a header, which is no content that a consumer could have acted on. */
+function isEmpty({ textBody, htmlBody, hasAttachments }: Loaded<Message, 'textBody' | 'htmlBody'>): boolean {
+  return !textBody && !htmlBody && !hasAttachments;
+}
+
+/** The labels that the header would have led to. */
+async function findLateLabels(
+  em: EntityManager,
+  { inboxId }: Receipt,
+  { mail, from }: { mail: ParsedInboundMail; from: MailAddress },
+): Promise<string[]> {
+  const listEffect = (await findReceiveListMatch(em, inboxId, storableText(from.email)))?.effect;
+  return [
+    ...(listEffect === 'block' ? ['blocked'] : []),
+    ...(mail.isAuthorAmbiguous ? ['unauthenticated'] : []),
+  ];
+}
+
+interface LateContent {
+  receipt: Receipt;
+  mail: ParsedInboundMail;
+  from: MailAddress;
+  isNewParticipant: boolean;
+}
+
+function parsedFields(message: Message, { receipt, mail, from, isNewParticipant }: LateContent) {
   const automated = isAutoSubmitted(mail.headers, receipt.mailFrom);
-  const { spf = 'none', dkim = 'none', dmarc = 'none' } = message.authentication ?? {};
+  const { spf = 'none', dkim = 'none', dmarc: before = 'none', arc = 'none' } = message.authentication ?? {};
+  const dmarc = mail.isAuthorAmbiguous ? 'fail' : before;
   return {
     fromEmail: from.email,
     fromName: from.name ?? null,
@@ -101,6 +156,7 @@ function parsedFields(message: Message, receipt: Receipt, mail: ParsedInboundMai
     rfcMessageId: mail.messageId,
     inReplyTo: mail.inReplyTo,
     references: mail.references,
+    authentication: { spf, dkim, dmarc, arc },
     automated,
     signals: deriveSignals({
       from,
@@ -111,7 +167,7 @@ function parsedFields(message: Message, receipt: Receipt, mail: ParsedInboundMai
       inboxEmail: baseAddress(receipt.rcptTo),
       hasHiddenText: mail.hiddenText !== null,
       hasMismatchedLink: mail.hasMismatchedLink,
-      isNewParticipant: message.signals.includes('new_participant'),
+      isNewParticipant,
     }),
     parseError: null,
     updatedAt: new Date(),

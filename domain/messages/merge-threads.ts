@@ -1,4 +1,6 @@
 import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
@@ -7,6 +9,10 @@ import { buildMoveStart, moveMessages } from './thread-moves.ts';
 
 /** A larger merge moves the newest messages, and a workflow moves the others. */
 export const MAX_MESSAGES_PER_MERGE = 1_000;
+
+/** Merges of an inbox wait for each other. */
+export const lockMerges = (em: EntityManager, inboxId: string): Promise<void> =>
+  lockKey(em, 'merge-threads', inboxId);
 
 /** A locked thread that a merge may involve. */
 export interface MergeableThread {

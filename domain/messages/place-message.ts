@@ -1,12 +1,11 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { isReplySubject } from '../mime/subject.ts';
-import { type MergeableThread, mergeThreads, planMerge } from './merge-threads.ts';
+import { lockMerges, type MergeableThread, mergeThreads, planMerge } from './merge-threads.ts';
 import { getMessageLinks, hashMessageId, type MessageLink, type ThreadReferences } from './message-ids.ts';
 import { lockLivingThread, resolveThreadId } from './resolve-thread.ts';
 import { type Correspondents, findThreadBySubject } from './subject-match.ts';
@@ -64,7 +63,7 @@ export async function placeMessage(
   const recorded = await recordLinks(em, { inbox, links, isTrusted, newThreadId });
   const placing: Placing = { ...arrival, transaction, outbox, links, recorded };
   const joined = (await joinByLinks(placing)) ?? (await joinOtherwise(placing));
-  const isRoot = isTrusted && isConversationStart(placing);
+  const isRoot = isTrusted && isConversationStart(mail);
   const thread =
     joined?.thread ??
     createThread(em, { id: newThreadId, inbox, subject: mail.subject, hasRoot: isRoot, at });
@@ -124,7 +123,7 @@ async function joinByLinks(placing: Placing): Promise<Joined | null> {
 async function mergeByLinks(placing: Placing): Promise<Joined | null> {
   const { inbox, outbox, transaction } = placing;
   const { em } = transaction;
-  await lockKey(em, 'merge-threads', inbox.id);
+  await lockMerges(em, inbox.id);
   const ids: string[] = [];
   for (const id of selectThreadIds(await findLinksAgain(placing))) {
     const livingId = await resolveThreadId(em, id);
@@ -190,8 +189,8 @@ function selectThreadIds(known: readonly KnownLink[]): string[] {
 }
 
 /** Whether the message starts a conversation: it names no message, and its subject is not that of a reply. */
-function isConversationStart({ links, mail }: Pick<Placing, 'links' | 'mail'>): boolean {
-  return links.every(({ isOwn }) => isOwn) && !isReplySubject(mail.subject);
+export function isConversationStart(mail: Arrival['mail']): boolean {
+  return getMessageLinks(mail).every(({ isOwn }) => isOwn) && !isReplySubject(mail.subject);
 }
 
 /**
@@ -200,7 +199,7 @@ function isConversationStart({ links, mail }: Pick<Placing, 'links' | 'mail'>): 
  * a copy of the message may have arrived meanwhile.
  */
 async function isOtherStart(placing: Placing, thread: Thread): Promise<boolean> {
-  if (!isConversationStart(placing)) return false;
+  if (!isConversationStart(placing.mail)) return false;
   const known = await findLinksAgain(placing);
   if (known.every(({ source }) => source === 'named')) return thread.hasRoot;
   return !(await hasCopy(placing));

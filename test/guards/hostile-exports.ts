@@ -542,6 +542,11 @@ export const EXEMPT: Record<string, string> = {
   'mime/parser/pool createParserPool': CHILD,
   'inbound/create-received-message createReceivedMessage': DATABASE,
   'inbound/create-received-message persistAttachments': DATABASE,
+  'inbound/create-received-message findOtherRecipients':
+    'Compares each of the bounded number of addresses once.',
+  'inbound/create-received-message isKnownParticipant': DATABASE,
+  'inbound/follow-thread followThread': DATABASE,
+  'inbound/follow-thread lockFollowing': DATABASE,
   'inbound/discard-receipt discardReceipt': DATABASE,
   'inbound/discard-receipt refundReceived': DATABASE,
   'inbound/parse-again.service createParseAgainService': DATABASE,

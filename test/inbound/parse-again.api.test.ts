@@ -1,8 +1,13 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
+import { ListEntryEntity } from '../../domain/deliverability/list-entry.entity.ts';
 import { createParseAgainService, startParsingAgain } from '../../domain/inbound/parse-again.service.ts';
-import { emptyInboundMail } from '../../domain/mime/parser/pool.ts';
+import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
+import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
+import { emptyInboundMail, type ParsedInboundMail } from '../../domain/mime/parser/pool.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail, sharedParserPool } from '../support/inbound-mail.ts';
 import { createMemoryStorage } from '../support/mail-services.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
@@ -17,55 +22,181 @@ const RAW = mail(
 const STOPPED = 'The message could not be parsed: its parser was stopped, it took too long.';
 
 /** An inbox that got a message while its parser failed. */
-async function arrangeUnparsed() {
+async function arrangeUnparsed({
+  raw = RAW,
+  given,
+  parsed = {},
+}: {
+  raw?: string;
+  given?: Inbox;
+  parsed?: Partial<ParsedInboundMail>;
+} = {}) {
   let failures = 0;
-  const arranged = await arrangeInbox(database, {
-    parserPool: { parse: async () => emptyInboundMail(STOPPED) },
-    onParseFailure: () => {
-      failures += 1;
+  const arranged = await arrangeInbox(
+    database,
+    {
+      parserPool: { parse: async () => ({ ...emptyInboundMail(STOPPED), ...parsed }) },
+      onParseFailure: () => {
+        failures += 1;
+      },
     },
-  });
-  const { receiptId, message } = await arranged.receive(RAW);
+    given,
+  );
+  const { receiptId, message } = await arranged.receive(raw);
   expect(message).toMatchObject({ parseError: STOPPED, subject: '' });
   expect(failures).toBe(1);
   const storage = createMemoryStorage(arranged.objects);
-  const service = createParseAgainService({ database, storage, parserPool: sharedParserPool() });
-  return { ...arranged, storage, service, messageId: message?.id ?? '', receiptId };
+  const { outbox } = recordingOutbox();
+  const options = { database, storage, outbox, events: createWebhookEvents({ outbox }) };
+  const service = createParseAgainService({ ...options, parserPool: sharedParserPool() });
+  const messageId = message?.id ?? '';
+  const announcements = () =>
+    database.query<{ data: Record<string, unknown> }>(sql`
+      select data from events where message_id = ${messageId} and type = 'message.received' order by id`);
+  return {
+    ...arranged,
+    ...{ storage, options, service, messageId, receiptId, announcements },
+    threadId: message?.threadId ?? '',
+  };
 }
 
-test('a message whose parser failed gets its content, is found by search, and is not announced again', async () => {
-  const { service, messageId, messageOf, receiptId } = await arrangeUnparsed();
-  const events = () =>
-    database.query<{ count: number }>(
-      sql`select count(*)::int as count from events where data ->> 'message_id' = ${messageId}`,
-    );
-  const before = await events();
-  expect(await service.parseAgain(messageId)).toBe('parsed');
+const readThread = (id: string) =>
+  database.autocommit((em) => em.findOne(ThreadEntity, { id }, { disableIdentityMap: true }));
+
+test('a message whose parser failed gets its content, is found by search, and is announced with its content', async () => {
+  const { service, messageId, messageOf, receiptId, announcements, threadId } = await arrangeUnparsed();
+  expect(await announcements()).toMatchObject([{ data: { subject: '', extracted_text: '' } }]);
+  expect(await service.parseAgain(messageId)).toBe('parsed and announced');
   expect(await messageOf(receiptId)).toMatchObject({
     parseError: null,
     subject: 'The quarterly zebra',
     textBody: expect.stringContaining('Hello from the herd'),
     hasAttachments: true,
+    threadId,
   });
   const files = await database.systemTransaction(({ em }) => em.find(AttachmentEntity, { messageId }));
   expect(files).toMatchObject([{ filename: 'stripes.txt', sizeBytes: 5 }]);
-  const [found] = await database.query<{ words: boolean; file: boolean; thread: string }>(
-    sql`select s.document @@ to_tsquery('simple', 'zebra & herd') as words, s.document::text like '%stripes%' as file,
-        t.preview as thread
-      from message_search s join messages m on m.id = s.message_id join threads t on t.id = m.thread_id
-      where s.message_id = ${messageId}`,
+  const [found] = await database.query<{ words: boolean; file: boolean }>(
+    sql`select s.document @@ to_tsquery('simple', 'zebra & herd') as words, s.document::text like '%stripes%' as file
+      from message_search s where s.message_id = ${messageId}`,
   );
-  expect(found).toEqual({ words: true, file: true, thread: expect.stringContaining('Hello from the herd') });
-  expect(await events()).toEqual(before);
+  expect(found).toEqual({ words: true, file: true });
+  expect(await readThread(threadId)).toMatchObject({
+    subject: 'The quarterly zebra',
+    baseSubject: 'the quarterly zebra',
+    preview: expect.stringContaining('Hello from the herd'),
+    messageCount: 1,
+    hasRoot: true,
+  });
+  const announced = { message_id: messageId, thread_id: threadId, subject: 'The quarterly zebra' };
+  const [, again, ...more] = await announcements();
+  expect(again?.data).toMatchObject({ ...announced, extracted_text: expect.stringContaining('herd') });
+  expect(more).toEqual([]);
   expect(await service.parseAgain(messageId)).toBe('already parsed');
+  expect(await announcements()).toHaveLength(2);
   expect(await database.systemTransaction(({ em }) => em.count(AttachmentEntity, { messageId }))).toBe(1);
 });
 
+test('two runs at the same time announce it once', async () => {
+  const { service, messageId, announcements } = await arrangeUnparsed();
+  const results = await Promise.all([service.parseAgain(messageId), service.parseAgain(messageId)]);
+  expect(results.sort()).toEqual(['already parsed', 'parsed and announced']);
+  expect(await announcements()).toHaveLength(2);
+});
+
+test('a message that had content is not announced again, and neither is a hidden one', async () => {
+  const cut = await arrangeUnparsed({ parsed: { text: 'The first half', extractedText: 'The first half' } });
+  expect(await cut.service.parseAgain(cut.messageId)).toBe('parsed');
+  expect(await cut.announcements()).toHaveLength(1);
+
+  const blocked = await arrangeUnparsed({ raw: mail({ Subject: 'Hi', From: 'Eve <eve@bad.example>' }) });
+  const { organizationId, environmentId, id: inboxId } = blocked.inbox;
+  await database.systemTransaction(async ({ em }) => {
+    em.create(ListEntryEntity, {
+      ...{ id: newId('listEntry'), organizationId, environmentId, inboxId },
+      direction: 'receive',
+      effect: 'block',
+      entry: 'eve@bad.example',
+    });
+    await em.flush();
+  });
+  expect(await blocked.service.parseAgain(blocked.messageId)).toBe('parsed');
+  expect(await blocked.messageOf(blocked.receiptId)).toMatchObject({ labels: ['blocked'], subject: 'Hi' });
+  expect(await blocked.announcements()).toHaveLength(1);
+  expect(await readThread(blocked.threadId)).toMatchObject({ messageCount: 0 });
+});
+
+describe('the thread of a message that is parsed again', () => {
+  const answer = (fields: Record<string, string> = {}) =>
+    mail({
+      Subject: 'Re: Stripes',
+      'Message-ID': '<answer@people.example>',
+      'In-Reply-To': '<question@people.example>',
+      ...fields,
+    });
+  const question = mail({ Subject: 'Stripes', 'Message-ID': '<question@people.example>' });
+
+  test('is the conversation that it answers; the id of its own becomes an alias', async () => {
+    const healthy = await arrangeInbox(database);
+    const { message: asked } = await healthy.receive(question);
+    const { service, messageId, messageOf, receiptId, threadId, announcements } = await arrangeUnparsed({
+      raw: answer(),
+      given: healthy.inbox,
+    });
+    expect(threadId).not.toBe(asked?.threadId);
+    expect(await service.parseAgain(messageId)).toBe('parsed and announced');
+    expect(await messageOf(receiptId)).toMatchObject({ threadId: asked?.threadId, subject: 'Re: Stripes' });
+    expect(await readThread(asked?.threadId ?? '')).toMatchObject({
+      subject: 'Stripes',
+      messageCount: 2,
+      lastMessageId: messageId,
+      hasRoot: true,
+    });
+    expect(await readThread(threadId)).toMatchObject({ mergedIntoId: asked?.threadId, messageCount: 0 });
+    expect((await announcements()).at(-1)?.data).toMatchObject({ thread_id: asked?.threadId });
+    const { message: later } = await healthy.receive(
+      mail({
+        Subject: 'Re: Stripes',
+        'Message-ID': '<later@people.example>',
+        'In-Reply-To': '<answer@people.example>',
+      }),
+    );
+    expect(later?.threadId).toBe(asked?.threadId);
+  });
+
+  test('is joined by an answer that came before it', async () => {
+    const healthy = await arrangeInbox(database);
+    const unparsed = await arrangeUnparsed({ raw: question, given: healthy.inbox });
+    const { message: answered } = await healthy.receive(answer());
+    expect(answered?.threadId).not.toBe(unparsed.threadId);
+    await unparsed.service.parseAgain(unparsed.messageId);
+    expect(await unparsed.messageOf(unparsed.receiptId)).toMatchObject({ threadId: answered?.threadId });
+    expect(await readThread(answered?.threadId ?? '')).toMatchObject({ messageCount: 2, hasRoot: true });
+  });
+
+  test('stays if others have joined it, and later answers find it there', async () => {
+    const healthy = await arrangeInbox(database);
+    await healthy.receive(question);
+    const unparsed = await arrangeUnparsed({ raw: answer(), given: healthy.inbox });
+    const { message: reply } = await healthy.receive(mail({ Subject: 'What was in it?' }));
+    await database.query(
+      sql`update messages set thread_id = ${unparsed.threadId} where id = ${reply?.id} returning id`,
+    );
+    await unparsed.service.parseAgain(unparsed.messageId);
+    const { threadId } = unparsed;
+    expect(await unparsed.messageOf(unparsed.receiptId)).toMatchObject({ threadId });
+    expect(await readThread(threadId)).toMatchObject({ messageCount: 2, subject: 'Re: Stripes' });
+    const { message: later } = await healthy.receive(
+      mail({ Subject: 'Re: Stripes', 'In-Reply-To': '<answer@people.example>' }),
+    );
+    expect(later?.threadId).toBe(threadId);
+  });
+});
+
 test('a message that still cannot be parsed keeps its error, and its files are released', async () => {
-  const { storage, messageId, messageOf, receiptId } = await arrangeUnparsed();
+  const { options, messageId, messageOf, receiptId, announcements } = await arrangeUnparsed();
   const service = createParseAgainService({
-    database,
-    storage,
+    ...options,
     parserPool: {
       async parse(raw, options) {
         const { attachments } = await sharedParserPool().parse(raw, options);
@@ -79,6 +210,7 @@ test('a message that still cannot be parsed keeps its error, and its files are r
     sql`select from unclaimed_objects where storage_key like ${`attachments/${messageId}/again-%`}`,
   );
   expect(released).toHaveLength(1);
+  expect(await announcements()).toHaveLength(1);
 });
 
 test('the command starts one workflow for each such message, or for the named one', async () => {

@@ -32,7 +32,13 @@ export const inboundRoom: Room = {
     }) =>
       createInboundActivities({
         logger,
-        parseAgain: createParseAgainService({ database, storage, parserPool: parserPool() }),
+        parseAgain: createParseAgainService({
+          database,
+          storage,
+          outbox,
+          events,
+          parserPool: parserPool(),
+        }),
         ingest: createIngestService({
           database,
           storage,

@@ -1,0 +1,128 @@
+import { LockMode, sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Transaction } from '../../platform/database/database.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { lockMerges, mergeThreads } from '../messages/merge-threads.ts';
+import type { Message } from '../messages/message.entity.ts';
+import { getMessageLinks } from '../messages/message-ids.ts';
+import { isConversationStart, placeMessage } from '../messages/place-message.ts';
+import { lockLivingThread, resolveThreadId } from '../messages/resolve-thread.ts';
+import { type Thread, ThreadEntity } from '../messages/thread.entity.ts';
+import { recordLinks } from '../messages/thread-message-id-rows.ts';
+import { normalizeBaseSubject } from '../messages/thread-summary.ts';
+import type { MailAddress } from '../mime/mail-address.ts';
+import type { ParsedInboundMail } from '../mime/parser/pool.ts';
+import { findOtherRecipients, isKnownParticipant } from './create-received-message.ts';
+import type { Receipt } from './receipt.entity.ts';
+
+/** A message that was placed without its header, which is known now. */
+export interface LateHeader {
+  receipt: Receipt;
+  /** As it was stored. */
+  message: Message;
+  mail: ParsedInboundMail;
+  from: MailAddress;
+  isTrusted: boolean;
+}
+
+export interface FollowedThread {
+  /** Locked. */
+  thread: Thread;
+  isNewParticipant: boolean;
+}
+
+/** Code that is going to call {@link followThread} takes it first, and reads the message after it. */
+export const lockFollowing = lockMerges;
+
+/**
+ * Finds the thread of a message whose header was unknown when it was placed. If it is alone in its thread, it joins the
+ * conversation it belongs to, and the id of its thread becomes an alias. If others have joined it meanwhile, it stays, and
+ * later answers to it find it there.
+ *
+ * @returns null if the thread is gone.
+ */
+export async function followThread(
+  transaction: Transaction,
+  outbox: Pick<Outbox, 'enqueue'>,
+  late: LateHeader,
+): Promise<FollowedThread | null> {
+  const { em } = transaction;
+  const { message, mail } = late;
+  const ownId = await resolveThreadId(em, message.threadId);
+  const isPlaced =
+    mail.messageId === message.rfcMessageId &&
+    mail.inReplyTo === message.inReplyTo &&
+    mail.subject === message.subject;
+  if (isPlaced) return stay(em, late, ownId);
+  if (!(await isAlone(em, message, ownId))) {
+    const links = getMessageLinks(mail).filter(({ isOwn }) => isOwn);
+    const { receipt, isTrusted } = late;
+    await recordLinks(em, { inbox: toInbox(receipt), links, isTrusted, newThreadId: ownId });
+    return stay(em, late, ownId);
+  }
+  return join(transaction, outbox, late, ownId);
+}
+
+async function stay(
+  em: EntityManager,
+  { message, mail }: LateHeader,
+  ownId: string,
+): Promise<FollowedThread | null> {
+  const thread = await lockLivingThread(em, ownId);
+  if (!thread) return null;
+  if (thread.subject === '') nameThread(thread, mail.subject);
+  return { thread, isNewParticipant: message.signals.includes('new_participant') };
+}
+
+async function join(
+  transaction: Transaction,
+  outbox: Pick<Outbox, 'enqueue'>,
+  { receipt, message, mail, from, isTrusted }: LateHeader,
+  ownId: string,
+): Promise<FollowedThread | null> {
+  const { em } = transaction;
+  const inbox = toInbox(receipt);
+  const { thread } = await placeMessage(transaction, outbox, {
+    inbox,
+    mail,
+    isTrusted,
+    correspondents: { from: from.email, others: findOtherRecipients(receipt, mail) },
+    at: receipt.receivedAt,
+    findOtherwise: async () => ownId,
+  });
+  if (thread.id === ownId) {
+    nameThread(thread, mail.subject);
+    thread.hasRoot = isTrusted && isConversationStart(mail);
+    return { thread, isNewParticipant: message.signals.includes('new_participant') };
+  }
+  const isNewParticipant = !(await isKnownParticipant(em, thread, from));
+  const own = await em.findOne(
+    ThreadEntity,
+    { id: ownId },
+    { lockMode: LockMode.PESSIMISTIC_WRITE, refresh: true },
+  );
+  if (!own) return null;
+  // Without its header it looked like the first message of a conversation.
+  own.hasRoot = false;
+  await em.flush();
+  await mergeThreads(transaction, outbox, { inbox, targetId: thread.id, sourceIds: [ownId] });
+  await em.refresh(thread);
+  return { thread, isNewParticipant };
+}
+
+async function isAlone(em: EntityManager, { threadId }: Message, livingId: string): Promise<boolean> {
+  if (threadId !== livingId) return false;
+  const rows = await em.execute<object[]>(sql`select from messages where thread_id = ${livingId} limit 2`);
+  return rows.length === 1;
+}
+
+function nameThread(thread: Thread, subject: string): void {
+  thread.subject = subject;
+  thread.baseSubject = normalizeBaseSubject(subject);
+}
+
+const toInbox = ({ inboxId: id, organizationId, environmentId }: Receipt) => ({
+  id,
+  organizationId,
+  environmentId,
+});
