@@ -1,9 +1,12 @@
 import { Context } from '@temporalio/activity';
+import type { MeterReportingService, ReportCounts } from '../domain/billing/meter-reporting.service.ts';
+import type { MeterSettlementService } from '../domain/billing/meter-settlement.service.ts';
 import type { PaymentGraceService } from '../domain/billing/payment-grace.service.ts';
 import type { SubscriptionSyncService } from '../domain/billing/subscription-sync.service.ts';
 import type { Database } from '../platform/database/database.ts';
 import type { PaymentGraceStep } from '../workflows/billing/enforce-payment-grace.contract.ts';
 import { withApplicationFailures } from './failures.ts';
+import { heartbeatBetweenSteps } from './heartbeats.ts';
 
 export type BillingActivities = ReturnType<typeof createBillingActivities>;
 
@@ -11,11 +14,15 @@ export function createBillingActivities({
   database,
   syncs,
   graces,
+  meterSettlement,
+  meterReporting,
   requestStaleReadBacks,
 }: {
   database: Database;
   syncs: SubscriptionSyncService;
   graces: PaymentGraceService;
+  meterSettlement: MeterSettlementService;
+  meterReporting: MeterReportingService;
   requestStaleReadBacks(onProgress: () => void): Promise<number>;
 }) {
   return {
@@ -30,11 +37,19 @@ export function createBillingActivities({
     extendGrace: ({ graceId, days }: { graceId: string; days: number }): Promise<void> =>
       withApplicationFailures(async () => {
         await database.systemTransaction((transaction) =>
-          graces.extend(transaction, { graceId, days, now: new Date() }),
+          graces.extendBySignal(transaction, { graceId, days, now: new Date() }),
         );
       }),
 
     requestReadBacks: (): Promise<number> =>
       withApplicationFailures(() => requestStaleReadBacks(() => Context.current().heartbeat())),
+
+    /** Writes down the use beyond soft limits of the hours that are over. @returns how many of them are billed. */
+    settleMeteredHours: (): Promise<number> =>
+      withApplicationFailures(() => meterSettlement.settle(heartbeatBetweenSteps)),
+
+    /** Sends them to Stripe, once. */
+    reportMeteredHours: (): Promise<ReportCounts> =>
+      withApplicationFailures(() => meterReporting.report(heartbeatBetweenSteps)),
   };
 }

@@ -13,6 +13,7 @@ import { createApiKeyService } from '../domain/api-keys/api-key.service.ts';
 import { limitKeysOfUser, revokeKeysOfUser } from '../domain/api-keys/revoke-keys.ts';
 import { createAuditLogService } from '../domain/audit/audit-log.service.ts';
 import { createBillingServices, isPaidTier } from '../domain/billing/billing-services.ts';
+import { requireNoSubscription } from '../domain/billing/require-no-subscription.ts';
 import { createAccountDeletionService } from '../domain/deletions/account-deletion.service.ts';
 import { createOrganizationDeletionService } from '../domain/deletions/organization-deletion.service.ts';
 import { createRestoreDeleted } from '../domain/deletions/restore-account.ts';
@@ -87,6 +88,7 @@ import { isOwnSsoSession } from '../domain/sso/sso-enforcement.ts';
 import { createSsoLoginService } from '../domain/sso/sso-login.service.ts';
 import { createSsoSetupService } from '../domain/sso/sso-setup.service.ts';
 import { createSsoSetupLinkService } from '../domain/sso/sso-setup-link.service.ts';
+import { recordStaffAudit } from '../domain/staff/record-staff-audit.ts';
 import { createStaffAuditLogService } from '../domain/staff/staff-audit-log.service.ts';
 import { createToggleService } from '../domain/toggles/toggle.service.ts';
 import { createUpgradeDecisionService } from '../domain/upgrade-requests/upgrade-decision.service.ts';
@@ -204,6 +206,7 @@ export function createServices({
     }),
     saml,
   });
+  const requireDeletable = config.BILLING_ENABLED ? requireNoSubscription : async () => undefined;
   const restoreDeleted = createRestoreDeleted({ outbox, notifications: shared.personNotifications });
   return {
     inboxes: createInboxService({
@@ -331,10 +334,21 @@ export function createServices({
       database,
       notifications: shared.notifications,
       isPaidTier: (tier) => isPaidTier(config, tier),
-      async onApprove(transaction, { staffId }, { organizationId, tier }) {
+      async onApprove(transaction, staff, { organizationId, tier, decisionNote }) {
         // Then the subscription grants the tier.
         if (isPaidTier(config, tier)) return;
-        await applyTier(transaction, outbox, { organizationId, tier, actor: staffId, at: new Date() });
+        await applyTier(transaction, outbox, {
+          organizationId,
+          tier,
+          actor: staff.staffId,
+          at: new Date(),
+          record: (event) =>
+            recordStaffAudit(transaction.em, staff, {
+              ...event,
+              organizationIds: [organizationId],
+              reason: decisionNote ?? '',
+            }),
+        });
       },
     }),
     invitations: createInvitationService(people),
@@ -363,11 +377,12 @@ export function createServices({
     ssoSetupLinks: createSsoSetupLinkService({ ...people, publicUrl }),
     ssoSetup: createSsoSetupService({ database, ssoConfigurations, ssoLogins }),
     ssoBreakGlass: createBreakGlass({ database, notifications: shared.notifications }),
-    accountDeletions: createAccountDeletionService({ ...people, outbox, restoreDeleted }),
+    accountDeletions: createAccountDeletionService({ ...people, outbox, restoreDeleted, requireDeletable }),
     organizationDeletions: createOrganizationDeletionService({
       database,
       outbox,
       notifications: shared.notifications,
+      requireDeletable,
     }),
     retentionPolicies: createRetentionPolicyService({ database, outbox }),
     suppressions: createSuppressionService({ database }),

@@ -153,6 +153,7 @@ async function startBilling({ settings, log, started }: DependencyContext): Prom
     STRIPE_PRICES_DEVELOPER: 'price_developer',
     STRIPE_PRICES_BUSINESS: 'price_business',
     STRIPE_PRICES_ENTERPRISE: 'price_enterprise',
+    STRIPE_METERED_PRICES: 'messages_sent:price_messages',
   };
 }
 

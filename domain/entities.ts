@@ -9,7 +9,9 @@ import { ApiKeyEntity } from './api-keys/api-key.entity.ts';
 import { AttachmentEntity } from './attachments/attachment.entity.ts';
 import { AuditEntryEntity } from './audit/audit-entry.entity.ts';
 import { BillingCustomerEntity } from './billing/billing-customer.entity.ts';
+import { BillingMeterEntity } from './billing/billing-meter.entity.ts';
 import { BillingSubscriptionEntity } from './billing/billing-subscription.entity.ts';
+import { MeterReportEntity } from './billing/meter-report.entity.ts';
 import { PaymentGraceEntity } from './billing/payment-grace.entity.ts';
 import { StripeEventEntity } from './billing/stripe-event.entity.ts';
 import { DeletionEntity } from './deletions/deletion.entity.ts';
@@ -126,6 +128,8 @@ export const entities = [
   SsoAssertionEntity,
   SsoAttemptEntity,
   BillingCustomerEntity,
+  BillingMeterEntity,
+  MeterReportEntity,
   BillingSubscriptionEntity,
   StripeEventEntity,
   PaymentGraceEntity,

@@ -310,6 +310,9 @@ export const ConfigSchema = Type.Object({
   ),
   STRIPE_PRICES_BUSINESS: optionalText('The same for the tier business.'),
   STRIPE_PRICES_ENTERPRISE: optionalText('The same for the tier enterprise.'),
+  STRIPE_METERED_PRICES: optionalText(
+    'What use beyond a soft limit costs: comma-separated counter:price, with the ids of metered prices, for example messages_sent:price_123. New subscriptions get the first price of each counter. Empty bills no use.',
+  ),
   BILLING_REDIRECT_ORIGINS: optionalText(
     'Comma-separated origins (https://app.example.com) to which Stripe may send people back after a checkout; empty means that of PUBLIC_URL.',
   ),

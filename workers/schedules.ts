@@ -7,6 +7,11 @@ import {
 } from '@temporalio/client';
 import type { Logger } from 'pino';
 import {
+  METER_USAGE,
+  METER_USAGE_INTERVAL_MS,
+  METER_USAGE_SCHEDULE_ID,
+} from '../workflows/billing/meter-usage.contract.ts';
+import {
   RECONCILE_BILLING,
   RECONCILE_BILLING_INTERVAL_MS,
   RECONCILE_BILLING_SCHEDULE_ID,
@@ -51,6 +56,13 @@ export const SCHEDULES: readonly ScheduleOptions[] = [
       taskQueue: MAINTENANCE_QUEUE,
       args: [],
     },
+  },
+  {
+    // Likewise.
+    scheduleId: METER_USAGE_SCHEDULE_ID,
+    spec: { intervals: [{ every: METER_USAGE_INTERVAL_MS }] },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '15 minutes' },
+    action: { type: 'startWorkflow', workflowType: METER_USAGE, taskQueue: MAINTENANCE_QUEUE, args: [] },
   },
   {
     scheduleId: RECONCILE_SCHEDULE_ID,

@@ -1,5 +1,6 @@
 export { mailAnnouncement } from './announcements/mail-announcement.workflow.ts';
 export { enforcePaymentGrace } from './billing/enforce-payment-grace.workflow.ts';
+export { meterUsage } from './billing/meter-usage.workflow.ts';
 export { reconcileBilling } from './billing/reconcile-billing.workflow.ts';
 export { syncSubscription } from './billing/sync-subscription.workflow.ts';
 export { purgeAccount } from './deletions/purge-account.workflow.ts';

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { PlanChange } from '../../domain/billing/billing.service.ts';
 import type { BillingState } from '../../domain/billing/customer-rows.ts';
+import { METERED_COUNTERS } from '../../domain/billing/metered-counters.ts';
 import { TIERS, type Tier } from '../../domain/organizations/tier.ts';
 import { enumOf, nullableText, nullableTimestamp, strictObject, text, timestamp } from '../schemas.ts';
 
@@ -63,6 +64,10 @@ export const SubscriptionRecord = strictObject(
       'When the organization is suspended unless the invoice is paid; null if none is overdue.',
     ),
     suspended_since: nullableTimestamp('Since when it is suspended for the payment.'),
+    metered_counters: Type.Array(enumOf(METERED_COUNTERS), {
+      maxItems: METERED_COUNTERS.length,
+      description: 'Counters of which the use beyond the limit of the tier is billed.',
+    }),
     tiers_for_sale: Type.Array(enumOf(TIERS), { maxItems: TIERS.length }),
     updated_at: nullableTimestamp('When it was read back from Stripe.'),
   },
@@ -143,7 +148,7 @@ export const StripeEventReceipt = strictObject(
 );
 
 export function presentSubscription(
-  { tier, subscription, grace }: BillingState,
+  { tier, subscription, grace, meteredCounters }: BillingState,
   tiersForSale: readonly Tier[],
 ): Static<typeof SubscriptionRecord> {
   const time = (at: Date | null | undefined) => at?.toISOString() ?? null;
@@ -160,6 +165,7 @@ export function presentSubscription(
     next_attempt_at: time(subscription?.nextAttemptAt),
     suspend_at: grace?.status === 'waiting' ? time(grace.suspendAt) : null,
     suspended_since: time(grace?.suspendedAt),
+    metered_counters: meteredCounters,
     tiers_for_sale: [...tiersForSale],
     updated_at: time(subscription?.syncedAt),
   };

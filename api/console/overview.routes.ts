@@ -1,4 +1,8 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type {
+  BillingAdministrationService,
+  SubscriptionProblem,
+} from '../../domain/billing/billing-administration.service.ts';
 import type { StaffScope } from '../../domain/staff/staff-scope.ts';
 import type { ToggleService } from '../../domain/toggles/toggle.service.ts';
 import type { UpgradeDecisionService } from '../../domain/upgrade-requests/upgrade-decision.service.ts';
@@ -18,6 +22,8 @@ export interface OverviewConsoleDependencies {
   workflowRuns: WorkflowRunService;
   upgradeDecisions: UpgradeDecisionService;
   toggles: ToggleService;
+  /** Undefined if the service does not use billing. */
+  billingAdministration: BillingAdministrationService | undefined;
   /** Interval between two updates of the page. */
   liveIntervalMs?: number;
 }
@@ -82,10 +88,11 @@ interface Overview {
   failing: string | null;
   upgradeRequests: string;
   toggledOff: string[];
+  subscriptionProblems: SubscriptionProblem[];
 }
 
 async function readOverview(
-  { workflowRuns, upgradeDecisions, toggles }: OverviewConsoleDependencies,
+  { workflowRuns, upgradeDecisions, toggles, billingAdministration }: OverviewConsoleDependencies,
   staff: StaffScope,
 ): Promise<Overview> {
   const count = async (filter: Pick<RunFilter, 'stage' | 'failing'>) => {
@@ -110,6 +117,7 @@ async function readOverview(
     needsAttention: await count({ stage: 'needs_attention', failing: false }),
     failing: await count({ failing: true }),
     upgradeRequests: countOf(requests.items, requests.next !== null),
+    subscriptionProblems: (await billingAdministration?.listProblems(staff)) ?? [],
     toggledOff: states.filter(({ enabled }) => !enabled).map(({ name }) => name),
   };
 }

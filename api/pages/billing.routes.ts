@@ -34,7 +34,7 @@ export const billingPages =
       problem?: AppError,
     ): Promise<FastifyReply> {
       const service = requireBilling(billing);
-      const { tier, customer, subscription, grace } = await service.getState(request.scope);
+      const { tier, customer, subscription, grace, meteredCounters } = await service.getState(request.scope);
       const open = subscription?.endedAt === null ? subscription : undefined;
       return pages.send(request, reply, {
         template: 'billing',
@@ -46,6 +46,7 @@ export const billingPages =
           hasCustomer: customer !== undefined,
           subscription: open,
           grace,
+          meteredCounters,
           effectOfSuspension: EFFECT_OF_SUSPENSION,
           offered: service.tiersForSale.filter((offer) => offer !== open?.tier),
           date: formatDate,

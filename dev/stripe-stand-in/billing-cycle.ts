@@ -18,6 +18,7 @@ export function completeCheckout(ledger: Ledger, session: Session): boolean {
     customer: session.customer,
     status: isPaid ? 'active' : 'incomplete',
     price: session.price,
+    meteredPrices: session.meteredPrices,
     period: { start: ledger.now, end: ledger.now + PERIOD_S },
     cancel_at_period_end: false,
     cancel_at: null,
@@ -63,6 +64,29 @@ export function addInvoice(
   ledger.invoices.set(invoice.id, invoice);
   subscription.latestInvoice = invoice.id;
   return invoice;
+}
+
+/** What was used within a period, at its metered prices, as lines of an invoice. */
+export function listMeteredLines(
+  ledger: Ledger,
+  { customer, meteredPrices }: Subscription,
+  { start, end }: { start: number; end: number },
+): { description: string; amount: number; quantity: number }[] {
+  return meteredPrices.flatMap((id) => {
+    const price = ledger.prices.get(id);
+    const quantity = [...ledger.meterEvents.values()]
+      .filter(
+        (event) =>
+          event.customer === customer &&
+          event.event_name === price?.meter?.replace(/^mtr_/, '') &&
+          event.timestamp >= start &&
+          event.timestamp < end,
+      )
+      .reduce((sum, { value }) => sum + value, 0);
+    return quantity === 0
+      ? []
+      : [{ description: `${quantity} × ${id}`, amount: quantity * (price?.unit_amount ?? 0), quantity }];
+  });
 }
 
 /** Tries to collect an open invoice. Returns whether it was paid. */
@@ -141,6 +165,7 @@ function renew(ledger: Ledger, subscription: Subscription): void {
     return;
   }
   const { end } = subscription.period;
+  const used = listMeteredLines(ledger, subscription, subscription.period);
   const schedule = subscription.schedule === null ? undefined : ledger.schedules.get(subscription.schedule);
   const phase = schedule?.phases.find(({ start }) => start === end);
   if (schedule && phase) {
@@ -151,6 +176,7 @@ function renew(ledger: Ledger, subscription: Subscription): void {
   subscription.period = { start: end, end: end + PERIOD_S };
   const isUnpaid = subscription.status === 'unpaid';
   const invoice = addInvoice(ledger, subscription, { purpose: 'cycle', status: isUnpaid ? 'draft' : 'open' });
+  invoice.amount_due += used.reduce((sum, { amount }) => sum + amount, 0);
   emitInvoice(ledger, invoice, 'created');
   // Stripe leaves the drafts of an unpaid subscription alone.
   if (isUnpaid) return;

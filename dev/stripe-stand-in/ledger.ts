@@ -16,6 +16,19 @@ export interface Price {
   id: string;
   unit_amount: number;
   currency: string;
+  /** The meter that it bills; unset for a fixed price. */
+  meter?: string;
+}
+
+/** Use that was reported. */
+export interface MeterEvent {
+  identifier: string;
+  event_name: string;
+  customer: string;
+  value: number;
+  timestamp: number;
+  /** When it arrived. */
+  created: number;
 }
 
 export interface Session {
@@ -29,6 +42,7 @@ export interface Session {
   success_url: string;
   cancel_url: string;
   price: string;
+  meteredPrices: string[];
   metadata: Record<string, string>;
 }
 
@@ -38,6 +52,7 @@ export interface Subscription {
   customer: string;
   status: string;
   price: string;
+  meteredPrices: string[];
   period: { start: number; end: number };
   cancel_at_period_end: boolean;
   cancel_at: number | null;
@@ -91,8 +106,8 @@ export interface Ledger {
   subscriptions: Map<string, Subscription>;
   invoices: Map<string, Invoice>;
   schedules: Map<string, Schedule>;
-  /** Units reported for each meter and customer. */
-  meters: Map<string, number>;
+  /** By identifier. */
+  meterEvents: Map<string, MeterEvent>;
   events: StripeEventRecord[];
   /** Seconds since 1970. */
   now: number;
@@ -120,7 +135,7 @@ export function createLedger({
     subscriptions: new Map(),
     invoices: new Map(),
     schedules: new Map(),
-    meters: new Map(),
+    meterEvents: new Map(),
     events: [],
     now,
     afterRetries: 'unpaid',
@@ -150,3 +165,9 @@ export const missing = (what: string, id: string) =>
   new StandInError(404, `No such ${what}: '${id}'`, { code: 'resource_missing' });
 export const declined = () =>
   new StandInError(402, 'Your card was declined.', { type: 'card_error', code: 'card_declined' });
+
+export function requireCustomer(ledger: Ledger, id: string): Customer {
+  const customer = ledger.customers.get(id);
+  if (!customer || customer.deleted) throw missing('customer', id);
+  return customer;
+}

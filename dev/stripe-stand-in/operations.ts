@@ -1,4 +1,4 @@
-import { addInvoice, attemptPayment, endSubscription } from './billing-cycle.ts';
+import { addInvoice, attemptPayment, endSubscription, listMeteredLines } from './billing-cycle.ts';
 import { type FormBody, listOf, textOf } from './form-body.ts';
 import {
   type Customer,
@@ -6,11 +6,13 @@ import {
   type Ledger,
   missing,
   newStripeId,
+  requireCustomer,
   type Schedule,
   type Session,
   StandInError,
   type Subscription,
 } from './ledger.ts';
+import { list, METER_OPERATIONS, type Operation } from './meters.ts';
 import {
   emit,
   emitInvoice,
@@ -21,16 +23,8 @@ import {
   presentSubscription,
 } from './present.ts';
 
-export interface StandInRequest {
-  ledger: Ledger;
-  /** The id in the path. */
-  id: string;
-  body: FormBody;
-  query: URLSearchParams;
-}
-
 /** The operations of Stripe's API that the service calls. */
-export const OPERATIONS: Record<string, (request: StandInRequest) => object> = {
+export const OPERATIONS: Record<string, Operation> = {
   'POST /v1/customers': ({ ledger, body }) => {
     const customer: Customer = {
       id: newStripeId('cus'),
@@ -52,8 +46,10 @@ export const OPERATIONS: Record<string, (request: StandInRequest) => object> = {
   },
   'POST /v1/checkout/sessions': ({ ledger, body }) => {
     const customer = requireCustomer(ledger, textOf(body.customer) ?? '');
-    const price = requirePrice(ledger, textOf(listOf(body.line_items)[0]?.price) ?? '');
+    const [first, ...others] = listOf(body.line_items);
+    const price = requirePrice(ledger, textOf(first?.price) ?? '');
     requireSameCurrency(ledger, customer.id, price.currency);
+    const meteredPrices = others.map((item) => requireMetered(ledger, item));
     const id = newStripeId('cs_test');
     const session: Session = {
       id,
@@ -66,6 +62,7 @@ export const OPERATIONS: Record<string, (request: StandInRequest) => object> = {
       success_url: textOf(body.success_url) ?? '',
       cancel_url: textOf(body.cancel_url) ?? '',
       price: price.id,
+      meteredPrices,
       metadata: (body.metadata ?? {}) as Record<string, string>,
     };
     ledger.sessions.set(id, session);
@@ -123,6 +120,7 @@ export const OPERATIONS: Record<string, (request: StandInRequest) => object> = {
   'POST /v1/invoices/create_preview': ({ ledger, body }) => {
     const subscription = requireSubscription(ledger, textOf(body.subscription) ?? '');
     const details = (body.subscription_details ?? {}) as FormBody;
+    if (details.items === undefined) return previewRenewal(ledger, subscription);
     const price = requirePrice(ledger, textOf(listOf(details.items)[0]?.price) ?? '');
     const lines = prorate(
       ledger,
@@ -192,14 +190,23 @@ export const OPERATIONS: Record<string, (request: StandInRequest) => object> = {
     emitSubscription(ledger, subscription, 'updated');
     return presentSchedule(ledger, schedule);
   },
-  'POST /v1/billing/meter_events': ({ ledger, body }) => {
-    const payload = (body.payload ?? {}) as Record<string, string>;
-    const identifier = textOf(body.identifier) ?? newStripeId('mev');
-    const key = `${textOf(body.event_name)}/${payload.stripe_customer_id}/${identifier}`;
-    ledger.meters.set(key, Number(payload.value));
-    return { object: 'billing.meter_event', identifier, event_name: body.event_name, payload };
-  },
+  ...METER_OPERATIONS,
 };
+
+/** The next invoice: the price of the next period, and what was used in this one. */
+function previewRenewal(ledger: Ledger, subscription: Subscription): object {
+  const { unit_amount: amount, currency } = requirePrice(ledger, subscription.price);
+  const lines = [
+    { description: subscription.price, amount, quantity: 1 },
+    ...listMeteredLines(ledger, subscription, subscription.period),
+  ];
+  return {
+    object: 'invoice',
+    amount_due: lines.reduce((sum, line) => sum + line.amount, 0),
+    currency,
+    lines: { object: 'list', data: lines },
+  };
+}
 
 function updateSubscription(ledger: Ledger, id: string, body: FormBody): object {
   const subscription = requireSubscription(ledger, id);
@@ -271,13 +278,6 @@ function requireSameCurrency(ledger: Ledger, customerId: string, currency: strin
   }
 }
 
-const list = (data: object[]) => ({ object: 'list', has_more: false, data });
-
-function requireCustomer(ledger: Ledger, id: string): Customer {
-  const customer = ledger.customers.get(id);
-  if (!customer || customer.deleted) throw missing('customer', id);
-  return customer;
-}
 const finder =
   <Value>(what: string, of: (ledger: Ledger) => Map<string, Value>) =>
   (ledger: Ledger, id: string): Value => {
@@ -285,6 +285,13 @@ const finder =
     if (found === undefined) throw missing(what, id);
     return found;
   };
+/** A metered price has no quantity: it depends on what is used. */
+function requireMetered(ledger: Ledger, item: FormBody): string {
+  const price = requirePrice(ledger, textOf(item.price) ?? '');
+  if (price.meter === undefined || item.quantity !== undefined)
+    throw new StandInError(400, 'Quantity should be specified except for metered prices.');
+  return price.id;
+}
 const requirePrice = finder('price', ({ prices }) => prices);
 const requireSession = finder('checkout.session', ({ sessions }) => sessions);
 const requireSubscription = finder('subscription', ({ subscriptions }) => subscriptions);

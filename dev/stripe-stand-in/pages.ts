@@ -1,7 +1,7 @@
-import { advanceClock, attemptPayment, completeCheckout } from './billing-cycle.ts';
+import { advanceClock, attemptPayment, completeCheckout, listMeteredLines } from './billing-cycle.ts';
 import type { FormBody } from './form-body.ts';
 import { textOf } from './form-body.ts';
-import type { Card, Ledger } from './ledger.ts';
+import type { Card, Ledger, Subscription } from './ledger.ts';
 
 export interface PageAnswer {
   html?: string;
@@ -72,13 +72,21 @@ function portal(
   return {
     html: page('Customer portal', [
       `<p>Clock: ${new Date(ledger.now * 1_000).toISOString()}</p>`,
-      `<ul>${subscriptions.map(({ id: name, price, status }) => `<li>${name}: ${escapeHtml(price)}, ${status}</li>`).join('')}</ul>`,
+      `<ul>${subscriptions.map((subscription) => describeSubscription(ledger, subscription)).join('')}</ul>`,
       form(`${cardSelect()}<button>Use this card</button>`),
       `<ul>${rows.join('')}</ul>`,
       form('<label>Days <input name="days" value="30" size="3"></label><button>Move the clock</button>'),
       returnUrl ? `<p><a href="${escapeHtml(returnUrl)}">Back</a></p>` : '',
     ]),
   };
+}
+
+function describeSubscription(ledger: Ledger, subscription: Subscription): string {
+  const { id, price, status, period } = subscription;
+  const used = listMeteredLines(ledger, subscription, period)
+    .map(({ description, amount }) => `, next invoice: ${description} = ${amount / 100}`)
+    .join('');
+  return `<li>${id}: ${escapeHtml(price)}, ${status}${escapeHtml(used)}</li>`;
 }
 
 function act(ledger: Ledger, customerId: string, body: FormBody): void {

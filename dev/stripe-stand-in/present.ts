@@ -7,7 +7,7 @@ export function presentSubscription(
   subscription: Subscription,
   expandSchedule = false,
 ): object {
-  const { period, price, pendingPrice, latestInvoice, schedule, ...rest } = subscription;
+  const { period, price, meteredPrices, pendingPrice, latestInvoice, schedule, ...rest } = subscription;
   const found = schedule === null ? undefined : ledger.schedules.get(schedule);
   return {
     ...rest,
@@ -17,23 +17,32 @@ export function presentSubscription(
     items: {
       object: 'list',
       data: [
-        {
-          id: `si_${subscription.id}`,
-          object: 'subscription_item',
-          quantity: 1,
-          current_period_start: period.start,
-          current_period_end: period.end,
-          price: {
-            id: price,
-            object: 'price',
-            ...ledger.prices.get(price),
-            recurring: { interval: 'month' },
-          },
-        },
+        { ...presentItem(ledger, subscription, price), quantity: 1 },
+        ...meteredPrices.map((metered) => presentItem(ledger, subscription, metered)),
       ],
     },
     livemode: false,
     metadata: {},
+  };
+}
+
+function presentItem(ledger: Ledger, { id, period }: Subscription, price: string): object {
+  const { meter, ...rest } = ledger.prices.get(price) ?? {};
+  return {
+    id: meter ? `si_${id}_${price}` : `si_${id}`,
+    object: 'subscription_item',
+    current_period_start: period.start,
+    current_period_end: period.end,
+    price: {
+      id: price,
+      object: 'price',
+      ...rest,
+      recurring: {
+        interval: 'month',
+        usage_type: meter ? 'metered' : 'licensed',
+        meter: meter ?? null,
+      },
+    },
   };
 }
 
@@ -52,7 +61,11 @@ export function presentInvoice(ledger: Ledger, invoice: Invoice): object {
   };
 }
 
-export function presentSession({ price: _price, ...session }: Session): object {
+export function presentSession({
+  price: _price,
+  meteredPrices: _meteredPrices,
+  ...session
+}: Session): object {
   return { ...session, url: session.status === 'open' ? session.url : null, livemode: false };
 }
 

@@ -32,6 +32,7 @@ export const STAND_IN_PRICES: Price[] = [
   { id: 'price_developer', unit_amount: 2_000, currency: 'usd' },
   { id: 'price_business', unit_amount: 20_000, currency: 'usd' },
   { id: 'price_enterprise', unit_amount: 200_000, currency: 'usd' },
+  { id: 'price_messages', unit_amount: 1, currency: 'usd', meter: 'mtr_messages_sent' },
 ];
 
 /** A local server that answers the Stripe SDK from memory, for tests and `npm start`. */
@@ -42,7 +43,7 @@ export async function startStripeStandIn({
   file,
 }: StandInOptions): Promise<StripeStandIn> {
   const requests: string[] = [];
-  const remembered = new Map<string, object>();
+  const remembered = new Map<string, { result: object; at: number }>();
   const ledger = createLedger({ prices, now: Math.floor(Date.now() / 1_000), origin: '' });
   if (file !== undefined) restoreLedger(ledger, file);
   const standIn: StripeStandIn = {
@@ -96,11 +97,12 @@ export async function startStripeStandIn({
       if (!run) throw new StandInError(404, `Unrecognized request URL (${operation}).`);
       // The answer is built before it is held back: a slow answer is an old one.
       const key = call.method === 'POST' ? call.key : undefined;
-      const known = key === undefined ? undefined : remembered.get(key);
+      const earlier = key === undefined ? undefined : remembered.get(key);
+      const known = earlier && ledger.now - earlier.at < IDEMPOTENCY_LIFETIME_S ? earlier.result : undefined;
       await standIn.intercept(`before ${operation}`, id);
       const result = known ?? run({ ledger, id, body: call.body, query: call.query });
       const text = JSON.stringify(result);
-      if (key !== undefined) remembered.set(key, result);
+      if (key !== undefined && !known) remembered.set(key, { result, at: ledger.now });
       await standIn.intercept(operation, id);
       response.writeHead(200, { 'content-type': 'application/json' }).end(text);
     } catch (error) {
@@ -121,11 +123,14 @@ export async function startStripeStandIn({
   return Object.assign(standIn, { url });
 }
 
+/** Stripe forgets the keys of requests after a day. */
+const IDEMPOTENCY_LIFETIME_S = 86_400;
+
 /** `POST /v1/invoices/in_1/pay` is the operation `POST /v1/invoices/:id/pay`. */
 function findOperation(method: string, pathname: string): { operation: string; id: string } {
   if (Object.hasOwn(OPERATIONS, `${method} ${pathname}`))
     return { operation: `${method} ${pathname}`, id: '' };
-  const [, id = ''] = /\/((?:cus|cs|sub|in|sub_sched)_[A-Za-z0-9_]+)/.exec(pathname) ?? [];
+  const [, id = ''] = /\/((?:cus|cs|sub|in|sub_sched|mtr)_[A-Za-z0-9_]+)/.exec(pathname) ?? [];
   return { operation: `${method} ${pathname.replace(id, ':id')}`, id };
 }
 
@@ -138,7 +143,7 @@ export function signEvent(payload: string, secret: string, timestamp?: number): 
   });
 }
 
-const SAVED = ['customers', 'sessions', 'subscriptions', 'invoices', 'schedules'] as const;
+const SAVED = ['customers', 'sessions', 'subscriptions', 'invoices', 'schedules', 'meterEvents'] as const;
 
 function saveLedger(ledger: Ledger, file: string): void {
   const maps = SAVED.map((name) => [name, [...ledger[name]]]);
@@ -149,6 +154,9 @@ function restoreLedger(ledger: Ledger, file: string): void {
   if (!existsSync(file)) return;
   const { now, ...saved } = JSON.parse(readFileSync(file, 'utf8'));
   for (const name of SAVED) for (const [id, object] of saved[name] ?? []) ledger[name].set(id, object);
+  // Written before there were metered prices.
+  for (const owner of [...ledger.sessions.values(), ...ledger.subscriptions.values()])
+    owner.meteredPrices ??= [];
   // A clock that was moved ahead stays ahead.
   ledger.now = Math.max(ledger.now, now);
 }

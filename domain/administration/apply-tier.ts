@@ -6,6 +6,7 @@ import {
   settleLimitsWorkflowId,
 } from '../../workflows/suspensions/settle-held-work.contract.ts';
 import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
+import type { AuditEvent } from '../audit/record-audit.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { changeTier, type LimitChange, type TierChange } from '../usage/change-limits.ts';
 
@@ -13,16 +14,25 @@ import { changeTier, type LimitChange, type TierChange } from '../usage/change-l
  * Changes the tier in the caller's transaction, and starts the release of what the old limits held. For staff, and for
  * whatever else grants a tier.
  *
+ * @param record writes the change to the organization's log: no tier changes without an entry.
  * @returns null if the organization has the tier already.
  * @throws AppError `not_found`.
  */
 export async function applyTier(
   transaction: Transaction,
   outbox: Pick<Outbox, 'enqueue'>,
-  change: LimitChange & { tier: Tier },
+  { record, ...change }: LimitChange & { tier: Tier; record(event: AuditEvent): Promise<void> },
 ): Promise<TierChange | null> {
+  const { organizationId, tier } = change;
   const changed = await changeTier(transaction.em, change);
-  if (changed) startLimitRelease(transaction, outbox, { ...change, eventId: changed.eventId });
+  if (!changed) return null;
+  await record({
+    action: 'organization.tier_changed',
+    resourceType: 'organization',
+    resourceId: organizationId,
+    details: { from: changed.from, to: tier },
+  });
+  startLimitRelease(transaction, outbox, { ...change, eventId: changed.eventId });
   return changed;
 }
 

@@ -49,13 +49,15 @@ export function createLimitAdministrationService({
   return {
     setTier: (staff, organizationId, { tier, note }) =>
       database.staffTransaction(staff, async (transaction) => {
-        const changed = await applyTier(transaction, outbox, { ...by(staff, organizationId), tier });
-        if (!changed) return;
-        await recordStaffAudit(transaction.em, staff, {
-          ...auditOf(organizationId),
-          action: 'organization.tier_changed',
-          reason: note,
-          details: { from: changed.from, to: tier },
+        await applyTier(transaction, outbox, {
+          ...by(staff, organizationId),
+          tier,
+          record: (event) =>
+            recordStaffAudit(transaction.em, staff, {
+              ...event,
+              organizationIds: [organizationId],
+              reason: note,
+            }),
         });
       }),
 

@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { findRow } from '../../platform/database/find-rows.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -8,7 +9,16 @@ import { type BillingState, readBillingState } from './customer-rows.ts';
 import { PaymentGraceEntity } from './payment-grace.entity.ts';
 import type { PaymentGraceService } from './payment-grace.service.ts';
 
+/** A subscription that an operator has to settle. */
+export interface SubscriptionProblem {
+  organizationId: string;
+  subscriptionId: string;
+  problem: string;
+}
+
 export interface BillingAdministrationService {
+  /** At most {@link MAX_PROBLEMS}, the longest unread first. */
+  listProblems(staff: StaffScope): Promise<SubscriptionProblem[]>;
   /** @throws AppError `not_found`. */
   get(staff: StaffScope, organizationId: string): Promise<BillingState>;
   /**
@@ -24,6 +34,9 @@ export interface BillingAdministrationService {
   ): Promise<Date>;
 }
 
+/** More than an operator settles at a time. */
+export const MAX_PROBLEMS = 25;
+
 export function createBillingAdministrationService({
   database,
   graces,
@@ -34,6 +47,13 @@ export function createBillingAdministrationService({
   now?: () => Date;
 }): BillingAdministrationService {
   return {
+    listProblems: (staff) =>
+      database.staffTransaction(staff, ({ em }) =>
+        em.execute<SubscriptionProblem[]>(sql`
+          select org_id as "organizationId", id as "subscriptionId", problem from billing_subscriptions
+          where problem is not null and ended_at is null order by synced_at, id limit ${MAX_PROBLEMS}`),
+      ),
+
     get: (staff, organizationId) =>
       database.staffTransaction(staff, async ({ em }) => {
         await requireOrganization(em, organizationId);
@@ -45,13 +65,13 @@ export function createBillingAdministrationService({
         const { em } = transaction;
         await requireOrganization(em, organizationId);
         const grace = await findRow(em, PaymentGraceEntity, { where: { organizationId, closedAt: null } });
-        const suspendAt =
-          grace && (await graces.extend(transaction, { graceId: grace.id, days, now: now() }));
-        if (!grace || !suspendAt) throw nothingOverdue(organizationId);
+        const extended = grace && (await graces.extend(transaction, { graceId: grace.id, days, now: now() }));
+        if (!extended) throw nothingOverdue(organizationId);
+        const { subscriptionId, suspendAt } = extended;
         await recordStaffAudit(em, staff, {
           action: 'payment_grace.extended',
           resourceType: 'subscription',
-          resourceId: grace.subscriptionId,
+          resourceId: subscriptionId,
           organizationIds: [organizationId],
           reason: note,
           details: { days, suspend_at: suspendAt.toISOString() },

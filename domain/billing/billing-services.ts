@@ -12,6 +12,8 @@ import {
   type BillingAdministrationService,
   createBillingAdministrationService,
 } from './billing-administration.service.ts';
+import { createMeterReportingService } from './meter-reporting.service.ts';
+import { createMeterSettlementService } from './meter-settlement.service.ts';
 import { createPaymentGraceService, type PaymentGraceService } from './payment-grace.service.ts';
 import { readPrices, splitList } from './prices.ts';
 import { createRedirects } from './redirects.ts';
@@ -80,19 +82,26 @@ export function createBillingWork({
   now?: () => Date;
 }) {
   const { config, database, outbox, logger } = dependencies;
+  const stripe = createStripe(config);
+  const clock = now ? { now } : {};
   const graces = createGraces({ config, outbox, notifications, suspensions });
   const syncs = createSubscriptionSyncService({
     database,
-    stripe: createStripe(config),
+    stripe,
     outbox,
     notifications,
     graces,
     prices: readPrices(config),
     defaultTier: config.DEFAULT_TIER,
     logger,
-    ...(now ? { now } : {}),
+    ...clock,
   });
-  return { graces, syncs };
+  return {
+    graces,
+    syncs,
+    meterSettlement: createMeterSettlementService({ database, logger, ...clock }),
+    meterReporting: createMeterReportingService({ database, stripe, logger, ...clock }),
+  };
 }
 
 function createGraces({

@@ -8,12 +8,16 @@ import type { Tier } from '../organizations/tier.ts';
 export const BillingSubscriptionEntity = defineEntity({
   name: 'BillingSubscription',
   tableName: 'billing_subscriptions',
-  policies: tenantPolicies({ staff: true }),
+  policies: tenantPolicies({ people: true, staff: true }),
   indexes: [
     { properties: ['organizationId', 'id'] },
     {
       name: 'billing_subscriptions_requested_index',
       expression: `create index "billing_subscriptions_requested_index" on "billing_subscriptions" ("requested_at") where "requested_at" is not null`,
+    },
+    {
+      name: 'billing_subscriptions_problem_index',
+      expression: `create index "billing_subscriptions_problem_index" on "billing_subscriptions" ("synced_at") where "problem" is not null and "ended_at" is null`,
     },
     {
       name: 'billing_subscriptions_open_index',
@@ -41,7 +45,7 @@ export const BillingSubscriptionEntity = defineEntity({
     nextAttemptAt: timestamp().strictNullable(),
     /** Null while it can still be paid. */
     endedAt: timestamp().strictNullable(),
-    /** Why the tier does not follow it, for operators. */
+    /** What operators have to settle. The tier does not follow it meanwhile, except if it is paid beside another one. */
     problem: p.text().strictNullable(),
     /** Number of read-backs begun. Only the answer to the last one is applied. */
     readVersion: p.integer().default(0),

@@ -13,6 +13,7 @@ import { type BillingState, ensureCustomer, readBilling } from './customer-rows.
 import { openCheckout } from './open-checkout.ts';
 import { findPlanWarnings, type PlanWarning } from './plan-warnings.ts';
 import { isHigherTier, type Prices } from './prices.ts';
+import { findLicensedItems } from './read-subscription.ts';
 import type { Redirects } from './redirects.ts';
 
 export interface CheckoutRequest {
@@ -135,7 +136,15 @@ export function createBillingService(options: BillingServiceOptions): BillingSer
       const open = async (customerId: string) => {
         await refuseSecond(scope, customerId);
         const previous = customer?.checkoutSessionId ?? null;
-        return openCheckout(options, scope, { customerId, price, tier, successUrl, cancelUrl, previous });
+        return openCheckout(options, scope, {
+          customerId,
+          price,
+          meteredPrices: prices.metered.forSale,
+          tier,
+          successUrl,
+          cancelUrl,
+          previous,
+        });
       };
       const customerId = await ensureCustomer(options, scope, { current: customer });
       try {
@@ -188,7 +197,8 @@ export function createBillingService(options: BillingServiceOptions): BillingSer
       const { id } = await requireOpen(scope);
       const canceled = await callStripe(() => cancelAtStripe(stripe, id, when));
       await audit(scope, 'subscription.cancellation_changed', id, { when });
-      const periodEnd = canceled.items.data[0]?.current_period_end;
+      const [item] = findLicensedItems(canceled);
+      const periodEnd = item?.current_period_end;
       const cancelAt = canceled.cancel_at ?? (canceled.cancel_at_period_end ? periodEnd : null);
       return {
         cancelAt: cancelAt ? new Date(cancelAt * 1_000) : null,

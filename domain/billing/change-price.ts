@@ -1,6 +1,7 @@
 import type Stripe from 'stripe';
 import { AppError } from '../../platform/errors.ts';
 import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
+import { findLicensedItems } from './read-subscription.ts';
 
 export type PlanTiming = 'now' | 'period_end';
 
@@ -96,6 +97,10 @@ async function schedulePrice(
     scheduleId: string | undefined;
   },
 ): Promise<void> {
+  // Metered prices have no quantity, and stay.
+  const metered = subscription.items.data
+    .filter(({ id }) => id !== item.id)
+    .map((other) => ({ price: other.price.id }));
   const id =
     scheduleId ??
     (await callStripe(() => stripe.subscriptionSchedules.create({ from_subscription: subscription.id }))).id;
@@ -104,11 +109,11 @@ async function schedulePrice(
       end_behavior: 'release',
       phases: [
         {
-          items: [{ price: item.price.id, quantity: 1 }],
+          items: [{ price: item.price.id, quantity: 1 }, ...metered],
           start_date: item.current_period_start,
           end_date: item.current_period_end,
         },
-        { items: [{ price, quantity: 1 }] },
+        { items: [{ price, quantity: 1 }, ...metered] },
       ],
     }),
   );
@@ -123,7 +128,7 @@ async function readItem(
       throw isMissing(error) ? unusable('Stripe has no such subscription.') : error;
     },
   );
-  const [item, ...others] = subscription.items.data;
+  const [item, ...others] = findLicensedItems(subscription);
   if (!item || others.length > 0) throw unusable('The subscription has several prices.');
   return { subscription, item };
 }

@@ -7,17 +7,22 @@ import type { Scope } from '../identity/scope.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { type BillingCustomer, BillingCustomerEntity } from './billing-customer.entity.ts';
+import { BillingMeterEntity } from './billing-meter.entity.ts';
 import { type BillingSubscription, BillingSubscriptionEntity } from './billing-subscription.entity.ts';
+import { findCountingSubscription } from './counting-subscription.ts';
+import { METERED_COUNTERS, type MeteredCounter } from './metered-counters.ts';
 import { type PaymentGrace, PaymentGraceEntity } from './payment-grace.entity.ts';
 
 /** What the service knows of an organization's billing, as read back from Stripe last. */
 export interface BillingState {
   tier: Tier;
   customer: Row<BillingCustomer> | undefined;
-  /** The one that has not ended, or else the last one. */
+  /** The one that gives the tier, or else the newest that has not ended, or else the last one. */
   subscription: Row<BillingSubscription> | undefined;
   /** Undefined while no payment is overdue. */
   grace: Row<PaymentGrace> | undefined;
+  /** Counters of which use beyond the limit is billed. */
+  meteredCounters: MeteredCounter[];
 }
 
 export function readBilling(database: Database, scope: Scope): Promise<BillingState> {
@@ -33,12 +38,14 @@ export async function readBillingState(reader: RowReader, organizationId: string
     limit: 100,
   });
   const grace = await findRow(reader, PaymentGraceEntity, { where: { organizationId, closedAt: null } });
+  const meters = await findRows(reader, BillingMeterEntity, { where: { organizationId, endedAt: null } });
   const read = subscriptions.filter(({ status }) => status !== null);
   return {
     tier: organization?.tier ?? 'free',
     customer,
-    subscription: read.find(({ endedAt }) => endedAt === null) ?? read[0],
+    subscription: findCountingSubscription(read) ?? read.find(({ endedAt }) => endedAt === null) ?? read[0],
     grace,
+    meteredCounters: METERED_COUNTERS.filter((counter) => meters.some((meter) => meter.counter === counter)),
   };
 }
 

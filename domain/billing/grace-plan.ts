@@ -1,3 +1,4 @@
+import { isInGoodStanding } from './counting-subscription.ts';
 import type { SubscriptionView } from './read-subscription.ts';
 
 const DAY_MS = 86_400_000;
@@ -31,16 +32,15 @@ export function isPaymentOverdue({
   return (status === 'past_due' || status === 'unpaid') && openInvoice?.wasAttempted === true;
 }
 
-const isInGoodStanding = ({ status }: Pick<SubscriptionView, 'status'>): boolean =>
-  status === 'active' || status === 'trialing';
+export interface Standing {
+  view: Pick<SubscriptionView, 'status' | 'openInvoice' | 'endedAt'>;
+  /** Another subscription of the organization is in good standing: it is not suspended for this one. */
+  isPaidOtherwise: boolean;
+}
 
-export function planGraceStep(
-  view: Pick<SubscriptionView, 'status' | 'openInvoice' | 'endedAt'>,
-  grace: GraceTimes,
-  now: Date,
-): GraceStep {
+export function planGraceStep({ view, isPaidOtherwise }: Standing, grace: GraceTimes, now: Date): GraceStep {
   if (isInGoodStanding(view)) return { kind: 'recovered' };
-  if (view.endedAt) return { kind: 'ended' };
+  if (view.endedAt || isPaidOtherwise) return { kind: 'ended' };
   const after = (delayMs: number) => new Date(now.getTime() + delayMs);
   if (grace.status === 'suspended') return { kind: 'wait', nextStepAt: after(RECHECK_MS) };
   if (now.getTime() >= grace.suspendAt.getTime())

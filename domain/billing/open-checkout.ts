@@ -10,6 +10,8 @@ import { saveCheckoutSession } from './customer-rows.ts';
 export interface CheckoutDetails {
   customerId: string;
   price: string;
+  /** Prices of use beyond the tier's limits. */
+  meteredPrices: readonly string[];
   tier: Tier;
   successUrl: string;
   cancelUrl: string;
@@ -26,10 +28,10 @@ export async function openCheckout(
   scope: Scope,
   details: CheckoutDetails,
 ): Promise<{ id: string; url: string }> {
-  const { customerId, price, tier, successUrl, cancelUrl, previous } = details;
+  const { customerId, price, meteredPrices, tier, successUrl, cancelUrl, previous } = details;
   const open = previous === null ? null : await findOpenSession(stripe, previous);
   // Stripe does not show the price of a session without another request.
-  const fingerprint = sha256(JSON.stringify([customerId, price, successUrl, cancelUrl]))
+  const fingerprint = sha256(JSON.stringify([customerId, price, successUrl, cancelUrl, ...meteredPrices]))
     .toString('hex')
     .slice(0, 40);
   if (open?.url && open.metadata?.fingerprint === fingerprint) return { id: open.id, url: open.url };
@@ -41,7 +43,7 @@ export async function openCheckout(
         mode: 'subscription',
         customer: customerId,
         client_reference_id: scope.organizationId,
-        line_items: [{ price, quantity: 1 }],
+        line_items: [{ price, quantity: 1 }, ...meteredPrices.map((metered) => ({ price: metered }))],
         success_url: successUrl,
         cancel_url: cancelUrl,
         metadata,

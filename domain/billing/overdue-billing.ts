@@ -80,3 +80,12 @@ export async function deleteOldStripeEvents(database: Database): Promise<number>
       select id from stripe_events where received_at < now() - interval '60 days' limit 1000) returning 1`);
   return rows.length;
 }
+
+/** Stripe's invoices have what was reported. A report that waits stays. */
+export async function deleteOldMeterReports(database: Database): Promise<number> {
+  const rows = await database.query<unknown>(sql`
+    delete from meter_reports where id in (
+      select id from meter_reports where created_at < now() - interval '400 days'
+        and (reported_at is not null or refused_at is not null) limit 1000) returning 1`);
+  return rows.length;
+}

@@ -3,7 +3,7 @@ import { idColumn, oneOf, primaryId, timestamp } from '../../platform/database/c
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
-/** `waiting` → `suspended`; both → `recovered` (paid) or `ended` (the subscription is over). */
+/** `waiting` → `suspended`; both → `recovered` (paid) or `ended` (the subscription is over, or another one is paid). */
 export const GRACE_STATUSES = ['waiting', 'suspended', 'recovered', 'ended'] as const;
 export type GraceStatus = (typeof GRACE_STATUSES)[number];
 

@@ -11,6 +11,7 @@ import { buildGraceStart, enqueueGraceWake } from './billing-starts.ts';
 import { countPassedReminders, type GraceStep, isPaymentOverdue, planGraceStep } from './grace-plan.ts';
 import { type GraceStatus, type PaymentGrace, PaymentGraceEntity } from './payment-grace.entity.ts';
 import type { SubscriptionView } from './read-subscription.ts';
+import { recordBillingAudit } from './record-billing-audit.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -26,30 +27,40 @@ export interface PaymentGraceService {
   /** Opens, continues or closes the grace of the subscription, as what was read back from Stripe demands. */
   follow(
     transaction: Transaction,
-    change: { organizationId: string; view: SubscriptionView; now: Date },
+    change: { organizationId: string; view: SubscriptionView; isPaidOtherwise: boolean; now: Date },
   ): Promise<void>;
   /**
-   * Moves the suspension, and ends one that is in force.
+   * Moves the suspension, and ends one that is in force. The caller audits it.
    *
-   * @returns when the organization will be suspended; null if the grace is closed.
+   * @returns the grace, with the day of suspension; null if it is closed.
    */
   extend(
     transaction: Transaction,
     change: { graceId: string; days: number; now: Date },
-  ): Promise<Date | null>;
+  ): Promise<ExtendedGrace | null>;
+  /** {@link extend}, by a signal to the run: the log does not know which operator sent it. */
+  extendBySignal(
+    transaction: Transaction,
+    change: { graceId: string; days: number; now: Date },
+  ): Promise<void>;
 }
+
+export type ExtendedGrace = Pick<PaymentGrace, 'organizationId' | 'subscriptionId' | 'suspendAt'>;
 
 export function createPaymentGraceService(options: PaymentGraceOptions): PaymentGraceService {
   const { outbox, suspensions } = options;
-  return {
-    async follow(transaction, { organizationId, view, now }) {
-      const grace = await findOpenGrace(transaction.em, view.id);
-      if (grace) return takeStep(options, transaction, { grace, view, now });
-      if (isPaymentOverdue(view)) await open(options, transaction, { organizationId, view, now });
+  const service: PaymentGraceService = {
+    async follow(transaction, { organizationId, ...standing }) {
+      const { view, isPaidOtherwise } = standing;
+      const grace = await lockOpenGrace(transaction.em, view.id);
+      if (grace) return takeStep(options, transaction, { grace, ...standing });
+      if (isPaymentOverdue(view) && !isPaidOtherwise)
+        await open(options, transaction, { organizationId, ...standing });
     },
 
     async extend(transaction, { graceId, days, now }) {
       const { em } = transaction;
+      await em.execute(sql`select from payment_graces where id = ${graceId} for no key update`);
       const grace = await findRow(em, PaymentGraceEntity, { where: { id: graceId } });
       if (!grace || grace.closedAt) return null;
       const from =
@@ -65,33 +76,49 @@ export function createPaymentGraceService(options: PaymentGraceOptions): Payment
           note: `The time to pay was extended until ${formatUtc(suspendAt)}.`,
         });
       enqueueGraceWake(transaction, outbox, grace);
-      return suspendAt;
+      return { ...grace, suspendAt };
+    },
+
+    async extendBySignal(transaction, change) {
+      const extended = await service.extend(transaction, change);
+      if (!extended) return;
+      await recordBillingAudit(transaction, {
+        ...auditOf('extended', extended),
+        reason: 'An operator sent the signal extendGrace.',
+        details: { days: change.days, suspend_at: extended.suspendAt.toISOString() },
+      });
     },
   };
+  return service;
 }
 
-export function findOpenGrace(
+/** Locks it, so that a step and an extension at the same time do not undo each other. */
+async function lockOpenGrace(
   em: EntityManager,
   subscriptionId: string,
 ): Promise<Row<PaymentGrace> | undefined> {
+  await em.execute(sql`
+    select from payment_graces where subscription_id = ${subscriptionId} and closed_at is null for no key update`);
   return findRow(em, PaymentGraceEntity, { where: { subscriptionId, closedAt: null } });
 }
 
 interface Following {
   view: SubscriptionView;
+  isPaidOtherwise: boolean;
   now: Date;
 }
 
 async function open(
   options: PaymentGraceOptions,
   transaction: Transaction,
-  { organizationId, view, now }: Following & { organizationId: string },
+  { organizationId, now, ...standing }: Following & { organizationId: string },
 ): Promise<void> {
   const { em } = transaction;
+  const { view } = standing;
   const { graceDays, outbox } = options;
   const suspendAt = new Date(now.getTime() + graceDays * DAY_MS);
   const times = { status: 'waiting' as const, startedAt: now, suspendAt, remindersSent: 0 };
-  const { nextStepAt } = planGraceStep(view, times, now) as Extract<GraceStep, { kind: 'wait' }>;
+  const { nextStepAt } = planGraceStep(standing, times, now) as Extract<GraceStep, { kind: 'wait' }>;
   const id = newId('paymentGrace');
   const [row] = await em.execute<{ episode: number }[]>(sql`
     insert into payment_graces (id, org_id, subscription_id, episode, status, started_at, suspend_at, next_step_at,
@@ -102,6 +129,11 @@ async function open(
   if (!row) return;
   const grace = { id, organizationId, subscriptionId: view.id, episode: row.episode };
   outbox.enqueue(transaction, organizationId, { start: buildGraceStart(grace) });
+  await recordBillingAudit(transaction, {
+    ...auditOf('started', grace),
+    reason: 'The payment of an invoice failed.',
+    details: { grace_id: id, invoice_id: view.openInvoice?.id ?? null, suspend_at: suspendAt.toISOString() },
+  });
   await notifyOfInvoice(options, transaction, {
     template: 'payment-failed',
     grace: { ...grace, suspendAt },
@@ -113,11 +145,12 @@ async function open(
 async function takeStep(
   options: PaymentGraceOptions,
   transaction: Transaction,
-  { grace, view, now }: Following & { grace: Row<PaymentGrace> },
+  { grace, now, ...standing }: Following & { grace: Row<PaymentGrace> },
 ): Promise<void> {
   const { em } = transaction;
+  const { view } = standing;
   const status = grace.status === 'suspended' ? 'suspended' : 'waiting';
-  const step = planGraceStep(view, { ...grace, status }, now);
+  const step = planGraceStep(standing, { ...grace, status }, now);
   switch (step.kind) {
     case 'wait':
       await em.execute(
@@ -137,9 +170,30 @@ async function takeStep(
     case 'suspend':
       return suspend(options, transaction, { grace, nextStepAt: step.nextStepAt, now });
     default:
-      return close(options, transaction, { grace, status: step.kind, now });
+      return close(options, transaction, {
+        grace,
+        status: step.kind,
+        reason: reasonOf(step.kind, view),
+        now,
+      });
   }
 }
+
+function reasonOf(kind: 'recovered' | 'ended', { endedAt }: SubscriptionView): string {
+  if (kind === 'recovered') return 'The payment arrived.';
+  return endedAt ? 'The subscription has ended.' : 'Another subscription of the organization is paid.';
+}
+
+const auditOf = (
+  change: 'started' | 'extended' | 'recovered' | 'ended',
+  { organizationId, subscriptionId }: Pick<PaymentGrace, 'organizationId' | 'subscriptionId'>,
+) => ({
+  organizationId,
+  subscriptionId,
+  action: `payment_grace.${change}`,
+  resourceType: 'subscription',
+  resourceId: subscriptionId,
+});
 
 async function suspend(
   { suspensions }: PaymentGraceOptions,
@@ -162,17 +216,28 @@ async function close(
   {
     grace,
     status,
+    reason,
     now,
-  }: { grace: Row<PaymentGrace>; status: Extract<GraceStatus, 'recovered' | 'ended'>; now: Date },
+  }: {
+    grace: Row<PaymentGrace>;
+    status: Extract<GraceStatus, 'recovered' | 'ended'>;
+    reason: string;
+    now: Date;
+  },
 ): Promise<void> {
   const { organizationId } = grace;
   await transaction.em.execute(sql`
     update payment_graces set status = ${status}, closed_at = ${now}, next_step_at = null where id = ${grace.id}`);
+  await recordBillingAudit(transaction, {
+    ...auditOf(status, grace),
+    reason,
+    details: { grace_id: grace.id },
+  });
   // Lifts only what this grace suspended, and no suspension for another reason.
   if (grace.suspendedAt)
     await suspensions.reinstate(transaction, organizationId, {
       reason: 'payment',
-      note: status === 'recovered' ? 'The payment arrived.' : 'The subscription has ended.',
+      note: reason,
     });
   else if (status === 'recovered')
     await notifications.notifyOwners(transaction, {

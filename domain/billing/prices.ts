@@ -1,5 +1,6 @@
 import type { Config } from '../../platform/config.ts';
 import { TIERS, type Tier } from '../organizations/tier.ts';
+import { type MeteredPrices, readMeteredPrices } from './metered-counters.ts';
 
 /** Which price at Stripe stands for which tier. `free` has none. */
 export interface Prices {
@@ -9,10 +10,18 @@ export interface Prices {
   tierOf(priceId: string): Tier | undefined;
   /** In ascending order. */
   readonly tiersForSale: readonly Tier[];
+  /** What is billed beyond the limits of a tier. */
+  readonly metered: MeteredPrices;
 }
 
 export function readPrices(
-  config: Pick<Config, 'STRIPE_PRICES_DEVELOPER' | 'STRIPE_PRICES_BUSINESS' | 'STRIPE_PRICES_ENTERPRISE'>,
+  config: Pick<
+    Config,
+    | 'STRIPE_PRICES_DEVELOPER'
+    | 'STRIPE_PRICES_BUSINESS'
+    | 'STRIPE_PRICES_ENTERPRISE'
+    | 'STRIPE_METERED_PRICES'
+  >,
 ): Prices {
   const idsByTier: Record<Tier, string[]> = {
     free: [],
@@ -24,6 +33,7 @@ export function readPrices(
     priceOf: (tier) => idsByTier[tier][0],
     tierOf: (priceId) => TIERS.find((tier) => idsByTier[tier].includes(priceId)),
     tiersForSale: TIERS.filter((tier) => idsByTier[tier].length > 0),
+    metered: readMeteredPrices(config.STRIPE_METERED_PRICES),
   };
 }
 

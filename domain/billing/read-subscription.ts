@@ -7,8 +7,10 @@ export interface SubscriptionView {
   /** One of Stripe's statuses; new ones may appear. */
   status: string;
   customerId: string;
-  /** The one price that it is for; null if it has several items. */
+  /** The one price that it is for, beside metered ones; null if it has several. */
   priceId: string | null;
+  /** Its metered prices, and the meters (`mtr_…`) that they bill. */
+  metered: { priceId: string; meterId: string }[];
   currentPeriodEnd: Date | null;
   cancelAt: Date | null;
   endedAt: Date | null;
@@ -88,7 +90,7 @@ export function toView(
   subscription: Stripe.Subscription,
   openInvoices: readonly Stripe.Invoice[],
 ): SubscriptionView {
-  const [item, ...others] = subscription.items.data;
+  const [item, ...others] = findLicensedItems(subscription);
   const isOver = ENDED.has(subscription.status);
   const periodEnd = item?.current_period_end ?? null;
   return {
@@ -96,6 +98,9 @@ export function toView(
     status: subscription.status,
     customerId: idOf(subscription.customer) ?? '',
     priceId: others.length === 0 ? (item?.price.id ?? null) : null,
+    metered: subscription.items.data.flatMap(({ price: { id, recurring } }) =>
+      recurring?.meter ? [{ priceId: id, meterId: recurring.meter }] : [],
+    ),
     currentPeriodEnd: toDate(periodEnd),
     cancelAt: isOver
       ? null
@@ -106,7 +111,11 @@ export function toView(
   };
 }
 
-/** The price of the phase that follows the current one. */
+/** Items of a fixed price. The others are billed by use, and say nothing about the tier. */
+export const findLicensedItems = ({ items }: Stripe.Subscription): Stripe.SubscriptionItem[] =>
+  items.data.filter(({ price }) => price.recurring?.usage_type !== 'metered');
+
+/** The price of the phase that follows the current one. Its items begin with the one of the tier. */
 function findScheduledPrice({ schedule }: Stripe.Subscription, current: string | undefined): string | null {
   if (schedule === null || typeof schedule === 'string') return null;
   const currentEnd = schedule.current_phase?.end_date;

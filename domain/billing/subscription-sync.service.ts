@@ -3,19 +3,22 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Logger } from 'pino';
 import type Stripe from 'stripe';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { findRow, findRows, type Row } from '../../platform/database/find-rows.ts';
+import { findRow, findRows } from '../../platform/database/find-rows.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { PaymentGraceStep } from '../../workflows/billing/enforce-payment-grace.contract.ts';
-import { applyTier } from '../administration/apply-tier.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { BillingCustomerEntity } from './billing-customer.entity.ts';
-import { type BillingSubscription, BillingSubscriptionEntity } from './billing-subscription.entity.ts';
+import { BillingSubscriptionEntity } from './billing-subscription.entity.ts';
+import { isInGoodStanding, isKnownStatus } from './counting-subscription.ts';
+import { followMeters } from './follow-meters.ts';
+import { followTier, PAYS_TWICE } from './follow-tier.ts';
 import { PaymentGraceEntity } from './payment-grace.entity.ts';
 import type { PaymentGraceService } from './payment-grace.service.ts';
-import { isHigherTier, type Prices } from './prices.ts';
+import type { Prices } from './prices.ts';
+import { createMeterReader, type MeterView } from './read-meters.ts';
 import { readSubscription, type SubscriptionView } from './read-subscription.ts';
 
 export interface SubscriptionSyncService {
@@ -48,19 +51,17 @@ export interface SubscriptionSyncOptions {
   now?: () => Date;
 }
 
-/** Statuses in which a subscription gives its tier. A payment that failed does not take it away; suspension does. */
-const GRANTING = new Set(['active', 'trialing', 'past_due', 'unpaid']);
-const KNOWN = new Set([...GRANTING, 'incomplete', 'incomplete_expired', 'canceled', 'paused']);
-
 export function createSubscriptionSyncService(options: SubscriptionSyncOptions): SubscriptionSyncService {
   const { database, stripe, now = () => new Date() } = options;
+  const readMeters = createMeterReader({ ...options, prices: options.prices.metered });
 
   async function sync(subscriptionId: string): Promise<string> {
     const claim = await claimReadBack(database, subscriptionId);
     if (!claim) return 'unknown';
     const view = await readSubscription(stripe, subscriptionId);
+    const meters = view ? await readMeters(view) : null;
     return database.systemTransaction((transaction) =>
-      apply(options, transaction, { ...claim, subscriptionId, view, now: now() }),
+      apply(options, transaction, { ...claim, subscriptionId, view, meters, now: now() }),
     );
   }
 
@@ -106,13 +107,15 @@ interface ReadBack extends Claim {
   subscriptionId: string;
   /** Null: Stripe has no such subscription. */
   view: SubscriptionView | null;
+  /** Null: unknown, so that they stay as they are. */
+  meters: readonly MeterView[] | null;
   now: Date;
 }
 
 async function apply(
   options: SubscriptionSyncOptions,
   transaction: Transaction,
-  { organizationId, readVersion, requestedAt, subscriptionId, view, now }: ReadBack,
+  { organizationId, readVersion, requestedAt, subscriptionId, view, meters, now }: ReadBack,
 ): Promise<string> {
   const { em } = transaction;
   const appliedTier = await lockBilling(em, organizationId);
@@ -127,7 +130,8 @@ async function apply(
     subscriptionId,
     view,
     tier,
-    problem,
+    // Decided below, with the other subscriptions.
+    problem: problem ?? (current.problem === PAYS_TWICE && !view?.endedAt ? PAYS_TWICE : null),
     scheduledTier: scheduledTierOf(options, view),
     now,
   });
@@ -135,9 +139,20 @@ async function apply(
   await em.execute(sql`
     update billing_subscriptions set requested_at = null
     where id = ${subscriptionId} and requested_at is not distinct from ${requestedAt}::timestamptz`);
-  await followTier(options, transaction, { organizationId, appliedTier, subscription: current, view, now });
+  const open = await findRows(em, BillingSubscriptionEntity, { where: { organizationId, endedAt: null } });
+  await followTier(options, transaction, {
+    organizationId,
+    appliedTier,
+    subscriptionId,
+    hasEnded: Boolean(view?.endedAt),
+    open,
+    now,
+  });
   if (!view) return 'missing at Stripe';
-  await options.graces.follow(transaction, { organizationId, view, now });
+  const { customerId, endedAt } = view;
+  if (meters) await followMeters(em, { organizationId, subscriptionId, customerId, meters, endedAt, now });
+  const isPaidOtherwise = open.some((other) => other.id !== subscriptionId && isInGoodStanding(other));
+  await options.graces.follow(transaction, { organizationId, view, isPaidOtherwise, now });
   await notifyOfRequiredAction(options, transaction, { organizationId, view });
   return view.status;
 }
@@ -158,7 +173,7 @@ function superseded(subscriptionId: string): AppError {
 
 function findProblem(view: SubscriptionView | null, tier: Tier | null): string | null {
   if (!view) return 'missing_at_stripe';
-  if (!KNOWN.has(view.status)) return 'unknown_status';
+  if (!isKnownStatus(view.status)) return 'unknown_status';
   if (!view.endedAt && tier === null) return 'unknown_price';
   return null;
 }
@@ -199,54 +214,6 @@ async function record(
       next_attempt_at = ${view.openInvoice?.nextAttemptAt ?? null}, ended_at = ${view.endedAt}, problem = ${problem},
       synced_at = ${now}
     where id = ${subscriptionId}`);
-}
-
-/** Gives the organization the tier of its subscriptions, if that is another one than they gave it last. */
-async function followTier(
-  { outbox, notifications, defaultTier, logger }: SubscriptionSyncOptions,
-  transaction: Transaction,
-  {
-    organizationId,
-    appliedTier,
-    subscription,
-    view,
-    now,
-  }: {
-    organizationId: string;
-    appliedTier: Tier | null;
-    subscription: Row<BillingSubscription>;
-    view: SubscriptionView | null;
-    now: Date;
-  },
-): Promise<void> {
-  const { em } = transaction;
-  const open = await findRows(em, BillingSubscriptionEntity, { where: { organizationId, endedAt: null } });
-  // Better a tier too long than one that is taken away by mistake.
-  if (open.some(({ problem }) => problem !== null)) return;
-  const granted = highestTier(open);
-  if (open.filter(({ status }) => GRANTING.has(status ?? '')).length > 1)
-    logger.error({ organizationId, subscriptions: open.map(({ id }) => id) }, 'organization pays twice');
-  if (granted === appliedTier) return;
-  await em.execute(
-    sql`update billing_customers set applied_tier = ${granted}, updated_at = now() where org_id = ${organizationId}`,
-  );
-  const tier = granted ?? defaultTier;
-  await applyTier(transaction, outbox, { organizationId, tier, actor: 'system', at: now });
-  if (granted === null && view?.endedAt)
-    await notifications.notifyOwners(transaction, {
-      organizationId,
-      template: 'subscription-ended',
-      params: { organizationId, tier },
-      dedupeKey: `subscription-ended/${subscription.id}`,
-    });
-}
-
-function highestTier(open: readonly Row<BillingSubscription>[]): Tier | null {
-  let highest: Tier | null = null;
-  for (const { status, tier } of open)
-    if (tier !== null && GRANTING.has(status ?? '') && (highest === null || isHigherTier(tier, highest)))
-      highest = tier;
-  return highest;
 }
 
 /** Once for each invoice that its owner has to confirm at the bank. */

@@ -41,7 +41,7 @@ export interface AccountDeletionService {
    *
    * @param currentPassword undefined requires a sign-in within the last ten minutes.
    * @throws AppError `conflict` if they are the last owner among other members, or the last who could repair an enforced
-   * single sign-on; `invalid_credentials`; `session_expired`.
+   * single sign-on, or if an organization that would be closed pays for a subscription; `invalid_credentials`; `session_expired`.
    */
   delete(person: Person, currentPassword: string | undefined): Promise<DeletionPeriod>;
   /**
@@ -59,10 +59,12 @@ export interface AccountDeletionOptions {
   notifications: PersonNotificationService;
   throttle: SignInThrottle;
   restoreDeleted: RestoreDeleted;
+  /** Throws `conflict` if something outside of the service has to end first: a subscription. */
+  requireDeletable(em: EntityManager, organizationIds: readonly string[]): Promise<void>;
 }
 
 export function createAccountDeletionService(options: AccountDeletionOptions): AccountDeletionService {
-  const { database, outbox, notifications, throttle, restoreDeleted } = options;
+  const { database, outbox, notifications, throttle, restoreDeleted, requireDeletable } = options;
   return {
     async delete(person, currentPassword) {
       if (currentPassword === undefined) requireFreshLogin(person);
@@ -72,6 +74,11 @@ export function createAccountDeletionService(options: AccountDeletionOptions): A
         await lockOrganizationsOf(em, person.userId);
         const organizations = await findOrganizationsOf(em, person.userId);
         requireOtherOwners(organizations);
+        const abandoned = organizations.filter(({ otherMembers }) => otherMembers === 0);
+        await requireDeletable(
+          em,
+          abandoned.map(({ id }) => id),
+        );
         const [user] = await em.execute<{ email: string }[]>(
           sql`select email from users where id = ${person.userId}`,
         );
@@ -86,7 +93,6 @@ export function createAccountDeletionService(options: AccountDeletionOptions): A
           deletedBy: person.userId,
           deletedAt,
         });
-        const abandoned = organizations.filter(({ otherMembers }) => otherMembers === 0);
         const closed = await closeAll(em, person, abandoned, account, deletedAt);
         await notifications.notify<'account-deleted', 'token'>(transaction, {
           userId: person.userId,

@@ -26,7 +26,7 @@ export interface OrganizationDeletionService {
    *
    * @param confirmedName must be the organization's name.
    * @throws AppError `session_expired` unless the person signed in within ten minutes; `validation_error` for another name;
-   * `organization_deleted` if another request was first.
+   * `organization_deleted` if another request was first; `conflict` while a subscription would go on.
    */
   delete(scope: Scope, confirmedName: string): Promise<DeletionPeriod>;
   /**
@@ -42,12 +42,15 @@ export interface OrganizationDeletionOptions {
   database: Database;
   outbox: Pick<Outbox, 'enqueue'>;
   notifications: NotificationService;
+  /** Throws `conflict` if something outside of the service has to end first: a subscription. */
+  requireDeletable(em: EntityManager, organizationIds: readonly string[]): Promise<void>;
 }
 
 export function createOrganizationDeletionService({
   database,
   outbox,
   notifications,
+  requireDeletable,
 }: OrganizationDeletionOptions): OrganizationDeletionService {
   return {
     async delete(scope, confirmedName) {
@@ -59,6 +62,7 @@ export function createOrganizationDeletionService({
       return database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
         await requireName(em, organizationId, confirmedName);
+        await requireDeletable(em, [organizationId]);
         const deletedAt = new Date();
         const name = await closeOrganization(em, organizationId, deletedAt);
         if (name === undefined) throw organizationDeleted(organizationId);

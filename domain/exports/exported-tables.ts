@@ -597,6 +597,8 @@ export const NOT_EXPORTED: Record<string, string> = {
   unclaimed_objects: 'objects about to be deleted',
   billing_customers: 'contract, invoices and payments are at Stripe',
   billing_subscriptions: 'contract, invoices and payments are at Stripe',
+  billing_meters: 'contract, invoices and payments are at Stripe',
+  meter_reports: 'use of hours that Stripe’s invoices add up; the usage counters are exported',
   payment_graces: 'state of dunning; the audit log and the emails say what happened',
   stripe_events: 'ids of events that took effect already',
   deletions: 'an export is made of an organization that is open',

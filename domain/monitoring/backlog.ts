@@ -27,6 +27,9 @@ export const BACKLOG_KINDS = [
   'notification',
   'notification_failed',
   'export_failed',
+  'subscription_problem',
+  'meter_report',
+  'meter_report_refused',
   'discarded_object',
   'metric_delta',
 ] as const;
@@ -104,6 +107,15 @@ const BACKLOG = `
   union all
   select 'export_failed', count(*)::int, null
     from ${boundedRows('1', `exports where status = 'failed' and completed_at > now() - interval '1 day'`)}
+  union all
+  select 'subscription_problem', count(*)::int, null
+    from ${boundedRows('1', 'billing_subscriptions where problem is not null and ended_at is null')}
+  union all
+  select 'meter_report', count(*)::int, ${ageSeconds('created_at')}
+    from ${boundedRows('created_at', 'meter_reports where reported_at is null and refused_at is null order by window_start')}
+  union all
+  select 'meter_report_refused', count(*)::int, null
+    from ${boundedRows('1', `meter_reports where refused_at is not null and refused_at > now() - interval '7 days'`)}
   union all
   select 'receipt', count(*)::int, ${ageSeconds('received_at')}
     from ${boundedRows('received_at', `inbound_receipts where status = 'received' order by received_at`)}

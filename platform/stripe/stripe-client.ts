@@ -26,6 +26,11 @@ export function isMissing(error: unknown): boolean {
   return error instanceof Stripe.errors.StripeInvalidRequestError && error.code === 'resource_missing';
 }
 
+/** The key lacks a permission. @param error as {@link callStripe} throws it. */
+export function isForbidden(error: unknown): boolean {
+  return error instanceof AppError && error.cause instanceof Stripe.errors.StripePermissionError;
+}
+
 /**
  * Runs a request to Stripe.
  *

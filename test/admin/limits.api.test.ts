@@ -194,6 +194,12 @@ describe('upgrade requests', () => {
     expectProblem(await decide(id, 'reject'), 'conflict');
     expect((await app.call('/org/upgrade-requests', { token })).json().data).toEqual([approved.json()]);
     expect((await app.call(path, { token: support.token })).json().data).toEqual([]);
+    const tiers = (await app.call('/org/audit-log?action=organization.tier_changed', { token })).json().data;
+    expect(tiers[0]).toMatchObject({
+      details: { from: 'free', to: 'business' },
+      reason: 'Welcome',
+      actor: { kind: 'staff' },
+    });
     const log = (await app.call('/org/audit-log?resource_type=upgrade_request', { token })).json().data;
     expect(log).toMatchObject([
       { action: 'upgrade_request.approved', actor: { kind: 'staff' }, reason: 'Welcome' },

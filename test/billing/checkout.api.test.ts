@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { StandInError } from '../../dev/stripe-stand-in/ledger.ts';
+import { SETTLE_HELD_WORK } from '../../workflows/suspensions/settle-held-work.contract.ts';
 import { createKey } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
+import { arrangeSuspensions } from '../support/suspensions.ts';
+import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
 import { type BillingApp, startBillingApp } from './billing-app.ts';
 
 let app: BillingApp;
@@ -100,6 +104,38 @@ describe('a checkout', () => {
     });
   });
 
+  test.each(['trialing', 'past_due', 'unpaid', 'paused', 'incomplete'])(
+    'is 409 while a subscription is %s',
+    async (status) => {
+      const paying = await app.createPaying();
+      paying.subscription.status = status;
+      expect((await app.startCheckout(paying, 'business')).json()).toMatchObject({
+        code: 'conflict',
+        portal_url: expect.stringContaining('/portal/'),
+        subscription_status: status,
+      });
+    },
+  );
+
+  test('that is finished twice gives one subscription, one tier and one entry', async () => {
+    const organization = await app.createFree();
+    const { id } = (await app.startCheckout(organization)).json();
+    expect(app.pay(id, 'works')).toBe(true);
+    expect(app.pay(id, 'works')).toBe(false);
+    const [completed] = app.ledger.events.filter(({ type }) => type === 'checkout.session.completed');
+    if (!completed) throw new Error('no event');
+    app.ledger.events.push({ ...completed, id: `${completed.id}_again` });
+    await app.follow(organization);
+    const rows = await app.worker.query(sql`
+      select id from billing_subscriptions where org_id = ${organization.organizationId}`);
+    expect(rows).toHaveLength(1);
+    const { json } = await app.call('/org/audit-log?action=organization.tier_changed', {
+      token: organization.token,
+    });
+    expect(json().data).toHaveLength(1);
+    expect(await app.stateOf(organization)).toMatchObject({ tier: 'developer', subscription: 'active' });
+  });
+
   test('can be made again after the customer was deleted at Stripe', async () => {
     const paying = await app.createPaying();
     const stripe = await fetch(`${app.standIn.url}/v1/customers/${paying.subscription.customer}`, {
@@ -152,6 +188,45 @@ describe('a checkout', () => {
     expect((await app.startCheckout({ ...organization, token: bound.token })).statusCode).toBe(403);
   });
 
+  test('has both paths, like every operation, and each needs billing:manage', async () => {
+    const paying = await app.createPaying('business');
+    const { token } = await createKey(app.worker, {
+      organizationId: paying.organizationId,
+      permissions: ['inboxes:read', 'org:update'],
+    });
+    const operations: ['GET' | 'POST', string, object?][] = [
+      ['GET', '/billing/subscription'],
+      ['POST', '/billing/portal', {}],
+      ['POST', '/billing/subscription/change-plan', { tier: 'developer', preview: true }],
+      ['POST', '/billing/subscription/cancel', { when: 'never' }],
+    ];
+    for (const prefix of ['', '/api/v1'])
+      for (const [method, path, body] of operations) {
+        const call = { method, prefix, ...(body ? { body } : {}) };
+        expect({ path, status: (await app.call(path, { ...call, token: paying.token })).statusCode }).toEqual(
+          {
+            path,
+            status: 200,
+          },
+        );
+        expect((await app.call(path, { ...call, token })).json()).toMatchObject({
+          status: 403,
+          permission: 'billing:manage',
+        });
+      }
+    for (const prefix of ['', '/api/v1']) {
+      const free = await app.createFree();
+      const body = {
+        tier: 'developer',
+        success_url: 'http://localhost:3000/',
+        cancel_url: 'http://localhost:3000/',
+      };
+      const call = { method: 'POST' as const, prefix, body };
+      expect((await app.call('/billing/checkout', { ...call, token: free.token })).statusCode).toBe(200);
+      expect((await app.call('/billing/checkout', { ...call, token })).statusCode).toBe(403);
+    }
+  });
+
   test('is answered once for an Idempotency-Key', async () => {
     const { token } = await app.createFree();
     const body = {
@@ -199,6 +274,33 @@ describe('while Stripe is down or slow', () => {
     const { json } = await app.call('/billing/subscription', { token: organization.token });
     expect(json()).toMatchObject({ id: null, status: 'none', tier: 'free' });
     expect((await app.startCheckout(organization)).statusCode).toBe(200);
+  });
+
+  test.each([
+    ['portal', '/portal', {}],
+    ['change of plan', '/subscription/change-plan', { tier: 'business' }],
+    [
+      'change of plan for the next period',
+      '/subscription/change-plan',
+      { tier: 'business', when: 'period_end' },
+    ],
+    ['cancellation', '/subscription/cancel', { when: 'now' }],
+  ])('a %s is 503, and changes nothing here or there', async (_name, path, body) => {
+    const paying = await app.createPaying();
+    const before = structuredClone(app.subscriptionOf(paying));
+    app.standIn.intercept = (operation) => {
+      if (operation.startsWith('before')) throw new StandInError(500, 'down', { type: 'api_error' });
+    };
+    expect((await post(path, paying.token, body)).json()).toMatchObject({
+      status: 503,
+      code: 'unavailable',
+    });
+    app.standIn.intercept = () => undefined;
+    expect(app.subscriptionOf(paying)).toEqual(before);
+    await app.follow(paying);
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'developer', subscription: 'active' });
+    const { json } = await app.call('/org/audit-log?resource_type=subscription', { token: paying.token });
+    expect(json().data).toEqual([]);
   });
 
   test('a change of plan that Stripe never answers is 503 in bounded time', async () => {
@@ -294,6 +396,50 @@ describe('a change of plan', () => {
     expect(await app.stateOf(paying)).toMatchObject({ tier: 'developer' });
   });
 
+  test('is refused for a subscription that someone gave several prices at Stripe, which keeps its tier', async () => {
+    const paying = await app.createPaying();
+    app.ledger.prices.set('price_extra', { id: 'price_extra', unit_amount: 500, currency: 'usd' });
+    paying.subscription.meteredPrices.push('price_extra');
+    const change = await post('/subscription/change-plan', paying.token, { tier: 'business' });
+    expect(change.json()).toMatchObject({
+      code: 'conflict',
+      detail: expect.stringContaining('several prices'),
+    });
+    await app.work.syncs.sync(paying.subscription.id);
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'developer', subscription: 'active' });
+  });
+
+  test('to a higher tier releases the deliveries that waited, at once', async () => {
+    const arranged = await arrangeDeliveries(app.worker, 2);
+    const { organization } = arranged;
+    const { organizationId } = organization;
+    await app.worker.query(
+      sql`update organizations set tier = 'free' where id = ${organizationId} returning id`,
+    );
+    await app.worker.query(sql`
+      insert into usage_counters (org_id, counter, period_start, amount)
+      values (${organizationId}, 'webhook_deliveries', date_trunc('month', now(), 'UTC'), 30000) returning org_id`);
+    const worker = arranged.worker(async () => httpAnswer(200));
+    for (const id of arranged.deliveryIds) await worker.attempt(id, true, 1);
+    const { heldWork } = arrangeSuspensions(app.worker);
+    const release = () => heldWork.release(organizationId, () => undefined);
+    expect((await arranged.deliveries()).map(({ heldFor }) => heldFor)).toEqual([
+      'usage_limit',
+      'usage_limit',
+    ]);
+    expect((await release()).deliveries).toBe(0);
+    app.pay((await app.startCheckout(organization)).json().id, 'works');
+    app.workCommands.length = 0;
+    await app.follow(organization);
+    const run = app.workCommands.find(
+      ({ start }) =>
+        start?.workflowType === SETTLE_HELD_WORK && start.searchAttributes.OrgId === organizationId,
+    );
+    expect(run?.start?.input).toEqual({ organizationId, suspension: null });
+    expect((await release()).deliveries).toBe(2);
+    expect((await arranged.deliveries()).map(({ status }) => status)).toEqual(['pending', 'pending']);
+  });
+
   test('needs a subscription in good standing, and another tier', async () => {
     const free = await app.createFree();
     expect((await post('/subscription/change-plan', free.token, { tier: 'business' })).statusCode).toBe(409);
@@ -333,6 +479,17 @@ describe('a cancellation', () => {
     await app.follow(paying);
     await app.advanceDays(paying, 31);
     expect(await app.stateOf(paying)).toMatchObject({ tier: 'developer', subscription: 'active' });
+  });
+
+  test('that was made at Stripe for a date of its own counts as one', async () => {
+    const paying = await app.createPaying();
+    paying.subscription.cancel_at = app.ledger.now + 10 * 86_400;
+    await app.work.syncs.sync(paying.subscription.id);
+    const { json } = await app.call('/billing/subscription', { token: paying.token });
+    expect(json()).toMatchObject({
+      status: 'active',
+      cancel_at: new Date(paying.subscription.cancel_at * 1_000).toISOString(),
+    });
   });
 
   test('now ends the tier with Stripe’s event, with an email, and a new checkout works', async () => {

@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { advanceClock } from '../../dev/stripe-stand-in/billing-cycle.ts';
 import { StandInError, type StripeEventRecord } from '../../dev/stripe-stand-in/ledger.ts';
 import { signEvent } from '../../dev/stripe-stand-in/stand-in.ts';
+import { overdueReadBacks, requestStaleReadBacks } from '../../domain/billing/overdue-billing.ts';
 import { WEBHOOK_SECRET } from '../support/billing-config.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 import { type BillingApp, startBillingApp } from './billing-app.ts';
 
 const DAY_S = 86_400;
@@ -157,13 +160,16 @@ describe('events', () => {
   test('of which the run was lost in a crash are found by the reconciler', async () => {
     const { paying, events } = await failRenewal();
     await app.deliver(eventOf(events, 'invoice.payment_failed'));
-    const requested = await app.worker.autocommit((em) =>
-      em.execute(`select id from billing_subscriptions where id = ? and requested_at is not null`, [
-        paying.subscription.id,
-      ]),
-    );
-    expect(requested).toHaveLength(1);
-    // The same row is what `overdueReadBacks` takes; the command of the crashed process was never dispatched.
+    // The command of the crashed process was never dispatched.
+    const { id } = paying.subscription;
+    const isTaken = async () =>
+      (await overdueReadBacks(app.worker).take(1_000)).some(
+        ({ start, whenStopped }) => start.workflowId === `billing-sync/${id}` && whenStopped === 'restart',
+      );
+    expect(await isTaken()).toBe(false);
+    await app.worker.query(sql`
+      update billing_subscriptions set requested_at = now() - interval '3 minutes' where id = ${id} returning id`);
+    expect(await isTaken()).toBe(true);
     await app.settle(paying);
     expect(await app.stateOf(paying)).toMatchObject({ grace: 'waiting' });
   });
@@ -175,8 +181,6 @@ describe('events', () => {
         paying.subscription.id,
       ]),
     );
-    const { requestStaleReadBacks } = await import('../../domain/billing/overdue-billing.ts');
-    const { recordingOutbox } = await import('../support/test-app.ts');
     const { outbox, commands } = recordingOutbox();
     expect(await requestStaleReadBacks({ database: app.worker, outbox }, () => undefined)).toBeGreaterThan(0);
     expect(commands.map(({ start }) => start?.workflowId)).toContain(

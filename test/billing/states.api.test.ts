@@ -1,12 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { attemptPayment, endSubscription } from '../../dev/stripe-stand-in/billing-cycle.ts';
+import { sql } from '@mikro-orm/core';
+import { addInvoice, attemptPayment, endSubscription } from '../../dev/stripe-stand-in/billing-cycle.ts';
 import type { Invoice, Subscription } from '../../dev/stripe-stand-in/ledger.ts';
 import { emitSubscription } from '../../dev/stripe-stand-in/present.ts';
+import { formatUtc } from '../../domain/notifications/format-utc.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createNotifySuspension } from '../../domain/notifications/notify-suspension.ts';
+import { renderEmail } from '../../domain/notifications/render-email.ts';
+import { renderTemplate, type TemplateName } from '../../domain/notifications/templates.ts';
 import { createSuspensionService } from '../../domain/suspensions/suspension.service.ts';
 import type { TestOrganization } from '../support/organizations.ts';
+import { createPageClient } from '../support/page-client.ts';
+import { createTestSession } from '../support/sessions.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { type BillingApp, startBillingApp } from './billing-app.ts';
 
@@ -178,6 +184,13 @@ async function graceOf(organizationId: string): Promise<string> {
   return grace?.id ?? '';
 }
 
+async function lastEmailOf({ organizationId }: TestOrganization) {
+  const [last] = await app.worker.query<{ template: TemplateName; params: never }>(sql`
+    select template, params from notifications where org_id = ${organizationId} order by created_at desc, id desc limit 1`);
+  if (!last) throw new Error('no email');
+  return renderEmail(renderTemplate(last.template, last.params), app.config.PUBLIC_URL);
+}
+
 const table = readFileSync(new URL('../../docs/billing.md', import.meta.url), 'utf8')
   .split('## States')[1]
   ?.split('\n')
@@ -237,6 +250,51 @@ describe('the emails', () => {
     const emails = await app.emailsOf(paying);
     expect(emails.filter((name) => name === 'payment-action-required')).toHaveLength(1);
     expect(emails.filter((name) => name === 'payment-failed')).toHaveLength(1);
+  });
+});
+
+describe('an overdue payment', () => {
+  test('has one grace, whatever the number of open invoices', async () => {
+    const paying = await failed();
+    const second = addInvoice(app.ledger, paying.subscription, { purpose: 'cycle', status: 'open' });
+    attemptPayment(app.ledger, second);
+    expect(app.invoicesOf(paying.subscription, 'open')).toHaveLength(2);
+    await app.follow(paying);
+    await app.advanceDays(paying, 10);
+    const graces = await app.worker.query(
+      sql`select id from payment_graces where org_id = ${paying.organizationId}`,
+    );
+    expect(graces).toHaveLength(1);
+    const emails = await app.emailsOf(paying);
+    expect(emails.filter((name) => name === 'payment-failed')).toHaveLength(1);
+  });
+
+  test('is described alike by the API, the page and the emails', async () => {
+    const paying = await failed();
+    const owner = await createTestSession(app.worker, paying.ownerId, { factors: ['totp'] });
+    const browser = createPageClient(app);
+    browser.cookies.set('session', owner.token);
+    const read = async () => ({
+      api: (await app.call('/billing/subscription', { token: paying.token })).json(),
+      page: (await browser.open(`/billing?org=${paying.organizationId}`)).body,
+      email: (await lastEmailOf(paying)).text,
+    });
+    const first = await read();
+    const suspendAt = formatUtc(new Date(first.api.suspend_at));
+    const nextAttemptAt = formatUtc(new Date(first.api.next_attempt_at));
+    for (const text of [first.email, first.page]) {
+      expect(text).toContain(suspendAt);
+      expect(text).toContain(nextAttemptAt);
+      expect(text).toContain('Incoming mail is still stored, and you can read and export everything.');
+    }
+    // A reminder and an extension move them together.
+    await extend(paying, 5);
+    await app.advanceDays(paying, 17);
+    const later = await read();
+    expect(later.api.suspend_at).not.toBe(first.api.suspend_at);
+    expect(await app.emailsOf(paying)).toContain('payment-reminder');
+    for (const text of [later.email, later.page])
+      expect(text).toContain(formatUtc(new Date(later.api.suspend_at)));
   });
 });
 

@@ -2,8 +2,11 @@ import { describe, expect, test } from '@jest/globals';
 import type Stripe from 'stripe';
 import { changePrice, previewPrice } from '../../domain/billing/change-price.ts';
 import { ensureCustomer } from '../../domain/billing/customer-rows.ts';
+import { hasReport, sendReport } from '../../domain/billing/meter-reporting.service.ts';
+import { readMeteredPrices } from '../../domain/billing/metered-counters.ts';
 import { openCheckout } from '../../domain/billing/open-checkout.ts';
-import { readSubscription } from '../../domain/billing/read-subscription.ts';
+import { createMeterReader, type MeterView } from '../../domain/billing/read-meters.ts';
+import { readSubscription, type SubscriptionView } from '../../domain/billing/read-subscription.ts';
 import type { Scope } from '../../domain/identity/scope.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { createStripe } from '../../platform/stripe/stripe-client.ts';
@@ -31,6 +34,7 @@ if (obstacle) console.warn(`Tests with stripe-mock are skipped: ${obstacle}`);
     const session = await openCheckout({ database, stripe }, scope, {
       customerId,
       price: 'price_1',
+      meteredPrices: ['price_2'],
       tier: 'developer',
       successUrl: 'https://app.example/back',
       cancelUrl: 'https://app.example/back',
@@ -80,6 +84,38 @@ if (obstacle) console.warn(`Tests with stripe-mock are skipped: ${obstacle}`);
     await stripe.subscriptionSchedules.release('sub_sched_1');
     await stripe.subscriptions.cancel('sub_1');
     await stripe.checkout.sessions.expire('cs_test_1');
+  });
+
+  test('a meter, a report of use, and whether it arrived', async () => {
+    const stripe = connect();
+    const readMeters = createMeterReader({
+      stripe,
+      prices: readMeteredPrices('messages_sent:price_1'),
+      logger: { error: () => undefined },
+    });
+    const metered = [{ priceId: 'price_1', meterId: 'mtr_1' }];
+    const meters = await readMeters({ id: 'sub_1', endedAt: null, metered } as unknown as SubscriptionView);
+    expect(meters).toEqual([
+      {
+        counter: 'messages_sent',
+        priceId: 'price_1',
+        meterId: 'mtr_1',
+        eventName: expect.any(String),
+        customerField: expect.any(String),
+        valueField: expect.any(String),
+      },
+    ]);
+    const report = {
+      ...(meters?.[0] as MeterView),
+      id: 'org_1/messages_sent/2026-11-22T10',
+      windowStart: new Date('2026-11-22T10:00:00Z'),
+      units: 3,
+      customerId: 'cus_1',
+    };
+    expect(await sendReport(stripe, report)).toMatchObject({ object: 'billing.meter_event' });
+    expect(await hasReport(stripe, report)).toEqual(expect.any(Boolean));
+    const next = await stripe.invoices.createPreview({ subscription: 'sub_1' });
+    expect(next.amount_due).toEqual(expect.any(Number));
   });
 
   test('an unknown field is refused, which shows that the tests above can fail', async () => {

@@ -10,6 +10,7 @@ import {
   EXTEND_GRACE,
   PAYMENT_RECOVERED,
 } from '../../workflows/billing/enforce-payment-grace.contract.ts';
+import { METER_USAGE } from '../../workflows/billing/meter-usage.contract.ts';
 import { RECONCILE_BILLING, SYNC_SUBSCRIPTION } from '../../workflows/billing/sync-subscription.contract.ts';
 import { CANCEL_PURGE, PURGE_ACCOUNT, PURGE_ORGANIZATION } from '../../workflows/deletions/purge.contract.ts';
 import { RECHECK_DOMAINS } from '../../workflows/domains/recheck-domains.contract.ts';
@@ -442,6 +443,15 @@ const PATHS: Path[] = [
     workflowType: RECONCILE_BILLING,
     input: {},
     activities: { requestReadBacks: async () => 2 },
+  },
+  {
+    name: 'meter-usage.reported',
+    workflowType: METER_USAGE,
+    input: {},
+    activities: {
+      settleMeteredHours: async () => 2,
+      reportMeteredHours: async () => ({ reported: 2, refused: 0 }),
+    },
   },
   {
     name: 'find-orphaned-objects.registered',

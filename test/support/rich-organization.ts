@@ -437,6 +437,13 @@ export async function addInternalRows(organizationId: string): Promise<void> {
     `insert into billing_customers (org_id, customer_id, created_at, updated_at)
      select id, 'cus_' || id, now(), now() from organizations where id = $1`,
     `insert into billing_subscriptions (id, org_id, created_at) select 'sub_' || id, id, now() from organizations where id = $1`,
+    `insert into billing_meters (subscription_id, counter, org_id, customer_id, price_id, meter_id, event_name, customer_field,
+       value_field, settled_until)
+     select 'sub_' || id, 'messages_sent', id, 'cus_' || id, 'price_1', 'mtr_1', 'messages_sent', 'stripe_customer_id', 'value',
+       now() from organizations where id = $1`,
+    `insert into meter_reports (id, org_id, subscription_id, counter, window_start, units, created_at, reported_at)
+     select id || '/messages_sent/2026-11-01T00', id, 'sub_' || id, 'messages_sent', now(), 1, now(), now()
+     from organizations where id = $1`,
     `insert into stripe_events (id, org_id, type, created_at, received_at)
      select 'evt_' || id, id, 'invoice.paid', now(), now() from organizations where id = $1`,
     `insert into payment_graces (id, org_id, subscription_id, episode, status, started_at, suspend_at, closed_at)

@@ -36,6 +36,8 @@ async function openGrace(days: number) {
   const activities: BillingActivities = {
     syncSubscription: async () => 'active',
     requestReadBacks: async () => 0,
+    settleMeteredHours: async () => 0,
+    reportMeteredHours: async () => ({ reported: 0, refused: 0 }),
     async reviewGrace() {
       if (outages > 0) {
         outages -= 1;

@@ -1,6 +1,7 @@
-import { createBillingActivities } from '../../activities/billing.activities.ts';
+import { type BillingActivities, createBillingActivities } from '../../activities/billing.activities.ts';
 import { createBillingWork } from '../../domain/billing/billing-services.ts';
 import {
+  deleteOldMeterReports,
   deleteOldStripeEvents,
   overdueGraces,
   overdueReadBacks,
@@ -9,11 +10,17 @@ import {
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room } from '../room.ts';
 
+/** Without billing there are no runs but those of the schedules. */
+const WITHOUT_BILLING: Partial<BillingActivities> = {
+  requestReadBacks: async () => 0,
+  settleMeteredHours: async () => 0,
+  reportMeteredHours: async () => ({ reported: 0, refused: 0 }),
+};
+
 export const billingRoom: Room = {
   activities: {
     [MAINTENANCE_QUEUE]: ({ services: { notifications, suspensions }, ...dependencies }) => {
-      // Without billing there are no runs but those of the schedule.
-      if (!dependencies.config.BILLING_ENABLED) return { requestReadBacks: async () => 0 };
+      if (!dependencies.config.BILLING_ENABLED) return WITHOUT_BILLING;
       const { database, outbox } = dependencies;
       return createBillingActivities({
         database,
@@ -26,7 +33,10 @@ export const billingRoom: Room = {
     config.BILLING_ENABLED
       ? {
           overdue: [overdueReadBacks(database), overdueGraces(database)],
-          sweeps: { stripeEvents: () => deleteOldStripeEvents(database) },
+          sweeps: {
+            stripeEvents: () => deleteOldStripeEvents(database),
+            meterReports: () => deleteOldMeterReports(database),
+          },
         }
       : {},
 };

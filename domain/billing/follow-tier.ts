@@ -1,0 +1,100 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Logger } from 'pino';
+import type { Transaction } from '../../platform/database/database.ts';
+import type { Row } from '../../platform/database/find-rows.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { applyTier } from '../administration/apply-tier.ts';
+import type { NotificationService } from '../notifications/notification.service.ts';
+import type { Tier } from '../organizations/tier.ts';
+import type { BillingSubscription } from './billing-subscription.entity.ts';
+import { findCountingSubscription, isGranting } from './counting-subscription.ts';
+import { recordBillingAudit } from './record-billing-audit.ts';
+
+export interface FollowTierOptions {
+  outbox: Outbox;
+  notifications: Pick<NotificationService, 'notifyOwners'>;
+  /** Tier of an organization without a subscription. */
+  defaultTier: Tier;
+  logger: Pick<Logger, 'error'>;
+}
+
+/** Problem of a subscription beside the one that counts. It does not keep the tier from following. */
+export const PAYS_TWICE = 'pays_twice';
+
+/** Gives the organization the tier of its subscriptions, if that is another one than they gave it last. */
+export async function followTier(
+  { outbox, notifications, defaultTier, logger }: FollowTierOptions,
+  transaction: Transaction,
+  {
+    organizationId,
+    appliedTier,
+    subscriptionId,
+    hasEnded,
+    open,
+    now,
+  }: {
+    organizationId: string;
+    /** The tier that the subscriptions gave it last. */
+    appliedTier: Tier | null;
+    /** The one that was read back. */
+    subscriptionId: string;
+    hasEnded: boolean;
+    /** All that have not ended, after the read-back. */
+    open: readonly Row<BillingSubscription>[];
+    now: Date;
+  },
+): Promise<void> {
+  const { em } = transaction;
+  const counting = findCountingSubscription(open);
+  const surplus = open.filter((other) => other.id !== counting?.id && isGranting(other));
+  const found = await markSurplus(em, organizationId, surplus);
+  if (found.length > 0)
+    logger.error({ organizationId, counts: counting?.id, surplus: found }, 'organization pays twice');
+  // Better a tier too long than one that is taken away by mistake.
+  if (open.some(({ problem }) => problem !== null && problem !== PAYS_TWICE)) return;
+  const granted = counting?.tier ?? null;
+  if (granted === appliedTier) return;
+  await em.execute(
+    sql`update billing_customers set applied_tier = ${granted}, updated_at = now() where org_id = ${organizationId}`,
+  );
+  const tier = granted ?? defaultTier;
+  await applyTier(transaction, outbox, {
+    organizationId,
+    tier,
+    actor: 'system',
+    at: now,
+    record: (event) =>
+      recordBillingAudit(transaction, {
+        ...event,
+        organizationId,
+        subscriptionId,
+        reason:
+          granted === null ? 'The subscription has ended.' : `The subscription is for the tier ${granted}.`,
+      }),
+  });
+  if (granted === null && hasEnded)
+    await notifications.notifyOwners(transaction, {
+      organizationId,
+      template: 'subscription-ended',
+      params: { organizationId, tier },
+      dedupeKey: `subscription-ended/${subscriptionId}`,
+    });
+}
+
+/** Marks the subscriptions that are paid beside the one that counts, for operators. @returns those not marked before. */
+async function markSurplus(
+  em: EntityManager,
+  organizationId: string,
+  surplus: readonly Row<BillingSubscription>[],
+): Promise<string[]> {
+  // No subscription has an empty id; an empty list is no SQL.
+  const ids = ['', ...surplus.map(({ id }) => id)];
+  await em.execute(sql`
+    update billing_subscriptions set problem = null
+    where org_id = ${organizationId} and problem = ${PAYS_TWICE} and id not in (${ids})`);
+  const marked = await em.execute<{ id: string }[]>(sql`
+    update billing_subscriptions set problem = ${PAYS_TWICE}
+    where org_id = ${organizationId} and problem is null and id in (${ids}) returning id`);
+  return marked.map(({ id }) => id);
+}
