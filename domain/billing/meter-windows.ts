@@ -94,7 +94,7 @@ function tiersWithin(
   changes: GrantHistory['tierChanges'],
   { from, until }: { from: Date; until: Date },
 ): Tier[] {
-  const later = changes.filter(({ at }) => at >= from);
+  const later = changes.filter(({ at }) => at > from);
   return [later[0]?.from ?? tier, ...later.filter(({ at }) => at < until).map(({ to }) => to)];
 }
 

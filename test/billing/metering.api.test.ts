@@ -61,7 +61,9 @@ async function meter(): Promise<void> {
 }
 
 const eventsOf = ({ subscription }: Paying): MeterEvent[] =>
-  [...app.ledger.meterEvents.values()].filter(({ customer }) => customer === subscription.customer);
+  [...app.ledger.meterEvents.values()]
+    .filter(({ customer }) => customer === subscription.customer)
+    .sort((left, right) => left.timestamp - right.timestamp);
 const unitsOf = (paying: Paying): number[] => eventsOf(paying).map(({ value }) => value);
 const reportsOf = ({ organizationId }: TestOrganization) =>
   app.worker.query<{ units: number; isReported: boolean; refusal: string | null }>(sql`

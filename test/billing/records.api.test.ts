@@ -294,7 +294,7 @@ test('an organization is closed only after its subscription was canceled', async
   expect((await app.call('/org', { token })).statusCode).toBe(200);
   await app.call('/billing/subscription/cancel', { method: 'POST', token: paying.token, body: {} });
   await app.follow(paying);
-  expect((await close()).statusCode).toBe(200);
+  expect((await close()).statusCode).toBe(202);
 });
 
 const problemsOf = ({ organizationId }: TestOrganization) =>
