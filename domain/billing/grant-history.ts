@@ -1,6 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { SerializedRow } from '../../platform/database/serialized-row.ts';
+import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import type { Tier } from '../organizations/tier.ts';
 import type { GrantHistory, Span } from './meter-windows.ts';
 import type { MeteredCounter } from './metered-counters.ts';
@@ -9,7 +9,9 @@ interface LedgerRow {
   organizationId: string;
   kind: 'tier_changed' | 'override_set' | 'override_removed';
   counter: string | null;
-  data: { from?: Tier; to?: Tier; expires_at?: string | null };
+  from: Tier | null;
+  to: Tier | null;
+  expiresAt: Date | null;
   at: Date;
 }
 
@@ -34,7 +36,9 @@ export async function readGrantHistories(
   );
   const ledger = toTimes(
     await em.execute<SerializedRow<LedgerRow>[]>(sql`
-      select org_id as "organizationId", kind, counter, data, at from usage_events
+      select org_id as "organizationId", kind, counter, data ->> 'from' as "from", data ->> 'to' as "to",
+        data ->> 'expires_at' as "expiresAt", at
+      from usage_events
       where org_id in (${ids}) and (kind = 'tier_changed' and at >= ${since} or kind in ('override_set', 'override_removed'))
       order by at, id`),
   );
@@ -50,7 +54,7 @@ export async function readGrantHistories(
     return {
       counter,
       tier: tiers.find(({ id }) => id === organizationId)?.tier ?? 'free',
-      tierChanges: own.flatMap(({ kind, at, data: { from, to } }) =>
+      tierChanges: own.flatMap(({ kind, at, from, to }) =>
         kind === 'tier_changed' && from && to ? [{ at, from, to }] : [],
       ),
       overrides: [
@@ -70,11 +74,11 @@ export async function readGrantHistories(
 function formerOverrides(entries: readonly LedgerRow[]): Span[] {
   const spans: Span[] = [];
   let current: Span | undefined;
-  for (const [index, { kind, at, data }] of entries.entries()) {
+  for (const [index, { kind, at, expiresAt }] of entries.entries()) {
     if (current) spans.push({ ...current, until: earlier(current.until, at) });
     // Set before the ledger's first entry.
     else if (kind === 'override_removed' && index === 0) spans.push({ from: BEGINNING, until: at });
-    current = kind === 'override_set' ? toSpan(at.toISOString(), data.expires_at ?? null) : undefined;
+    current = kind === 'override_set' ? { from: at, until: expiresAt } : undefined;
   }
   return current ? [...spans, current] : spans;
 }
@@ -87,4 +91,4 @@ const toSpan = (from: string, until: string | null): Span => ({
 });
 
 const toTimes = (rows: SerializedRow<LedgerRow>[]): LedgerRow[] =>
-  rows.map((row) => ({ ...row, at: new Date(row.at) }));
+  rows.map((row) => ({ ...row, at: new Date(row.at), expiresAt: parseTimestamp(row.expiresAt) }));
