@@ -74,6 +74,8 @@ async function start({ settings, folder, stack, signal, partsOnly }: StartOption
     print(`\nThe parts are up. To run the service on them:\n`);
     print(`  npx node --env-file=${relative('.', apiFile)} api/server.ts`);
     print(`  npx node --env-file=${relative('.', workerFile)} workers/all.ts\n`);
+    print('It is then available here:');
+    announce(settings, folder, parts, environments.api.METRICS_TOKEN ?? '');
     return;
   }
   log('Starting the API and the workers');

@@ -38,6 +38,7 @@ export const ServiceHealthRecord = strictObject(
         waiting: Type.Integer({ minimum: 0, description: 'Commands that wait for Temporal.' }),
         oldest_seconds: Type.Number({ minimum: 0 }),
         given_up: Type.Integer({ minimum: 0, description: 'Commands that are no longer tried.' }),
+        last_error: nullableText(4_000),
       }),
     ),
     sweeps: orUnknown(
@@ -121,6 +122,7 @@ export const adminHealthRoutes =
             waiting: outbox.waiting,
             oldest_seconds: outbox.oldestSeconds,
             given_up: outbox.givenUp,
+            last_error: outbox.lastError,
           },
           sweeps:
             sweeps?.map(({ name, finishedAt }) => ({ name, finished_at: finishedAt.toISOString() })) ?? null,

@@ -94,6 +94,7 @@ function toFilter({
   type,
   stage,
   organizationId,
+  about,
   startedBefore,
 }: ReturnType<typeof readFilter>): StaffJobRequest['filter'] {
   return {
@@ -102,6 +103,7 @@ function toFilter({
     ...(type === undefined ? {} : { type }),
     ...(stage === undefined ? {} : { stage }),
     ...(organizationId === undefined ? {} : { organizationId }),
+    ...(about === undefined ? {} : { about }),
     ...(startedBefore === undefined ? {} : { startedBefore: startedBefore.toISOString() }),
   };
 }

@@ -149,6 +149,7 @@ export function readFilter(query: {
   type?: string;
   stage?: string;
   organization_id?: string;
+  about?: string;
   older_than_seconds?: number;
   workflow_id?: string;
 }): RunFilter {
@@ -159,6 +160,7 @@ export function readFilter(query: {
     type: query.type,
     stage: query.stage,
     organizationId: query.organization_id,
+    about: query.about,
     workflowId: query.workflow_id,
     startedBefore: ageSeconds === undefined ? undefined : new Date(Date.now() - ageSeconds * 1_000),
   };

@@ -44,12 +44,21 @@ export const runFilters = {
   ),
   stage: Type.Optional(text(64, { pattern: '^[a-z_]+$', description: 'For example needs_attention.' })),
   organization_id: Type.Optional(id('Organization of the runs.')),
+  about: Type.Optional(
+    text(320, {
+      pattern: '^[A-Za-z0-9_.:-]+$',
+      minLength: 1,
+      description:
+        'An id that the runs concern: of a message, draft, inbox, endpoint, delivery, event, domain and so on, or of the request (req_…) that caused them.',
+    }),
+  ),
   older_than_seconds: Type.Optional(
     Type.Integer({ minimum: 0, maximum: 315_360_000, description: 'Age of the run.' }),
   ),
   failing: Type.Boolean({
     default: false,
-    description: 'Only runs with a failed activity that is retried, and those that wait for a person.',
+    description:
+      'Only runs with a failed activity that is retried or a paused one, and those that wait for a person.',
   }),
 };
 

@@ -21,6 +21,8 @@ export interface OutboxHealth {
   oldestSeconds: number;
   /** Commands that are no longer tried. */
   givenUp: number;
+  /** Why the oldest command that failed was not accepted; null if none failed. */
+  lastError: string | null;
 }
 
 /** What only the database and Temporal know about the service; null if they do not respond. */
@@ -73,8 +75,9 @@ function readRows(database: Database, staff: StaffScope) {
     const [outbox] = await em.execute<OutboxHealth[]>(sql`
       select count(*) filter (where dead_at is null)::int as waiting,
         coalesce(extract(epoch from now() - min(created_at) filter (where dead_at is null)), 0)::float8 as "oldestSeconds",
-        count(*) filter (where dead_at is not null)::int as "givenUp"
-      from (select created_at, dead_at from outbox order by id limit ${MAX_COUNTED}) oldest`);
+        count(*) filter (where dead_at is not null)::int as "givenUp",
+        (array_agg(last_error order by id) filter (where last_error is not null))[1] as "lastError"
+      from (select id, created_at, dead_at, last_error from outbox order by id limit ${MAX_COUNTED}) oldest`);
     const sweeps = await em.execute<{ name: string; finishedAt: string }[]>(
       sql`select name, finished_at as "finishedAt" from sweeps order by name limit 100`,
     );

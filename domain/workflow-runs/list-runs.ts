@@ -1,12 +1,14 @@
 import type { Page } from '../../platform/pagination.ts';
-import type {
-  WorkflowRun,
-  WorkflowRunFilter,
-  WorkflowRuns,
+import {
+  hasPausedActivity,
+  type WorkflowRun,
+  type WorkflowRunFilter,
+  type WorkflowRuns,
 } from '../../platform/temporal-runs/workflow-run.ts';
+import { TRACK_DELIVERY } from '../../workflows/outbound/track-delivery.contract.ts';
 
 export interface RunFilter extends WorkflowRunFilter {
-  /** Only runs whose activity has failed and is retried, or that wait for a person. */
+  /** Only runs whose activity has failed and is retried or is paused, or that wait for a person. */
   failing: boolean;
 }
 
@@ -39,7 +41,7 @@ export async function listRuns(
     : { token: undefined, size: filter.failing ? Math.max(limit, MIN_INDEX_PAGE) : limit };
   for (let examined = 0; ; ) {
     const { token, size, last } = position;
-    const listed = await runs.list(filter, { limit: size, token });
+    const listed = await runs.list(toIndexFilter(filter), { limit: size, token });
     examined += size;
     const found = behind(await describeAll(runs, listed.runs), last).filter((run) => matches(run, filter));
     const taken = found.slice(0, limit - items.length);
@@ -53,6 +55,13 @@ export async function listRuns(
       return { items, next: encodePosition(position) };
   }
 }
+
+/**
+ * What the index is asked for. It does not know which runs fail, so runs that never do are left out: nearly all open runs
+ * wait for delivery reports.
+ */
+export const toIndexFilter = <F extends RunFilter>(filter: F): F & WorkflowRunFilter =>
+  filter.failing && filter.type === undefined ? { ...filter, exceptType: TRACK_DELIVERY } : filter;
 
 /** Runs that the page before did not contain. If its last run has closed meanwhile, the order by start decides. */
 function behind(page: WorkflowRun[], last: Position['last']): WorkflowRun[] {
@@ -95,6 +104,7 @@ export function matches(run: WorkflowRun, { status, stage, failing }: RunFilter)
   return (
     !failing ||
     Stage === 'needs_attention' ||
+    hasPausedActivity(run) ||
     run.pendingActivities.some(({ lastFailure }) => lastFailure !== null)
   );
 }

@@ -1,6 +1,10 @@
 import { AppError } from '../../platform/errors.ts';
 import type { OutboxCommand, StartCommand } from '../../platform/outbox/outbox-command.ts';
-import type { WorkflowRun, WorkflowRunStatus } from '../../platform/temporal-runs/workflow-run.ts';
+import {
+  hasPausedActivity,
+  type WorkflowRun,
+  type WorkflowRunStatus,
+} from '../../platform/temporal-runs/workflow-run.ts';
 import { PURGE_ACCOUNT, PURGE_ORGANIZATION } from '../../workflows/deletions/purge.contract.ts';
 import {
   type AmbiguityResolution,
@@ -83,13 +87,15 @@ export async function planAction(
   }
 }
 
-function canRetry({ type, pendingActivities }: WorkflowRun): boolean {
-  return controlsOf(type).retry !== undefined || pendingActivities.some(({ state }) => state === 'waiting');
+function canRetry(run: WorkflowRun): boolean {
+  if (controlsOf(run.type).retry !== undefined || hasPausedActivity(run)) return true;
+  return run.pendingActivities.some(({ state }) => state === 'waiting');
 }
 
 function planRetry(run: WorkflowRun): PlannedAction {
   const { retry } = controlsOf(run.type);
-  if (retry !== undefined) return signal(run, retry);
+  // A run handles no signal for the work that its paused activity does.
+  if (retry !== undefined && !hasPausedActivity(run)) return signal(run, retry);
   if (!canRetry(run))
     throw conflict(run, 'The run waits for nothing that could be retried.', 'Read its current details.');
   return {

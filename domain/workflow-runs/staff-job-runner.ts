@@ -7,7 +7,7 @@ import type { WorkflowRun, WorkflowRuns } from '../../platform/temporal-runs/wor
 import type { AuditedStaff } from '../staff/record-staff-audit.ts';
 import { applyAction } from './apply-action.ts';
 import { findAmbiguousMessages } from './find-ambiguous.ts';
-import { describeAll, matches } from './list-runs.ts';
+import { describeAll, matches, toIndexFilter } from './list-runs.ts';
 import { planAction, type RunActionRequest } from './plan-action.ts';
 import { keyOf, resolveItem } from './resolve-item.ts';
 import { type StaffJob, StaffJobEntity, type StaffJobProblem } from './staff-job.entity.ts';
@@ -83,7 +83,7 @@ async function actOnBatch(options: StaffJobRunnerOptions, job: StaffJob): Promis
   const limit = Math.min(Date.parse(job.filter.startedBefore ?? '') || Infinity, job.createdAt.getTime());
   const filter = { ...job.filter, startedBefore: new Date(limit) };
   const page = { limit: BATCH_SIZE, token: job.position ?? undefined };
-  const { runs: listed, nextToken } = await runs.list(filter, page);
+  const { runs: listed, nextToken } = await runs.list(toIndexFilter(filter), page);
   const found = (await describeAll(runs, listed)).filter((run) => matches(run, filter));
   const problems: StaffJobProblem[] = [];
   for (const run of found) {

@@ -10,6 +10,7 @@ export interface StaffJobFilter {
   type?: string;
   stage?: string;
   organizationId?: string;
+  about?: string;
   /** ISO 8601. */
   startedBefore?: string;
   failing: boolean;

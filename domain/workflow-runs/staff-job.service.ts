@@ -3,7 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { parseTimestamp } from '../../platform/database/serialized-row.ts';
 import { storableText } from '../../platform/database/storable.ts';
-import { notFound } from '../../platform/errors.ts';
+import { invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
@@ -31,7 +31,11 @@ export type StaffJobRow = Omit<
 
 /** Actions of staff on many runs. */
 export interface StaffJobService {
-  /** Records the job with its reason; the commit starts its run. */
+  /**
+   * Records the job with its reason; the commit starts its run.
+   *
+   * @throws AppError `validation_error` if its filter selects every run of the service.
+   */
   create(staff: StaffScope, request: StaffJobRequest): Promise<StaffJobRow>;
   list(staff: StaffScope, page: PageRequest): Promise<Page<StaffJobRow>>;
   /** @throws AppError `not_found`. */
@@ -46,8 +50,9 @@ export function createStaffJobService({
   outbox: Outbox;
 }): StaffJobService {
   return {
-    create: (staff, request) =>
-      database.staffTransaction(staff, async (transaction) => {
+    async create(staff, request) {
+      assertSelective(request.filter);
+      return database.staffTransaction(staff, async (transaction) => {
         const { em } = transaction;
         const { action, note, resolution, filter, items } = request;
         const job = em.create(StaffJobEntity, {
@@ -80,7 +85,8 @@ export function createStaffJobService({
         });
         outbox.enqueue(transaction, staff.staffId, { start: buildStaffJobStart(job) });
         return job;
-      }),
+      });
+    },
 
     list: (staff, page) =>
       database.staffTransaction(staff, async ({ em }) => {
@@ -102,6 +108,18 @@ export function createStaffJobService({
         return parseRow(row);
       }),
   };
+}
+
+/** A form without filters must not cancel all work of the service. */
+function assertSelective(filter: StaffJobFilter | null): void {
+  if (!filter || filter.failing) return;
+  const { type, stage, organizationId, about } = filter;
+  if ([type, stage, organizationId, about].some((value) => value !== undefined)) return;
+  throw invalid(
+    '/body/query',
+    'The filter would select every run of the service.',
+    'Filter by type, stage, organization_id, about or failing.',
+  );
 }
 
 const COLUMNS = sql`id, staff_id as "staffId", action, note, resolution, filter, status, detail, matched, accepted,

@@ -38,7 +38,7 @@ export interface SignalCommand {
 /** What an operator does with a run. Without effect if the run is closed. */
 export interface ControlCommand {
   workflowId: string;
-  /** `retryActivities`: the attempts of its activities that wait for one begin again, now. */
+  /** `retryActivities`: the attempts of its activities that wait for one, or are paused, begin again, now. */
   action: 'cancel' | 'terminate' | 'retryActivities';
   /** Of a termination, for the history. */
   reason?: string;

@@ -78,8 +78,12 @@ async function controlRun(
 const GONE_CODES = new Set([5, 9]);
 /** temporal.api.enums.v1.PendingActivityState */
 const SCHEDULED = 1;
+const PAUSED = new Set([4, 5]);
 
-/** Resetting an activity attempts it now, and counts its attempts from one again. Keeps the progress of its heartbeats. */
+/**
+ * Resetting an activity attempts it now, and counts its attempts from one again. Keeps the progress of its heartbeats. A
+ * paused one continues.
+ */
 async function retryActivities(workflow: Client['workflow'], workflowId: string): Promise<void> {
   const { namespace } = workflow.options;
   const execution = { workflowId };
@@ -87,8 +91,12 @@ async function retryActivities(workflow: Client['workflow'], workflowId: string)
     namespace,
     execution,
   });
-  for (const { activityId: id, state } of pendingActivities ?? [])
-    if (id && state === SCHEDULED) await workflow.workflowService.resetActivity({ namespace, execution, id });
+  for (const { activityId: id, state } of pendingActivities ?? []) {
+    if (!id) continue;
+    if (PAUSED.has(Number(state)))
+      await workflow.workflowService.unpauseActivity({ namespace, execution, id, resetAttempts: true });
+    else if (state === SCHEDULED) await workflow.workflowService.resetActivity({ namespace, execution, id });
+  }
 }
 
 async function deliver(

@@ -44,6 +44,10 @@ export interface WorkflowRun {
   pendingActivities: PendingActivity[];
 }
 
+/** An operator paused it: it does nothing until it is resumed. */
+export const hasPausedActivity = ({ pendingActivities }: Pick<WorkflowRun, 'pendingActivities'>): boolean =>
+  pendingActivities.some(({ state }) => state === 'paused');
+
 export interface WorkflowRunEvent {
   id: number;
   at: Date;
@@ -62,6 +66,9 @@ export interface WorkflowRunFilter {
   organizationId?: string | undefined;
   startedBefore?: Date | undefined;
   workflowId?: string | undefined;
+  /** An id that the run concerns: of its resource, what it belongs to, its inbox, or the request that caused it. */
+  about?: string | undefined;
+  exceptType?: string | undefined;
 }
 
 /** Reads runs from Temporal. Every method throws AppError `unavailable` if Temporal does not respond. */

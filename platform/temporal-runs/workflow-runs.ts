@@ -1,6 +1,7 @@
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { AppError } from '../errors.ts';
 import type { StartCommand } from '../outbox/outbox-command.ts';
+import type { SearchAttributeName } from '../temporal.ts';
 import { decodeEvents, decodeJson, decodeRun, decodeSearchAttributes, decodeText } from './decode-run.ts';
 import type { WorkflowRun, WorkflowRunFilter, WorkflowRunStatus, WorkflowRuns } from './workflow-run.ts';
 
@@ -112,14 +113,24 @@ function decodeStart(workflowId: string, event: FirstEvent): StartCommand {
 
 const quote = (value: string): string => `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
 
+/** The search attributes with the ids that a run concerns. */
+const ABOUT = [
+  'ResourceId',
+  'RelatedId',
+  'InboxId',
+  'RequestId',
+] as const satisfies readonly SearchAttributeName[];
+
 function buildQuery(filter: WorkflowRunFilter): string {
-  const { status, type, stage, organizationId, startedBefore, workflowId } = filter;
+  const { status, type, stage, organizationId, startedBefore, workflowId, about, exceptType } = filter;
   return [
     `ExecutionStatus = ${quote(STATUS_NAMES[status])}`,
     ...(type === undefined ? [] : [`WorkflowType = ${quote(type)}`]),
+    ...(exceptType === undefined ? [] : [`WorkflowType != ${quote(exceptType)}`]),
     ...(stage === undefined ? [] : [`Stage = ${quote(stage)}`]),
     ...(organizationId === undefined ? [] : [`OrgId = ${quote(organizationId)}`]),
     ...(workflowId === undefined ? [] : [`WorkflowId = ${quote(workflowId)}`]),
+    ...(about === undefined ? [] : [`(${ABOUT.map((name) => `${name} = ${quote(about)}`).join(' OR ')})`]),
     ...(startedBefore === undefined ? [] : [`StartTime <= ${quote(startedBefore.toISOString())}`]),
   ].join(' AND ');
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import type { StaffRole } from '../../domain/staff/staff-scope.ts';
@@ -192,6 +193,71 @@ describe('the console', () => {
     const commands = app.commands.map((command) => JSON.stringify(command));
     expect(commands.at(-1)).toContain('runStaffJob');
     expect(job.body).toContain(organizationId);
+  });
+
+  test('resolves one recipient, and a list from the relay’s log', async () => {
+    const { browser } = await openConsole();
+    const { workflowId } = app.temporalRuns.add({
+      workflowId: `send/${newId('message')}`,
+      type: 'sendMessage',
+      searchAttributes: { Stage: 'needs_attention' },
+    });
+    await browser.open(`/admin/work/run?${new URLSearchParams({ workflow_id: workflowId })}`);
+    await browser.submit('/admin/work/resolve', { resolution: 'sent', recipient: '1', note: 'In its log' });
+    expect(app.commands.at(-1)).toMatchObject({ signal: { args: [{ resolution: 'sent', recipient: 1 }] } });
+
+    await browser.open('/admin/work');
+    const list = '<msg_1@agents.example> sent\n\n msg_2 resend 1 \n';
+    const job = await browser.submit('/admin/work/resolve-list', { list, note: 'Relay crashed' });
+    expect(browser.path).toMatch(/^\/admin\/work\/jobs\/sjb_/);
+    expect(job.body).toContain('Relay crashed');
+    const rows = await app.worker.query(sql`
+      select items from staff_jobs where id = ${browser.path.split(/[/?]/)[4]}`);
+    expect(rows).toEqual([
+      {
+        items: [
+          { message: '<msg_1@agents.example>', resolution: 'sent' },
+          { message: 'msg_2', resolution: 'resend', recipient: 1 },
+        ],
+      },
+    ]);
+  });
+
+  test('explains an action on many runs that it refuses, and starts nothing', async () => {
+    const { browser } = await openConsole();
+    const stage = `refused_${randomUUID().replaceAll('-', '').replaceAll(/\d/g, 'x')}`;
+    app.temporalRuns.add({
+      workflowId: `send/${newId('message')}`,
+      type: 'sendMessage',
+      searchAttributes: { Stage: stage },
+    });
+    const before = app.commands.length;
+    for (const [path, body, reason] of [
+      ['bulk', { action: 'resolve', resolution: '' }, 'Resolving needs a decision.'],
+      ['bulk', { action: 'terminate' }, 'The filter would select every run of the service.'],
+      ['resolve-list', { list: 'msg_1 sent\nmsg_2 perhaps' }, 'Line 2 cannot be read: msg_2 perhaps'],
+      ['resolve-list', { list: ' \n' }, 'The list has 0 lines'],
+    ] as const) {
+      await browser.open(body.action === 'resolve' ? `/admin/work?stage=${stage}` : '/admin/work');
+      const refused = await browser.submit(`/admin/work/${path}`, { ...body, note: 'x' });
+      expect(refused.statusCode).toBe(400);
+      expect(refused.body).toContain(reason);
+    }
+    expect(app.commands).toHaveLength(before);
+  });
+
+  test('leads past runs that do not fail', async () => {
+    const { organizationId } = await createAccountQuickly(app);
+    const { browser } = await openConsole();
+    for (let index = 0; index < 12; index += 1)
+      app.temporalRuns.add({
+        workflowId: `send/${newId('message')}`,
+        type: 'sendMessage',
+        searchAttributes: { OrgId: organizationId, Stage: 'sending' },
+      });
+    const page = await browser.open(`/admin/work?failing=on&organization_id=${organizationId}&limit=2`);
+    expect(page.body).toContain('None among the runs looked at so far.');
+    expect(page.body).toMatch(/href="\/admin\/work\?[^"]*cursor=/);
   });
 
   test('offers support no action that is for admins', async () => {

@@ -54,8 +54,8 @@ describe('the health of the service', () => {
   test('has dependencies with latency, queues, outbox, sweeps and schedules', async () => {
     const { organizationId } = await createOrganization(app.worker);
     await app.worker.query(sql`
-      insert into outbox (org_id, command, priority, available_at, created_at, dead_at)
-      select ${organizationId}, '{}', 3, now() + interval '1 day', now() - interval '1 minute', dead
+      insert into outbox (org_id, command, priority, available_at, created_at, dead_at, last_error)
+      select ${organizationId}, '{}', 3, now() + interval '1 day', now() - interval '1 minute', dead, 'no namespace'
       from (values (null::timestamptz), (now())) rows (dead) returning id`);
     await recordSweep(app.worker, 'reconcile');
     const health = await readHealth();
@@ -71,6 +71,7 @@ describe('the health of the service', () => {
     expect(health.outbox.waiting).toBeGreaterThan(0);
     expect(health.outbox.oldest_seconds).toBeGreaterThanOrEqual(60);
     expect(health.outbox.given_up).toBeGreaterThan(0);
+    expect(health.outbox.last_error).toEqual(expect.any(String));
     const [sweep] = health.sweeps.filter(({ name }: { name: string }) => name === 'reconcile');
     expect(Date.now() - Date.parse(sweep.finished_at)).toBeLessThan(60_000);
     await app.worker.query(sql`delete from outbox where org_id = ${organizationId} returning id`);

@@ -114,6 +114,7 @@ describe('the list of runs', () => {
     expect(await count('status=failed')).toBe(1);
     expect(await count('older_than_seconds=1800')).toBe(1);
     expect(await count('failing=true')).toBe(2);
+    expect(await count('about=msg_of_nothing')).toBe(0);
     const first = (await get(`/admin/workflows?organization_id=${organizationId}&limit=2`)).json();
     expect([first.data.length, first.has_more]).toEqual([2, true]);
     const second = await get(
@@ -168,6 +169,38 @@ describe('the list of runs', () => {
     const second = (await get(`${path}&cursor=${first.next_cursor}`)).json();
     expect(second.data).toMatchObject([{ run_id: run.runId }]);
     expect(second.has_more).toBe(false);
+  });
+
+  test('finds the runs about an id: a resource, what it belongs to, an inbox, a request', async () => {
+    const id = (name: string) => `${name}_${newId('request')}`;
+    const attributes = {
+      ResourceId: id('whe'),
+      RelatedId: id('evt'),
+      InboxId: id('inb'),
+      RequestId: id('req'),
+    };
+    const { run, organizationId, get } = await arrange({ searchAttributes: attributes });
+    app.temporalRuns.add({
+      workflowId: id('send'),
+      type: 'sendMessage',
+      searchAttributes: { OrgId: organizationId },
+    });
+    for (const about of Object.values(attributes)) {
+      const { data } = (await get(`/admin/workflows?about=${about}`)).json();
+      expect(data.map(({ workflow_id }: { workflow_id: string }) => workflow_id)).toEqual([run.workflowId]);
+    }
+  });
+
+  test('finds a failing run behind many that wait for delivery reports', async () => {
+    const { run, organizationId, get } = await arrange({ pendingActivities: failing });
+    for (let index = 0; index < 520; index += 1)
+      app.temporalRuns.add({
+        workflowId: `delivery/${organizationId}/${index}`,
+        type: 'trackDelivery',
+        searchAttributes: { OrgId: organizationId, Stage: 'awaiting_reports' },
+      });
+    const { data } = (await get(`/admin/workflows?organization_id=${organizationId}&failing=true`)).json();
+    expect(data.map(({ workflow_id }: { workflow_id: string }) => workflow_id)).toEqual([run.workflowId]);
   });
 
   test('refuses malformed filters, and says when Temporal is away', async () => {
@@ -262,6 +295,15 @@ describe('an action', () => {
 
   test('retries the activities of a run without a signal for it', async () => {
     const { run, act, commands } = await arrange({ type: 'purgeInbox', pendingActivities: failing });
+    expect((await act('retry')).json()).toMatchObject({ effect: 'activities_retried' });
+    expect(commands()).toEqual([{ control: { workflowId: run.workflowId, action: 'retryActivities' } }]);
+  });
+
+  test('resumes a paused activity, also of a type with a signal, and such a run is listed as failing', async () => {
+    const paused = failing.map((activity) => ({ ...activity, state: 'paused' as const, lastFailure: null }));
+    const { run, organizationId, act, commands, get } = await arrange({ pendingActivities: paused });
+    const { data } = (await get(`/admin/workflows?organization_id=${organizationId}&failing=true`)).json();
+    expect(data).toMatchObject([{ workflow_id: run.workflowId }]);
     expect((await act('retry')).json()).toMatchObject({ effect: 'activities_retried' });
     expect(commands()).toEqual([{ control: { workflowId: run.workflowId, action: 'retryActivities' } }]);
   });
@@ -487,6 +529,8 @@ describe('an action on many runs', () => {
     { action: 'resolve', note: 'x', query: {} },
     { action: 'retry', note: 'x', query: {}, resolution: 'sent' },
     { action: 'retry', note: 'x', query: null },
+    { action: 'cancel', note: 'x', query: {} },
+    { action: 'terminate', note: 'x', query: { status: 'running', older_than_seconds: 60 } },
     { action: 'resolve', note: 'x', items: [] },
   ])('refuses %j', async (body) => {
     const { get } = await arrange({}, 'admin');

@@ -132,6 +132,11 @@ describe('npm start', () => {
   test('stops processes that a start killed by SIGKILL left running', async () => {
     const killed = start('--parts');
     await eventually(() => expect(killed.output()).toContain('The parts are up'), 60_000);
+    // Without them nothing can be done with the service that is then started.
+    await eventually(() =>
+      expect(killed.output()).toMatch(/as staff +\S+@\S+ +\S+ +TOTP \S+\n +API key +ask_live_/),
+    );
+    expect(existsSync(join(dataDir, 'first-run.json'))).toBe(true);
     process.kill(killed.pid, 'SIGKILL');
     await killed.exited;
     expect(leftovers().length).toBeGreaterThanOrEqual(3);

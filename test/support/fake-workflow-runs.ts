@@ -8,6 +8,13 @@ import type {
   WorkflowRuns,
 } from '../../platform/temporal-runs/workflow-run.ts';
 
+const idsOf = ({ searchAttributes: { ResourceId, RelatedId, InboxId, RequestId } }: WorkflowRun) => [
+  ResourceId,
+  RelatedId,
+  InboxId,
+  RequestId,
+];
+
 /** Temporal, as staff see it: runs in memory, in order of their start. */
 export class FakeWorkflowRuns implements WorkflowRuns {
   readonly #runs: WorkflowRun[] = [];
@@ -74,9 +81,11 @@ export class FakeWorkflowRuns implements WorkflowRuns {
     return (
       run.status === filter.status &&
       (filter.type === undefined || run.type === filter.type) &&
+      run.type !== filter.exceptType &&
       (filter.stage === undefined || run.searchAttributes.Stage === filter.stage) &&
       (filter.organizationId === undefined || run.searchAttributes.OrgId === filter.organizationId) &&
       (filter.workflowId === undefined || run.workflowId === filter.workflowId) &&
+      (filter.about === undefined || idsOf(run).includes(filter.about)) &&
       (filter.startedBefore === undefined || run.startedAt <= filter.startedBefore)
     );
   }

@@ -98,6 +98,24 @@ describe('sendMessage', () => {
     expect(calls).toEqual(['prepare', 'transmit', 'record']);
   });
 
+  test('waits for the database with timers, so that a worker can end meanwhile', async () => {
+    const queue = randomUUID();
+    let attempts = 0;
+    const { activities } = relay(['settled'], {
+      async prepareSend() {
+        attempts += 1;
+        if (attempts < 4) throw new Error('The database does not respond.');
+        return 'proceed';
+      },
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await expect(handle.result()).resolves.toBe('sent');
+      const { events } = await handle.fetchHistory();
+      expect(events?.filter((event) => event.timerStartedEventAttributes)).toHaveLength(2);
+    });
+  });
+
   test('ends without transmitting when the send gate refuses the message', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['settled'], { prepareSend: async () => 'finished' });

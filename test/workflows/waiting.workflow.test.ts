@@ -13,6 +13,7 @@ import {
   TRACK_DELIVERY,
   TRACKING_WINDOW_MS,
 } from '../../workflows/outbound/track-delivery.contract.ts';
+import { eventually } from '../support/eventually.ts';
 import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
 const HOUR_MS = 3_600_000;
@@ -97,6 +98,28 @@ describe('sendScheduledDraft', () => {
     });
     return { handle, due };
   };
+
+  test('is unscheduled while its attempts fail', async () => {
+    const queue = randomUUID();
+    const { activities, unscheduleCalls } = draft();
+    let attempts = 0;
+    activities.sendDueDraft = async () => {
+      attempts += 1;
+      throw new Error('A defect.');
+    };
+    await environment.withWorker(queue, activities, async () => {
+      const { handle, due } = await schedule(queue, 1_000);
+      await environment.temporal.sleep('1 minute');
+      await eventually(() => expect(attempts).toBeGreaterThan(1));
+      const { currentDetails } = await handle.query<{ currentDetails?: string }>(
+        '__temporal_workflow_metadata',
+      );
+      expect(currentDetails).toContain(`due since ${new Date(due).toISOString()}`);
+      await handle.signal(UNSCHEDULE_DRAFT);
+      await expect(handle.result()).resolves.toBe('unscheduled');
+    });
+    expect(unscheduleCalls()).toBe(1);
+  });
 
   test('sends at the scheduled time, not before', async () => {
     const queue = randomUUID();

@@ -4,6 +4,7 @@ import {
   condition,
   defineSignal,
   isCancellation,
+  patched,
   proxyActivities,
   setCurrentDetails,
   setHandler,
@@ -22,6 +23,9 @@ const { sendDueDraft, unscheduleDraft } = proxyActivities<DraftActivities>(DATAB
 export const reschedule = defineSignal<[string, number]>(RESCHEDULE_DRAFT);
 export const unschedule = defineSignal(UNSCHEDULE_DRAFT);
 
+/** Since it ends attempts that fail; runs that were unscheduled before wait for their end. */
+const UNSCHEDULE_ENDS_ATTEMPTS = 'unschedule-ends-attempts';
+
 /** Waits for a draft's `send_at` and sends it as the API would. The draft's row decides whether and when. */
 export async function sendScheduledDraft({
   draftId,
@@ -32,6 +36,19 @@ export async function sendScheduledDraft({
   let dueAt = sendAt;
   let latestVersion = version;
   let unscheduled = false;
+  let sending: CancellationScope | undefined;
+  /** @returns undefined if the draft is unscheduled while its attempts fail. */
+  const sendUnlessUnscheduled = async () => {
+    sending = new CancellationScope();
+    try {
+      return await sending.run(() => sendDueDraft({ draftId, scheduleVersion }));
+    } catch (error) {
+      if (!isCancellation(error) || CancellationScope.current().consideredCancelled) throw error;
+      return undefined;
+    } finally {
+      sending = undefined;
+    }
+  };
   setHandler(
     reschedule,
     (newSendAt, draftVersion) => {
@@ -49,6 +66,7 @@ export async function sendScheduledDraft({
     unschedule,
     () => {
       unscheduled = true;
+      if (sending && patched(UNSCHEDULE_ENDS_ATTEMPTS)) sending.cancel();
     },
     { description: 'Unschedules the draft and keeps it.' },
   );
@@ -58,12 +76,12 @@ export async function sendScheduledDraft({
         () => dueAt,
         () => unscheduled,
       );
-      if (outcome === 'unscheduled') {
+      const result = outcome === 'due' ? await sendUnlessUnscheduled() : undefined;
+      if (result === undefined) {
         // The API has already updated the row; a signal from the Temporal UI has not.
         await unscheduleDraft({ draftId, scheduleVersion });
         return 'unscheduled';
       }
-      const result = await sendDueDraft({ draftId, scheduleVersion });
       if (result === 'held') throw heldBySuspension();
       if (typeof result === 'string') return result;
       dueAt = result.waitUntil;
@@ -92,7 +110,10 @@ async function waitForSendTime(
     setCurrentDetails(`Waiting until ${target}. Signal: unschedule.`);
     const remainingMs = Date.parse(target) - Date.now();
     if (isUnscheduled()) return 'unscheduled';
-    if (remainingMs <= 0) return 'due';
+    if (remainingMs <= 0) {
+      setCurrentDetails(`Being sent, due since ${target}. Signal: unschedule.`);
+      return 'due';
+    }
     await condition(() => isUnscheduled() || dueAt() !== target, remainingMs);
   }
 }

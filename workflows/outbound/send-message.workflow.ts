@@ -40,6 +40,8 @@ const { recordSend, resolveAmbiguity, cancelMessage, stopSend } =
 const { prepareSend } = proxyLocalActivities<OutboundActivities>({
   startToCloseTimeout: '10 seconds',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
+  // Longer waits are timers: a worker waits for its local activities before it ends, and keeps a workflow task open.
+  localRetryThreshold: '1 second',
 });
 
 export const cancel = defineSignal(CANCEL_SEND);
