@@ -1,0 +1,110 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { ConfigSchema } from '../../platform/config.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const PAGES = [
+  'README.md',
+  'CONTRIBUTING.md',
+  ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join('docs', name)),
+];
+/** Names in capitals that are not settings of a process. */
+const OTHER_NAMES = [
+  'SECRET_SETTINGS',
+  'NOT_EXPORTED',
+  'BENCH_MESSAGES',
+  'BENCH_PROCESSES',
+  'OWNER_URL',
+  'API_URL',
+  'PROCESSING_FAILED',
+];
+
+const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+const withoutCode = (text: string) => text.replace(/^ *```[\s\S]*?^ *```/gm, '');
+
+/** What `pattern` captures on each page, as "page: text", without what `isRight` accepts. */
+function findWrong(
+  pattern: RegExp,
+  isRight: (found: string, page: string) => boolean,
+  pages = PAGES,
+): { wrong: string[]; count: number } {
+  const found = pages.flatMap((page) =>
+    [...read(page).matchAll(pattern)].map(([, text = '']) => ({ page, text })),
+  );
+  const wrong = found.filter(({ page, text }) => !isRight(text, page));
+  return { wrong: wrong.map(({ page, text }) => `${page}: ${text}`), count: found.length };
+}
+
+test('links lead to pages and headings that exist', () => {
+  const { wrong, count } = findWrong(/\]\((?!https?:|mailto:)([^)\s]+)\)/g, (target, page) => {
+    const [file = '', anchor] = target.split('#');
+    const path = file === '' ? page : join(dirname(page), file);
+    if (!existsSync(join(ROOT, path))) return false;
+    return anchor === undefined || !path.endsWith('.md') || anchorsOf(path).has(anchor);
+  });
+  expect(count).toBeGreaterThan(100);
+  expect(wrong).toEqual([]);
+});
+
+test('commands exist', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+  const { wrong, count } = findWrong(/npm run ([\w:-]+)/g, (name) => name in scripts);
+  expect(count).toBeGreaterThan(30);
+  expect(wrong).toEqual([]);
+});
+
+test('settings exist', () => {
+  const known = new Set([...Object.keys(ConfigSchema.properties), ...OTHER_NAMES]);
+  // Decisions also name what was decided against.
+  const pages = PAGES.filter((page) => page !== 'docs/decisions.md');
+  const { wrong, count } = findWrong(
+    /`([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?:=[^`]*)?`/g,
+    (name) => known.has(name),
+    pages,
+  );
+  expect(count).toBeGreaterThan(100);
+  expect(wrong).toEqual([]);
+});
+
+test('files of the repository exist', () => {
+  const folders = 'api|domain|workflows|activities|workers|platform|migrations|test|dev|bench|docs|charts';
+  const { wrong, count } = findWrong(
+    new RegExp(`\`((?:${folders})/[\\w./-]+)\``, 'g'),
+    // The guide to a new resource has an example.
+    (path) => existsSync(join(ROOT, path)) || /signature/.test(path),
+  );
+  expect(count).toBeGreaterThan(100);
+  expect(wrong).toEqual([]);
+});
+
+test('metrics exist', () => {
+  const code = ['api', 'domain', 'platform', 'workers'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => read(join(folder, name))),
+  );
+  const known = new Set(
+    code.flatMap((text) => [...text.matchAll(/'(agent_email_\w+)'/g)].map(([, name]) => name)),
+  );
+  const pages = ['docs/operations.md', 'docs/monitoring.md', 'docs/kubernetes.md', 'docs/sizing.md'];
+  const { wrong, count } = findWrong(/`(agent_email_\w+)(?:\{[^`]*\})?`/g, (name) => known.has(name), pages);
+  expect(count).toBeGreaterThan(15);
+  expect(wrong).toEqual([]);
+});
+
+/** As GitHub makes them from headings. */
+function anchorsOf(page: string): Set<string> {
+  const headings = [...withoutCode(read(page)).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => heading);
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  );
+}
