@@ -249,7 +249,7 @@ describe('the console', () => {
   test('leads past runs that do not fail', async () => {
     const { organizationId } = await createAccountQuickly(app);
     const { browser } = await openConsole();
-    for (let index = 0; index < 12; index += 1)
+    for (let index = 0; index < 505; index += 1)
       app.temporalRuns.add({
         workflowId: `send/${newId('message')}`,
         type: 'sendMessage',

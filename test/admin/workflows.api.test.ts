@@ -465,7 +465,7 @@ describe('an action on many runs', () => {
       problems: [{ target: probe.workflowId, error: 'A canceled run of this type would start again.' }],
       staff_id: staff.userId,
     });
-    expect((await get('/admin/workflows/jobs?limit=1')).json().data).toEqual([done]);
+    expect((await get('/admin/workflows/jobs')).json().data).toContainEqual(done);
     expect((await ownLog())[0]).toMatchObject({
       action: 'workflow.canceled',
       reason: 'Customer closed',
