@@ -17,8 +17,8 @@ const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 const examples = readdirSync(join(CHART, 'examples')).map((file) => join(CHART, 'examples', file));
 
 describe('the chart', () => {
-  test('accepts every setting of the processes: as a setting, from the Secret, or from a template', () => {
-    // If a setting was added: npx node dev/chart-schema.ts
+  test('accepts every setting of the processes (npx node dev/chart-schema.ts updates it)', () => {
+    // As a setting, from the Secret, or from a template.
     expect(readValuesSchema().definitions.settings.properties).toEqual(renderSettings());
     const names = [...Object.keys(renderSettings()), ...SECRET_SETTINGS, ...TEMPLATE_SETTINGS];
     expect(names.toSorted()).toEqual(Object.keys(ConfigSchema.properties).toSorted());
