@@ -40,7 +40,8 @@ export interface OrganizationConsoleDependencies {
 
 const TOP_LIMIT = 25;
 const LATEST = { limit: 20, order: 'desc' } as const;
-const LISTED = { limit: 100, order: 'asc' } as const;
+/** Suspensions in force. */
+const LISTED = { limit: 100, order: 'desc' } as const;
 
 const TargetForm = strictObject({
   target_type: enumOf(SUSPENSION_TARGETS),
@@ -113,8 +114,9 @@ export const organizationConsole =
       const { staff } = request;
       const { id } = request.params;
       const organization = await organizationDetails.get(staff, id);
-      const [suspensions, overrides, ledger] = await Promise.all([
-        suspensionAdministration.list(staff, id, {}, LISTED),
+      const [open, lifted, overrides, ledger] = await Promise.all([
+        suspensionAdministration.list(staff, id, { isOpen: true }, LISTED),
+        suspensionAdministration.list(staff, id, { isOpen: false }, LATEST),
         limitAdministration.listOverrides(staff, id),
         organizationDetails.listUsageEvents(staff, id, { kind: undefined }, LATEST),
       ]);
@@ -125,8 +127,10 @@ export const organizationConsole =
         log: { organizationId: id },
         data: {
           organization,
-          open: suspensions.items.filter(({ liftedAt }) => liftedAt === null),
-          lifted: suspensions.items.filter(({ liftedAt }) => liftedAt !== null),
+          open: open.items,
+          hasMoreOpen: open.next !== null,
+          lifted: lifted.items,
+          hasMoreLifted: lifted.next !== null,
           overrides,
           ledger: ledger.items,
           reasons: SUSPENSION_REASONS,

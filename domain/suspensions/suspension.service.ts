@@ -1,7 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
-import { findRows, queryRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
+import { queryRows, type Row } from '../../platform/database/find-rows.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -89,14 +89,6 @@ export function createSuspensionService({ outbox, onChange }: SuspensionServiceO
       return finish(transaction, { kind: 'reinstated', suspension, target, status });
     },
   };
-}
-
-/** The newest first. */
-export function findSuspensions(
-  reader: RowReader,
-  { organizationId, limit }: { organizationId: string; limit: number },
-): Promise<Row<Suspension>[]> {
-  return findRows(reader, SuspensionEntity, { where: { organizationId }, orderBy: { id: 'desc' }, limit });
 }
 
 /** Returns undefined if one is open for the reason. Only abuse concerns work that was accepted before. */

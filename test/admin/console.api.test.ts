@@ -85,6 +85,26 @@ describe('the console', () => {
     expect((await browser.open('/admin/organizations/%00')).statusCode).toBe(400);
   });
 
+  test('shows every suspension in force, however many were lifted before', async () => {
+    const { organizationId } = await createAccountQuickly(app);
+    const lifted = Array.from({ length: 120 }, () => newId('suspension'));
+    await app.worker.query(sql`
+      insert into suspensions (id, org_id, target_type, target_id, reason, note, actor_kind, actor_id, created_at,
+        changed_at, settled_at, lifted_at)
+      select id, ${organizationId}, 'organization', ${organizationId}, 'support', 'Drill', 'staff', 'usr_x', now(), now(),
+        now(), now()
+      from jsonb_array_elements_text(${JSON.stringify(lifted)}::jsonb) id returning id`);
+    const { browser } = await openConsole();
+    const path = `/admin/organizations/${organizationId}`;
+    const before = await browser.open(path);
+    expect(before.body).toContain('None in force.');
+    expect(before.body).toContain('The last 20 lifted');
+    const target = { target_type: 'organization', target_id: organizationId, reason: 'policy' };
+    const suspended = await browser.submit(`${path}/suspend`, { ...target, note: 'Ticket 8' });
+    expect(suspended.body).not.toContain('None in force.');
+    expect(suspended.body).toMatch(/<strong>policy<\/strong>: organization[\s\S]*?Ticket 8/);
+  });
+
   test('lists organizations by status, tier and usage, page by page', async () => {
     const organizations = [await createAccountQuickly(app), await createAccountQuickly(app)];
     const [older = '', newer = ''] = organizations.map(({ organizationId }) => organizationId);
