@@ -28,11 +28,16 @@ export async function confirmSuspension(
   em: EntityManager,
   { organizationId, environmentId, inboxId }: Pick<Event, 'organizationId' | 'environmentId' | 'inboxId'>,
 ): Promise<boolean> {
-  await lockKeyShared(em, HOLD_LOCK, organizationId);
+  await lockSuspensionHolds(em, organizationId);
   const [row] = await em.execute<{ isSuspended: boolean }[]>(sql`
     select ${IS_SUSPENDED} as "isSuspended"
     from (values (${organizationId}, ${environmentId}, ${inboxId})) v (org_id, env_id, inbox_id) ${JOIN_STATUSES}`);
   return row?.isSuspended ?? false;
+}
+
+/** Until the transaction ends, the release of what a suspension holds does not begin. Statuses have to be read after it. */
+export async function lockSuspensionHolds(em: EntityManager, organizationId: string): Promise<void> {
+  await lockKeyShared(em, HOLD_LOCK, organizationId);
 }
 
 /** Waits until every open transaction that has confirmed a suspension of the organization has ended. */

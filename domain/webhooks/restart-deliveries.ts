@@ -1,8 +1,10 @@
 import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import type { DeliveryStatus } from './delivery.entity.ts';
+import { IS_SUSPENDED, JOIN_STATUSES, lockSuspensionHolds } from '../events/event-suspension.ts';
+import type { HoldReason } from './delivery.entity.ts';
 import { buildDeliveryStart, type DeliveryStartInput } from './delivery-start.ts';
 
 /**
@@ -13,7 +15,8 @@ export type RestartMode = 'queue' | 'start' | 'release';
 
 /**
  * Restarts deliveries that have no run: a new episode of the same event, with the full schedule. Pending deliveries stay
- * as they are, so concurrent calls create only one episode, and so do those already waiting in a queue.
+ * as they are, so concurrent calls create only one episode, and so do those already waiting in a queue. Those of a suspended
+ * owner are held for it, without a run.
  *
  * @param selection SQL that selects the ids.
  * @returns how many were restarted.
@@ -23,27 +26,45 @@ export async function restartDeliveries(
   outbox: Outbox,
   { selection, mode }: { selection: Sql; mode: RestartMode },
 ): Promise<number> {
+  const { em } = transaction;
   const waits = mode === 'queue' ? sql`w.holding_since is not null` : sql`false`;
   const priorAttempts =
     mode === 'release'
       ? sql`case when d.held_for in ('endpoint_failing', 'organization_deleted', 'suspension', 'switched_off') then d.prior_attempts else d.attempts end`
       : sql`d.attempts`;
-  const rows = await transaction.em.execute<(DeliveryStartInput & { status: DeliveryStatus })[]>(
+  const rows = await em.execute<RestartedRow[]>(
     sql`update webhook_deliveries d
-     set status = case when ${waits} then 'held' else 'pending' end,
-       held_for = case when ${waits} then 'endpoint_failing' end,
-       next_attempt_at = case when ${waits} then null else now() end,
+     set status = case when ${IS_SUSPENDED} or ${waits} then 'held' else 'pending' end,
+       held_for = case when ${IS_SUSPENDED} then 'suspension' when ${waits} then 'endpoint_failing' end,
+       next_attempt_at = case when ${IS_SUSPENDED} or ${waits} then null else now() end,
        episode = d.episode + 1, prior_attempts = ${priorAttempts}, completed_at = null, reconciled_at = null
-     from events e, webhook_endpoints w
-     where e.id = d.event_id and w.id = d.endpoint_id and d.status <> 'pending'
+     from events v ${JOIN_STATUSES}, webhook_endpoints w
+     where v.id = d.event_id and w.id = d.endpoint_id and d.status <> 'pending'
        and not (${waits} and d.status = 'held' and d.held_for is not distinct from 'endpoint_failing')
        and d.id = any(array(${selection}))
-     returning d.id, d.status, d.episode, d.org_id as "organizationId", d.endpoint_id as "endpointId",
-       e.env_id as "environmentId", e.inbox_id as "inboxId", e.id as "eventId", e.type as "eventType"`,
+     returning ${RESTARTED}`,
   );
-  for (const row of rows) {
-    if (row.status === 'held') continue;
+  const suspended = rows.filter(({ heldFor }) => heldFor === 'suspension');
+  const started = rows.filter(({ heldFor }) => heldFor === null);
+  for (const row of [...started, ...(await startReinstated(em, suspended))])
     outbox.enqueue(transaction, row.organizationId, { start: buildDeliveryStart(row) });
-  }
   return rows.length;
+}
+
+type RestartedRow = DeliveryStartInput & { heldFor: HoldReason | null };
+
+const RESTARTED = sql`d.id, d.held_for as "heldFor", d.episode, d.org_id as "organizationId",
+  d.endpoint_id as "endpointId", v.env_id as "environmentId", v.inbox_id as "inboxId", v.id as "eventId", v.type as "eventType"`;
+
+/** Starts those of deliveries just held for a suspension whose suspension has ended: see `confirmSuspension`. */
+async function startReinstated(em: EntityManager, held: readonly RestartedRow[]): Promise<RestartedRow[]> {
+  if (held.length === 0) return [];
+  const organizationIds = [...new Set(held.map(({ organizationId }) => organizationId))].sort();
+  for (const organizationId of organizationIds) await lockSuspensionHolds(em, organizationId);
+  return em.execute<RestartedRow[]>(
+    sql`update webhook_deliveries d set status = 'pending', held_for = null, next_attempt_at = now()
+     from events v ${JOIN_STATUSES}
+     where v.id = d.event_id and d.id in (${held.map(({ id }) => id)}) and not ${IS_SUSPENDED}
+     returning ${RESTARTED}`,
+  );
 }

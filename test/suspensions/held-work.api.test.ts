@@ -7,6 +7,7 @@ import type { SuspensionTargetType } from '../../domain/suspensions/suspension.e
 import type { SuspensionTarget } from '../../domain/suspensions/suspension-target.ts';
 import { HELD_WHILE_SUSPENDED } from '../../domain/webhooks/attempt-outcome.ts';
 import { lockDueDelivery, updateDelivery } from '../../domain/webhooks/delivery-rows.ts';
+import { restartDeliveries } from '../../domain/webhooks/restart-deliveries.ts';
 import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Transaction } from '../../platform/database/database.ts';
@@ -328,6 +329,37 @@ describe('webhook deliveries', () => {
       await recorded;
       expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', heldFor: null, episode: 1 }]);
       expect(countStarts()).toBe(1);
+    });
+
+    test('wait with them if they are restarted meanwhile, unless the suspension has just ended', async () => {
+      const { organizationId, target, countStarts, record, ...arranged } = await arrangeEvents();
+      await database.systemTransaction(record);
+      const restart = (transaction: Transaction) =>
+        restartDeliveries(transaction, service.outbox, {
+          selection: sql`select id from webhook_deliveries where org_id = ${organizationId}`,
+          mode: 'start',
+        });
+      const exhaust = () =>
+        database.query(sql`
+          update webhook_deliveries set status = 'exhausted', held_for = null where org_id = ${organizationId} returning id`);
+      await exhaust();
+      await service.suspend(target);
+      await database.systemTransaction(restart);
+      expect(await arranged.deliveries()).toMatchObject([
+        { status: 'held', heldFor: 'suspension', episode: 2, nextAttemptAt: null },
+      ]);
+      expect(countStarts()).toBe(1);
+      await exhaust();
+      let restarted: Promise<unknown> = Promise.resolve();
+      await database.systemTransaction(async (transaction) => {
+        await awaitSuspensionHolds(transaction.em, organizationId);
+        restarted = database.systemTransaction(restart);
+        await Promise.race([waitsFor(await backendOf(transaction)), restarted]);
+        await service.reinstate(target);
+      });
+      await restarted;
+      expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', heldFor: null, episode: 3 }]);
+      expect(countStarts()).toBe(2);
     });
 
     test('all start in the end, however often it is suspended and reinstated meanwhile', async () => {
