@@ -82,6 +82,9 @@ function decodePosition([token, size, runId, startedAt = '']: readonly string[])
   };
 }
 
+/** Temporal keeps schedules as workflows of its own. Canceled or terminated, a schedule would be gone. */
+export const isOfService = ({ type }: WorkflowRun): boolean => !type.startsWith('temporal-sys-');
+
 /** Looks the runs up: the index lags behind, and does not have their activities. */
 export async function describeAll(
   runs: Pick<WorkflowRuns, 'describe'>,
@@ -94,7 +97,7 @@ export async function describeAll(
       described[index] = await runs.describe(workflowId, runId);
   };
   await Promise.all(Array.from({ length: MAX_CONCURRENT_LOOKUPS }, drain));
-  return described.filter((run) => run !== undefined);
+  return described.filter((run) => run !== undefined).filter(isOfService);
 }
 
 /** Whether a run that the index returned still matches. */

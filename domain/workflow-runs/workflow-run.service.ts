@@ -10,7 +10,7 @@ import type {
 import { resumePurge } from '../deletions/resume-purge.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import { type ActedRun, applyAction } from './apply-action.ts';
-import { listRuns, type RunFilter } from './list-runs.ts';
+import { isOfService, listRuns, type RunFilter } from './list-runs.ts';
 import {
   isOpen,
   listActions,
@@ -70,8 +70,12 @@ export function createWorkflowRunService({
   outbox,
   runs,
 }: WorkflowRunServiceOptions): WorkflowRunService {
-  const find = async (workflowId: string): Promise<WorkflowRun> => {
+  const look = async (workflowId: string): Promise<WorkflowRun | undefined> => {
     const run = await runs.describe(workflowId);
+    return run && isOfService(run) ? run : undefined;
+  };
+  const find = async (workflowId: string): Promise<WorkflowRun> => {
+    const run = await look(workflowId);
     if (!run) throw notFound('workflow', workflowId);
     return run;
   };
@@ -107,7 +111,7 @@ export function createWorkflowRunService({
     },
 
     async act(staff, workflowId, request) {
-      const found = await runs.describe(workflowId);
+      const found = await look(workflowId);
       const deletionId = request.action === 'retry' && !(found && isOpen(found)) && deletionIdOf(workflowId);
       const resumed = deletionId && (await resumeStopped(staff, { workflowId, deletionId, request }));
       if (resumed) return resumed;

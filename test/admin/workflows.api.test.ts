@@ -203,6 +203,18 @@ describe('the list of runs', () => {
     expect(data.map(({ workflow_id }: { workflow_id: string }) => workflow_id)).toEqual([run.workflowId]);
   });
 
+  test('has nothing of Temporal itself: a schedule is a workflow that must not end', async () => {
+    const { run, act, get, commands } = await arrange(
+      { workflowId: 'temporal-sys-scheduler:reconcile', type: 'temporal-sys-scheduler-workflow' },
+      'admin',
+    );
+    const path = `/admin/workflows/${encodeURIComponent(run.workflowId)}`;
+    expectProblem(await get(path), 'not_found');
+    expect((await get(`/admin/workflows?type=temporal`)).json().data).toEqual([]);
+    for (const action of ['cancel', 'terminate', 'retry']) expectProblem(await act(action), 'not_found');
+    expect(commands()).toEqual([]);
+  });
+
   test('refuses malformed filters, and says when Temporal is away', async () => {
     const { get, act } = await arrange();
     for (const query of ['stage=a"b', 'type=x y', 'workflow_id=a%22', 'status=stuck'])
