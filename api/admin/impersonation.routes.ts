@@ -20,17 +20,17 @@ import {
   text,
   timestamp,
 } from '../schemas.ts';
+import { Note } from './note.ts';
 
 const DEFAULT_MINUTES = 30;
 const MAX_OPERATIONS = 500;
 
 export const Impersonate = strictObject(
   {
-    reason: text(2_000, {
-      minLength: 1,
-      pattern: '\\S',
+    reason: {
+      ...Note,
       description: 'Why. The owners of the organization get it by email, and both audit logs have it.',
-    }),
+    },
     duration_minutes: Type.Optional(
       orNull(
         Type.Integer({

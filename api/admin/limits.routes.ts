@@ -13,12 +13,12 @@ import {
   strictObject,
 } from '../schemas.ts';
 import { parseTime } from '../time.ts';
+import { Note } from './note.ts';
 import {
   AdminOrganizationDetail,
   ChangeTier,
   LimitOverrideList,
   LimitOverrideRecord,
-  note,
   presentDetails,
   presentOverride,
   SetLimitOverride,
@@ -93,7 +93,7 @@ export const adminLimitRoutes =
           summary: 'Remove an override; the limit of the tier applies again',
           tags: ['Admin'],
           params: strictObject({ ...OneOrganization.properties, counter: enumOf(LIMITED_RESOURCES) }),
-          querystring: strictObject({ note }),
+          querystring: strictObject({ note: Note }),
           response: { 204: NoContent, ...changeProblems() },
         },
       },

@@ -5,7 +5,10 @@ import {
   type Announcement,
   AUDIENCES,
 } from '../../domain/announcements/announcement.entity.ts';
-import type { AnnouncementService } from '../../domain/announcements/announcement.service.ts';
+import {
+  type AnnouncementService,
+  MAX_ORGANIZATIONS,
+} from '../../domain/announcements/announcement.service.ts';
 import { TIERS, type Tier } from '../../domain/organizations/tier.ts';
 import type { Row } from '../../platform/database/find-rows.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
@@ -26,9 +29,14 @@ import {
 import { parseTime } from '../time.ts';
 import { Note } from './note.ts';
 
-const MAX_ORGANIZATIONS = 100;
 const MAX_TEXT = 5_000;
-const Title = text(200, { minLength: 1, pattern: '^[^\\r\\n]+$' });
+/** The subject of its emails: one line that says something. */
+export const Title = text(200, { minLength: 1, pattern: '^[^\\p{Cc}]*[\\p{L}\\p{N}][^\\p{Cc}]*$' });
+export const AnnouncementText = text(MAX_TEXT, {
+  minLength: 1,
+  pattern: '\\S',
+  description: 'Plain text. An empty line separates paragraphs.',
+});
 const AudienceName = enumOf(AUDIENCES, {
   description:
     'all: every person. tier, organizations: their members. owners: the owners of every organization. Emails go to owners only.',
@@ -63,14 +71,14 @@ export const AdminNotificationRecord = strictObject(
 
 const NewNotification = strictObject({
   title: Title,
-  text: text(MAX_TEXT, { minLength: 1, description: 'Plain text. An empty line separates paragraphs.' }),
+  text: AnnouncementText,
   audience: AudienceName,
   tier: Type.Optional(Type.Unsafe<Tier>({ type: ['string', 'null'], enum: [...TIERS, null] })),
   org_ids: Type.Optional(
     Type.Array(id('Organization (org_…).'), { minItems: 1, maxItems: MAX_ORGANIZATIONS }),
   ),
   delivery: Delivery,
-  starts_at: instant('When it is shown or mailed. Default: now.'),
+  starts_at: instant('When it is shown or mailed, within a year. Default: now.'),
   ends_at: instant('Until when it is shown. Default: until it is withdrawn.'),
   note: Note,
 });

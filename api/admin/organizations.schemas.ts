@@ -34,24 +34,16 @@ import {
   timestamp,
 } from '../schemas.ts';
 import { LimitsRecord, presentLimits, presentUsage, UsageRecord } from '../usage/usage.schemas.ts';
-import { LeaveWithoutBreakGlass } from './note.ts';
+import { LeaveWithoutBreakGlass, MAX_NOTE_LENGTH, Note } from './note.ts';
 
-export const MAX_NOTE_LENGTH = 1_000;
-/** Why: shown to the organization's members in its audit log. */
-export const note = text(MAX_NOTE_LENGTH, {
-  minLength: 1,
-  pattern: '\\S',
-  description:
-    'Why. Recorded in the log of the service and in the audit log of the organization, which its members read.',
-});
-export const AdminNote = strictObject({ note }, { $id: 'AdminNote', title: 'AdminNote' });
+export const AdminNote = strictObject({ note: Note }, { $id: 'AdminNote', title: 'AdminNote' });
 
 const reason = enumOf(SUSPENSION_REASONS, {
   description: 'A reinstatement lifts only the suspension for its reason.',
 });
 
 export const SuspensionRequest = strictObject(
-  { reason, note },
+  { reason, note: Note },
   { $id: 'SuspensionRequest', title: 'SuspensionRequest' },
 );
 
@@ -69,7 +61,7 @@ export const BulkSuspensionRequest = strictObject(
       },
     ),
     reason,
-    note,
+    note: Note,
   },
   { $id: 'BulkSuspensionRequest', title: 'BulkSuspensionRequest' },
 );
@@ -210,14 +202,14 @@ export const DirectoryQuery = strictObject({
 });
 
 export const ChangeTier = strictObject(
-  { tier: enumOf(TIERS), note },
+  { tier: enumOf(TIERS), note: Note },
   { $id: 'ChangeTier', title: 'ChangeTier' },
 );
 
 export const ReassignOwner = strictObject(
   {
     user_id: id('The member who becomes the only owner (usr_…).'),
-    note,
+    note: Note,
     leave_without_break_glass: LeaveWithoutBreakGlass,
   },
   { $id: 'ReassignOwner', title: 'ReassignOwner' },
@@ -240,7 +232,7 @@ export const SetLimitOverride = strictObject(
     expires_at: Type.Optional(
       orNull(dateTime('When the limit of the tier applies again. Default: when the override is removed.')),
     ),
-    note,
+    note: Note,
   },
   { $id: 'SetLimitOverride', title: 'SetLimitOverride' },
 );

@@ -5,10 +5,12 @@ import { ANNOUNCEMENT_DELIVERIES, AUDIENCES } from '../../domain/announcements/a
 import type { AnnouncementService } from '../../domain/announcements/announcement.service.ts';
 import { TIERS } from '../../domain/organizations/tier.ts';
 import type { AppError } from '../../platform/errors.ts';
+import { Note } from '../admin/note.ts';
+import { AnnouncementText, Title } from '../admin/notifications.routes.ts';
 import { type Lists, pageQuery } from '../lists.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
-import { parseTime } from '../time.ts';
-import { type Console, Note, NoticeQuery, ResourceParams } from './console.ts';
+import { parseDay } from '../time.ts';
+import { type Console, NoticeQuery, ResourceParams } from './console.ts';
 import { nextPage } from './filters.ts';
 
 export interface AnnouncementConsoleDependencies {
@@ -76,8 +78,8 @@ export const announcementConsole =
         schema: {
           operationId: 'console.announce',
           body: strictObject({
-            title: text(200, { minLength: 1 }),
-            text: text(5_000, { minLength: 1 }),
+            title: Title,
+            text: AnnouncementText,
             audience: enumOf(AUDIENCES),
             tier: enumOf(['', ...TIERS]),
             organization_ids: text(8_000),
@@ -100,8 +102,8 @@ export const announcementConsole =
             note,
             ...(audience === 'tier' && tier ? { tier } : {}),
             ...(audience === 'organizations' ? { organizationIds } : {}),
-            ...(form.starts_at ? { startsAt: parseTime('/body/starts_at', `${form.starts_at}:00Z`) } : {}),
-            ...(form.ends_at ? { endsAt: parseTime('/body/ends_at', `${form.ends_at}:00Z`) } : {}),
+            ...(form.starts_at ? { startsAt: parseDay('/body/starts_at', `${form.starts_at}:00Z`) } : {}),
+            ...(form.ends_at ? { endsAt: parseDay('/body/ends_at', `${form.ends_at}:00Z`) } : {}),
           });
         return finish(request, reply, announce());
       },

@@ -28,8 +28,6 @@ export interface SubmittedForm {
   show(problem: AppError): Promise<FastifyReply>;
 }
 
-/** The reason that every form of the console asks for. */
-export const Note = text(2_000, { minLength: 1 });
 /** A checkbox of a form. */
 export const Checked = Type.Optional(Type.Literal('on'));
 export const ResourceParams = strictObject({ id: text(128) });

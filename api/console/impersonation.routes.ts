@@ -4,6 +4,7 @@ import { Type } from 'typebox';
 import type { ImpersonationService } from '../../domain/impersonation/impersonation.service.ts';
 import { AppError } from '../../platform/errors.ts';
 import { presentImpersonation } from '../admin/impersonation.routes.ts';
+import { Note } from '../admin/note.ts';
 import { type Lists, pageQuery } from '../lists.ts';
 import type { Pages } from '../pages/pages.ts';
 import type { BrowserSession } from '../people/browser-session.ts';
@@ -83,7 +84,7 @@ export const impersonationPages =
           operationId: 'console.impersonate',
           params: OrganizationParams,
           body: strictObject({
-            note: text(2_000),
+            note: Note,
             duration_minutes: Type.Unsafe<string>({
               type: 'string',
               maxLength: 2,

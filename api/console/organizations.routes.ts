@@ -18,12 +18,13 @@ import { LIMIT_KINDS } from '../../domain/usage/tiers.ts';
 import { type AppError, invalid } from '../../platform/errors.ts';
 import type { Page } from '../../platform/pagination.ts';
 import { MAX_EXTENSION_DAYS } from '../../workflows/billing/enforce-payment-grace.contract.ts';
+import { Note } from '../admin/note.ts';
 import { requireBilling } from '../billing/billing.routes.ts';
 import { type Lists, pageQuery } from '../lists.ts';
 import { OptionalText } from '../pages/forms.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
-import { parseTime } from '../time.ts';
-import { Checked, type Console, Note, NoticeQuery, ResourceParams } from './console.ts';
+import { parseDay } from '../time.ts';
+import { Checked, type Console, NoticeQuery, ResourceParams } from './console.ts';
 import { filled, nextPage } from './filters.ts';
 
 export interface OrganizationConsoleDependencies {
@@ -42,6 +43,9 @@ const TOP_LIMIT = 25;
 const LATEST = { limit: 20, order: 'desc' } as const;
 /** Suspensions in force. */
 const LISTED = { limit: 100, order: 'desc' } as const;
+
+/** Empty: unlimited. As the API, it takes no number that JSON would round. */
+const LimitField = Type.Unsafe<string>({ type: 'string', maxLength: 15, pattern: '^\\d*$' });
 
 const TargetForm = strictObject({
   target_type: enumOf(SUSPENSION_TARGETS),
@@ -201,7 +205,7 @@ export const organizationConsole =
           params: ResourceParams,
           body: strictObject({
             resource: enumOf(LIMITED_RESOURCES),
-            limit: Type.Unsafe<string>({ type: 'string', maxLength: 16, pattern: '^\\d*$' }),
+            limit: LimitField,
             kind: enumOf(LIMIT_KINDS),
             expires_on: Type.Unsafe<string>({
               type: 'string',
@@ -219,7 +223,7 @@ export const organizationConsole =
             resource,
             limit: limit === '' ? null : Number(limit),
             kind,
-            expiresAt: expiresOn === '' ? null : parseTime('/body/expires_on', `${expiresOn}T00:00:00Z`),
+            expiresAt: expiresOn === '' ? null : parseDay('/body/expires_on', expiresOn),
             reason: note,
           });
         return finish(request, reply, set());

@@ -9,10 +9,11 @@ import type {
 } from '../../domain/administration/user-administration.service.ts';
 import type { StaffRole, StaffScope } from '../../domain/staff/staff-scope.ts';
 import type { AppError } from '../../platform/errors.ts';
+import { Note } from '../admin/note.ts';
 import { type Lists, pageQuery } from '../lists.ts';
 import { OptionalText } from '../pages/forms.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
-import { Checked, type Console, Note, NoticeQuery, ResourceParams } from './console.ts';
+import { Checked, type Console, NoticeQuery, ResourceParams } from './console.ts';
 import { filled, nextPage } from './filters.ts';
 
 export interface PeopleConsoleDependencies {

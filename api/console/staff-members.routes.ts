@@ -3,9 +3,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { StaffAdministrationService } from '../../domain/administration/staff-administration.service.ts';
 import { STAFF_ROLES } from '../../domain/staff/staff-scope.ts';
 import type { AppError } from '../../platform/errors.ts';
+import { Note } from '../admin/note.ts';
 import { type Lists, pageQuery } from '../lists.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
-import { type Console, Note, NoticeQuery } from './console.ts';
+import { type Console, NoticeQuery } from './console.ts';
 import { nextPage } from './filters.ts';
 
 export interface StaffConsoleDependencies {

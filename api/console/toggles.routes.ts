@@ -3,8 +3,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ToggleService } from '../../domain/toggles/toggle.service.ts';
 import { TOGGLE_NAMES, TOGGLES } from '../../domain/toggles/toggle-names.ts';
 import type { AppError } from '../../platform/errors.ts';
+import { Note } from '../admin/note.ts';
 import { enumOf, strictObject } from '../schemas.ts';
-import { type Console, Note, NoticeQuery } from './console.ts';
+import { type Console, NoticeQuery } from './console.ts';
 
 /** The switches of the whole service. */
 export const toggleConsole =

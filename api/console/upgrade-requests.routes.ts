@@ -4,9 +4,10 @@ import { Type } from 'typebox';
 import type { UpgradeDecisionService } from '../../domain/upgrade-requests/upgrade-decision.service.ts';
 import { UPGRADE_REQUEST_STATUSES } from '../../domain/upgrade-requests/upgrade-request.entity.ts';
 import type { AppError } from '../../platform/errors.ts';
+import { Note } from '../admin/note.ts';
 import { type Lists, pageQuery } from '../lists.ts';
 import { enumOf, strictObject } from '../schemas.ts';
-import { type Console, Note, NoticeQuery, ResourceParams } from './console.ts';
+import { type Console, NoticeQuery, ResourceParams } from './console.ts';
 import { nextPage } from './filters.ts';
 
 export interface UpgradeRequestConsoleDependencies {

@@ -9,11 +9,12 @@ import type { Config } from '../../platform/config.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { RUN_STATUSES } from '../../platform/temporal-runs/workflow-run.ts';
 import type { AmbiguityResolution } from '../../workflows/outbound/send-message.contract.ts';
+import { Note } from '../admin/note.ts';
 import { buildUrlOf } from '../admin/workflows.routes.ts';
 import { type Lists, pageQuery } from '../lists.ts';
 import { OptionalText } from '../pages/forms.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
-import { type Console, Note, NoticeQuery, ResourceParams } from './console.ts';
+import { type Console, NoticeQuery, ResourceParams } from './console.ts';
 import { filled, nextPage } from './filters.ts';
 import { MAX_LIST_CHARACTERS, readResolutionList } from './resolution-list.ts';
 

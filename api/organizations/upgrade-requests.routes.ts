@@ -6,6 +6,7 @@ import {
   type UpgradeRequest,
 } from '../../domain/upgrade-requests/upgrade-request.entity.ts';
 import type { UpgradeRequestService } from '../../domain/upgrade-requests/upgrade-request.service.ts';
+import { MAX_NOTE_LENGTH as MAX_STAFF_NOTE_LENGTH } from '../admin/note.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import {
   enumOf,
@@ -45,7 +46,7 @@ export const UpgradeRequestRecord = strictObject(
     requested_by: strictObject({ kind: enumOf(['user', 'api_key']), id: text(128) }),
     created_at: timestamp(),
     decided_at: nullableTimestamp('Null while it is open.'),
-    decision_note: nullableText(MAX_NOTE_LENGTH, { description: 'What the administrator wrote.' }),
+    decision_note: nullableText(MAX_STAFF_NOTE_LENGTH, { description: 'What the administrator wrote.' }),
   },
   { $id: 'UpgradeRequest', title: 'UpgradeRequest' },
 );

@@ -1,5 +1,6 @@
 import type { ErrorObject } from 'ajv';
 import type { FieldError } from '../../platform/errors.ts';
+import { NOTE_PATTERN } from '../admin/note.ts';
 import { NO_CONTROL_CHARACTERS } from '../messages/addresses.ts';
 import { HEADER_NAME_PATTERN, LABEL_PATTERN } from '../messages/content.schemas.ts';
 import { findNearestName } from './nearest-name.ts';
@@ -41,6 +42,7 @@ function findMember({ keyword, params, propertyName }: ErrorObject): string | un
 
 /** Error messages for patterns. */
 const PATTERN_DESCRIPTIONS: Record<string, string> = {
+  [NOTE_PATTERN]: 'must give the reason in words',
   [NO_CONTROL_CHARACTERS]: 'must not contain control characters, such as line breaks',
   [LABEL_PATTERN]: 'must be a single line without leading or trailing spaces',
   [HEADER_NAME_PATTERN]: 'is not a header name: printable ASCII without spaces and colons',

@@ -48,7 +48,7 @@ export interface AnnouncementService {
    * Shows an announcement, or starts the run that mails it.
    *
    * @throws AppError `validation_error` for an audience without its tier or organizations, an unknown organization, or an
-   * end before the start.
+   * end before the start, or a start more than a year ahead.
    */
   create(staff: StaffScope, input: NewAnnouncement): Promise<Row<Announcement>>;
   /** Shows it no longer, and mails no one else. @throws AppError `not_found`; `conflict` if it is withdrawn already. */
@@ -58,6 +58,10 @@ export interface AnnouncementService {
 }
 
 export const MAX_SHOWN = 20;
+export const MAX_ORGANIZATIONS = 100;
+/** A run waits until then, and Temporal's timers end after 292 years at the latest. */
+const MAX_DAYS_AHEAD = 366;
+const DAY_MS = 86_400_000;
 
 export function createAnnouncementService({
   database,
@@ -75,6 +79,8 @@ export function createAnnouncementService({
         const { em } = transaction;
         const { tier, organizationIds } = await resolveAudience(em, input);
         const startsAt = input.startsAt ?? new Date();
+        if (startsAt.getTime() > Date.now() + MAX_DAYS_AHEAD * DAY_MS)
+          throw invalid('/body/starts_at', 'must be within a year', 'Choose an earlier start.');
         if (input.endsAt && input.endsAt <= startsAt)
           throw invalid('/body/ends_at', 'must be after the start', 'Choose a later end.');
         const announcement = em.create(AnnouncementEntity, {
@@ -166,6 +172,12 @@ async function resolveAudience(
       '/body/org_ids',
       'belongs to the audience organizations, which needs it',
       'Name organizations, or another audience.',
+    );
+  if (ids.length > MAX_ORGANIZATIONS)
+    throw invalid(
+      '/body/org_ids',
+      `must name at most ${MAX_ORGANIZATIONS} organizations`,
+      'Announce it twice, or to a tier.',
     );
   if (ids.length > 0) {
     const known = await em.execute<object[]>(sql`select from organizations where id in (${ids})`);

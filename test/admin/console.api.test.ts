@@ -325,6 +325,109 @@ describe('the console', () => {
     expect(await shown()).not.toContain(title);
   });
 
+  test('takes no form without a reason', async () => {
+    const { browser } = await openConsole();
+    const { organizationId, userId } = await createAccountQuickly(app);
+    const organization = `/admin/organizations/${organizationId}`;
+    const announcement = {
+      title: 'T',
+      text: 'T',
+      audience: 'organizations',
+      organization_ids: organizationId,
+    };
+    const forms: [page: string, action: string, fields: Record<string, string>][] = [
+      ['/admin/toggles', '/admin/toggles', { name: 'inbox_creation', enabled: 'true' }],
+      [
+        organization,
+        `${organization}/suspend`,
+        { target_type: 'organization', target_id: organizationId, reason: 'policy' },
+      ],
+      [organization, `${organization}/tier`, { tier: 'developer' }],
+      [
+        organization,
+        `${organization}/overrides`,
+        { resource: 'inboxes', limit: '1', kind: 'hard', expires_on: '' },
+      ],
+      [`${organization}/impersonations`, `${organization}/impersonations`, { duration_minutes: '5' }],
+      [`/admin/people/${userId}`, `/admin/people/${userId}/suspend`, {}],
+      ['/admin/staff', '/admin/staff', { email: 'absent@example.test', role: 'support' }],
+      [
+        '/admin/announcements',
+        '/admin/announcements',
+        { ...announcement, tier: '', delivery: 'shown', starts_at: '', ends_at: '' },
+      ],
+    ];
+    const accepted: string[] = [];
+    // Nothing, blanks, and characters that are not shown.
+    for (const [page, action, fields] of forms)
+      for (const note of ['', ' \t', '\u200b\u2060', '\u00a0']) {
+        await browser.open(page);
+        const { statusCode } = await browser.submit(action, { ...fields, note });
+        if (statusCode !== 400) accepted.push(`${action} with ${JSON.stringify(note)}: ${statusCode}`);
+      }
+    expect(accepted).toEqual([]);
+    const changes = await app.worker.query(sql`
+      select action from audit_entries where org_id = ${organizationId} and actor_kind = 'staff'`);
+    expect(changes).toEqual([]);
+  });
+
+  test('takes nothing that the API would refuse', async () => {
+    const { browser } = await openConsole();
+    const { organizationId } = await createAccountQuickly(app);
+    const page = `/admin/organizations/${organizationId}`;
+    const override = { resource: 'messages_sent', limit: '5', kind: 'hard', expires_on: '', note: 'Trial' };
+    const announcement = {
+      title: 'Maintenance',
+      text: 'On Sunday.',
+      audience: 'organizations',
+      organization_ids: organizationId,
+      tier: '',
+      delivery: 'mailed',
+      starts_at: '',
+      ends_at: '',
+      note: 'Planned',
+    };
+    const ids = Array.from({ length: 101 }, () => newId('organization')).join(' ');
+    const attempts: [page: string, action: string, fields: Record<string, string>][] = [
+      [page, `${page}/overrides`, { ...override, limit: '9999999999999999' }],
+      [page, `${page}/overrides`, { ...override, limit: '-1' }],
+      [page, `${page}/overrides`, { ...override, expires_on: '2999-02-31' }],
+      ...[
+        { title: 'Maintenance\r\nBcc: someone@example.test' },
+        { title: ' ' },
+        { text: '\n' },
+        { starts_at: '9999-12-31T23:59' },
+        { starts_at: '2027-02-31T10:00' },
+        { organization_ids: ids },
+        { organization_ids: '' },
+        { audience: 'all', tier: 'free', organization_ids: '', starts_at: '3000-01-01T00:00' },
+      ].map((fields): [string, string, Record<string, string>] => [
+        '/admin/announcements',
+        '/admin/announcements',
+        { ...announcement, ...fields } as Record<string, string>,
+      ]),
+    ];
+    for (const [from, action, fields] of attempts) {
+      await browser.open(from);
+      expect({ fields, status: (await browser.submit(action, fields)).statusCode }).toEqual({
+        fields,
+        status: 400,
+      });
+    }
+    const { token } = await createStaff(app);
+    const body = { title: 'T', text: 'T', audience: 'all', delivery: 'mailed', note: 'Planned' };
+    const later = await app.call('/admin/notifications', {
+      method: 'POST',
+      token,
+      body: { ...body, starts_at: '9999-12-31T23:59:59Z' },
+    });
+    expect(later.json()).toMatchObject({ status: 400, code: 'validation_error' });
+    const rows = await app.worker.query(sql`
+      select resource from limit_overrides where org_id = ${organizationId}
+      union all select id from announcements where ${organizationId} = any (organization_ids)`);
+    expect(rows).toEqual([]);
+  });
+
   test('shows the health of the service', async () => {
     const { browser } = await openConsole('support');
     const page = await browser.open('/admin/health');

@@ -1,11 +1,14 @@
+import { readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
+import { NOTE_PATTERN } from '../../api/admin/note.ts';
 import type { Operation } from '../support/contract.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { createStaff, type TestStaff } from '../support/staff.ts';
 import type { Call } from '../support/test-app.ts';
+import { listSourceFiles } from './import-graph.ts';
 
 const app = useTestApp();
 let staff: TestStaff;
@@ -186,6 +189,55 @@ async function findProblems({ operationId, method }: Operation): Promise<string[
     if (reason !== note || actorId !== staff.userId || sessionId !== staff.sessionId)
       problems.push(`${operationId} does not say who made the change and why`);
   return problems;
+}
+
+/** Changes without a reason of their own. */
+const WITHOUT_REASON = ['impersonations.end', 'console.endImpersonation', 'pages.endImpersonation'];
+
+test('every change by staff requires a reason in words: by the API', () => {
+  const all = app.contract.operations.filter(
+    (operation) => operation['x-staff-role'] !== undefined && operation.method !== 'GET',
+  );
+  const { schemas } = app.contract.description.components;
+  const resolve = (schema: FieldSchema | undefined): FieldSchema =>
+    (schema?.$ref ? (schemas[schema.$ref.split('/').at(-1) ?? ''] as FieldSchema) : schema) ?? {};
+  const fieldsOf = ({ parameters = [], requestBody }: Operation) => {
+    const body = resolve(Object.values(requestBody?.content ?? {})[0]?.schema);
+    const query = parameters.map(({ name, schema }): [string, FieldSchema] => [name, schema]);
+    return { ...Object.fromEntries(query), ...body.properties };
+  };
+  const lacking = all.filter((operation) => {
+    const { note, reason } = fieldsOf(operation);
+    return [note, reason].every((field) => field?.pattern !== NOTE_PATTERN);
+  });
+  expect(all.length).toBeGreaterThan(35);
+  expect(lacking.map(({ operationId }) => operationId)).toEqual(['impersonations.end']);
+});
+
+test('every change by staff requires a reason in words: by the forms of the console', () => {
+  const files = listSourceFiles(['api']).filter((file) => file.startsWith('api/console/'));
+  const forms = files.flatMap((file) => {
+    const source = readFileSync(file, 'utf8');
+    const named = [...source.matchAll(/^const (\w+) = strictObject\(\{[^}]*note: Note,[^}]*\}\);/gm)].map(
+      ([, name]) => name,
+    );
+    return source
+      .split('app.post(')
+      .slice(1)
+      .map((route) => ({
+        id: /operationId: ['`]([^'`]+)/.exec(route)?.[1] ?? route,
+        hasReason: /\bnote: Note\b/.test(route) || named.some((name) => route.includes(`body: ${name}`)),
+      }));
+  });
+  expect(forms.length).toBeGreaterThan(18);
+  const lacking = forms.filter(({ hasReason }) => !hasReason).map(({ id }) => id);
+  expect(lacking.filter((id) => !WITHOUT_REASON.includes(id))).toEqual([]);
+});
+
+interface FieldSchema {
+  $ref?: string;
+  pattern?: string;
+  properties?: Record<string, FieldSchema>;
 }
 
 test('every change by staff is in the log of the service and in that of the organization, with its reason', async () => {
