@@ -88,7 +88,7 @@ export const ChangePlan = strictObject(
       Type.Integer({
         minimum: 0,
         maximum: 4_102_444_800,
-        description: 'From a preview: the change then costs what the preview said.',
+        description: 'From a preview of the last hour: the change then costs what the preview said.',
       }),
     ),
   },

@@ -65,7 +65,8 @@ export const billingPages =
         return await work(requireBilling(billing));
       } catch (error) {
         const isShown =
-          error instanceof AppError && ['conflict', 'unprocessable', 'unavailable'].includes(error.code);
+          error instanceof AppError &&
+          ['conflict', 'unprocessable', 'unavailable', 'validation_error'].includes(error.code);
         if (!isShown) throw error;
         return show(request, reply, error);
       }

@@ -1,7 +1,7 @@
 import type Stripe from 'stripe';
 import type { Database } from '../../platform/database/database.ts';
 import type { Row } from '../../platform/database/find-rows.ts';
-import { AppError } from '../../platform/errors.ts';
+import { AppError, invalid } from '../../platform/errors.ts';
 import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
@@ -28,7 +28,7 @@ export interface PlanChangeRequest {
   when?: PlanTiming | undefined;
   /** Only computes what the change costs. */
   preview?: boolean | undefined;
-  /** Seconds since 1970, from a preview: the change then costs what the preview said. */
+  /** Seconds since 1970, from a preview of the last hour: the change then costs what the preview said. */
   prorationDate?: number | undefined;
 }
 
@@ -61,7 +61,10 @@ export interface BillingService {
   checkout(scope: Scope, request: CheckoutRequest): Promise<{ id: string; url: string }>;
   /** Returns Stripe's page for payment methods and invoices. @throws AppError `conflict` before the first checkout. */
   openPortal(scope: Scope, returnUrl: string | undefined): Promise<{ url: string }>;
-  /** @throws AppError `conflict` without a subscription, or while its payment is overdue. */
+  /**
+   * @throws AppError `conflict` without a subscription, or while its payment is overdue; `validation_error` for a date that
+   * is not that of a recent preview.
+   */
   changePlan(scope: Scope, request: PlanChangeRequest): Promise<PlanChange>;
   /** Can be repeated. @throws AppError `conflict` without a subscription. */
   cancel(scope: Scope, when: CancelTiming): Promise<{ cancelAt: Date | null; isEnded: boolean }>;
@@ -132,7 +135,7 @@ export function createBillingService(options: BillingServiceOptions): BillingSer
       const price = requirePrice(prices, tier);
       const successUrl = redirects.check('/body/success_url', urls.successUrl);
       const cancelUrl = redirects.check('/body/cancel_url', urls.cancelUrl);
-      const { customer } = await readBilling(database, scope);
+      const { customer, subscription } = await readBilling(database, scope);
       const open = async (customerId: string) => {
         await refuseSecond(scope, customerId);
         const previous = customer?.checkoutSessionId ?? null;
@@ -144,6 +147,7 @@ export function createBillingService(options: BillingServiceOptions): BillingSer
           successUrl,
           cancelUrl,
           previous,
+          previousSubscription: subscription?.id ?? null,
         });
       };
       const customerId = await ensureCustomer(options, scope, { current: customer });
@@ -166,6 +170,7 @@ export function createBillingService(options: BillingServiceOptions): BillingSer
 
     async changePlan(scope, { tier, when = 'now', preview = false, prorationDate }) {
       const price = requirePrice(prices, tier);
+      if (prorationDate !== undefined) requireRecentPreview(prorationDate);
       const subscription = await requireOpen(scope);
       if (subscription.status !== 'active' && subscription.status !== 'trialing')
         throw notInGoodStanding(subscription);
@@ -219,6 +224,22 @@ async function cancelAtStripe(stripe: Stripe, id: string, when: CancelTiming): P
   return when === 'now'
     ? stripe.subscriptions.cancel(id)
     : stripe.subscriptions.update(id, { cancel_at_period_end: when === 'period_end' });
+}
+
+/** How long a preview holds. */
+const PREVIEW_SECONDS = 3_600;
+/** Of the clocks of two servers. */
+const CLOCK_SKEW_SECONDS = 60;
+
+/** Stripe would charge for an upgrade from any later day on, and credit a downgrade from any earlier one. */
+function requireRecentPreview(prorationDate: number): void {
+  const ageSeconds = Date.now() / 1_000 - prorationDate;
+  if (ageSeconds <= PREVIEW_SECONDS && ageSeconds >= -CLOCK_SKEW_SECONDS) return;
+  throw invalid(
+    '/body/proration_date',
+    'is not the date of a preview of the last hour',
+    'Preview the change again ({"preview": true}), or leave it out.',
+  );
 }
 
 function requirePrice(prices: Prices, tier: Tier): string {

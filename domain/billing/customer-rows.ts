@@ -79,14 +79,23 @@ export async function ensureCustomer(
   });
 }
 
-export async function saveCheckoutSession(
+/**
+ * Saves the session, unless another one was saved since `previous` was read.
+ *
+ * @returns the session that is saved.
+ */
+export function saveCheckoutSession(
   database: Database,
   scope: Scope,
-  sessionId: string,
-): Promise<void> {
-  await database.transaction(scope, ({ em }) =>
-    em.execute(sql`
+  { sessionId, previous }: { sessionId: string; previous: string | null },
+): Promise<string | null> {
+  const { organizationId } = scope;
+  return database.transaction(scope, async ({ em }) => {
+    const saved = await em.execute<object[]>(sql`
       update billing_customers set checkout_session_id = ${sessionId}, updated_at = now()
-      where org_id = ${scope.organizationId}`),
-  );
+      where org_id = ${organizationId} and checkout_session_id is not distinct from ${previous} returning 1`);
+    if (saved.length > 0) return sessionId;
+    const customer = await findRow(em, BillingCustomerEntity, { where: { organizationId } });
+    return customer?.checkoutSessionId ?? null;
+  });
 }

@@ -17,44 +17,76 @@ export interface CheckoutDetails {
   cancelUrl: string;
   /** The session before this one. */
   previous: string | null;
+  /** The subscription before this one. */
+  previousSubscription: string | null;
 }
+
+/** Calls at the same time may each begin a session; the last one counts. */
+const MAX_ATTEMPTS = 5;
 
 /**
  * Returns the checkout session for the tier. An open one for the same is used again, and one for something else expires, so
- * that two of them cannot be paid.
+ * that two of them cannot be paid: also not those of two calls at the same time.
+ *
+ * @throws AppError `conflict` if a session was paid meanwhile.
  */
 export async function openCheckout(
   { database, stripe }: { database: Database; stripe: Stripe },
   scope: Scope,
   details: CheckoutDetails,
 ): Promise<{ id: string; url: string }> {
-  const { customerId, price, meteredPrices, tier, successUrl, cancelUrl, previous } = details;
-  const open = previous === null ? null : await findOpenSession(stripe, previous);
+  const { customerId, price, meteredPrices, successUrl, cancelUrl } = details;
   // Stripe does not show the price of a session without another request.
   const fingerprint = sha256(JSON.stringify([customerId, price, successUrl, cancelUrl, ...meteredPrices]))
     .toString('hex')
     .slice(0, 40);
-  if (open?.url && open.metadata?.fingerprint === fingerprint) return { id: open.id, url: open.url };
-  if (open) await callStripe(() => stripe.checkout.sessions.expire(open.id));
-  const metadata = { organization_id: scope.organizationId, tier, fingerprint };
-  const session = await callStripe(() =>
-    stripe.checkout.sessions.create(
-      {
-        mode: 'subscription',
-        customer: customerId,
-        client_reference_id: scope.organizationId,
-        line_items: [{ price, quantity: 1 }, ...meteredPrices.map((metered) => ({ price: metered }))],
-        success_url: successUrl,
-        cancel_url: cancelUrl,
-        metadata,
-        subscription_data: { metadata: { organization_id: scope.organizationId } },
-      },
-      // Two calls at the same time get the same session.
-      { idempotencyKey: `checkout/${fingerprint}/${previous ?? 'first'}` },
-    ),
-  );
-  await saveCheckoutSession(database, scope, session.id);
-  if (session.url) return { id: session.id, url: session.url };
+  let current = details.previous;
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    const open = current === null ? null : await findOpenSession(stripe, current);
+    if (open?.url && open.metadata?.fingerprint === fingerprint) return { id: open.id, url: open.url };
+    if (open) await expireSession(stripe, open.id);
+    const session = await createOpenSession(stripe, scope, { ...details, fingerprint, previous: current });
+    const saved = await saveCheckoutSession(database, scope, { sessionId: session.id, previous: current });
+    if (saved === session.id) return session;
+    // Another call has saved its session first.
+    await expireSession(stripe, session.id);
+    current = saved;
+  }
+  throw new AppError('conflict', {
+    detail: 'Other checkouts of the organization were started at the same time.',
+    fix: 'Try again.',
+  });
+}
+
+/** A repeated key answers with the session of the first request, which may be over by now. */
+async function createOpenSession(
+  stripe: Stripe,
+  scope: Scope,
+  details: CheckoutDetails & { fingerprint: string },
+): Promise<{ id: string; url: string }> {
+  const { customerId, price, meteredPrices, tier, successUrl, cancelUrl, fingerprint } = details;
+  let previous = details.previous ?? details.previousSubscription ?? 'first';
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    const { id } = await callStripe(() =>
+      stripe.checkout.sessions.create(
+        {
+          mode: 'subscription',
+          customer: customerId,
+          client_reference_id: scope.organizationId,
+          line_items: [{ price, quantity: 1 }, ...meteredPrices.map((metered) => ({ price: metered }))],
+          success_url: successUrl,
+          cancel_url: cancelUrl,
+          metadata: { organization_id: scope.organizationId, tier, fingerprint },
+          subscription_data: { metadata: { organization_id: scope.organizationId } },
+        },
+        // Two calls at the same time get the same session.
+        { idempotencyKey: `checkout/${fingerprint}/${previous}` },
+      ),
+    );
+    const session = await findOpenSession(stripe, id);
+    if (session?.url) return { id, url: session.url };
+    previous = id;
+  }
   throw new AppError('unavailable', {
     detail: 'Stripe gave no page for the checkout.',
     fix: 'Try again in a minute.',
@@ -62,11 +94,30 @@ export async function openCheckout(
 }
 
 async function findOpenSession(stripe: Stripe, id: string): Promise<Stripe.Checkout.Session | null> {
+  const session = await findSession(stripe, id);
+  return session?.status === 'open' ? session : null;
+}
+
+async function findSession(stripe: Stripe, id: string): Promise<Stripe.Checkout.Session | null> {
   try {
-    const session = await callStripe(() => stripe.checkout.sessions.retrieve(id));
-    return session.status === 'open' ? session : null;
+    return await callStripe(() => stripe.checkout.sessions.retrieve(id));
   } catch (error) {
     if (isMissing(error)) return null;
     throw error;
+  }
+}
+
+/** Does nothing if it has expired. @throws AppError `conflict` if it was paid. */
+async function expireSession(stripe: Stripe, id: string): Promise<void> {
+  try {
+    await callStripe(() => stripe.checkout.sessions.expire(id));
+  } catch (error) {
+    const status = (await findSession(stripe, id))?.status ?? 'expired';
+    if (status === 'open') throw error;
+    if (status === 'complete')
+      throw new AppError('conflict', {
+        detail: 'The organization has just completed a checkout.',
+        fix: 'Get the subscription: GET /billing/subscription.',
+      });
   }
 }

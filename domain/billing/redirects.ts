@@ -16,7 +16,9 @@ export function createRedirects(config: Pick<Config, 'BILLING_REDIRECT_ORIGINS' 
   return {
     check(path, url) {
       const target = URL.canParse(url) ? new URL(url) : undefined;
-      if (target && origins.has(target.origin) && target.username === '' && target.password === '')
+      // A blob: URL has the origin of the page that made it.
+      const isPage = target?.protocol === 'https:' || target?.protocol === 'http:';
+      if (target && isPage && origins.has(target.origin) && target.username === '' && target.password === '')
         return target.href;
       throw invalid(
         path,

@@ -51,6 +51,7 @@ export function createStripeEventService(options: StripeEventOptions): StripeEve
       if (event.account) return ignore('it belongs to another account');
       const subject = findSubject(event);
       if (!subject) return 'ignored';
+      if (Object.values(subject).some((id) => id !== null && !isText(id))) throw malformed();
       return database.systemTransaction(async (transaction) => {
         const { em } = transaction;
         const organizationId = await findOrganization(em, subject);
@@ -80,7 +81,7 @@ function verify(
 ): Stripe.Event {
   for (const secret of signature === undefined ? [] : webhookSecrets) {
     try {
-      return stripe.webhooks.constructEvent(body, signature ?? '', secret);
+      return requireEvent(stripe.webhooks.constructEvent(body, signature ?? '', secret));
     } catch (error) {
       if (!(error instanceof Stripe.errors.StripeSignatureVerificationError)) throw malformed();
     }
@@ -90,6 +91,32 @@ function verify(
     fix: 'Only Stripe calls this. Check STRIPE_WEBHOOK_SECRET, and the clock of the server.',
   });
 }
+
+const MAX_TEXT_CHARACTERS = 255;
+
+const isText = (value: unknown): value is string =>
+  typeof value === 'string' &&
+  value.length <= MAX_TEXT_CHARACTERS &&
+  value.isWellFormed() &&
+  !value.includes('\0');
+
+/** The signature proves who has sent a body, not that it has the form of an event. */
+function requireEvent(value: unknown): Stripe.Event {
+  const { id, type, created, data } = (value ?? {}) as Partial<Stripe.Event>;
+  const hasObject = typeof data?.object === 'object' && data.object !== null;
+  if (
+    isText(id) &&
+    isText(type) &&
+    Number.isInteger(created) &&
+    Math.abs(created ?? 0) < MAX_SECONDS &&
+    hasObject
+  )
+    return value as Stripe.Event;
+  throw malformed();
+}
+
+/** Of the year 9999. */
+const MAX_SECONDS = 253_402_300_800;
 
 function malformed(): AppError {
   return new AppError('malformed_json', {

@@ -93,6 +93,23 @@ describe('a checkout', () => {
     ).toHaveLength(1);
   });
 
+  test('at the same time as one for another tier leaves one that can be paid', async () => {
+    const organization = await app.createFree();
+    const tiers = ['developer', 'business', 'developer', 'enterprise'];
+    const responses = await Promise.all(tiers.map((tier) => app.startCheckout(organization, tier)));
+    expect(responses.filter(({ statusCode }) => statusCode === 200).length).toBeGreaterThan(0);
+    const codes = responses.map(({ statusCode }) => statusCode);
+    expect(codes.filter((code) => code !== 200 && code !== 409)).toEqual([]);
+    const open = [...app.ledger.sessions.values()].filter(
+      ({ customer, status }) =>
+        status === 'open' &&
+        app.ledger.customers.get(customer)?.metadata.organization_id === organization.organizationId,
+    );
+    expect(open).toHaveLength(1);
+    const last = await app.startCheckout(organization, 'business');
+    expect(app.ledger.sessions.get(last.json().id)?.status).toBe('open');
+  });
+
   test('is 409 with the portal’s link while a subscription has not ended, even before its event', async () => {
     const organization = await app.createFree();
     app.pay((await app.startCheckout(organization)).json().id, 'works');
@@ -155,6 +172,7 @@ describe('a checkout', () => {
     'https://elsewhere.example/back',
     'http://localhost:3000@elsewhere.example/',
     'javascript:alert(1)',
+    'blob:http://localhost:3000/0b2f',
     '/relative',
   ])('refuses to lead back to %s', async (target) => {
     const organization = await app.createFree();
@@ -338,6 +356,23 @@ describe('a change of plan', () => {
     expect(await app.stateOf(paying)).toMatchObject({ tier: 'business' });
   });
 
+  test('is charged from now on, whatever date the client names', async () => {
+    const paying = await app.createPaying();
+    const { start, end } = paying.subscription.period;
+    for (const proration_date of [end, end - 86_400, start - 7_200, 0])
+      for (const preview of [true, false])
+        expect(
+          (
+            await post('/subscription/change-plan', paying.token, {
+              tier: 'business',
+              proration_date,
+              preview,
+            })
+          ).json(),
+        ).toMatchObject({ status: 400, code: 'validation_error' });
+    expect(paying.subscription.price).toBe('price_developer');
+  });
+
   test('does not take effect while the upgrade is not paid', async () => {
     const paying = await app.createPaying();
     app.setCard(paying.subscription, 'declined');
@@ -501,6 +536,11 @@ describe('a cancellation', () => {
     await app.follow(paying);
     expect(await app.stateOf(paying)).toMatchObject({ tier: 'free', subscription: 'canceled' });
     expect(await app.emailsOf(paying)).toEqual(['subscription-ended']);
-    expect((await app.startCheckout(paying)).statusCode).toBe(200);
+    const again = await app.startCheckout(paying);
+    // Stripe answers a repeated request with the first answer, whose session is over.
+    expect(app.ledger.sessions.get(again.json().id)?.status).toBe('open');
+    app.pay(again.json().id, 'works');
+    await app.follow(paying);
+    expect(await app.stateOf(paying)).toMatchObject({ tier: 'developer', subscription: 'active' });
   });
 });

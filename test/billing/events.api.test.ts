@@ -101,12 +101,30 @@ describe('the webhook', () => {
 
   test('rejects a signed body that is no event', async () => {
     const event = await unsigned();
-    const body = '{"object":';
-    expect(
-      (await app.deliver(event, { body, signature: signEvent(body, WEBHOOK_SECRET) })).json(),
-    ).toMatchObject({
-      status: 400,
-    });
+    const before = app.commands.length;
+    const withObject = (object: unknown) => JSON.stringify({ ...event, data: { object } });
+    const bodies = [
+      '{"object":',
+      ...[null, [], 7, 'event', {}].map((value) => JSON.stringify(value)),
+      ...[
+        { data: null },
+        { data: {} },
+        { type: null },
+        { type: 7 },
+        { id: 7 },
+        { id: 'evt\0' },
+        { created: 'yesterday' },
+        { created: 1e300 },
+      ].map((change) => JSON.stringify({ ...event, ...change })),
+      ...[null, { id: 7, customer: [] }, { id: 'sub\0', customer: 'cus_1' }, { id: 'x'.repeat(5_000) }].map(
+        withObject,
+      ),
+    ];
+    for (const body of bodies) {
+      const response = await app.deliver(event, { body, signature: signEvent(body, WEBHOOK_SECRET) });
+      expect({ body, ...response.json() }).toMatchObject({ body, status: 400, code: 'malformed_json' });
+    }
+    expect(app.commands).toHaveLength(before);
   });
 });
 

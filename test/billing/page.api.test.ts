@@ -1,6 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import { findFreePort } from '../../dev/stack/ports.ts';
+import { readSubscription } from '../../domain/billing/read-subscription.ts';
+import { createStripe } from '../../platform/stripe/stripe-client.ts';
 import { findBrowserObstacle, launchBrowser } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
 import { createPageClient } from '../support/page-client.ts';
 import { createTestSession } from '../support/sessions.ts';
 import { createStaff } from '../support/staff.ts';
@@ -83,7 +87,41 @@ if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}
   });
 });
 
+const countWaitingLocks = async () =>
+  (
+    await app.worker.query<{ count: number }>(
+      sql`select count(*)::int as count from pg_locks where locktype in ('transactionid', 'tuple') and not granted`,
+    )
+  )[0]?.count;
+
 describe('staff', () => {
+  test('give more time also while the payment suspends the organization, which is active then', async () => {
+    const { token } = await createStaff(app);
+    const paying = await app.createPaying();
+    app.setCard(paying.subscription, 'declined');
+    await app.advanceDays(paying, 40);
+    expect(await app.stateOf(paying)).toMatchObject({ status: 'active', grace: 'waiting' });
+    const { organizationId } = paying;
+    const view = await readSubscription(createStripe(app.config), paying.subscription.id);
+    if (!view) throw new Error('no subscription');
+    // As a read-back that is being applied when the request arrives.
+    const { extension } = await app.worker.systemTransaction(async (transaction) => {
+      await transaction.em.execute(sql`
+        select from payment_graces where org_id = ${organizationId} for no key update`);
+      const started = app.call(`/admin/orgs/${organizationId}/extend-grace`, {
+        method: 'POST',
+        token,
+        body: { days: 30, note: 'Promised on the phone' },
+      });
+      await eventually(async () => expect(await countWaitingLocks()).toBeGreaterThan(0));
+      const now = new Date((app.ledger.now + 20 * 86_400) * 1_000);
+      await app.work.graces.follow(transaction, { organizationId, view, isPaidOtherwise: false, now });
+      return { extension: started };
+    });
+    expect((await extension).statusCode).toBe(200);
+    expect(await app.stateOf(paying)).toMatchObject({ status: 'active', grace: 'waiting' });
+  });
+
   test('give more time to pay, which ends a suspension, and both logs say why', async () => {
     const admin = await createStaff(app);
     const support = await createStaff(app, { role: 'support' });

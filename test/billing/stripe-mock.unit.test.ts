@@ -23,7 +23,7 @@ if (obstacle) console.warn(`Tests with stripe-mock are skipped: ${obstacle}`);
     createStripe({ STRIPE_SECRET_KEY: 'sk_test_123', STRIPE_API_BASE: mock.url, STRIPE_TIMEOUT_MS: 10_000 });
   const database = {
     transaction: async (_scope: object, work: (transaction: object) => unknown) =>
-      work({ em: { execute: async () => [] } }),
+      work({ em: { execute: async () => [{}] } }),
   } as unknown as Database;
   const scope = { organizationId: 'org_1' } as Scope;
 
@@ -39,6 +39,7 @@ if (obstacle) console.warn(`Tests with stripe-mock are skipped: ${obstacle}`);
       successUrl: 'https://app.example/back',
       cancelUrl: 'https://app.example/back',
       previous: 'cs_test_1',
+      previousSubscription: null,
     });
     expect(session).toEqual({ id: expect.stringMatching(/^cs_/), url: expect.stringMatching(/^https:/) });
   });
