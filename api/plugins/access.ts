@@ -16,6 +16,7 @@ import {
   requireImpersonationAccess,
 } from '../../domain/impersonation/impersonation-access.ts';
 import type { RecordImpersonatedCall } from '../../domain/impersonation/impersonation-record.ts';
+import { isSessionToken } from '../../domain/sessions/session-token.ts';
 import type { StaffAuthenticator } from '../../domain/staff/staff-authenticator.ts';
 import type { StaffRole, StaffScope } from '../../domain/staff/staff-scope.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -247,7 +248,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
       ? browserSession.read(this) !== undefined
       : this.headers.authorization !== undefined;
     if (!isPresent) return undefined;
-    const { token } = readCredentials(this, browserSession);
+    const { token } = readCredentials(this, browserSession, { ownSession: true });
     return { person: await authenticatePerson(this, 'full'), token };
   });
 
@@ -283,7 +284,8 @@ function readCredentials(
         resourceId: undefined,
       };
     const token = session;
-    if (token === undefined) throw unauthenticated();
+    // The cookie is a person's session. A key or an impersonation in its place would act as one, without its checks.
+    if (token === undefined || !isSessionToken(token)) throw unauthenticated();
     const { org } = request.query as { org?: unknown };
     const organizationId = typeof org === 'string' ? org : undefined;
     return { ...client, token, environmentId: undefined, organizationId, resourceId: undefined };

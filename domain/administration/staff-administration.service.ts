@@ -5,6 +5,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
+import { endImpersonationsOf } from '../impersonation/report-end.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
@@ -39,13 +40,13 @@ export interface StaffAdministrationService {
     staff: StaffScope,
     input: { email: string; role: StaffRole; note: string },
   ): Promise<StaffMemberSummary>;
-  /** @throws AppError `not_found`; `conflict` for the caller themselves. */
+  /** Demotion also ends their visits with writing. @throws AppError `not_found`; `conflict` for the caller themselves. */
   changeRole(
     staff: StaffScope,
     userId: string,
     change: { role: StaffRole; note: string },
   ): Promise<StaffMemberSummary>;
-  /** Ends the person's access to `/admin` with their next request. @throws AppError as {@link changeRole}. */
+  /** Ends the person's access to `/admin` with their next request, and their visits. @throws AppError as {@link changeRole}. */
   remove(staff: StaffScope, userId: string, note: string): Promise<void>;
 }
 
@@ -124,6 +125,7 @@ export function createStaffAdministrationService({
             fix: 'Nothing is left to do.',
           });
         await setStaffRole(em, { userId, role, addedBy: staff.staffId });
+        if (role !== 'admin') await endImpersonationsOf(em, userId, { onlyWriting: true });
         await record(transaction, staff, { userId, email, from, to: role, note });
         return readMember(em, userId);
       }),
@@ -134,6 +136,7 @@ export function createStaffAdministrationService({
         const from = await requireMayChange(em, staff, userId);
         const { email } = await readMember(em, userId);
         await removeStaffMember(em, userId);
+        await endImpersonationsOf(em, userId, { onlyWriting: false });
         await record(transaction, staff, { userId, email, from, to: null, note });
       }),
   };

@@ -44,6 +44,8 @@ export interface AttachmentService {
 }
 
 const LINK_LIFETIME_MS = 15 * 60_000;
+/** For staff who visit the organization: a link works without their token, also after their visit was ended. */
+const VISITOR_LINK_LIFETIME_MS = 60_000;
 /** An upload may take a long time; inline files are attached within seconds. */
 const UPLOAD_GRACE_MS = 24 * 3_600_000;
 const INLINE_GRACE_MS = 3_600_000;
@@ -118,20 +120,25 @@ export function createAttachmentService({ database, storage }: AttachmentService
       );
       if (!attachment) throw notFound('attachment', attachmentId);
       const { storageKey, filename, contentType } = attachment;
-      return { attachment, link: await createFileLink(storage, storageKey, { filename, contentType }) };
+      const link = await createFileLink(storage, scope, { storageKey, filename, contentType });
+      return { attachment, link };
     },
   };
 }
 
-/** Creates a download link that expires after {@link LINK_LIFETIME_MS}. */
+/** Creates a download link that expires after {@link LINK_LIFETIME_MS}, and not after the visit that asks for it. */
 export async function createFileLink(
   storage: Pick<Storage, 'presignGet'>,
-  storageKey: string,
-  file: { filename: string; contentType: string },
+  { impersonation }: Pick<Scope, 'impersonation'>,
+  { storageKey, ...file }: { storageKey: string; filename: string; contentType: string },
 ): Promise<FileLink> {
-  const expiresAt = new Date(Date.now() + LINK_LIFETIME_MS);
-  const url = await storage.presignGet(storageKey, { ...file, expiresInSeconds: LINK_LIFETIME_MS / 1000 });
-  return { url, expiresAt };
+  const now = Date.now();
+  const lifetimeMs = impersonation
+    ? Math.min(VISITOR_LINK_LIFETIME_MS, impersonation.expiresAt.getTime() - now)
+    : LINK_LIFETIME_MS;
+  const expiresInSeconds = Math.max(1, Math.floor(lifetimeMs / 1_000));
+  const url = await storage.presignGet(storageKey, { ...file, expiresInSeconds });
+  return { url, expiresAt: new Date(now + expiresInSeconds * 1_000) };
 }
 
 /** The key is unguessable and reveals nothing about the file. */

@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
 import type { Row } from '../../platform/database/find-rows.ts';
@@ -204,7 +205,9 @@ async function requireConsent(
   });
 }
 
+/** Those that a staff member begins at the same time wait for each other, so that each is counted. */
 async function requireFewOpen(em: EntityManager, { staffId }: StaffScope): Promise<void> {
+  await lockKey(em, 'impersonations', staffId);
   const [row] = await em.execute<{ open: number }[]>(sql`
     select count(*)::int as open from impersonations
     where staff_id = ${staffId} and ended_at is null and expires_at > now()`);

@@ -83,8 +83,24 @@ interface EndedImpersonation {
 const BATCH_SIZE = 100;
 
 /**
- * Sweep: records the end of impersonations that have expired, or whose staff member has signed out or lost the role. They
- * do not come back with the role. Returns their number.
+ * Ends the impersonations of a staff member who loses the role, or the role for writing, in the caller's transaction: they do
+ * not come back with it.
+ */
+export async function endImpersonationsOf(
+  em: EntityManager,
+  staffId: string,
+  { onlyWriting }: { onlyWriting: boolean },
+): Promise<void> {
+  const open = await em.execute<{ id: string }[]>(sql`
+    select id from impersonations
+    where staff_id = ${staffId} and reported_at is null and (allows_write or not ${onlyWriting}::boolean)
+    order by id for update`);
+  for (const { id } of open) await reportEnd(em, id);
+}
+
+/**
+ * Sweep: records the end of impersonations for which one of the conditions of `find_impersonation` no longer holds. They do
+ * not come back when it holds again. Returns their number.
  */
 export function settleImpersonations(database: Database): Promise<number> {
   return database.systemTransaction(async ({ em }) => {
@@ -94,7 +110,12 @@ export function settleImpersonations(database: Database): Promise<number> {
         ended_at is not null or expires_at <= now()
         or not exists (
           select from sessions s join users u on u.id = s.user_id and u.deleted_at is null and u.status = 'active'
-          where s.id = i.staff_session_id and s.revoked_at is null and s.expires_at > now())
+          where s.id = i.staff_session_id and s.revoked_at is null and s.expires_at > now()
+            and s.authenticated_at > now() - interval '12 hours')
+        or exists (
+          select from organizations o left join organization_policies p on p.org_id = o.id
+          where o.id = i.org_id and (o.deleted_at is not null
+            or p.support_access = 'ask' and coalesce(p.support_access_until, '-infinity') <= now()))
         or not exists (
           select from staff_members m where m.user_id = i.staff_id and (m.role = 'admin' or not i.allows_write)))
       order by id limit ${BATCH_SIZE} for update of i skip locked`);

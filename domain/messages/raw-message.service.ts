@@ -28,7 +28,8 @@ export function createRawMessageService({ database, storage }: RawMessageService
       );
       if (!message) throw notFound('message', messageId);
       if (message.rawKey === null) throw rawNotAvailable(message);
-      const link = await createFileLink(storage, message.rawKey, {
+      const link = await createFileLink(storage, scope, {
+        storageKey: message.rawKey,
         filename: `${message.id}.eml`,
         contentType: 'message/rfc822',
       });

@@ -184,6 +184,9 @@ describe('an impersonation', () => {
     const staff = await createStaff(app, { role: 'support' });
     for (let count = 0; count < 5; count += 1) expect((await start(staff)).statusCode).toBe(201);
     expectProblem(await start(staff), 'conflict');
+    const hasty = await createStaff(app, { role: 'support' });
+    const started = await Promise.all(Array.from({ length: 9 }, () => start(hasty)));
+    expect(started.filter(({ statusCode }) => statusCode === 201)).toHaveLength(5);
   });
 });
 
@@ -310,6 +313,52 @@ describe('an impersonation ends', () => {
   });
 });
 
+describe('an impersonation never comes back', () => {
+  const isOver = async (token: string) => expectProblem(await readOrganization(token), 'session_expired');
+  const changeStaff = async (method: 'PATCH' | 'DELETE', userId: string, body?: object) => {
+    const { token } = await createStaff(app);
+    const path = method === 'DELETE' ? `${userId}?note=Moved` : userId;
+    const { statusCode } = await app.call(`/admin/staff/${path}`, { method, token, body });
+    expect(statusCode).toBeLessThan(300);
+  };
+
+  test('with the role that its staff member lost and has again, without any sweep', async () => {
+    const writing = await impersonate(app, organization.organizationId, { write: true });
+    const { userId } = writing.staff;
+    const reading = await impersonate(app, organization.organizationId, { staff: writing.staff });
+    await changeStaff('PATCH', userId, { role: 'support', note: 'Moved' });
+    await changeStaff('PATCH', userId, { role: 'admin', note: 'Back' });
+    await isOver(writing.token);
+    expect((await readOrganization(reading.token)).statusCode).toBe(200);
+    await changeStaff('DELETE', userId);
+    await app.worker.query(
+      sql`insert into staff_members (user_id, role, created_at) values (${userId}, 'admin', now()) returning user_id`,
+    );
+    await isOver(reading.token);
+    const ended = (await auditOf('impersonation.ended')).map(
+      ({ resource }: { resource: { id: string } }) => resource.id,
+    );
+    expect(ended).toEqual(expect.arrayContaining([writing.id, reading.id]));
+  });
+
+  test.each<[string, (isOpen: boolean) => Promise<unknown>]>([
+    [
+      'was closed',
+      (isOpen) =>
+        app.worker.query(sql`
+          update organizations set deleted_at = ${isOpen ? null : new Date()}
+          where id = ${organization.organizationId} returning id`),
+    ],
+    ['withdrew its consent', (isOpen) => setPolicies({ support_access: isOpen ? 'allowed' : 'ask' })],
+  ])('after the organization %s, and the sweep has seen that', async (_what, setOpen) => {
+    const { token } = await impersonate(app, organization.organizationId);
+    await setOpen(false);
+    await settleImpersonations(app.worker);
+    await setOpen(true);
+    await isOver(token);
+  });
+});
+
 describe('the consent of the organization', () => {
   const inMinutes = (minutes: number) => new Date(Date.now() + minutes * 60_000).toISOString();
 
@@ -410,6 +459,16 @@ describe('in a browser', () => {
     await thief.open('/organization');
     expect(thief.cookies.has('impersonation')).toBe(false);
     expect(thief.path).not.toContain('/organization');
+  });
+
+  test('a page takes neither an impersonation nor an API key in place of the session', async () => {
+    const { browser } = await begin();
+    for (const token of [String(browser.cookies.get('impersonation')), organization.token]) {
+      const thief = createPageClient(app);
+      thief.cookies.set('session', token);
+      await thief.open('/organization');
+      expect(thief.path).toBe('/login?next=%2Forganization');
+    }
   });
 
   test('forms of the organization are refused, and the sign-out ends it', async () => {

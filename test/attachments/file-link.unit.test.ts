@@ -1,0 +1,37 @@
+import { expect, test } from '@jest/globals';
+import { createFileLink } from '../../domain/attachments/attachment.service.ts';
+import type { ImpersonationScope } from '../../domain/identity/scope.ts';
+
+const file = { storageKey: 'attachments/1', filename: 'a.txt', contentType: 'text/plain' };
+
+/** How long the link works, as storage is asked and as the caller is informed. */
+async function lifetimeFor(visitSeconds?: number): Promise<number> {
+  const asked: number[] = [];
+  const storage = {
+    presignGet: async (_key: string, { expiresInSeconds }: { expiresInSeconds: number }) => {
+      asked.push(expiresInSeconds);
+      return 'https://storage.example/a';
+    },
+  };
+  const expiresAt = new Date(Date.now() + (visitSeconds ?? 0) * 1_000);
+  const impersonation: ImpersonationScope = {
+    id: 'imp_1',
+    staffSessionId: 'ses_1',
+    allowsWrite: false,
+    expiresAt,
+  };
+  const link = await createFileLink(storage, visitSeconds === undefined ? {} : { impersonation }, file);
+  const [seconds = Number.NaN] = asked;
+  expect(Math.abs(link.expiresAt.getTime() - Date.now() - seconds * 1_000)).toBeLessThan(1_000);
+  return seconds;
+}
+
+test('a download link works for 15 minutes', async () => {
+  expect(await lifetimeFor()).toBe(900);
+});
+
+test('staff who visit the organization leave none behind: it expires within a minute, and with the visit', async () => {
+  expect(await lifetimeFor(3_600)).toBe(60);
+  expect(await lifetimeFor(20)).toBeLessThanOrEqual(20);
+  expect(await lifetimeFor(0.2)).toBe(1);
+});
