@@ -23,6 +23,7 @@ import { requireCurrentPassword } from '../people/require-current-password.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import type { SignInThrottle } from '../people/sign-in-throttle.ts';
 import { hasSecondFactor, startSession } from '../people/start-session.ts';
+import { findStaffRole } from '../staff/require-admin.ts';
 import { type CreatedDeletion, createDeletion } from './deletion-rows.ts';
 import { buildPurgeStart } from './purge-start.ts';
 import type { RestoreDeleted } from './restore-account.ts';
@@ -40,8 +41,9 @@ export interface AccountDeletionService {
    * 30 days, then a workflow purges them.
    *
    * @param currentPassword undefined requires a sign-in within the last ten minutes.
-   * @throws AppError `conflict` if they are the last owner among other members, or the last who could repair an enforced
-   * single sign-on, or if an organization that would be closed pays for a subscription; `invalid_credentials`; `session_expired`.
+   * @throws AppError `conflict` if they are the last owner among other members, the last who could repair an enforced single
+   * sign-on, or staff of the service, or if an organization that would be closed pays for a subscription;
+   * `invalid_credentials`; `session_expired`.
    */
   delete(person: Person, currentPassword: string | undefined): Promise<DeletionPeriod>;
   /**
@@ -71,6 +73,11 @@ export function createAccountDeletionService(options: AccountDeletionOptions): A
       else await requireCurrentPassword({ database, throttle }, person, currentPassword);
       return database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
+        // Locked first, as in changes by staff, who may give them a role or suspend them at the same time.
+        const [user] = await em.execute<{ email: string }[]>(
+          sql`select email from users where id = ${person.userId} for update`,
+        );
+        await requireNoStaff(em, person.userId);
         await lockOrganizationsOf(em, person.userId);
         const organizations = await findOrganizationsOf(em, person.userId);
         requireOtherOwners(organizations);
@@ -78,9 +85,6 @@ export function createAccountDeletionService(options: AccountDeletionOptions): A
         await requireDeletable(
           em,
           abandoned.map(({ id }) => id),
-        );
-        const [user] = await em.execute<{ email: string }[]>(
-          sql`select email from users where id = ${person.userId}`,
         );
         const deletedAt = new Date();
         await recordPersonAudit(em, person, { action: 'user.deleted' });
@@ -186,6 +190,15 @@ async function closeAll(
     );
   }
   return closed;
+}
+
+/** Staff do not end their own role, also not with the account, so that an admin of the service is always left. */
+async function requireNoStaff(em: EntityManager, userId: string): Promise<void> {
+  if ((await findStaffRole(em, userId)) === null) return;
+  throw new AppError('conflict', {
+    detail: 'You are staff of this service.',
+    fix: 'Let an admin end your staff role first (DELETE /api/v1/admin/staff/{userId}).',
+  });
 }
 
 function requireOtherOwners(organizations: LedOrganization[]): void {

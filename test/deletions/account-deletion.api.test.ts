@@ -7,6 +7,7 @@ import { createKey } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
+import { addStaffMember, createStaff } from '../support/staff.ts';
 
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
 
@@ -61,6 +62,33 @@ const commandsFor = (subjectId: string) =>
   app.commands.filter(({ start, signal }) => (start ?? signal)?.workflowId.includes(`/${subjectId}/`));
 
 describe('deleting an account', () => {
+  test('is refused to staff, whose role only another admin ends', async () => {
+    const account = await createAccount();
+    await addStaffMember(app.worker, account.userId, 'admin');
+    expectProblem(await deleteAccount(account), 'conflict');
+    expect((await app.call('/user/me', { token: account.token })).statusCode).toBe(200);
+    await app.worker.query(
+      sql`delete from staff_members where user_id = ${account.userId} returning user_id`,
+    );
+    expect((await deleteAccount(account)).statusCode).toBe(202);
+  });
+
+  test('of a person who becomes staff at the same time leaves no staff without an account', async () => {
+    const admin = await createStaff(app);
+    const accounts = await Promise.all(Array.from({ length: 4 }, createAccount));
+    await Promise.all(
+      accounts.flatMap((account) => [
+        deleteAccount(account),
+        call('POST', '/admin/staff', { email: account.email, role: 'admin', note: 'Hired' }, admin.token),
+      ]),
+    );
+    const ids = accounts.map(({ userId }) => userId);
+    const gone = await app.worker.query(sql`
+      select u.id from users u join staff_members s on s.user_id = u.id
+      where u.id in (${ids}) and u.deleted_at is not null`);
+    expect(gone).toEqual([]);
+  });
+
   test('ends its sessions, closes its organization, mails a recovery token and starts the purges', async () => {
     const account = await createAccount();
     const organizationId = await organizationOf(account);
