@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AppError } from '../../platform/errors.ts';
+import { escapeText } from '../pages/views.ts';
 import { toClientPath } from './client-path.ts';
 
 export const PROBLEM_TYPE = 'application/problem+json';
@@ -48,6 +49,7 @@ export function sendProblem(
   error: AppError,
   publicUrl: string,
 ): void {
+  if (isOpenedByPerson(request)) return void sendProblemPage(reply, error);
   // Sent as text, because Fastify would apply a response schema to an object.
   const document = JSON.stringify(toProblemDocument(error, request.id, publicUrl));
   reply.code(error.status).headers(error.headers).type(PROBLEM_TYPE);
@@ -56,6 +58,20 @@ export function sendProblem(
   if (!unread) return void reply.send(document);
   reply.header('content-length', Buffer.byteLength(document));
   reply.send(Readable.from(respondThenLinger(document, request.raw)));
+}
+
+/** A browser that opens an address, for example that of a form which was refused. */
+function isOpenedByPerson({ method, url, headers }: FastifyRequest): boolean {
+  return method === 'GET' && !url.startsWith('/api/') && /\btext\/html\b/.test(headers.accept ?? '');
+}
+
+function sendProblemPage(reply: FastifyReply, { status, headers, title, detail }: AppError): void {
+  const html = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeText(title)}</title></head>
+<body><h1>${escapeText(title)}</h1><p>${escapeText(detail)}</p><p><a href="/account">Your account</a></p></body></html>
+`;
+  reply.code(status).headers(headers).type('text/html; charset=utf-8').send(html);
 }
 
 /** Whether the response precedes the body. Keeping the connection would then mean receiving and discarding the body. */

@@ -22,6 +22,24 @@ async function signedIn(email: string, password = PASSWORD) {
 
 const secretOf = (html: string) => /<code class="secret"[^>]*>([^<]+)</.exec(html)?.[1] ?? '';
 
+describe('an address without a page', () => {
+  const open = (url: string, accept = 'text/html,application/xhtml+xml,*/*;q=0.8') =>
+    app.app.inject({ method: 'GET', url, headers: { accept } });
+
+  test.each([
+    ['/admin/nothing', 404],
+    ['/admin/organizations/org_1/suspend', 405],
+  ])('%s is readable in a browser, and a problem for programs', async (url, status) => {
+    const page = await open(url);
+    expect(page.statusCode).toBe(status);
+    expect(page.headers['content-type']).toContain('text/html');
+    expect(page.headers['content-security-policy']).toContain("frame-ancestors 'none'");
+    expect(page.body).toContain('<h1>');
+    expect((await open(url, 'application/json')).json()).toMatchObject({ status });
+    expect((await open('/api/v1/nothing')).json()).toMatchObject({ status: 404 });
+  });
+});
+
 describe('pages', () => {
   test('lead from sign-up through the mailed link to the account', async () => {
     const browser = createPageClient(app);
