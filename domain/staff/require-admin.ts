@@ -36,12 +36,17 @@ export async function requireMayChange(
   return role;
 }
 
-/** The caller has locked the staff. @throws AppError `permission_denied`. */
-export async function requireActiveAdmin(em: EntityManager, { staffId }: StaffScope): Promise<void> {
+/** Whether the person is an admin of the service whose account can sign in. */
+export async function isActiveAdmin(em: EntityManager, userId: string): Promise<boolean> {
   const admins = await em.execute<object[]>(sql`
     select from staff_members s join users u on u.id = s.user_id and u.status = 'active' and u.deleted_at is null
-    where s.user_id = ${staffId} and s.role = 'admin'`);
-  if (admins.length === 0)
+    where s.user_id = ${userId} and s.role = 'admin'`);
+  return admins.length > 0;
+}
+
+/** The caller has locked the staff. @throws AppError `permission_denied`. */
+export async function requireActiveAdmin(em: EntityManager, { staffId }: StaffScope): Promise<void> {
+  if (!(await isActiveAdmin(em, staffId)))
     throw new AppError('permission_denied', {
       detail: 'Staff can be changed only by another staff member with the role admin.',
       fix: 'Ask an admin of the service.',

@@ -5,6 +5,7 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { WorkflowRun, WorkflowRuns } from '../../platform/temporal-runs/workflow-run.ts';
 import type { AuditedStaff } from '../staff/record-staff-audit.ts';
+import { isActiveAdmin } from '../staff/require-admin.ts';
 import { applyAction } from './apply-action.ts';
 import { findAmbiguousMessages } from './find-ambiguous.ts';
 import { describeAll, matches, toIndexFilter } from './list-runs.ts';
@@ -17,7 +18,7 @@ import { toActedRun } from './workflow-run.service.ts';
 export interface StaffJobRunner {
   /**
    * Runs the job batch by batch, and resumes where an earlier run left off. A batch that a crash interrupted is repeated:
-   * its signals then arrive twice, which has no effect.
+   * its signals then arrive twice, which has no effect. Stops if its author has lost the role meanwhile.
    *
    * @param onProgress called after each batch with the number of runs seen so far.
    * @returns a one-line result for the Temporal UI.
@@ -57,6 +58,10 @@ export function createStaffJobRunner(options: StaffJobRunnerOptions): StaffJobRu
         if (!job) return 'gone';
         if (job.status !== 'running')
           return `${job.status}: ${job.accepted} of ${job.matched} accepted${job.detail ? `; ${job.detail}` : ''}`;
+        if (!(await database.autocommit((em) => isActiveAdmin(em, job.staffId)))) {
+          await stop(database, jobId, 'Its author is no longer an admin.');
+          continue;
+        }
         const batch = await (job.items ? resolveBatch(options, job) : actOnBatch(options, job));
         await saveProgress(database, job, batch);
         onProgress(job.matched + batch.matched);
@@ -65,17 +70,15 @@ export function createStaffJobRunner(options: StaffJobRunnerOptions): StaffJobRu
       }
     },
 
-    stop: (jobId) =>
-      database.autocommit(async (em) => {
-        const changes = {
-          status: 'stopped',
-          detail: 'Stopped by an operator.',
-          completedAt: new Date(),
-        } as const;
-        await em.nativeUpdate(StaffJobEntity, { id: jobId, status: 'running' }, changes);
-      }),
+    stop: (jobId) => stop(database, jobId, 'Stopped by an operator.'),
   };
 }
+
+const stop = (database: Database, jobId: string, detail: string): Promise<void> =>
+  database.autocommit(async (em) => {
+    const changes = { status: 'stopped', detail, completedAt: new Date() } as const;
+    await em.nativeUpdate(StaffJobEntity, { id: jobId, status: 'running' }, changes);
+  });
 
 async function actOnBatch(options: StaffJobRunnerOptions, job: StaffJob): Promise<Batch> {
   const { runs } = options;

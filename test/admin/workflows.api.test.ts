@@ -549,6 +549,27 @@ describe('an action on many runs', () => {
     expectProblem(await get('/admin/workflows/bulk', { method: 'POST', body }), 'validation_error');
   });
 
+  test('is stopped if the admin who asked for it loses the role, or is suspended', async () => {
+    for (const lose of [
+      (userId: string) =>
+        sql`update staff_members set role = 'support' where user_id = ${userId} returning user_id`,
+      (userId: string) => sql`update users set status = 'suspended' where id = ${userId} returning id`,
+    ]) {
+      const { organizationId, staff, get } = await arrange({}, 'admin');
+      const colleague = await createStaff(app, { role: 'support' });
+      const body = { action: 'terminate', note: 'Ticket 7', query: { organization_id: organizationId } };
+      const job = (await get('/admin/workflows/bulk', { method: 'POST', body })).json();
+      await app.worker.query(lose(staff.userId));
+      expect((await runJob(job.id)).commands).toEqual([]);
+      const { json } = await app.call(`/admin/workflows/jobs/${job.id}`, { token: colleague.token });
+      expect(json()).toMatchObject({
+        status: 'stopped',
+        detail: 'Its author is no longer an admin.',
+        accepted: 0,
+      });
+    }
+  });
+
   test('is for admins alone, and not found under another id', async () => {
     const { get } = await arrange();
     const body = { action: 'retry', note: 'x', query: {} };
