@@ -75,6 +75,8 @@ function readJob({ action, note, query, items, resolution }: Static<typeof Staff
     });
   if ((query === undefined) === (items === undefined))
     throw invalid('/body', 'Exactly one of query and items is needed.');
+  if (items?.some(({ recipient, email }) => recipient !== undefined && email !== undefined))
+    throw invalid('/body/items', 'A line has the number of a recipient or its address, not both.');
   if (items !== undefined && action !== 'resolve')
     throw invalid('/body/items', 'A list is for the action resolve.');
   if ((query !== undefined && action === 'resolve') !== (resolution !== undefined))

@@ -149,6 +149,9 @@ export const StaffJobBody = strictObject({
             'Message id (msg_…), or Message-ID as the relay logs it, with or without angle brackets.',
         }),
         recipient: Type.Optional(RECIPIENT),
+        email: Type.Optional(
+          text(320, { minLength: 3, description: 'Address of the recipient, instead of its number.' }),
+        ),
         resolution: RESOLUTION,
       }),
       {

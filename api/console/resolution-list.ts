@@ -4,11 +4,12 @@ import { invalid } from '../../platform/errors.ts';
 const MAX_LINES = 1_000;
 const MAX_LINE_CHARACTERS = 1_020;
 export const MAX_LIST_CHARACTERS = MAX_LINES * MAX_LINE_CHARACTERS;
-const LINE = /^(?<message>\S{1,1000})\s+(?<resolution>sent|resend)(?:\s+(?<recipient>\d{1,4}))?$/;
+const LINE =
+  /^(?<message>\S{1,1000})\s+(?<resolution>sent|resend)(?:\s+(?:(?<recipient>\d{1,4})|(?<email>[^\s@]+@[^\s@]+)))?$/;
 
 /**
- * Reads a list that was made from the relay's log: on each line a message, the decision, and optionally the number of the
- * recipient.
+ * Reads a list that was made from the relay's log: on each line a message, the decision, and optionally the recipient, by
+ * address or number.
  *
  * @throws AppError `validation_error` naming the first line that cannot be read.
  */
@@ -20,10 +21,15 @@ export function readResolutionList(list: string): StaffJobItem[] {
   if (lines.length === 0 || lines.length > MAX_LINES)
     throw rejected(`The list has ${lines.length} lines; it needs between 1 and ${MAX_LINES}.`);
   return lines.map((line, index) => {
-    const { message, resolution, recipient } = LINE.exec(line)?.groups ?? {};
+    const { message, resolution, recipient, email } = LINE.exec(line)?.groups ?? {};
     if (message === undefined || (resolution !== 'sent' && resolution !== 'resend'))
       throw rejected(`Line ${index + 1} cannot be read: ${line.slice(0, 80)}`);
-    return { message, resolution, ...(recipient === undefined ? {} : { recipient: Number(recipient) }) };
+    return {
+      message,
+      resolution,
+      ...(recipient === undefined ? {} : { recipient: Number(recipient) }),
+      ...(email === undefined ? {} : { email }),
+    };
   });
 }
 
@@ -31,5 +37,5 @@ const rejected = (message: string) =>
   invalid(
     '/body/list',
     message,
-    'Write a Message-ID, then sent or resend, then the recipient if they differ.',
+    'Write a Message-ID, then sent or resend, then the address of the recipient if they differ.',
   );

@@ -21,7 +21,7 @@ export interface PurgeService {
    * them, threads, drafts, receipts and refusals. Later sweeps delete the stored objects. Idempotent.
    *
    * @param onProgress called after each batch.
-   * @throws AppError `unavailable` while a message is being sent, after everything else has been deleted.
+   * @throws AppError `unavailable` while a message is being sent or needs attention, after everything else has been deleted.
    */
   purge(inboxId: string, onProgress: (counts: PurgeCounts) => void): Promise<PurgeCounts>;
 }
@@ -57,7 +57,7 @@ export function createPurgeService({ database }: { database: Database }): PurgeS
 
 function stillSending(count: number): AppError {
   return new AppError('unavailable', {
-    detail: `${count} message(s) of the inbox are still being sent.`,
-    fix: 'Nothing to do: the purge is retried until they are sent.',
+    detail: `${count} message(s) of the inbox are still being sent, or it is unknown whether they were.`,
+    fix: 'Resolve those that need attention. The purge is retried until all are settled.',
   });
 }

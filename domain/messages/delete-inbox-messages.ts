@@ -1,6 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { deleteRows } from '../../platform/database/delete-rows.ts';
+import { IN_FLIGHT_STATUSES } from './deletion.service.ts';
 import { MessageEntity } from './message.entity.ts';
 
 /**
@@ -11,7 +12,7 @@ export function deleteInboxMessages(database: Database, inboxId: string, batchSi
   return deleteRows(
     database,
     sql`delete from messages where id in (
-       select id from messages where inbox_id = ${inboxId} and status not in ('sending', 'deferred', 'queued')
+       select id from messages where inbox_id = ${inboxId} and status not in (${[...IN_FLIGHT_STATUSES]})
        limit ${batchSize})`,
   );
 }

@@ -27,7 +27,7 @@ export interface ResolveItemOptions {
  */
 export async function resolveItem(
   { database, outbox, staff }: ResolveItemOptions,
-  { recipient, resolution, ...item }: StaffJobItem,
+  { recipient: number, email, resolution, ...item }: StaffJobItem,
   { request, ambiguous }: { request: RunActionRequest; ambiguous: readonly AmbiguousMessage[] },
 ): Promise<string | undefined> {
   const key = keyOf(item);
@@ -35,6 +35,9 @@ export async function resolveItem(
   if (!message) return 'No message with this id has an unknown outcome.';
   if (others.length > 0)
     return `${others.length + 1} messages have this Message-ID. Name them by their ids: ${[message, ...others].map(({ id }) => id).join(', ')}.`;
+  const recipient = email === undefined ? number : message.numbers[email.toLowerCase()];
+  if (email !== undefined && recipient === undefined)
+    return 'The message has no recipient with this address whose outcome is unknown.';
   const workflowId = sendMessageWorkflowId(message.id);
   const decision = {
     resolution,
@@ -52,7 +55,7 @@ export async function resolveItem(
       { outbox, staff },
       {
         run: { workflowId, type: SEND_MESSAGE, stage: 'needs_attention', organizationId },
-        request,
+        request: recipient === undefined ? request : { ...request, recipient },
         planned: { effect: 'signaled', command },
       },
     ),

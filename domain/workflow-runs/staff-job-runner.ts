@@ -120,9 +120,9 @@ async function resolveBatch({ database, outbox }: StaffJobRunnerOptions, job: St
   const items = (job.items ?? []).slice(start, start + BATCH_SIZE);
   const ambiguous = items.length > 0 ? await findAmbiguousMessages(database, items.map(keyOf)) : [];
   const problems: StaffJobProblem[] = [];
-  for (const { message, ...decision } of items) {
-    const request = { ...requestOf(job), ...decision };
-    const item = { message, ...decision };
+  for (const item of items) {
+    const { message, resolution } = item;
+    const request = { ...requestOf(job), resolution };
     const error = await resolveItem({ database, outbox, staff: staffOf(job) }, item, { request, ambiguous });
     if (error !== undefined) problems.push({ target: message, error });
   }

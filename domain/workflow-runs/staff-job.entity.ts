@@ -22,6 +22,8 @@ export interface StaffJobItem {
   message: string;
   /** Number of the recipient; without it, all ambiguous recipients of the message. */
   recipient?: number;
+  /** Address of the recipient, instead of its number. */
+  email?: string;
   resolution: AmbiguityResolution;
 }
 

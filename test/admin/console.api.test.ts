@@ -227,7 +227,7 @@ describe('the console', () => {
     expect(app.commands.at(-1)).toMatchObject({ signal: { args: [{ resolution: 'sent', recipient: 1 }] } });
 
     await browser.open('/admin/work');
-    const list = '<msg_1@agents.example> sent\n\n msg_2 resend 1 \n';
+    const list = '<msg_1@agents.example> sent\n\n msg_2 resend 1 \nmsg_2 sent ada@people.example\n';
     const job = await browser.submit('/admin/work/resolve-list', { list, note: 'Relay crashed' });
     expect(browser.path).toMatch(/^\/admin\/work\/jobs\/sjb_/);
     expect(job.body).toContain('Relay crashed');
@@ -238,6 +238,7 @@ describe('the console', () => {
         items: [
           { message: '<msg_1@agents.example>', resolution: 'sent' },
           { message: 'msg_2', resolution: 'resend', recipient: 1 },
+          { message: 'msg_2', resolution: 'sent', email: 'ada@people.example' },
         ],
       },
     ]);

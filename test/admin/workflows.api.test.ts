@@ -495,7 +495,8 @@ describe('an action on many runs', () => {
     const domain = world.inbox.email.split('@')[1];
     const items = [
       { message: `<${sent}@${domain}>`, resolution: 'sent' },
-      { message: resent, recipient: 0, resolution: 'resend' },
+      { message: resent, email: 'B@people.example', resolution: 'resend' },
+      { message: sent, email: 'b@people.example', resolution: 'resend' },
       { message: 'unknown@people.example', resolution: 'sent' },
     ];
     const created = await get('/admin/workflows/bulk', {
@@ -504,7 +505,7 @@ describe('an action on many runs', () => {
     });
     const job = created.json();
     const { result, commands } = await runJob(job.id);
-    expect(result).toBe('completed: 2 of 3 accepted');
+    expect(result).toBe('completed: 2 of 4 accepted');
     // Signal-with-start: the run may be missing.
     expect(commands).toMatchObject([
       {
@@ -514,6 +515,7 @@ describe('an action on many runs', () => {
       { signal: { workflowId: `send/${resent}`, args: [{ resolution: 'resend', recipient: 0 }] } },
     ]);
     expect((await get(`/admin/workflows/jobs/${job.id}`)).json().problems).toEqual([
+      { target: sent, error: 'The message has no recipient with this address whose outcome is unknown.' },
       { target: 'unknown@people.example', error: 'No message with this id has an unknown outcome.' },
     ]);
     const log = await get(`/admin/audit-log?staff_id=${staff.userId}&action=workflow.resolved`);
@@ -544,6 +546,11 @@ describe('an action on many runs', () => {
     { action: 'cancel', note: 'x', query: {} },
     { action: 'terminate', note: 'x', query: { status: 'running', older_than_seconds: 60 } },
     { action: 'resolve', note: 'x', items: [] },
+    {
+      action: 'resolve',
+      note: 'x',
+      items: [{ message: 'msg_1', recipient: 0, email: 'a@b.example', resolution: 'sent' }],
+    },
   ])('refuses %j', async (body) => {
     const { get } = await arrange({}, 'admin');
     expectProblem(await get('/admin/workflows/bulk', { method: 'POST', body }), 'validation_error');

@@ -129,24 +129,27 @@ describe('deleting an inbox with purge', () => {
     expect((await get(`/messages/${other.id}`)).id).toBe(other.id);
   });
 
-  test('waits for messages that are in transmission', async () => {
-    const inbox = (await createInbox(app.worker, organization)).id;
-    const message = await sent({ inbox, status: 'sending' });
-    await sent({ inbox });
-    await app.worker.query(
-      sql`insert into send_attempts (message_id, position, number, org_id, state, recorded, started_at)
+  test.each<MessageStatus>(['sending', 'needs_attention'])(
+    'waits for messages that are %s',
+    async (status) => {
+      const inbox = (await createInbox(app.worker, organization)).id;
+      const message = await sent({ inbox, status });
+      await sent({ inbox });
+      await app.worker.query(
+        sql`insert into send_attempts (message_id, position, number, org_id, state, recorded, started_at)
        values (${message.id}, 0, 1, ${organization.organizationId}, 'attempting', false, now())`,
-    );
-    await remove(`/inboxes/${inbox}?purge=true`);
-    await expect(purges().purge(inbox, () => undefined)).rejects.toMatchObject({ code: 'unavailable' });
-    await app.worker.query(
-      sql`update inboxes set purge_requested_at = now() - interval '3 minutes' where id = ${inbox}`,
-    );
-    const runs = await overduePurges(app.worker).take(10_000);
-    expect(runs.map(({ start }) => start.workflowId)).toContain(`purge/${inbox}`);
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(MessageEntity, { id: message.id }, { status: 'sent' }),
-    );
-    expect((await purges().purge(inbox, () => undefined)).messages).toBe(1);
-  });
+      );
+      await remove(`/inboxes/${inbox}?purge=true`);
+      await expect(purges().purge(inbox, () => undefined)).rejects.toMatchObject({ code: 'unavailable' });
+      await app.worker.query(
+        sql`update inboxes set purge_requested_at = now() - interval '3 minutes' where id = ${inbox}`,
+      );
+      const runs = await overduePurges(app.worker).take(10_000);
+      expect(runs.map(({ start }) => start.workflowId)).toContain(`purge/${inbox}`);
+      await app.worker.systemTransaction(({ em }) =>
+        em.nativeUpdate(MessageEntity, { id: message.id }, { status: 'sent' }),
+      );
+      expect((await purges().purge(inbox, () => undefined)).messages).toBe(1);
+    },
+  );
 });
