@@ -50,7 +50,7 @@ afterAll(async () => {
   if (directory) rmSync(directory, { recursive: true, force: true });
 });
 
-test('the bulk reset of docs/operations.md settles runs that a bad deploy left with a nondeterminism error', async () => {
+test('the bulk reset of docs/upgrades.md settles runs that a bad deploy left with a nondeterminism error', async () => {
   const ids = ['scheduled/drf_1/1', 'scheduled/drf_2/1', 'scheduled/drf_3/1'];
   const unscheduled: string[] = [];
   const serve = async (workflowBundle: { code: string }) => {
