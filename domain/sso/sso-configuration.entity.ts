@@ -8,6 +8,7 @@ import {
   updatedAt,
 } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { functionTrigger } from '../../platform/database/triggers.ts';
 import type { MemberRole } from '../identity/roles.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
@@ -35,6 +36,22 @@ export const SsoConfigurationEntity = defineEntity({
       name: 'sso_configurations_replaces_unique',
       expression: `create unique index "sso_configurations_replaces_unique" on "sso_configurations" ("replaces_id")`,
     },
+  ],
+  triggers: [
+    functionTrigger({
+      name: 'signal_sso_access',
+      table: 'sso_configurations',
+      event: 'update',
+      when: 'old.status is distinct from new.status',
+      calls: 'signal_access',
+    }),
+    functionTrigger({
+      name: 'signal_sso_access_end',
+      table: 'sso_configurations',
+      event: 'delete',
+      when: `old.status = 'active'`,
+      calls: 'signal_access',
+    }),
   ],
   checks: [
     { name: 'sso_configurations_type', expression: oneOf('type', SSO_TYPES) },

@@ -441,6 +441,21 @@ describe('between two heartbeats, a stream ends', () => {
     );
   });
 
+  test('when the single sign-on that made its session is stopped', async () => {
+    const organization = await createOrganization(first.worker);
+    const { organizationId, ownerId } = organization;
+    const id = newId('ssoConfiguration');
+    await first.worker.query(sql`
+      insert into sso_configurations (id, org_id, type, status, name, domains, default_role, created_at, updated_at)
+      values (${id}, ${organizationId}, 'oidc', 'active', 'IdP', '{}', 'viewer', now(), now()) returning id`);
+    const session = await createTestSession(first.worker, ownerId, { method: 'sso', ssoConfigurationId: id });
+    await expectEnd(
+      session,
+      update(sql`update sso_configurations set status = 'disabled' where id = ${id} returning id`),
+      { code: 'policy_violation', kept: organization },
+    );
+  });
+
   test('when the impersonation ends', async () => {
     const organization = await createOrganization(first.worker);
     const { id, token, staff } = await impersonate(first, organization.organizationId);
