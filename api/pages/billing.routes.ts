@@ -2,6 +2,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { BillingService } from '../../domain/billing/billing.service.ts';
+import { isInGoodStanding } from '../../domain/billing/counting-subscription.ts';
 import { EFFECT_OF_SUSPENSION } from '../../domain/notifications/billing-templates.ts';
 import { TIERS } from '../../domain/organizations/tier.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -48,7 +49,11 @@ export const billingPages =
           grace,
           meteredCounters,
           effectOfSuspension: EFFECT_OF_SUSPENSION,
-          offered: service.tiersForSale.filter((offer) => offer !== open?.tier),
+          // A subscription that is not paid cannot be changed.
+          offered:
+            open && !isInGoodStanding(open)
+              ? []
+              : service.tiersForSale.filter((offer) => offer !== open?.tier),
           date: formatDate,
           time: formatTime,
         },

@@ -21,6 +21,7 @@ import {
   presentSchedule,
   presentSession,
   presentSubscription,
+  TEST_CLOCK_ID,
 } from './present.ts';
 
 /** The operations of Stripe's API that the service calls. */
@@ -190,6 +191,12 @@ export const OPERATIONS: Record<string, Operation> = {
     emitSubscription(ledger, subscription, 'updated');
     return presentSchedule(ledger, schedule);
   },
+  [`GET /v1/test_helpers/test_clocks/${TEST_CLOCK_ID}`]: ({ ledger }) => ({
+    id: TEST_CLOCK_ID,
+    object: 'test_helpers.test_clock',
+    frozen_time: ledger.now,
+    status: 'ready',
+  }),
   ...METER_OPERATIONS,
 };
 

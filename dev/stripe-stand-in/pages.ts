@@ -2,6 +2,7 @@ import { advanceClock, attemptPayment, completeCheckout, listMeteredLines } from
 import type { FormBody } from './form-body.ts';
 import { textOf } from './form-body.ts';
 import type { Card, Ledger, Subscription } from './ledger.ts';
+import { emit } from './present.ts';
 
 export interface PageAnswer {
   html?: string;
@@ -94,7 +95,12 @@ function act(ledger: Ledger, customerId: string, body: FormBody): void {
   const invoice = ledger.invoices.get(textOf(body.pay) ?? '');
   if (invoice?.customer === customerId && invoice.status === 'open') attemptPayment(ledger, invoice);
   const days = Number(textOf(body.days) ?? 0);
-  if (days > 0 && days <= 3_650) advanceClock(ledger, days * 86_400);
+  if (days > 0 && days <= 3_650) {
+    advanceClock(ledger, days * 86_400);
+    // Nothing may have come due at Stripe, but a reminder or a suspension may be.
+    const customer = ledger.customers.get(customerId);
+    if (customer) emit(ledger, 'customer.updated', customer);
+  }
 }
 
 function setCard(ledger: Ledger, customerId: string, body: FormBody): void {

@@ -1,6 +1,9 @@
 import type { Invoice, Ledger, Schedule, Session, StripeEventRecord, Subscription } from './ledger.ts';
 import { newStripeId } from './ledger.ts';
 
+/** All subscriptions are on the ledger's clock. */
+export const TEST_CLOCK_ID = 'clock_stand_in';
+
 /** Objects as Stripe's API shows them. */
 export function presentSubscription(
   ledger: Ledger,
@@ -23,6 +26,7 @@ export function presentSubscription(
     },
     livemode: false,
     metadata: {},
+    test_clock: TEST_CLOCK_ID,
   };
 }
 

@@ -63,8 +63,9 @@ export function createPaymentGraceService(options: PaymentGraceOptions): Payment
       await em.execute(sql`select from payment_graces where id = ${graceId} for no key update`);
       const grace = await findRow(em, PaymentGraceEntity, { where: { id: graceId } });
       if (!grace || grace.closedAt) return null;
-      const from =
-        grace.status === 'suspended' ? now : new Date(Math.max(now.getTime(), grace.suspendAt.getTime()));
+      // A test clock may be ahead.
+      const since = grace.status === 'suspended' ? grace.suspendedAt : grace.suspendAt;
+      const from = new Date(Math.max(now.getTime(), since?.getTime() ?? 0));
       const suspendAt = new Date(from.getTime() + days * DAY_MS);
       const remindersSent = countPassedReminders({ ...grace, status: 'waiting', suspendAt }, now);
       await em.execute(sql`

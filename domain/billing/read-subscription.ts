@@ -18,6 +18,8 @@ export interface SubscriptionView {
   scheduledPriceId: string | null;
   /** The oldest invoice that waits for its payment; null if there is none. */
   openInvoice: OpenInvoice | null;
+  /** The time of its test clock, by which a grace is tried out in minutes; null without one, as always in live mode. */
+  clock: Date | null;
 }
 
 export interface OpenInvoice {
@@ -63,7 +65,11 @@ async function readOnce(stripe: Stripe, id: string): Promise<SubscriptionView | 
             stripe.invoices.list({ subscription: id, status: 'open', limit: MAX_LISTED }),
           )
         ).data;
-    return toView(subscription, invoices);
+    const view = toView(subscription, invoices);
+    const clockId = idOf(subscription.test_clock);
+    if (clockId === null) return view;
+    const { frozen_time: time } = await callStripe(() => stripe.testHelpers.testClocks.retrieve(clockId));
+    return { ...view, clock: toDate(time) };
   } catch (error) {
     if (isMissing(error)) return null;
     throw error;
@@ -108,6 +114,7 @@ export function toView(
     endedAt: isOver ? (toDate(subscription.ended_at ?? subscription.canceled_at) ?? new Date()) : null,
     scheduledPriceId: isOver ? null : findScheduledPrice(subscription, item?.price.id),
     openInvoice: toOpenInvoice(openInvoices.at(-1)),
+    clock: null,
   };
 }
 

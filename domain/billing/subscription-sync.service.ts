@@ -152,7 +152,12 @@ async function apply(
   const { customerId, endedAt } = view;
   if (meters) await followMeters(em, { organizationId, subscriptionId, customerId, meters, endedAt, now });
   const isPaidOtherwise = open.some((other) => other.id !== subscriptionId && isInGoodStanding(other));
-  await options.graces.follow(transaction, { organizationId, view, isPaidOtherwise, now });
+  await options.graces.follow(transaction, {
+    organizationId,
+    view,
+    isPaidOtherwise,
+    now: view.clock ?? now,
+  });
   await notifyOfRequiredAction(options, transaction, { organizationId, view });
   return view.status;
 }

@@ -64,7 +64,7 @@ export function findSuspension({
   if (organizationStatus === 'suspended') {
     return new AppError('organization_suspended', {
       detail: 'The organization is suspended: it can read but not change anything.',
-      fix: 'Ask an owner of the organization to contact support.',
+      fix: 'Ask an owner of the organization: the email about the suspension says whether to pay an invoice or to contact support.',
     });
   }
   if (environmentStatus === 'suspended') {

@@ -38,7 +38,7 @@ export const BILLING_TEMPLATES: {
     ],
   }),
   'payment-reminder': (params) => ({
-    subject: `Your organization is suspended on ${params.suspendAt} unless its invoice is paid`,
+    subject: `Your organization will be suspended on ${params.suspendAt} unless its invoice is paid`,
     body: [
       'The payment for your subscription is still overdue.',
       overdueTable(params),

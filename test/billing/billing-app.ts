@@ -28,15 +28,17 @@ export async function startBillingApp(config: Partial<Record<keyof Config, strin
   const { outbox, commands: workCommands } = recordingOutbox();
   const notifications = createNotificationService({ outbox });
   const now = () => new Date(ledger.now * 1_000);
-  const work = createBillingWork({
-    config: app.config,
-    database: app.worker,
-    outbox,
-    logger: pino({ level: 'silent' }),
-    notifications,
-    suspensions: createSuspensionService({ outbox, onChange: createNotifySuspension(notifications) }),
-    now,
-  });
+  const createWork = (clock: () => Date) =>
+    createBillingWork({
+      config: app.config,
+      database: app.worker,
+      outbox,
+      logger: pino({ level: 'silent' }),
+      notifications,
+      suspensions: createSuspensionService({ outbox, onChange: createNotifySuspension(notifications) }),
+      now: clock,
+    });
+  const work = createWork(now);
   const activities = createBillingActivities({
     database: app.worker,
     ...work,
@@ -83,6 +85,7 @@ export async function startBillingApp(config: Partial<Record<keyof Config, strin
     standIn,
     ledger,
     work,
+    createWork,
     workCommands,
     activities,
     deliver,

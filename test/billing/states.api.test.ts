@@ -1,7 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
-import { addInvoice, attemptPayment, endSubscription } from '../../dev/stripe-stand-in/billing-cycle.ts';
+import {
+  addInvoice,
+  advanceClock,
+  attemptPayment,
+  endSubscription,
+} from '../../dev/stripe-stand-in/billing-cycle.ts';
 import type { Invoice, Subscription } from '../../dev/stripe-stand-in/ledger.ts';
 import { emitSubscription } from '../../dev/stripe-stand-in/present.ts';
 import { formatUtc } from '../../domain/notifications/format-utc.ts';
@@ -166,8 +171,11 @@ const SITUATIONS: Record<string, () => Promise<TestOrganization>> = {
   },
 };
 
-async function extend({ organizationId }: TestOrganization, days: number): Promise<void> {
-  const now = new Date(app.ledger.now * 1_000);
+async function extend(
+  { organizationId }: TestOrganization,
+  days: number,
+  now = new Date(app.ledger.now * 1_000),
+): Promise<void> {
   const graceId = await graceOf(organizationId);
   await app.worker.systemTransaction((transaction) =>
     app.work.graces.extend(transaction, { graceId, days, now }),
@@ -287,6 +295,8 @@ describe('an overdue payment', () => {
       expect(text).toContain(nextAttemptAt);
       expect(text).toContain('Incoming mail is still stored, and you can read and export everything.');
     }
+    // What the API would refuse is not offered.
+    expect(first.page).not.toContain('Show what it costs');
     // A reminder and an extension move them together.
     await extend(paying, 5);
     await app.advanceDays(paying, 17);
@@ -296,6 +306,22 @@ describe('an overdue payment', () => {
     for (const text of [later.email, later.page])
       expect(text).toContain(formatUtc(new Date(later.api.suspend_at)));
   });
+});
+
+test('a subscription on a test clock is judged by the time of the clock, so that a grace can be tried out', async () => {
+  const { syncs } = app.createWork(() => new Date());
+  const paying = await app.createPaying();
+  app.setCard(paying.subscription, 'declined');
+  for (const days of [31, 9, 7]) {
+    advanceClock(app.ledger, days * 86_400);
+    await syncs.sync(paying.subscription.id);
+  }
+  expect(await app.stateOf(paying)).toMatchObject({ status: 'suspended', grace: 'suspended' });
+  expect(await app.emailsOf(paying)).toEqual(['payment-failed', 'payment-reminder', 'suspended']);
+  await extend(paying, 2, new Date());
+  await syncs.sync(paying.subscription.id);
+  expect(await app.stateOf(paying)).toMatchObject({ status: 'active', grace: 'waiting' });
+  app.ledger.events.length = 0;
 });
 
 describe('billing while suspended', () => {

@@ -52,6 +52,9 @@ if (obstacle) console.warn(`Tests with stripe-mock are skipped: ${obstacle}`);
       priceId: expect.stringMatching(/^price_/),
       currentPeriodEnd: expect.any(Date),
     });
+    expect(await stripe.testHelpers.testClocks.retrieve('clock_1')).toMatchObject({
+      frozen_time: expect.any(Number),
+    });
     await stripe.invoices.finalizeInvoice('in_1', { auto_advance: true });
     await stripe.invoices.pay('in_1', {});
     await stripe.subscriptions.list({ customer: 'cus_1', status: 'all', limit: 100 });

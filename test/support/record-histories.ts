@@ -423,6 +423,20 @@ const PATHS: Path[] = [
     activities: { reviewGrace: once(() => graceStep('suspended', longAgo), 'ended') },
   },
   {
+    name: 'enforce-payment-grace.suspended-then-recovered',
+    workflowType: ENFORCE_PAYMENT_GRACE,
+    input: { graceId: 'grc_1' },
+    activities: { reviewGrace: once(() => graceStep('suspended', inDays(400)), 'recovered') },
+    signals: [{ name: PAYMENT_RECOVERED, args: [] }],
+  },
+  {
+    name: 'enforce-payment-grace.canceled',
+    workflowType: ENFORCE_PAYMENT_GRACE,
+    input: { graceId: 'grc_1' },
+    activities: { reviewGrace: async () => graceStep('waiting', inDays(400)) },
+    cancels: true,
+  },
+  {
     name: 'enforce-payment-grace.extended',
     workflowType: ENFORCE_PAYMENT_GRACE,
     input: { graceId: 'grc_1' },

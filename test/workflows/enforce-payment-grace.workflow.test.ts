@@ -24,6 +24,7 @@ async function openGrace(days: number) {
   const startedAt = await environment.temporal.currentTimeMs();
   let suspendAt = startedAt + days * DAY_MS;
   let isPaid = false;
+  let hasEnded = false;
   let isSuspended = false;
   let outages = 0;
   const reviews: number[] = [];
@@ -46,6 +47,7 @@ async function openGrace(days: number) {
       const now = await environment.temporal.currentTimeMs();
       reviews.push((now - startedAt) / DAY_MS);
       if (isPaid) return 'recovered';
+      if (hasEnded) return 'ended';
       if (!isSuspended && now >= suspendAt) {
         isSuspended = true;
         suspensions.push((now - startedAt) / DAY_MS);
@@ -68,6 +70,9 @@ async function openGrace(days: number) {
     activities,
     pay: () => {
       isPaid = true;
+    },
+    end: () => {
+      hasEnded = true;
     },
     fail: (times: number) => {
       outages = times;
@@ -119,6 +124,21 @@ describe('enforcePaymentGrace', () => {
       await expect(handle.result()).resolves.toBe('recovered');
     });
     expect(grace.suspensions).toEqual([]);
+  });
+
+  test.each([
+    ['within the grace', 9, []],
+    ['after the suspension', 20, [15]],
+  ])('ends with the subscription, %s', async (_name, day, suspensions) => {
+    const grace = await openGrace(15);
+    await environment.withWorker(grace.taskQueue, grace.activities, async () => {
+      const handle = await grace.start();
+      await environment.temporal.sleep(day * DAY_MS);
+      grace.end();
+      await handle.signal(PAYMENT_RECOVERED);
+      await expect(handle.result()).resolves.toBe('ended');
+    });
+    expect(whole(grace.suspensions)).toEqual(suspensions);
   });
 
   test('does not trust a signal without a payment', async () => {
