@@ -9,13 +9,14 @@ import {
   containerOf,
   EXAMPLES,
   environmentOf,
+  exampleValues,
   findObject,
   objectsOf,
   ofKind,
   podOf,
   withPods,
 } from '../support/chart.ts';
-import { findHelmObstacle } from '../support/helm.ts';
+import { findHelmObstacle, renderChart } from '../support/helm.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -63,6 +64,23 @@ const obstacle = findHelmObstacle();
           ? compose.services['temporal-namespace']?.image
           : `registry.example.org/agent-email:${appVersion}`;
       expect(containerOf(object).image).toBe(expected);
+    }
+  });
+
+  test('run the digest of an image, and what values add', () => {
+    const digest = `sha256:${'0'.repeat(64)}`;
+    const objects = renderChart([...exampleValues('production'), '--set', `image.digest=${digest}`]);
+    const ours = objects.filter(
+      (object) =>
+        object.kind === 'Deployment' || (object.kind === 'Job' && componentOf(object) === 'migrate'),
+    );
+    expect(ours.length).toBe(processes.length + 1);
+    for (const object of ours) {
+      const { image, env, volumeMounts } = containerOf(object);
+      expect(image).toMatch(new RegExp(`^registry.example.org/agent-email:[\\d.]+@${digest}$`));
+      expect(env).toContainEqual({ name: 'NODE_EXTRA_CA_CERTS', value: '/ca/ca.crt' });
+      expect(volumeMounts).toContainEqual({ name: 'ca', mountPath: '/ca', readOnly: true });
+      expect(podOf(object).volumes).toContainEqual({ name: 'ca', configMap: { name: 'company-ca' } });
     }
   });
 

@@ -72,7 +72,8 @@ if (schemaObstacle) process.stderr.write(`The chart is not checked against Kuber
       const container = containerOf(object);
       const names = container.env.map((variable) => variable.name);
       expect(new Set(names).size).toBe(names.length);
-      const known = [...Object.keys(ConfigSchema.properties), 'NODE_OPTIONS'];
+      // The others are Node's own.
+      const known = [...Object.keys(ConfigSchema.properties), 'NODE_OPTIONS', 'NODE_EXTRA_CA_CERTS'];
       expect(names.filter((variable) => !known.includes(variable))).toEqual([]);
       // Throws if a required setting is missing, or a value has the wrong form.
       const config = loadConfig(environmentOf(container));
