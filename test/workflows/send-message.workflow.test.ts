@@ -116,6 +116,30 @@ describe('sendMessage', () => {
     });
   });
 
+  test.each([1, 4])('stops after a defect of its first step, also at attempt %i', async (last) => {
+    const queue = randomUUID();
+    let attempts = 0;
+    const { activities, calls } = relay(['settled'], {
+      async prepareSend() {
+        attempts += 1;
+        if (attempts > last) return 'proceed';
+        throw ApplicationFailure.create({
+          message: 'A defect.',
+          type: 'TypeError',
+          nonRetryable: attempts === last,
+        });
+      },
+    });
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(async () => expect(await detailsOf(handle)).toContain('TypeError: A defect.'), 20_000);
+      expect(await stageOf(handle)).toBe('needs_attention');
+      await handle.signal(RETRY_SEND_NOW);
+      await expect(handle.result()).resolves.toBe('sent');
+    });
+    expect(calls).toEqual(['stop', 'transmit', 'record']);
+  });
+
   test('ends without transmitting when the send gate refuses the message', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['settled'], { prepareSend: async () => 'finished' });

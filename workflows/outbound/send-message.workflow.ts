@@ -107,9 +107,16 @@ async function attemptSend(run: SendRun): Promise<SendState | string> {
     await transmit(run);
     return await recordSend({ messageId });
   } catch (error) {
-    if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
-    return waitAfterFailure(run, error);
+    const cause = isCancellation(error) ? undefined : causeOf(error);
+    if (!cause) throw error;
+    return waitAfterFailure(run, cause);
   }
+}
+
+/** Why an activity failed: a local one throws its failure itself. @returns undefined if none did. */
+function causeOf(error: unknown): Error | undefined {
+  if (error instanceof ActivityFailure) return error.cause;
+  return error instanceof ApplicationFailure && error.type !== HELD_FAILURE ? error : undefined;
 }
 
 /** Transmits to the recipients until it is done, or until the send is canceled, which ends the retries of a failure. */
@@ -128,18 +135,18 @@ async function transmit(run: SendRun): Promise<void> {
  * Ends the send if the message can never be sent. Otherwise waits, without a time limit, until an operator retries or
  * cancels it: the failure is a defect of the service or its data.
  */
-async function waitAfterFailure(run: SendRun, { cause }: ActivityFailure): Promise<SendState | string> {
+async function waitAfterFailure(run: SendRun, cause: Error): Promise<SendState | string> {
   const { messageId } = run;
   const type = cause instanceof ApplicationFailure ? String(cause.type) : 'Error';
   const isFinal = type === UNSENDABLE_FAILURE;
   const reason = isFinal
-    ? `The message cannot be sent: ${cause?.message}`
+    ? `The message cannot be sent: ${cause.message}`
     : `Sending failed repeatedly and is not retried automatically (${type}).`;
   if ((await stopSend({ messageId, reason, isFinal })) === 'settled')
-    return isFinal ? `failed: ${cause?.message}` : 'settled';
+    return isFinal ? `failed: ${cause.message}` : 'settled';
   run.stage.report(
     'needs_attention',
-    `Stopped at ${formatTime(Date.now())} after a failure that retries did not solve: ${type}: ${cause?.message} Signals: retryNow, cancel.`,
+    `Stopped at ${formatTime(Date.now())} after a failure that retries did not solve: ${type}: ${cause.message} Signals: retryNow, cancel.`,
   );
   await condition(() => run.retryRequested || run.cancelRequested);
   return { status: 'needs_attention', hasUnsent: true, ambiguous: [] };
