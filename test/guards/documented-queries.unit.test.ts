@@ -30,6 +30,16 @@ test('documented queries use search attributes that exist', () => {
   expect(names.filter((name) => !known.has(name))).toEqual([]);
 });
 
+test('the README and the page on operations name every type of run', () => {
+  const missing = ['README.md', 'docs/operations.md'].flatMap((page) => {
+    const text = textOf(page);
+    return Object.keys(workflows)
+      .filter((type) => !text.includes(`\`${type}\``))
+      .map((type) => `${page}: ${type}`);
+  });
+  expect(missing).toEqual([]);
+});
+
 test('the runbook says what each signal of staff does', () => {
   const page = textOf('docs/runbook/stuck-work.md');
   const missing = Object.keys(workflows).flatMap((type) => {
