@@ -1,9 +1,11 @@
 import {
   type Client,
+  isGrpcServiceError,
   ScheduleAlreadyRunning,
   ScheduleNotFoundError,
   type ScheduleOptions,
   ScheduleOverlapPolicy,
+  ServiceError,
 } from '@temporalio/client';
 import type { Logger } from 'pino';
 import {
@@ -112,11 +114,16 @@ export interface ScheduleWatch {
 }
 
 const CHECK_INTERVAL_MS = 60_000;
+/** Consecutive checks after which a schedule that Temporal can no longer run is replaced. */
+const MAX_BROKEN_CHECKS = 5;
+/** gRPC status. */
+const FAILED_PRECONDITION = 9;
 
 /**
  * Checks the schedules now and every minute. Creates the missing ones: nothing runs without them, and deleting one is
- * always a mistake. Leaves a paused one paused, because that is an operator's decision, and reports it. Does not change
- * others, because an operator may have edited them.
+ * always a mistake. Replaces one that Temporal can no longer run, as after its own workflow was canceled. Leaves a paused one
+ * paused, because that is an operator's decision, and reports it. Does not change others, because an operator may have edited
+ * them.
  */
 export async function watchSchedules({
   temporal,
@@ -130,6 +137,7 @@ export async function watchSchedules({
   intervalMs?: number;
 }): Promise<ScheduleWatch> {
   const states = new Map<string, ScheduleState>();
+  const brokenChecks = new Map<string, number>();
   async function check(): Promise<void> {
     for (const schedule of schedules) {
       const { scheduleId } = schedule;
@@ -137,6 +145,7 @@ export async function watchSchedules({
       try {
         const { state, note, isCreated } = await ensureSchedule(temporal, schedule);
         states.set(scheduleId, state);
+        brokenChecks.delete(scheduleId);
         if (isCreated) logger.info({ schedule: scheduleId }, 'created a missing schedule');
         if (state === before) continue;
         if (state === 'paused') logger.warn({ schedule: scheduleId, note }, 'a schedule is paused');
@@ -144,7 +153,20 @@ export async function watchSchedules({
       } catch (error) {
         states.delete(scheduleId);
         logger.warn({ schedule: scheduleId, err: error }, 'could not check a schedule');
+        const broken = isBroken(error) ? (brokenChecks.get(scheduleId) ?? 0) + 1 : 0;
+        brokenChecks.set(scheduleId, broken);
+        if (broken >= MAX_BROKEN_CHECKS) await replace(scheduleId);
       }
+    }
+  }
+  /** The next check creates it again. */
+  async function replace(scheduleId: string): Promise<void> {
+    try {
+      await temporal.schedule.getHandle(scheduleId).delete();
+      brokenChecks.delete(scheduleId);
+      logger.error({ schedule: scheduleId }, 'replaced a schedule that Temporal could not run');
+    } catch (error) {
+      logger.warn({ schedule: scheduleId, err: error }, 'could not replace a schedule');
     }
   }
   let checking: Promise<void> | undefined;
@@ -159,6 +181,12 @@ export async function watchSchedules({
   timer.unref();
   return { states, check: checkOnce, stop: () => clearInterval(timer) };
 }
+
+/** Temporal keeps a schedule as a workflow, whose tasks fail. */
+const isBroken = (error: unknown): boolean =>
+  error instanceof ServiceError &&
+  isGrpcServiceError(error.cause) &&
+  Number(error.cause.code) === FAILED_PRECONDITION;
 
 async function ensureSchedule(
   { schedule: client }: Pick<Client, 'schedule'>,
