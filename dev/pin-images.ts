@@ -1,8 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
+/** Where images of other projects are named. */
+export const PINNED_FILES = ['docker-compose.yml', 'Dockerfile', 'charts/agent-email/values.yaml'];
+
 /**
- * Pins the container images of docker-compose.yml and Dockerfile by digest: `npm run images:pin`. Asks each image's
+ * Pins the container images of docker-compose.yml, Dockerfile and the Helm chart by digest: `npm run images:pin`. Asks each image's
  * registry (OCI Distribution Specification 1.1) which digest its tag has now, and writes it behind the tag. A tag can be
  * moved to other content; a digest cannot.
  */
@@ -92,7 +95,7 @@ async function main(): Promise<void> {
   const root = resolve(import.meta.dirname, '..');
   // All look-ups come before the first write.
   const files = await Promise.all(
-    ['docker-compose.yml', 'Dockerfile'].map(async (name) => {
+    PINNED_FILES.map(async (name) => {
       const path = join(root, name);
       return { path, pinned: await pinImages(readFileSync(path, 'utf8')) };
     }),

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
-import { findImages, parseImage, pinImages } from '../../dev/pin-images.ts';
+import { findImages, PINNED_FILES, parseImage, pinImages } from '../../dev/pin-images.ts';
 
 const cleanUps: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -81,9 +81,7 @@ test.each([
 });
 
 test('every image of other projects has an exact version, and digests are complete', () => {
-  const files = ['docker-compose.yml', 'Dockerfile'].map((name) =>
-    readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8'),
-  );
+  const files = PINNED_FILES.map((name) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8'));
   const images = files.flatMap(findImages);
   expect(images.length).toBeGreaterThan(6);
   expect(images.filter((image) => !/:v?\d+\.\d+(?:\.\d+)?(?:-[\w.-]+)?$/.test(image))).toEqual([]);
