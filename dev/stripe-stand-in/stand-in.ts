@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Stripe from 'stripe';
-import { type FormBody, parseForm } from './form-body.ts';
+import { type FormBody, parseForm, textOf } from './form-body.ts';
 import { createLedger, type Ledger, type Price, StandInError, type StripeEventRecord } from './ledger.ts';
 import { OPERATIONS } from './operations.ts';
 import { answerPage } from './pages.ts';
@@ -99,11 +99,12 @@ export async function startStripeStandIn({
       const key = call.method === 'POST' ? call.key : undefined;
       const earlier = key === undefined ? undefined : remembered.get(key);
       const known = earlier && ledger.now - earlier.at < IDEMPOTENCY_LIFETIME_S ? earlier.result : undefined;
-      await standIn.intercept(`before ${operation}`, id);
+      const subject = id || textOf(call.body.identifier) || '';
+      await standIn.intercept(`before ${operation}`, subject);
       const result = known ?? run({ ledger, id, body: call.body, query: call.query });
       const text = JSON.stringify(result);
       if (key !== undefined && !known) remembered.set(key, { result, at: ledger.now });
-      await standIn.intercept(operation, id);
+      await standIn.intercept(operation, subject);
       response.writeHead(200, { 'content-type': 'application/json' }).end(text);
     } catch (error) {
       if (!(error instanceof StandInError)) throw error;

@@ -1,6 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
-import { findRow } from '../../platform/database/find-rows.ts';
+import { findRows } from '../../platform/database/find-rows.ts';
 import { AppError } from '../../platform/errors.ts';
 import { requireOrganization } from '../administration/require-organization.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
@@ -64,19 +64,26 @@ export function createBillingAdministrationService({
       database.staffTransaction(staff, async (transaction) => {
         const { em } = transaction;
         await requireOrganization(em, organizationId);
-        const grace = await findRow(em, PaymentGraceEntity, { where: { organizationId, closedAt: null } });
-        const extended = grace && (await graces.extend(transaction, { graceId: grace.id, days, now: now() }));
-        if (!extended) throw nothingOverdue(organizationId);
-        const { subscriptionId, suspendAt } = extended;
-        await recordStaffAudit(em, staff, {
-          action: 'payment_grace.extended',
-          resourceType: 'subscription',
-          resourceId: subscriptionId,
-          organizationIds: [organizationId],
-          reason: note,
-          details: { days, suspend_at: suspendAt.toISOString() },
-        });
-        return suspendAt;
+        // Several only with a second subscription: the organization would be suspended for each of them.
+        const open = await findRows(em, PaymentGraceEntity, { where: { organizationId, closedAt: null } });
+        const suspensions: Date[] = [];
+        for (const { id: graceId } of open) {
+          const extended = await graces.extend(transaction, { graceId, days, now: now() });
+          if (!extended) continue;
+          const { subscriptionId, suspendAt } = extended;
+          suspensions.push(suspendAt);
+          await recordStaffAudit(em, staff, {
+            action: 'payment_grace.extended',
+            resourceType: 'subscription',
+            resourceId: subscriptionId,
+            organizationIds: [organizationId],
+            reason: note,
+            details: { days, suspend_at: suspendAt.toISOString() },
+          });
+        }
+        const [first] = suspensions.sort((left, right) => left.getTime() - right.getTime());
+        if (!first) throw nothingOverdue(organizationId);
+        return first;
       }),
   };
 }

@@ -37,7 +37,10 @@ export async function readBillingState(reader: RowReader, organizationId: string
     orderBy: { createdAt: 'desc' },
     limit: 100,
   });
-  const grace = await findRow(reader, PaymentGraceEntity, { where: { organizationId, closedAt: null } });
+  const grace = await findRow(reader, PaymentGraceEntity, {
+    where: { organizationId, closedAt: null },
+    orderBy: { suspendAt: 'asc' },
+  });
   const meters = await findRows(reader, BillingMeterEntity, { where: { organizationId, endedAt: null } });
   const read = subscriptions.filter(({ status }) => status !== null);
   return {

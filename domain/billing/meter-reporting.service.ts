@@ -56,32 +56,43 @@ export function createMeterReportingService(options: Reporting): MeterReportingS
   return {
     async report(onProgress) {
       const counts = { reported: 0, refused: 0 };
-      for (;;) {
-        const batch = await readPending(database);
+      const failures: unknown[] = [];
+      for (let last: PendingReport | undefined; ; ) {
+        const batch = await readPending(database, last);
         for (let first = 0; first < batch.length; first += MAX_CONCURRENT_REPORTS) {
           onProgress();
           const outcomes = await Promise.allSettled(
             batch.slice(first, first + MAX_CONCURRENT_REPORTS).map((report) => send(options, report)),
           );
-          for (const outcome of outcomes) {
-            if (outcome.status === 'rejected') throw outcome.reason;
-            counts[outcome.value] += 1;
-          }
+          for (const outcome of outcomes)
+            if (outcome.status === 'fulfilled') counts[outcome.value] += 1;
+            else failures.push(outcome.reason);
+          // Stripe is down. A report that fails alone holds up no other.
+          if (outcomes.every(({ status }) => status === 'rejected')) throw failures[0];
         }
-        if (batch.length < BATCH_SIZE) return counts;
+        last = batch.at(-1);
+        if (batch.length < BATCH_SIZE) break;
       }
+      if (failures.length > 0) throw failures[0];
+      return counts;
     },
   };
 }
 
 /** The oldest first. */
-async function readPending(database: Database): Promise<PendingReport[]> {
+async function readPending(
+  database: Database,
+  after: Pick<PendingReport, 'id' | 'windowStart'> | undefined,
+): Promise<PendingReport[]> {
+  const rest = after
+    ? sql`and (r.window_start, r.id) > (${after.windowStart.toISOString()}::timestamptz, ${after.id})`
+    : sql``;
   const rows = await database.query<SerializedRow<PendingReport>>(sql`
     select r.id, r.org_id as "organizationId", r.window_start as "windowStart", r.units::float8 as units,
       r.sent_at as "sentAt", m.customer_id as "customerId", m.meter_id as "meterId", m.event_name as "eventName",
       m.customer_field as "customerField", m.value_field as "valueField"
     from meter_reports r join billing_meters m on m.subscription_id = r.subscription_id and m.counter = r.counter
-    where r.reported_at is null and r.refused_at is null order by r.window_start, r.id limit ${BATCH_SIZE}`);
+    where r.reported_at is null and r.refused_at is null ${rest} order by r.window_start, r.id limit ${BATCH_SIZE}`);
   return rows.map((row) => ({
     ...row,
     windowStart: new Date(row.windowStart),

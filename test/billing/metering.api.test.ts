@@ -258,6 +258,31 @@ describe('a report of use', () => {
     expect(unitsOf(paying)).toEqual([4]);
   });
 
+  test('that fails alone holds up no other, and is sent by the next run', async () => {
+    const paying = await createMetered();
+    const other = await app.createPaying();
+    await app.worker.systemTransaction(({ em }) =>
+      recordUsage(em, {
+        organizationId: other.organizationId,
+        counter: 'messages_sent',
+        amount: LIMIT + 2,
+        at: new Date((app.ledger.now + 60) * 1_000),
+      }),
+    );
+    await use(paying, LIMIT + 1);
+    app.standIn.intercept = (operation, id) => {
+      if (operation.startsWith('before') && id.startsWith(paying.organizationId))
+        throw new StandInError(500, 'down', { type: 'api_error' });
+    };
+    app.ledger.now += 360;
+    await settle();
+    await expect(report()).rejects.toMatchObject({ code: 'unavailable' });
+    expect([unitsOf(paying), unitsOf(other)]).toEqual([[], [2]]);
+    app.standIn.intercept = () => undefined;
+    await report();
+    expect([unitsOf(paying), unitsOf(other)]).toEqual([[1], [2]]);
+  });
+
   test('that Stripe refuses is recorded as not billed, and holds up no other', async () => {
     const paying = await createMetered();
     const other = await app.createPaying();
