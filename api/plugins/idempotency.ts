@@ -31,13 +31,19 @@ const KEY_PATTERN = /^[\x20-\x7e]{1,255}$/;
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**
- * Supports `Idempotency-Key` on every POST. The response is stored in the transaction of the change, so after a crash
+ * Supports `Idempotency-Key` on every POST of an organization. Operations of staff refuse it: a client that relies on it
+ * would otherwise announce something twice, or extend a grace twice. The response is stored in the transaction of the change, so after a crash
  * either both exist or neither. Handlers must return their result instead of sending it. A route's `prepare` runs first,
  * outside any transaction.
  */
 export function installIdempotency(app: FastifyInstance, options: IdempotencyOptions): void {
   app.addHook('onRoute', (route) => {
     const prepare = route.config?.prepare;
+    if (route.config?.staff && route.method === 'POST' && !route.config.page)
+      route.preHandler = [
+        route.preHandler ?? [],
+        async (request: FastifyRequest) => refuseKey(request),
+      ].flat();
     if (
       route.config?.public ||
       route.config?.person ||
@@ -57,6 +63,15 @@ export function installIdempotency(app: FastifyInstance, options: IdempotencyOpt
       return respondOnce(request, reply, () => handle.call(this, request, reply), options);
     } as RouteHandlerMethod;
   });
+}
+
+function refuseKey({ headers }: FastifyRequest): void {
+  if (headers['idempotency-key'] === undefined) return;
+  throw invalid(
+    '/headers/idempotency-key',
+    'is not supported by operations of staff',
+    'Leave it out. After a request without an answer, see in GET /api/v1/admin/audit-log whether it was made.',
+  );
 }
 
 async function respondOnce(

@@ -57,6 +57,17 @@ describe('operations of staff', () => {
   const expectOk = ({ statusCode }: { statusCode: number }) => expect(statusCode).toBe(200);
 });
 
+test('changes by staff refuse an Idempotency-Key rather than ignore it', async () => {
+  const { token } = await createStaff(app);
+  const { organizationId } = await createOrganization(app.worker);
+  const headers = { 'idempotency-key': 'once' };
+  const body = { reason: 'policy', note: 'Ticket 4711' };
+  const path = `/admin/orgs/${organizationId}/suspend`;
+  const refused = await app.call(path, { method: 'POST', token, body, headers });
+  expect(expectProblem(refused, 'validation_error').errors).toMatchObject([{ path: 'Idempotency-Key' }]);
+  expect((await app.call(path, { method: 'POST', token, body })).statusCode).toBe(200);
+});
+
 describe('the session of a staff member', () => {
   test.each([
     ['has no second factor', { factors: [] }],
