@@ -80,8 +80,11 @@ function selectKeywords(schema: object): object {
   );
 }
 
-if (import.meta.main) {
+/** Writes the settings into the schema of the values; the rest of it is edited by hand. */
+export function updateValuesSchema(): void {
   const schema = readValuesSchema();
   schema.definitions.settings.properties = renderSettings();
   writeFileSync(VALUES_SCHEMA, `${JSON.stringify(schema, null, 2)}\n`);
 }
+
+if (import.meta.main) updateValuesSchema();

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ConfigSchema } from '../platform/config.ts';
+import { updateValuesSchema } from './chart-schema.ts';
 
 export const ENV_EXAMPLE = fileURLToPath(new URL('../.env.example', import.meta.url));
 
@@ -32,4 +33,8 @@ export function readEnvExample(): string {
   return readFileSync(ENV_EXAMPLE, 'utf8');
 }
 
-if (import.meta.main) writeFileSync(ENV_EXAMPLE, renderEnvExample());
+if (import.meta.main) {
+  writeFileSync(ENV_EXAMPLE, renderEnvExample());
+  // The values of the Helm chart take the same settings.
+  updateValuesSchema();
+}
