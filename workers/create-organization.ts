@@ -3,13 +3,14 @@ import { createFirstOrganization } from '../domain/bootstrap/first-organization.
 import { entities } from '../domain/entities.ts';
 import { loadConfig } from '../platform/config.ts';
 import { createDatabase } from '../platform/database/database.ts';
+import { runCommand } from './run-command.ts';
 
 const USAGE = 'npm run organization:create -- --email OWNER [--name NAME]';
 
 /** Creates the first organization of an installation and prints its keys, of which the service stores only hashes. */
-const { values } = parseArgs({ options: { email: { type: 'string' }, name: { type: 'string' } } });
-if (values.email) await create(values.email, values.name ?? 'First organization');
-else {
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { email: { type: 'string' }, name: { type: 'string' } } });
+  if (values.email) return create(values.email, values.name ?? 'First organization');
   process.stderr.write(`${USAGE}\n`);
   process.exitCode = 2;
 }
@@ -28,3 +29,5 @@ async function create(ownerEmail: string, organizationName: string): Promise<voi
     await database.close();
   }
 }
+
+runCommand('organization:create', main);

@@ -4,6 +4,7 @@ import { entities } from '../domain/entities.ts';
 import { STAFF_ROLES, type StaffRole } from '../domain/staff/staff-scope.ts';
 import { loadConfig } from '../platform/config.ts';
 import { createDatabase } from '../platform/database/database.ts';
+import { runCommand } from './run-command.ts';
 
 const USAGE = `npm run admin:create -- --email EMAIL [--role ${STAFF_ROLES.join('|')}]`;
 
@@ -11,11 +12,11 @@ const USAGE = `npm run admin:create -- --email EMAIL [--role ${STAFF_ROLES.join(
  * Makes a person staff of the service, and prints the password of a new account, of which the service stores only a hash. The
  * first sign-in asks for a second factor.
  */
-const { values } = parseArgs({ options: { email: { type: 'string' }, role: { type: 'string' } } });
-const role = values.role ?? 'admin';
-if (values.email && /^[^@\s]+@[^@\s]+$/.test(values.email) && isStaffRole(role))
-  await create(values.email, role);
-else {
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { email: { type: 'string' }, role: { type: 'string' } } });
+  const role = values.role ?? 'admin';
+  if (values.email && /^[^@\s]+@[^@\s]+$/.test(values.email) && isStaffRole(role))
+    return create(values.email, role);
   process.stderr.write(`${USAGE}\n`);
   process.exitCode = 2;
 }
@@ -34,3 +35,5 @@ async function create(email: string, staffRole: StaffRole): Promise<void> {
     await database.close();
   }
 }
+
+runCommand('admin:create', main);

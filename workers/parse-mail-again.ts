@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { startParsingAgain } from '../domain/inbound/parse-again.service.ts';
+import { InstallationError } from '../platform/installation/installation-error.ts';
 import { runOutboxCommand } from './outbox-command.ts';
 import { runCommand } from './run-command.ts';
 
@@ -14,6 +15,8 @@ runCommand('mail:parse-again', () => {
       { database, outbox },
       messageId === undefined ? {} : { messageId },
     );
+    if (started === 0 && messageId !== undefined)
+      throw new InstallationError(`${messageId} is not a received message with a parse_error`);
     return `Started ${started} run(s) of parseAgain; WorkflowType = "parseAgain" lists them in the Temporal UI.`;
   });
 });

@@ -201,6 +201,7 @@ describe('the console', () => {
     const resolved = await browser.submit('/admin/work/resolve', { resolution: 'sent', note: 'In its log' });
     expect(browser.path).toBe(`${path}&notice=done`);
     expect(resolved.body).toMatch(/In its log/);
+    expect(resolved.body).toContain('The action takes effect within seconds');
     expect(app.commands.slice(before)).toHaveLength(1);
     const unknown = await browser.open('/admin/work/run?workflow_id=send%2Fnothing');
     expect(unknown.statusCode).toBe(404);

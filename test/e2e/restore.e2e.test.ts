@@ -294,6 +294,13 @@ testWithTools('a restore needs an empty database and a complete backup', () => {
     MIGRATION_DATABASE_URL: service.ownerDatabaseUrl,
   });
   expect(incomplete.stderr).toContain('has no manifest.json: it is no backup, or the backup was interrupted');
+  const repeated = run('workers/backup/backup.ts', ['--to', folder, '--no-objects'], {
+    MIGRATION_DATABASE_URL: service.ownerDatabaseUrl,
+  });
+  expect(repeated).toMatchObject({ status: 0, stdout: expect.stringContaining(`in ${folder}`) });
+  const wrongOption = run('workers/retry-outbox.ts', ['--lits'], {});
+  expect(wrongOption.status).toBe(1);
+  expect(wrongOption.stderr).toMatch(/^outbox:retry failed: Unknown option '--lits'.*\n$/);
   // That backup keeps its objects in a folder of their own.
   const withoutObjects = run('workers/backup/restore.ts', ['--from', join(directory, 'latest')], {
     MIGRATION_DATABASE_URL: service.ownerDatabaseUrl,

@@ -19,7 +19,7 @@ const USAGE = `npm run backup -- --to FOLDER [--objects FOLDER | --no-objects]
 export interface BackupOptions {
   /** Login of the schema's owner. */
   databaseUrl: string;
-  /** An empty or new folder. */
+  /** An empty or new folder, or that of a backup that failed. */
   folder: string;
   /** Undefined leaves out the objects. */
   objects?: { storage: Storage; folder: string };
@@ -35,7 +35,9 @@ export async function backUp({
   objects,
 }: BackupOptions): Promise<{ manifest: Manifest; objects: CopiedObjects | null }> {
   await mkdir(folder, { recursive: true });
-  if ((await readdir(folder)).length > 0) throw new InstallationError(`${folder} is not empty`);
+  // An earlier attempt that failed left these, and no manifest.
+  const others = (await readdir(folder)).filter((name) => name !== DUMP_FILE && name !== OBJECTS_FOLDER);
+  if (others.length > 0) throw new InstallationError(`${folder} is not empty`);
   const manifest = await describeDatabase(databaseUrl);
   await runPgTool('pg_dump', databaseUrl, ['--format=custom', `--file=${join(folder, DUMP_FILE)}`]);
   const copied = objects ? await saveObjects(objects.storage, objects.folder) : null;
