@@ -10,6 +10,7 @@ import type { NotificationService } from '../notifications/notification.service.
 import type { Tier } from '../organizations/tier.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
+import { lockLimits } from '../usage/change-limits.ts';
 import {
   type UpgradeRequest,
   UpgradeRequestEntity,
@@ -28,7 +29,7 @@ export interface UpgradeDecisionService {
   /**
    * Decides an open request, and emails the owners. An approval grants the tier, unless billing does.
    *
-   * @throws AppError `not_found`; `conflict` if it is decided already.
+   * @throws AppError `not_found`; `conflict` if it is decided already, or to approve one that another tier has overtaken.
    */
   decide(
     staff: StaffScope,
@@ -65,7 +66,10 @@ export function createUpgradeDecisionService(options: UpgradeDecisionOptions): U
         const { em } = transaction;
         const decided = await decideOpen(em, id, { decision, note, staffId: staff.staffId });
         const { organizationId, tier } = decided;
-        if (decision === 'approved') await options.onApprove(transaction, staff, decided);
+        if (decision === 'approved') {
+          await requireSameTier(em, decided);
+          await options.onApprove(transaction, staff, decided);
+        }
         await recordStaffAudit(em, staff, {
           action: `upgrade_request.${decision}`,
           resourceType: 'upgrade_request',
@@ -88,6 +92,23 @@ export function createUpgradeDecisionService(options: UpgradeDecisionOptions): U
 function templateOf(decision: Decision, isPaid: boolean) {
   if (decision === 'rejected') return 'upgrade-rejected';
   return isPaid ? 'upgrade-payable' : 'upgrade-approved';
+}
+
+/** An approval must not take away a tier that the organization was given after it had asked. */
+async function requireSameTier(
+  em: EntityManager,
+  { organizationId, tier, currentTier }: Row<UpgradeRequest>,
+): Promise<void> {
+  await lockLimits(em, organizationId);
+  const [organization] = await em.execute<{ tier: Tier }[]>(
+    sql`select tier from organizations where id = ${organizationId}`,
+  );
+  const now = organization?.tier ?? currentTier;
+  if (now === currentTier || now === tier) return;
+  throw new AppError('conflict', {
+    detail: `The organization asked for ${tier} when it had ${currentTier}; now it has ${now}.`,
+    fix: 'Reject the request. To give the tier nevertheless: PATCH /api/v1/admin/orgs/{id}/tier.',
+  });
 }
 
 /** One statement, so that two decisions at the same time give one. */

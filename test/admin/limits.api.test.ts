@@ -217,6 +217,18 @@ describe('upgrade requests', () => {
     expect((await ask()).statusCode).toBe(201);
   });
 
+  test('are not approved if the organization has been given another tier meanwhile', async () => {
+    const { organizationId, ask, decide, tier } = await arrange();
+    const { id } = (await ask({ tier: 'developer', note: 'We grow.' })).json();
+    await setTier(organizationId, 'enterprise');
+    expectProblem(await decide(id, 'approve'), 'conflict');
+    expect(await tier()).toBe('enterprise');
+    expect((await decide(id, 'reject')).json()).toMatchObject({ status: 'rejected' });
+    const later = (await ask({ tier: 'business', note: 'We shrink.' })).json();
+    await setTier(organizationId, 'business');
+    expect((await decide(later.id, 'approve')).statusCode).toBe(200);
+  });
+
   test('have one decision and one open request at a time', async () => {
     const { organizationId, ask, decide } = await arrange();
     const asked = await Promise.all([ask(), ask(), ask()]);
