@@ -77,6 +77,8 @@ interface UsageAlertParams {
   limit: number;
   percentage: number;
   kind: LimitKind;
+  /** Use beyond the limit is billed. Absent in emails of earlier versions. */
+  isBilled?: boolean;
   /** Date on which the counter restarts; null for `storage_bytes`. */
   resetsAt: string | null;
 }
@@ -252,7 +254,7 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Ema
     body: [
       usageSentence(params),
       usageTable(params),
-      params.kind === 'hard' ? `At 100%: ${HARD_LIMIT_EFFECT[params.counter]}` : SOFT_LIMIT_EFFECT,
+      params.kind === 'hard' ? `At 100%: ${HARD_LIMIT_EFFECT[params.counter]}` : softLimitEffect(params),
       LIMITS_ADVICE,
     ],
   }),
@@ -262,7 +264,7 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Ema
     body: [
       usageSentence(params),
       usageTable(params),
-      params.kind === 'hard' ? HARD_LIMIT_EFFECT[params.counter] : SOFT_LIMIT_EFFECT,
+      params.kind === 'hard' ? HARD_LIMIT_EFFECT[params.counter] : softLimitEffect(params),
       LIMITS_ADVICE,
     ],
   }),
@@ -278,7 +280,8 @@ const HARD_LIMIT_EFFECT: Record<UsageCounter, string> = {
   api_calls: 'API calls are rejected, except those that read usage or read and change limits.',
   webhook_deliveries: 'Webhook deliveries are held, and sent when the month ends or the limit is raised.',
 };
-const SOFT_LIMIT_EFFECT = 'This is a soft limit: nothing is rejected.';
+const softLimitEffect = ({ isBilled = false }: UsageAlertParams): string =>
+  `This is a soft limit: nothing is rejected${isBilled ? ', and what is used beyond it is billed with your next invoice' : ''}.`;
 const LIMITS_ADVICE =
   'To see your usage: GET /api/v1/org/usage. To see your limits and set your own: GET and PUT /api/v1/org/limits.';
 

@@ -2,13 +2,14 @@ import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Logger } from 'pino';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { RowReader } from '../../platform/database/find-rows.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { DEFAULT_ENVIRONMENT_SLUG, EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { applyUsageDeltas } from '../usage/apply-usage-deltas.ts';
 import { closePeriod } from '../usage/close-period.ts';
-import { STORAGE_COUNTER, USAGE_COUNTERS } from '../usage/counters.ts';
+import { STORAGE_COUNTER, USAGE_COUNTERS, type UsageCounter } from '../usage/counters.ts';
 import { percentageOf } from '../usage/effective-limit.ts';
 import { monthOf, type Period } from '../usage/periods.ts';
 import { recordUsageEvent } from '../usage/usage-ledger.ts';
@@ -43,6 +44,8 @@ export interface UsageCheckServiceOptions {
   database: Database;
   events: EventService;
   notifications: Pick<NotificationService, 'notifyOwners'>;
+  /** Whether use beyond the tier's limit is billed. Default: it is not. */
+  isMetered?: (reader: RowReader, organizationId: string, counter: UsageCounter) => Promise<boolean>;
   logger: Logger;
   now?: () => Date;
   /** Organizations checked in one statement. */
@@ -240,13 +243,16 @@ async function recordCrossing(
   });
 }
 
-function notifyOwners(
+async function notifyOwners(
   transaction: Transaction,
-  { notifications }: UsageCheckServiceOptions,
+  { notifications, isMetered = async () => false }: UsageCheckServiceOptions,
   { status, limit, threshold }: ThresholdCrossing,
   { start, end }: Period,
 ): Promise<void> {
   const { organizationId, counter, current } = status;
+  const { kind, source } = status.limit;
+  const isBilled =
+    kind === 'soft' && source === 'tier' && (await isMetered(transaction.em, organizationId, counter));
   return notifications.notifyOwners(transaction, {
     organizationId,
     template: threshold === 100 ? 'usage-exceeded' : 'usage-warning',
@@ -256,7 +262,8 @@ function notifyOwners(
       current,
       limit,
       percentage: percentageOf(current, limit),
-      kind: status.limit.kind,
+      kind,
+      isBilled,
       resetsAt: counter === STORAGE_COUNTER ? null : end.toISOString().slice(0, 10),
     },
     dedupeKey: `usage/${organizationId}/${counter}/${threshold}/${start.toISOString()}`,

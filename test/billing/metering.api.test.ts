@@ -1,13 +1,21 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
+import { pino } from 'pino';
 import { advanceClock } from '../../dev/stripe-stand-in/billing-cycle.ts';
 import { type MeterEvent, StandInError } from '../../dev/stripe-stand-in/ledger.ts';
+import { isMetered } from '../../domain/billing/is-metered.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
+import { renderEmail } from '../../domain/notifications/render-email.ts';
+import { renderTemplate } from '../../domain/notifications/templates.ts';
 import { createSystemSuspensionService } from '../../domain/suspensions/system-suspension.service.ts';
 import { recordUsage } from '../../domain/usage/count-usage.ts';
+import { createUsageCheckService } from '../../domain/usage-alerts/usage-check.service.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createStripe } from '../../platform/stripe/stripe-client.ts';
 import { administerLimits } from '../support/limits.ts';
 import type { TestOrganization } from '../support/organizations.ts';
 import { arrangeSuspensions } from '../support/suspensions.ts';
+import { recordingOutbox } from '../support/test-app.ts';
 import { type BillingApp, startBillingApp } from './billing-app.ts';
 
 const HOUR_S = 3_600;
@@ -165,6 +173,40 @@ describe('use beyond a soft limit', () => {
     await use(paying, 7);
     await meter();
     expect(unitsOf(paying)).toEqual([1, 30, 7]);
+  });
+
+  test('is announced as billed by the email about the limit, and otherwise not', async () => {
+    const paying = await createMetered();
+    const unmetered = await createMetered();
+    unmetered.subscription.meteredPrices = [];
+    await app.work.syncs.sync(unmetered.subscription.id);
+    const emails: string[] = [];
+    for (const organization of [paying, unmetered]) {
+      await use(organization, LIMIT);
+      const { outbox } = recordingOutbox();
+      const checks = createUsageCheckService({
+        database: app.worker,
+        events: createWebhookEvents({ outbox }),
+        notifications: createNotificationService({ outbox }),
+        isMetered,
+        logger: pino({ level: 'silent' }),
+        now: () => new Date(app.ledger.now * 1_000),
+        pageSize: 1,
+      });
+      // Other organizations of the database belong to other tests.
+      const stop = () => {
+        throw new Error('stop');
+      };
+      const from = { after: organization.organizationId.slice(0, -1), organizations: 0, notified: 0 };
+      await expect(checks.check({ from, onProgress: stop })).rejects.toThrow('stop');
+      const [email] = await app.worker.query<{ params: never }>(sql`
+        select params from notifications
+        where org_id = ${organization.organizationId} and template = 'usage-exceeded'`);
+      if (!email) throw new Error('no email');
+      emails.push(renderEmail(renderTemplate('usage-exceeded', email.params), app.config.PUBLIC_URL).text);
+    }
+    expect(emails[0]).toContain('nothing is rejected, and what is used beyond it is billed');
+    expect(emails[1]).toContain('nothing is rejected.');
   });
 
   test('of a subscription that ends is reported up to its end', async () => {
