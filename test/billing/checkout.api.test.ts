@@ -176,9 +176,10 @@ describe('a checkout', () => {
     '/relative',
   ])('refuses to lead back to %s', async (target) => {
     const organization = await app.createFree();
+    const before = app.standIn.requests.length;
     const response = await app.startCheckout(organization, 'developer', { success_url: target });
     expect(response.json()).toMatchObject({ status: 400, code: 'validation_error' });
-    expect(app.standIn.requests.filter((request) => request.includes(target))).toEqual([]);
+    expect(app.standIn.requests).toHaveLength(before);
   });
 
   test('refuses a tier that is not for sale', async () => {

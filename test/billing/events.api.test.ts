@@ -4,6 +4,7 @@ import { advanceClock } from '../../dev/stripe-stand-in/billing-cycle.ts';
 import { StandInError, type StripeEventRecord } from '../../dev/stripe-stand-in/ledger.ts';
 import { signEvent } from '../../dev/stripe-stand-in/stand-in.ts';
 import { overdueReadBacks, requestStaleReadBacks } from '../../domain/billing/overdue-billing.ts';
+import { readBacklog } from '../../domain/monitoring/backlog.ts';
 import { WEBHOOK_SECRET } from '../support/billing-config.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { type BillingApp, startBillingApp } from './billing-app.ts';
@@ -240,6 +241,13 @@ describe('a read-back', () => {
     await app.work.syncs.sync(paying.subscription.id);
     expect(await app.stateOf(paying)).toMatchObject({ tier: 'developer', subscription: 'active' });
     expect(await problemOf(paying.subscription.id)).toBe('unknown_price');
+    // What the alert SubscriptionNeedsAttention counts.
+    const backlog = await readBacklog(app.worker);
+    expect(backlog.find(({ kind }) => kind === 'subscription_problem')?.count).toBeGreaterThan(0);
+    const known = app.subscriptionOf(paying);
+    known.price = 'price_developer';
+    await app.work.syncs.sync(known.id);
+    expect(await problemOf(known.id)).toBeNull();
   });
 
   test('with a status that this service does not know keeps the tier', async () => {

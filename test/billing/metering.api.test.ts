@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import { advanceClock } from '../../dev/stripe-stand-in/billing-cycle.ts';
 import { type MeterEvent, StandInError } from '../../dev/stripe-stand-in/ledger.ts';
 import { isMetered } from '../../domain/billing/is-metered.ts';
+import { readBacklog } from '../../domain/monitoring/backlog.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { renderEmail } from '../../domain/notifications/render-email.ts';
 import { renderTemplate } from '../../domain/notifications/templates.ts';
@@ -345,6 +346,11 @@ describe('a report of use', () => {
       { units: 6, isReported: false, refusal: expect.stringContaining('No such customer') },
     ]);
     expect(unitsOf(other)).toEqual([7]);
+    // What the alert UsageNotBilled counts, by real time.
+    await app.worker.query(sql`
+      update meter_reports set refused_at = now() where org_id = ${paying.organizationId} returning id`);
+    const backlog = await readBacklog(app.worker);
+    expect(backlog.find(({ kind }) => kind === 'meter_report_refused')?.count).toBeGreaterThan(0);
   });
 
   test('is not made for use that is too old for Stripe', async () => {
