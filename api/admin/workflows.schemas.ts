@@ -211,7 +211,7 @@ export function presentRun(
     started_at: run.startedAt.toISOString(),
     closed_at: toText(run.closedAt),
     attempt: activity?.attempt ?? null,
-    last_failure: activity?.lastFailure ?? null,
+    last_failure: activity?.lastFailure ?? run.endFailure,
     next_attempt_at: toText(activity?.nextAttemptAt ?? null),
     actions: run.actions,
     temporal_ui_url: urlOf(run),

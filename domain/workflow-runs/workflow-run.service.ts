@@ -5,6 +5,7 @@ import type { Page } from '../../platform/pagination.ts';
 import type {
   WorkflowRun,
   WorkflowRunEvent,
+  WorkflowRunStatus,
   WorkflowRuns,
 } from '../../platform/temporal-runs/workflow-run.ts';
 import { resumePurge } from '../deletions/resume-purge.ts';
@@ -23,6 +24,8 @@ import {
 export interface ListedRun extends WorkflowRun {
   /** What staff can do with it. */
   actions: RunAction[];
+  /** Why it failed or was terminated; null for others, and if Temporal has no reason. */
+  endFailure: string | null;
 }
 
 export interface RunDetails extends ListedRun {
@@ -101,13 +104,19 @@ export function createWorkflowRunService({
   return {
     async list(filter, page) {
       const { items, next } = await listRuns(runs, filter, page);
-      return { items: items.map((run) => ({ ...run, actions: listActions(run) })), next };
+      const listed = items.map(async (run) => ({
+        ...run,
+        actions: listActions(run),
+        endFailure: ENDED_BADLY.includes(run.status) ? await runs.endFailure(run) : null,
+      }));
+      return { items: await Promise.all(listed), next };
     },
 
     async get(workflowId) {
       const run = await find(workflowId);
       const [currentDetails, events] = await Promise.all([runs.currentDetails(run), runs.recentEvents(run)]);
-      return { ...run, actions: listActions(run), currentDetails, events };
+      const endFailure = ENDED_BADLY.includes(run.status) ? (events[0]?.detail ?? null) : null;
+      return { ...run, actions: listActions(run), endFailure, currentDetails, events };
     },
 
     async act(staff, workflowId, request) {
@@ -124,6 +133,8 @@ export function createWorkflowRunService({
     },
   };
 }
+
+const ENDED_BADLY: readonly WorkflowRunStatus[] = ['failed', 'terminated', 'timed_out'];
 
 /** Of the purge of an account or organization. */
 const deletionIdOf = (workflowId: string): string | undefined =>

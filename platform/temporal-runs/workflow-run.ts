@@ -82,6 +82,8 @@ export interface WorkflowRuns {
   describe(workflowId: string, runId?: string): Promise<WorkflowRun | undefined>;
   /** The newest events, newest first, without workflow tasks. */
   recentEvents(run: Pick<WorkflowRun, 'workflowId' | 'runId'>): Promise<WorkflowRunEvent[]>;
+  /** Why the run failed or was terminated: the detail of its last event. Null for others. */
+  endFailure(run: Pick<WorkflowRun, 'workflowId' | 'runId'>): Promise<string | null>;
   /** What the run says about itself; null if it says nothing, or no worker answers. */
   currentDetails(run: Pick<WorkflowRun, 'workflowId' | 'runId'>): Promise<string | null>;
   /** The command that starts the workflow again with the input of this run. */

@@ -12,6 +12,13 @@ const RECENT_EVENTS = 100;
 const NOT_FOUND = 5;
 const INVALID_ARGUMENT = 3;
 
+/** Types of the last event of runs that did not complete. */
+const ENDED_BADLY = new Set([
+  'workflowExecutionFailed',
+  'workflowExecutionTerminated',
+  'workflowExecutionTimedOut',
+]);
+
 /** Names in Temporal's list filter. */
 const STATUS_NAMES: Record<WorkflowRunStatus, string> = {
   running: 'Running',
@@ -35,6 +42,13 @@ export function createWorkflowRuns(
     namespace,
     execution: { workflowId, runId },
   });
+
+  const readNewest = (run: Pick<WorkflowRun, 'workflowId' | 'runId'>, count: number) =>
+    ask(async () => {
+      const request = { ...executionOf(run), maximumPageSize: count };
+      const { history } = await service.getWorkflowExecutionHistoryReverse(request);
+      return decodeEvents(history?.events ?? []);
+    });
 
   return {
     list: (filter, { limit, token }) =>
@@ -64,12 +78,12 @@ export function createWorkflowRuns(
         }
       }),
 
-    recentEvents: (run) =>
-      ask(async () => {
-        const request = { ...executionOf(run), maximumPageSize: RECENT_EVENTS };
-        const { history } = await service.getWorkflowExecutionHistoryReverse(request);
-        return decodeEvents(history?.events ?? []);
-      }),
+    recentEvents: (run) => readNewest(run, RECENT_EVENTS),
+
+    endFailure: async (run) => {
+      const [last] = await readNewest(run, 1);
+      return last && ENDED_BADLY.has(last.type) ? last.detail : null;
+    },
 
     currentDetails: ({ workflowId, runId }) =>
       connection

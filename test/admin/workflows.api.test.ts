@@ -249,6 +249,23 @@ describe('one run', () => {
     expect((await get(`/admin/workflows/run?workflow_id=${id}`)).json()).toMatchObject(expected);
   });
 
+  test('says in the list, too, why it failed', async () => {
+    const { organizationId, get, run } = await arrange({ status: 'failed' });
+    app.temporalRuns.events = [
+      {
+        id: 9,
+        at: new Date(0),
+        type: 'workflowExecutionFailed',
+        name: null,
+        detail: 'HeldBySuspension: held',
+      },
+    ];
+    const list = await get(`/admin/workflows?organization_id=${organizationId}&status=failed`);
+    expect(list.json().data).toMatchObject([{ last_failure: 'HeldBySuspension: held' }]);
+    const shown = await get(`/admin/workflows/${encodeURIComponent(run.workflowId)}`);
+    expect(shown.json()).toMatchObject({ last_failure: 'HeldBySuspension: held' });
+  });
+
   test('is not found, or has no valid id', async () => {
     const { get, act, commands } = await arrange();
     expectProblem(await get('/admin/workflows/send%2Fmsg_unknown'), 'not_found');

@@ -154,6 +154,8 @@ describe('staff settle stuck work', () => {
 
     const run = temporal.workflow.getHandle(`inbound/${bySignal}`);
     await run.terminate('by mistake');
+    const terminated = await untilListed('type=receiveMessage&status=terminated', run.workflowId);
+    expect(terminated.last_failure).toBe('by mistake');
     await temporal.schedule.getHandle(RECONCILE_SCHEDULE_ID).trigger();
     await eventually(async () => expect((await runOf(run.workflowId)).status).toBe('running'), TIMEOUT_MS);
     await run.signal('discard', 'The bucket was restored without it');

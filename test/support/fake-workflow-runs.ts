@@ -60,6 +60,10 @@ export class FakeWorkflowRuns implements WorkflowRuns {
     return this.events;
   }
 
+  async endFailure(): Promise<string | null> {
+    return this.events[0]?.detail ?? null;
+  }
+
   async currentDetails(): Promise<string | null> {
     return this.details;
   }
