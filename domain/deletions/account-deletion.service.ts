@@ -75,7 +75,7 @@ export function createAccountDeletionService(options: AccountDeletionOptions): A
         const { em } = transaction;
         // Locked first, as in changes by staff, who may give them a role or suspend them at the same time.
         const [user] = await em.execute<{ email: string }[]>(
-          sql`select email from users where id = ${person.userId} for update`,
+          sql`select email from users where id = ${person.userId} for no key update`,
         );
         await requireNoStaff(em, person.userId);
         await lockOrganizationsOf(em, person.userId);
