@@ -123,7 +123,7 @@ async function apply(
   if (!current) return 'deleted';
   if (current.readVersion !== readVersion) throw superseded(subscriptionId);
   const tier = view?.priceId ? (options.prices.tierOf(view.priceId) ?? null) : null;
-  const problem = findProblem(view, tier);
+  const problem = findProblem(view, tier) ?? (await findClosure(em, organizationId, view));
   if (problem)
     options.logger.error({ organizationId, subscriptionId, problem }, 'subscription needs attention');
   await record(em, {
@@ -181,6 +181,19 @@ function findProblem(view: SubscriptionView | null, tier: Tier | null): string |
   if (!isKnownStatus(view.status)) return 'unknown_status';
   if (!view.endedAt && tier === null) return 'unknown_price';
   return null;
+}
+
+/** A checkout that was open when the organization was closed has been paid: the money is for nothing. */
+async function findClosure(
+  em: EntityManager,
+  organizationId: string,
+  view: SubscriptionView | null,
+): Promise<string | null> {
+  if (!view || view.endedAt || view.status === 'incomplete') return null;
+  const closed = await em.execute<object[]>(
+    sql`select from organizations where id = ${organizationId} and deleted_at is not null`,
+  );
+  return closed.length > 0 ? 'organization_closed' : null;
 }
 
 function scheduledTierOf({ prices }: SubscriptionSyncOptions, view: SubscriptionView | null): Tier | null {

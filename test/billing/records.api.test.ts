@@ -163,6 +163,28 @@ async function addSecond(
 const shownOf = async ({ token }: TestOrganization) =>
   (await app.call('/billing/subscription', { token })).json().id;
 
+describe('a checkout that was open when its organization was closed', () => {
+  test('gives no tier when it is paid, and a person has to settle it; recovery does', async () => {
+    const organization = await app.createFree();
+    const { organizationId } = organization;
+    const session = (await app.startCheckout(organization)).json();
+    const setClosed = (at: Date | null) =>
+      app.worker.query(
+        sql`update organizations set deleted_at = ${at} where id = ${organizationId} returning id`,
+      );
+    await setClosed(new Date());
+    app.pay(session.id, 'works');
+    await app.follow(organization);
+    const { id } = app.subscriptionOf(organization);
+    expect(await app.stateOf(organization)).toMatchObject({ tier: 'free', subscription: 'active' });
+    expect(await problemsOf(organization)).toEqual([{ id, problem: 'organization_closed' }]);
+    await setClosed(null);
+    await app.work.syncs.sync(id);
+    expect(await app.stateOf(organization)).toMatchObject({ tier: 'developer' });
+    expect(await problemsOf(organization)).toEqual([]);
+  });
+});
+
 describe('a second subscription that has not ended', () => {
   test('counts if it is for the higher tier, the other one needs attention, and settles with its end', async () => {
     const paying = await app.createPaying();
