@@ -19,7 +19,7 @@ import { createTemporalClient, pingTemporal } from '../platform/temporal.ts';
 import { createScheduleReader } from '../platform/temporal-runs/schedule-reader.ts';
 import { createWorkflowRuns } from '../platform/temporal-runs/workflow-runs.ts';
 import { startTracing } from '../platform/tracing/tracing.ts';
-import { TASK_QUEUES } from '../workflows/task-queues.contract.ts';
+import { MAX_CONCURRENT_STARTS, TASK_QUEUES } from '../workflows/task-queues.contract.ts';
 import { buildApp } from './app.ts';
 import { warnOfOtherRpIds } from './people/warn-of-other-rp-ids.ts';
 import { createServices } from './services.ts';
@@ -50,7 +50,13 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
   });
   const temporal = createTemporalClient(config);
   const metrics = createServiceMetrics();
-  const outbox = createOutbox({ database, workflows: createWorkflowGateway(temporal), logger, metrics });
+  const outbox = createOutbox({
+    database,
+    workflows: createWorkflowGateway(temporal),
+    logger,
+    metrics,
+    maxConcurrentCalls: MAX_CONCURRENT_STARTS,
+  });
   const services = createServices({
     temporalRuns: createWorkflowRuns(temporal, config.TEMPORAL_NAMESPACE),
     schedules: createScheduleReader(temporal),

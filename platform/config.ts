@@ -344,6 +344,12 @@ export const ConfigSchema = Type.Object({
   ),
 
   SCHEDULES_ENABLED: flag('Whether the maintenance worker creates and updates the Temporal schedules.', true),
+  INBOUND_CONCURRENCY: integer(
+    'Received messages that a worker processes at the same time. With more, a flood of them delays sends; raise it where DNS or rspamd are slow.',
+    4,
+    2,
+    100,
+  ),
   WORKER_CONCURRENCY: integer('Maximum concurrent activities per worker and task queue.', 50, 1, 1000),
   WORKER_HEALTH_HOST: text('Address of a worker’s health checks and metrics.', '127.0.0.1'),
   WORKER_HEALTH_PORT: integer('Port of a worker’s health checks and metrics; 0 means none.', 0, 0, 65_535),

@@ -29,7 +29,11 @@ import { createTemporalClient } from '../platform/temporal.ts';
 import { createWorkflowRuns } from '../platform/temporal-runs/workflow-runs.ts';
 import { traceTransport } from '../platform/tracing/traced-transport.ts';
 import { RECONCILE } from '../workflows/maintenance/reconcile.contract.ts';
-import { MAINTENANCE_QUEUE, type TaskQueue } from '../workflows/task-queues.contract.ts';
+import {
+  MAINTENANCE_QUEUE,
+  MAX_CONCURRENT_STARTS,
+  type TaskQueue,
+} from '../workflows/task-queues.contract.ts';
 import type { Room, WorkerDependencies } from './room.ts';
 import { announcementsRoom } from './rooms/announcements.ts';
 import { attachmentsRoom } from './rooms/attachments.ts';
@@ -102,6 +106,15 @@ export interface Composition extends WorkerDependencies {
   close(): Promise<void>;
 }
 
+/**
+ * Receiving must not take the database and the thread from sends, in the same process or in another: with 5, sends took
+ * twice as long during a flood, and the flood ended no sooner (`npm run bench -- flood`). Two keep a thread busy.
+ */
+const MAX_CONCURRENT_RECEIVING = 2;
+
+const maxConcurrentReceiving = ({ DATABASE_POOL_SIZE: poolSize }: Config) =>
+  Math.min(MAX_CONCURRENT_RECEIVING, Math.ceil(poolSize / 2));
+
 /** Builds the dependencies of a worker or listener process: only those that its queues and listeners use. */
 export async function compose(
   config: Config,
@@ -117,7 +130,13 @@ export async function compose(
   const temporal = createTemporalClient(config);
   const workflows = createWorkflowGateway(temporal);
   const metrics = createServiceMetrics();
-  const outbox = createOutbox({ database, workflows, logger, metrics });
+  const outbox = createOutbox({
+    database,
+    workflows,
+    logger,
+    metrics,
+    maxConcurrentCalls: MAX_CONCURRENT_STARTS,
+  });
   const services = createSharedServices({
     config,
     database,
@@ -137,6 +156,7 @@ export async function compose(
     workflowRuns: createWorkflowRuns(temporal, config.TEMPORAL_NAMESPACE),
     services,
     metrics,
+    maxConcurrentReceiving: maxConcurrentReceiving(config),
     simulator,
     mailTransport: once(() => {
       const transport = traceTransport(createMailTransport(config, simulator));

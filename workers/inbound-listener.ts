@@ -172,8 +172,12 @@ export function startInboundSmtp({
   services: { receipts },
   refusals,
   metrics,
+  maxConcurrentReceiving,
   registry,
-}: Pick<Composition, 'config' | 'logger' | 'storage' | 'services' | 'refusals' | 'metrics'> & {
+}: Pick<
+  Composition,
+  'config' | 'logger' | 'storage' | 'services' | 'refusals' | 'metrics' | 'maxConcurrentReceiving'
+> & {
   registry: Registry;
 }): Promise<InboundListener> {
   const duration = new Histogram({
@@ -187,7 +191,7 @@ export function startInboundSmtp({
   return startInboundListener({
     config,
     storage,
-    receipts: limitReceipts(receipts, config),
+    receipts: limitReceipts(receipts, maxConcurrentReceiving),
     logger,
     onReply,
     reportRefusal: createRefusalReports({ direction: 'inbound', logger, metrics, recorder: refusals() }),

@@ -2,14 +2,14 @@ import type { ReceiptService } from '../domain/inbound/receipt.service.ts';
 import { createSemaphore } from '../platform/semaphore.ts';
 
 /**
- * The receipts of a listener, which uses at most half of the process's database connections: a burst of mail over
+ * The receipts of a listener, which uses at most `maxConcurrent` of the process's database connections: a burst of mail over
  * hundreds of SMTP connections must not make sends in the same process wait for one.
  */
 export function limitReceipts(
   { resolve, commit, hasReceived }: ReceiptService,
-  { DATABASE_POOL_SIZE: poolSize }: { DATABASE_POOL_SIZE: number },
+  maxConcurrent: number,
 ): ReceiptService {
-  const connections = createSemaphore(Math.max(1, Math.floor(poolSize / 2)));
+  const connections = createSemaphore(maxConcurrent);
   const limited =
     <Input extends unknown[], Output>(call: (...input: Input) => Promise<Output>) =>
     async (...input: Input): Promise<Output> => {

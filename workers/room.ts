@@ -30,6 +30,8 @@ export interface WorkerDependencies {
   simulator(): SimulatorTransport;
   dkimKeys(): Promise<DkimKeys>;
   parserPool(): ParserPool;
+  /** Database transactions of the listener for inbound mail, and as many that store received messages. */
+  maxConcurrentReceiving: number;
 }
 
 /** The work that the reconciler does for a room every minute. */

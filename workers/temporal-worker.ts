@@ -43,16 +43,13 @@ const MAX_CACHED_WORKFLOWS = 500;
 /**
  * Workflow tasks share one thread, and the server's fairness does not apply to tasks that wait here. Those of `outbound`
  * mostly wait for replies: fewer slots would delay sends while the Temporal server is slow. One of `inbound` parses and
- * stores a whole message, in a local activity.
+ * stores a whole message, in a local activity: `INBOUND_CONCURRENCY` limits those.
  */
-const MAX_CONCURRENT_WORKFLOW_TASKS: Record<TaskQueue, number> = {
+const MAX_CONCURRENT_WORKFLOW_TASKS = {
   [OUTBOUND_QUEUE]: 40,
-  [INBOUND_QUEUE]: 10,
   [WEBHOOKS_QUEUE]: 10,
   [MAINTENANCE_QUEUE]: 10,
 };
-/** In a process that sends too: receiving would otherwise take its thread and its database connections from sends. */
-const MAX_CONCURRENT_INBOUND_BESIDE_OUTBOUND = 4;
 const CONNECT_RETRY_DELAY_MS = 2_000;
 
 /**
@@ -115,10 +112,11 @@ export async function startTemporalWorkers({
 }: WorkerOptions): Promise<RunningWorkers> {
   const workflowBundle = await loadWorkflowBundle();
   const connection = await connect(config, logger);
-  const slots = (queue: TaskQueue, limit: number) =>
-    queue === INBOUND_QUEUE && OUTBOUND_QUEUE in activities
-      ? Math.min(limit, MAX_CONCURRENT_INBOUND_BESIDE_OUTBOUND)
-      : limit;
+  const { INBOUND_CONCURRENCY: inbound, WORKER_CONCURRENCY: activityLimit } = config;
+  const workflowTaskSlots = (queue: TaskQueue) =>
+    queue === INBOUND_QUEUE ? inbound : MAX_CONCURRENT_WORKFLOW_TASKS[queue];
+  const activitySlots = (queue: TaskQueue) =>
+    queue === INBOUND_QUEUE ? Math.min(inbound, activityLimit) : activityLimit;
   const workers = await Promise.all(
     (Object.entries(activities) as [TaskQueue, object][]).map(([taskQueue, ofQueue]) =>
       Worker.create({
@@ -132,12 +130,12 @@ export async function startTemporalWorkers({
         shutdownGraceTime: SHUTDOWN_GRACE,
         workflowTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
         activityTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
-        maxConcurrentWorkflowTaskExecutions: slots(taskQueue, MAX_CONCURRENT_WORKFLOW_TASKS[taskQueue]),
+        maxConcurrentWorkflowTaskExecutions: workflowTaskSlots(taskQueue),
         // Nearly all runs of the inbound queue end in their first task. With a cache, polls of its sticky queue would hold
         // slots in which nothing ever runs.
         maxCachedWorkflows: taskQueue === INBOUND_QUEUE ? 0 : MAX_CACHED_WORKFLOWS,
-        maxConcurrentActivityTaskExecutions: slots(taskQueue, config.WORKER_CONCURRENCY),
-        maxConcurrentLocalActivityExecutions: config.WORKER_CONCURRENCY,
+        maxConcurrentActivityTaskExecutions: activitySlots(taskQueue),
+        maxConcurrentLocalActivityExecutions: activityLimit,
       }),
     ),
   );

@@ -7,6 +7,12 @@ export const TASK_QUEUES = [OUTBOUND_QUEUE, INBOUND_QUEUE, WEBHOOKS_QUEUE, MAINT
 export type TaskQueue = (typeof TASK_QUEUES)[number];
 
 /**
+ * Starts for a queue that each process sends to Temporal at the same time. One is enough for all the mail that a process can
+ * accept; with four, a flood of mail delayed sends (`npm run bench -- flood`).
+ */
+export const MAX_CONCURRENT_STARTS = { [INBOUND_QUEUE]: 1 } as const;
+
+/**
  * Order of tasks within a queue: a smaller number first. Within one priority, Temporal divides the queue fairly between
  * fairness keys. Temporal accepts 1 to 5; runs without a priority have 3.
  */

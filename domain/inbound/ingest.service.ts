@@ -2,7 +2,7 @@ import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { isPermanentDataError } from '../../platform/database/database-errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { createSemaphore } from '../../platform/semaphore.ts';
+import { createSemaphore, type Semaphore } from '../../platform/semaphore.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { readReportOutcomes } from '../delivery-reports/report-outcomes.ts';
 import type { EventService } from '../events/event.service.ts';
@@ -52,11 +52,14 @@ export interface IngestServiceOptions {
   onParseFailure?: () => void;
   /** Less than the number of parser processes, so that small messages never wait for large ones. */
   maxConcurrentLargeMessages: number;
+  /** Transactions that store a message. Looking up DNS records and scanning for spam are not limited. */
+  maxConcurrentStores: number;
 }
 
-export function createIngestService(options: IngestServiceOptions): IngestService {
-  const { database } = options;
-  const largeMessageSlots = createSemaphore(options.maxConcurrentLargeMessages);
+export function createIngestService(input: IngestServiceOptions): IngestService {
+  const { database } = input;
+  const options = { ...input, storeSlots: createSemaphore(input.maxConcurrentStores) };
+  const largeMessageSlots = createSemaphore(input.maxConcurrentLargeMessages);
   return {
     async ingest(receiptId) {
       const receipt = await database.autocommit((em) => em.findOne(ReceiptEntity, { id: receiptId }));
@@ -71,6 +74,8 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
     discard: (receiptId, reason) => discardReceipt(database, receiptId, reason),
   };
 }
+
+type Ingest = IngestServiceOptions & { storeSlots: Semaphore };
 
 /** @returns false if the message is not a delivery report. */
 async function ingestReport(options: IngestServiceOptions, receipt: Receipt): Promise<boolean> {
@@ -87,7 +92,7 @@ async function ingestReport(options: IngestServiceOptions, receipt: Receipt): Pr
   });
 }
 
-async function ingestMail(options: IngestServiceOptions, receipt: Receipt): Promise<string> {
+async function ingestMail(options: Ingest, receipt: Receipt): Promise<string> {
   const raw = await openRawMail(options.storage, receipt);
   const fingerprint = await computeFingerprint(await raw.open());
   const { sha256 } = fingerprint;
@@ -129,11 +134,19 @@ async function analyze(
 const SPAM_BY_PROVIDER: SpamVerdict = { verdict: 'spam', score: null };
 
 async function store(
-  options: IngestServiceOptions,
+  options: Ingest,
+  receipt: Receipt,
+  analyzed: AnalyzedMail & { sha256: Buffer },
+): Promise<string> {
+  const release = await options.storeSlots.acquire();
+  return storeOnce(options, receipt, analyzed).finally(release);
+}
+
+async function storeOnce(
+  { database, outbox, events }: Ingest,
   receipt: Receipt,
   { sha256, ...analyzed }: AnalyzedMail & { sha256: Buffer },
 ): Promise<string> {
-  const { database, outbox, events } = options;
   for (;;) {
     try {
       return await database.systemTransaction(async (transaction) => {

@@ -30,13 +30,15 @@ export interface OutboxOptions {
   workflows: Pick<WorkflowGateway, 'dispatch'>;
   logger: Logger;
   metrics?: Pick<ServiceMetrics, 'temporalCalls'> | undefined;
+  /** Calls to Temporal at the same time for commands that are not urgent, by task queue. */
+  maxConcurrentCalls?: Readonly<Record<string, number>>;
 }
 
 /** The sweep leaves newer rows to the process that wrote them. */
 const FIRST_SWEEP_AFTER_MS = 10_000;
 /**
- * Calls to Temporal for one task queue, per process. A flood of starts for one queue must not occupy the server that
- * starts the runs of the others. More calls would only queue there.
+ * Calls to Temporal for one task queue, per process, unless the options say less. A flood of starts for one queue must not
+ * occupy the server that starts the runs of the others. More calls would only queue there.
  */
 const MAX_CONCURRENT_CALLS_PER_QUEUE = 4;
 /** Calls for sends and signals. With few of them, sends would wait for each other while the server is slow. */
@@ -50,10 +52,11 @@ const MAX_WAITING_COMMANDS_PER_ORGANIZATION = 5_000;
 const MAX_ATTEMPTS = 200;
 const MAX_BACKOFF_MS = 600_000;
 
-export function createOutbox({ database, workflows, logger, metrics }: OutboxOptions): Outbox {
+export function createOutbox(options: OutboxOptions): Outbox {
+  const { database, logger } = options;
   const waiting = new Set<Promise<void>>();
   const waitingByOrganization = new Map<string, number>();
-  const dispatchInTurn = createDispatcher(workflows, metrics);
+  const dispatchInTurn = createDispatcher(options);
   const deleteRow = createBatchedDelete(database);
 
   async function dispatchCommitted(
@@ -168,12 +171,16 @@ const SIGNAL_PRIORITY = 1;
 const priorityOf = ({ start }: OutboxCommand): number => start?.priority.priorityKey ?? SIGNAL_PRIORITY;
 
 /** Dispatches commands with a limit per task queue and one for urgent ones, within which organizations take turns. */
-function createDispatcher(workflows: OutboxOptions['workflows'], metrics: OutboxOptions['metrics']) {
+function createDispatcher({ workflows, metrics, maxConcurrentCalls = {} }: OutboxOptions) {
   const callsByQueue = new Map<string, TurnSemaphore>();
+  const limitOf = (queue: string | undefined) =>
+    queue === undefined
+      ? MAX_CONCURRENT_URGENT_CALLS
+      : (maxConcurrentCalls[queue] ?? MAX_CONCURRENT_CALLS_PER_QUEUE);
   return async (organizationId: string, command: OutboxCommand): Promise<void> => {
     const priority = priorityOf(command);
     const queue = priority <= URGENT_PRIORITY ? undefined : command.start?.taskQueue;
-    const calls = callsByQueue.get(queue ?? '') ?? createCallLimit(queue);
+    const calls = callsByQueue.get(queue ?? '') ?? createTurnSemaphore(limitOf(queue));
     callsByQueue.set(queue ?? '', calls);
     const release = await calls.acquire({ priority, key: organizationId });
     const startedAt = performance.now();
@@ -190,9 +197,6 @@ function createDispatcher(workflows: OutboxOptions['workflows'], metrics: Outbox
     }
   };
 }
-
-const createCallLimit = (queue: string | undefined): TurnSemaphore =>
-  createTurnSemaphore(queue === undefined ? MAX_CONCURRENT_URGENT_CALLS : MAX_CONCURRENT_CALLS_PER_QUEUE);
 
 /** Long enough to collect rows under load, far shorter than `FIRST_SWEEP_AFTER_MS`. */
 const BATCH_DELAY_MS = 50;

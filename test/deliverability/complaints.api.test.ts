@@ -42,6 +42,7 @@ async function arrange() {
     events: createWebhookEvents({ outbox }),
     relayedIsDelivered: true,
     maxConcurrentLargeMessages: 1,
+    maxConcurrentStores: 10,
     authenticate: skipAuthentication,
     scanForSpam: skipSpamScan,
     parserPool: { parse: () => Promise.reject(new Error('is no mail')) },

@@ -61,6 +61,27 @@ describe('a received message', () => {
     expect(outcomes.filter((outcome) => outcome.startsWith('stored'))).toHaveLength(1);
   });
 
+  test('is stored in turn with others, so that a flood leaves database connections to sends', async () => {
+    let open = 0;
+    let most = 0;
+    const counted: typeof database = {
+      ...database,
+      async systemTransaction(work) {
+        most = Math.max(most, ++open);
+        return database.systemTransaction(work).finally(() => {
+          open -= 1;
+        });
+      },
+    };
+    const { accept, ingest } = await arrangeInbox(database, { database: counted, maxConcurrentStores: 2 });
+    const receiptIds = await Promise.all(
+      Array.from({ length: 8 }, (_, index) => accept(mail({ Subject: `Flood ${index}` }))),
+    );
+    const outcomes = await Promise.all(receiptIds.map((receiptId) => ingest.ingest(receiptId)));
+    expect(outcomes).toEqual(receiptIds.map(() => expect.stringContaining('stored')));
+    expect(most).toBe(2);
+  });
+
   test.each([
     { names: 'In-Reply-To', fields: { 'In-Reply-To': '<first@people.example>' }, joins: true },
     {

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { ReceiptService } from '../../domain/inbound/receipt.service.ts';
 import { limitReceipts } from '../../workers/limited-receipts.ts';
 
-test('uses at most half of the process’s database connections', async () => {
+test('limits concurrent calls', async () => {
   let open = 0;
   let most = 0;
   const work = async () => {
@@ -17,7 +17,7 @@ test('uses at most half of the process’s database connections', async () => {
     commit: () => work().then(() => 1),
     hasReceived: () => work().then(() => false),
   };
-  const limited = limitReceipts(receipts, { DATABASE_POOL_SIZE: 5 });
+  const limited = limitReceipts(receipts, 2);
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, index) => limited.resolve(`person-${index}@agents.example`, '')),
   );
@@ -29,10 +29,7 @@ test('frees the connection of a call that fails', async () => {
   const failing = async () => {
     throw new Error('the database is down');
   };
-  const limited = limitReceipts(
-    { resolve: failing, commit: failing, hasReceived: failing },
-    { DATABASE_POOL_SIZE: 1 },
-  );
+  const limited = limitReceipts({ resolve: failing, commit: failing, hasReceived: failing }, 1);
   for (let attempt = 0; attempt < 3; attempt += 1)
     await expect(limited.resolve('a@agents.example', '')).rejects.toThrow('the database is down');
 });

@@ -2,8 +2,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { pino } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import { OutboxEntity } from '../../platform/outbox/outbox.entity.ts';
-import { createOutbox, type Outbox } from '../../platform/outbox/outbox.ts';
+import { createOutbox, type Outbox, type OutboxOptions } from '../../platform/outbox/outbox.ts';
 import type { OutboxCommand, StartCommand } from '../../platform/outbox/outbox-command.ts';
+import { eventually } from '../support/eventually.ts';
 import { createIsolatedDatabase } from '../support/isolated-database.ts';
 
 const logger = pino({ level: 'silent' });
@@ -62,9 +63,12 @@ class HeldTemporal {
   }
 }
 
-function arrange(): { temporal: HeldTemporal; outbox: Outbox } {
+function arrange(options: Pick<OutboxOptions, 'maxConcurrentCalls'> = {}): {
+  temporal: HeldTemporal;
+  outbox: Outbox;
+} {
   const temporal = new HeldTemporal();
-  return { temporal, outbox: createOutbox({ database, workflows: temporal, logger }) };
+  return { temporal, outbox: createOutbox({ database, workflows: temporal, logger, ...options }) };
 }
 
 describe('the sweep', () => {
@@ -129,5 +133,19 @@ describe('the process that commits', () => {
     expect(temporal.arrived.indexOf('other')).toBeLessThan(20);
     expect(temporal.arrived).toHaveLength(102);
     expect(await database.systemTransaction(({ em }) => em.count(OutboxEntity, {}))).toBe(0);
+  });
+
+  test('starts only as many runs of a queue at the same time as its limit allows', async () => {
+    const { temporal, outbox } = arrange({ maxConcurrentCalls: { inbound: 1 } });
+    temporal.holds = true;
+    const ids = ['first', 'second', 'third'];
+    await enqueue(outbox, 'org_a', 'inbound', ids);
+    await enqueue(outbox, 'org_a', 'webhooks', ['delivery/1', 'delivery/2']);
+    await eventually(async () =>
+      expect(temporal.arrived.sort()).toEqual(['delivery/1', 'delivery/2', 'first']),
+    );
+    temporal.release();
+    await outbox.drain();
+    expect(temporal.arrived).toEqual(expect.arrayContaining(ids));
   });
 });

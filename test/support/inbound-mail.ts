@@ -45,6 +45,7 @@ export async function arrangeInbox(
     authenticate: skipAuthentication,
     scanForSpam: skipSpamScan,
     maxConcurrentLargeMessages: 1,
+    maxConcurrentStores: 10,
     ...overrides,
   });
   /** Commits a receipt like the listener, without ingesting it. */

@@ -29,6 +29,7 @@ export const inboundRoom: Room = {
       metrics,
       services: { outcomes, events },
       parserPool,
+      maxConcurrentReceiving,
     }) =>
       createInboundActivities({
         logger,
@@ -50,6 +51,7 @@ export const inboundRoom: Room = {
           authenticate: config.AUTHENTICATE_INBOUND ? createMailAuthenticator(config) : skipAuthentication,
           scanForSpam: createSpamScan(config, logger),
           onParseFailure: () => metrics.parseFailures.inc(),
+          maxConcurrentStores: maxConcurrentReceiving,
           maxConcurrentLargeMessages: Math.max(1, config.MAIL_PARSER_PROCESSES - 1),
         }),
       }),
