@@ -51,7 +51,8 @@ export function decodeRun({
     historyLength: Number(info?.historyLength ?? 0),
     searchAttributes: decodeSearchAttributes(info?.searchAttributes?.indexedFields),
     summary: decodeText(executionConfig?.userMetadata?.summary),
-    pendingActivities: (pendingActivities ?? []).map(decodeActivity),
+    // A terminated run keeps its record of the activities that it waited for.
+    pendingActivities: info?.closeTime ? [] : (pendingActivities ?? []).map(decodeActivity),
   };
 }
 

@@ -41,6 +41,7 @@ export interface WorkflowRun {
   searchAttributes: Partial<Record<SearchAttributeName, string>>;
   /** One line; null if the run was started without one. */
   summary: string | null;
+  /** Empty once the run is closed. */
   pendingActivities: PendingActivity[];
 }
 
