@@ -1,7 +1,7 @@
 import { setInterval } from 'node:timers';
 import { Context } from '@temporalio/activity';
 import type { ExportRunner } from '../domain/exports/export-runner.ts';
-import { createSemaphore } from '../platform/semaphore.ts';
+import { createSemaphore } from '../platform/concurrency/semaphore.ts';
 import { type ExportProgress, WRITE_SLICE_MS } from '../workflows/exports/export-organization.contract.ts';
 import { withApplicationFailures } from './failures.ts';
 

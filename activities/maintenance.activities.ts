@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { Logger } from 'pino';
+import { mapConcurrently } from '../platform/concurrency/map-concurrently.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { OverdueRun, OverdueSource } from '../platform/outbox/overdue-rows.ts';
 import type { RunStatus, WorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
@@ -40,9 +41,7 @@ export function createMaintenanceActivities(options: MaintenanceActivityOptions)
         for (const source of options.sources) {
           const runs = await source.take(MAX_ROWS_PER_SOURCE);
           counts[source.name] = runs.length;
-          await forEachConcurrently(runs, MAX_CONCURRENT_LOOKUPS, (run) =>
-            recoverRun(options, run, restoredAt),
-          );
+          await mapConcurrently(runs, MAX_CONCURRENT_LOOKUPS, (run) => recoverRun(options, run, restoredAt));
         }
         const swept = await runSweeps(options.sweeps);
         await options.recordSweep();
@@ -120,16 +119,4 @@ async function recoverRun(
 function describeRecovery(status: RunStatus): string {
   if (status === 'NOT_FOUND') return 'Started by the reconciler: the work was overdue, and no run was found.';
   return `Started again by the reconciler: the run before ended with the status ${status} and left its work overdue.`;
-}
-
-async function forEachConcurrently<T>(
-  items: T[],
-  maxConcurrent: number,
-  work: (item: T) => Promise<void>,
-): Promise<void> {
-  const queue = items.values();
-  const drain = async () => {
-    for (const item of queue) await work(item);
-  };
-  await Promise.all(Array.from({ length: maxConcurrent }, drain));
 }

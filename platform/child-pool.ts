@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
+import { createSemaphore } from './concurrency/semaphore.ts';
 import { yieldCpu } from './cpu-priority.ts';
-import { createSemaphore } from './semaphore.ts';
 
 /**
  * A pool of child processes for jobs that may never end or may exhaust memory. Packages for this (`piscina`, `workerpool`)

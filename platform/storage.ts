@@ -13,6 +13,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import { mapConcurrently } from './concurrency/map-concurrently.ts';
 import type { Config } from './config.ts';
 import { buildContentDisposition } from './content-disposition.ts';
 import { createMultipartUploads, type MultipartUploads } from './multipart-uploads.ts';
@@ -233,12 +234,10 @@ async function deleteConcurrently(
   keys: readonly string[],
   deleteOne: (key: string) => Promise<void>,
 ): Promise<void> {
-  const queue = keys.values();
   const failures: unknown[] = [];
-  const deleteNext = async () => {
-    for (const key of queue) await deleteOne(key).catch((error: unknown) => failures.push(error));
-  };
-  await Promise.all(Array.from({ length: MAX_CONCURRENT_DELETES }, deleteNext));
+  await mapConcurrently(keys, MAX_CONCURRENT_DELETES, (key) =>
+    deleteOne(key).catch((error: unknown) => failures.push(error)),
+  );
   if (failures.length > 0) throw failures[0];
 }
 

@@ -14,12 +14,16 @@ import type { AcceptedMail, InboundRoute } from '../domain/inbound/accepted-mail
 import type { ReceiptService } from '../domain/inbound/receipt.service.ts';
 import type { RefusalReason } from '../domain/refusals/refusal.entity.ts';
 import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
+import {
+  acquireAll,
+  createKeyedSemaphore,
+  type KeyedSemaphore,
+} from '../platform/concurrency/keyed-semaphore.ts';
+import { createSemaphore, type Semaphore } from '../platform/concurrency/semaphore.ts';
 import type { Config } from '../platform/config.ts';
 import { toDatabaseError } from '../platform/database/database-errors.ts';
 import { newId } from '../platform/ids.ts';
-import { acquireAll, createKeyedSemaphore, type KeyedSemaphore } from '../platform/keyed-semaphore.ts';
 import { networkOf } from '../platform/network.ts';
-import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import type { Storage, StoredObject } from '../platform/storage.ts';
 import { withSpan } from '../platform/tracing/span.ts';
 import { watchBuiltInRefusals } from './built-in-refusals.ts';

@@ -1,5 +1,5 @@
 import type { ReceiptService } from '../domain/inbound/receipt.service.ts';
-import { createSemaphore } from '../platform/semaphore.ts';
+import { createSemaphore } from '../platform/concurrency/semaphore.ts';
 
 /**
  * The receipts of a listener, which uses at most `maxConcurrent` of the process's database connections: a burst of mail over

@@ -15,11 +15,15 @@ import type { SubmissionService } from '../domain/outbound/submission.service.ts
 import type { Submitter } from '../domain/outbound/submitted-message.ts';
 import type { RefusalStage } from '../domain/refusals/refusal.entity.ts';
 import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
+import {
+  acquireAll,
+  createKeyedSemaphore,
+  type KeyedSemaphore,
+} from '../platform/concurrency/keyed-semaphore.ts';
+import { createSemaphore, type Semaphore } from '../platform/concurrency/semaphore.ts';
 import type { Config } from '../platform/config.ts';
 import { AppError } from '../platform/errors.ts';
-import { acquireAll, createKeyedSemaphore, type KeyedSemaphore } from '../platform/keyed-semaphore.ts';
 import { networkOf } from '../platform/network.ts';
-import { createSemaphore, type Semaphore } from '../platform/semaphore.ts';
 import { withSpan } from '../platform/tracing/span.ts';
 import { type AuthThrottle, createAuthThrottle } from './auth-throttle.ts';
 import { type BuiltInRefusal, watchBuiltInRefusals } from './built-in-refusals.ts';

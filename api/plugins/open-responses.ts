@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { createSemaphore } from '../../platform/concurrency/semaphore.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { AccessSignals } from '../../platform/event-signals.ts';
-import { createSemaphore } from '../../platform/semaphore.ts';
 
 /** Tracks responses that stay open: limits their number, and ends them on shutdown and when their credential loses its access. */
 export interface OpenResponses {

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { mapConcurrently } from '../../platform/concurrency/map-concurrently.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { findRow } from '../../platform/database/find-rows.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
@@ -175,18 +176,4 @@ function toUnavailable(error: unknown): unknown {
     fix: 'Retry the request later.',
     cause: error,
   });
-}
-
-async function mapConcurrently<T, R>(
-  items: T[],
-  concurrency: number,
-  work: (item: T) => Promise<R>,
-): Promise<R[]> {
-  const results: R[] = [];
-  const queue = items.entries();
-  const worker = async () => {
-    for (const [index, item] of queue) results[index] = await work(item);
-  };
-  await Promise.all(Array.from({ length: concurrency }, worker));
-  return results;
 }

@@ -1,8 +1,8 @@
 import { sql } from '@mikro-orm/core';
 import type { Logger } from 'pino';
+import { createSemaphore } from '../../platform/concurrency/semaphore.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { EventSignals } from '../../platform/event-signals.ts';
-import { createSemaphore } from '../../platform/semaphore.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { Event } from './event.entity.ts';
 import { type FeedPosition, getFeedEnd, positionOf, readEvents } from './event-feed.ts';

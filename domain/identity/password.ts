@@ -1,6 +1,6 @@
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import { createSemaphore } from '../../platform/semaphore.ts';
+import { createSemaphore } from '../../platform/concurrency/semaphore.ts';
 
 /** OWASP recommends these argon2id parameters if 64 MiB are affordable. */
 const PARAMETERS = { memoryKib: 65_536, passes: 3, parallelism: 1 };

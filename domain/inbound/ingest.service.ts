@@ -1,8 +1,8 @@
 import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
+import { createSemaphore, type Semaphore } from '../../platform/concurrency/semaphore.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { isPermanentDataError } from '../../platform/database/database-errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { createSemaphore, type Semaphore } from '../../platform/semaphore.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { readReportOutcomes } from '../delivery-reports/report-outcomes.ts';
 import type { EventService } from '../events/event.service.ts';

@@ -1,3 +1,4 @@
+import { mapConcurrently } from '../../platform/concurrency/map-concurrently.ts';
 import type { Page } from '../../platform/pagination.ts';
 import {
   hasPausedActivity,
@@ -12,7 +13,7 @@ export interface RunFilter extends WorkflowRunFilter {
   failing: boolean;
 }
 
-const MAX_CONCURRENT_LOOKUPS = 10;
+export const MAX_CONCURRENT_LOOKUPS = 10;
 /** Runs that one call looks up. Temporal's index does not know which activities fail, so rare ones are found run by run. */
 const MAX_EXAMINED_RUNS = 500;
 /** Of the index. Larger than a small page of the list, because few of many runs may be failing. */
@@ -90,13 +91,9 @@ export async function describeAll(
   runs: Pick<WorkflowRuns, 'describe'>,
   listed: readonly { workflowId: string; runId: string }[],
 ): Promise<WorkflowRun[]> {
-  const described: (WorkflowRun | undefined)[] = new Array(listed.length);
-  const queue = listed.entries();
-  const drain = async () => {
-    for (const [index, { workflowId, runId }] of queue)
-      described[index] = await runs.describe(workflowId, runId);
-  };
-  await Promise.all(Array.from({ length: MAX_CONCURRENT_LOOKUPS }, drain));
+  const described = await mapConcurrently(listed, MAX_CONCURRENT_LOOKUPS, ({ workflowId, runId }) =>
+    runs.describe(workflowId, runId),
+  );
   return described.filter((run) => run !== undefined).filter(isOfService);
 }
 

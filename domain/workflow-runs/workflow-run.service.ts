@@ -1,3 +1,4 @@
+import { mapConcurrently } from '../../platform/concurrency/map-concurrently.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -11,7 +12,7 @@ import type {
 import { resumePurge } from '../deletions/resume-purge.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import { type ActedRun, applyAction } from './apply-action.ts';
-import { isOfService, listRuns, type RunFilter } from './list-runs.ts';
+import { isOfService, listRuns, MAX_CONCURRENT_LOOKUPS, type RunFilter } from './list-runs.ts';
 import {
   isOpen,
   listActions,
@@ -104,12 +105,12 @@ export function createWorkflowRunService({
   return {
     async list(filter, page) {
       const { items, next } = await listRuns(runs, filter, page);
-      const listed = items.map(async (run) => ({
+      const listed = await mapConcurrently(items, MAX_CONCURRENT_LOOKUPS, async (run) => ({
         ...run,
         actions: listActions(run),
         endFailure: ENDED_BADLY.includes(run.status) ? await runs.endFailure(run) : null,
       }));
-      return { items: await Promise.all(listed), next };
+      return { items: listed, next };
     },
 
     async get(workflowId) {

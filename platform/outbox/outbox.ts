@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { raw, sql } from '@mikro-orm/core';
 import type { Logger } from 'pino';
+import { createTurnSemaphore, type TurnSemaphore } from '../concurrency/turn-semaphore.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { ServiceMetrics } from '../service-metrics.ts';
 import { activeTraceparent } from '../tracing/span.ts';
-import { createTurnSemaphore, type TurnSemaphore } from '../turn-semaphore.ts';
 import { OutboxEntity } from './outbox.entity.ts';
 import type { OutboxCommand } from './outbox-command.ts';
 import type { WorkflowGateway } from './workflow-gateway.ts';

@@ -197,7 +197,7 @@ describe('people', () => {
     });
 
     test.each(CHANGES)(
-      'are not concerned by %s if another owner gets in, or nobody did before',
+      'can be changed by %s while another owner gets in, or if none did before',
       async (action) => {
         const { token } = await createStaff(app);
         const first = await arrangeOwner();

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { expect, test } from '@jest/globals';
-import { createSemaphore } from '../../platform/semaphore.ts';
+import { createSemaphore } from '../../platform/concurrency/semaphore.ts';
 import { eventually } from '../support/eventually.ts';
 import type { RawSmtpClient } from './raw-smtp-client.ts';
 import { cleanUpAfterEach, cleanUps, greeted, listen } from './test-listener.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { createSemaphore, type Semaphore } from '../../platform/semaphore.ts';
+import { createSemaphore, type Semaphore } from '../../platform/concurrency/semaphore.ts';
 import { exceedsConnectionLimit } from '../../workers/inbound-limits.ts';
 import { eventually } from '../support/eventually.ts';
 import { RawSmtpClient } from './raw-smtp-client.ts';

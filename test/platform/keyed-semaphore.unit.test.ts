@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { acquireAll, createKeyedSemaphore } from '../../platform/keyed-semaphore.ts';
-import { createSemaphore } from '../../platform/semaphore.ts';
+import { acquireAll, createKeyedSemaphore } from '../../platform/concurrency/keyed-semaphore.ts';
+import { createSemaphore } from '../../platform/concurrency/semaphore.ts';
 
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   const later = new Promise((done) => setImmediate(() => done('later')));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { createSemaphore } from '../../platform/semaphore.ts';
+import { createSemaphore } from '../../platform/concurrency/semaphore.ts';
 
 /** Whether a promise settles within the current turn of the event loop. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {

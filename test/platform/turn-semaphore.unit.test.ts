@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { createTurnSemaphore, type Turn } from '../../platform/turn-semaphore.ts';
+import { createTurnSemaphore, type Turn } from '../../platform/concurrency/turn-semaphore.ts';
 
 /** Queues the turns behind a held permit. @returns the order in which they get it, one after the other. */
 async function orderOf(turns: Turn[]): Promise<number[]> {

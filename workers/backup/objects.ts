@@ -2,6 +2,7 @@ import { createReadStream, createWriteStream, type Dirent } from 'node:fs';
 import { mkdir, readdir, rename, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { mapConcurrently } from '../../platform/concurrency/map-concurrently.ts';
 import { InstallationError } from '../../platform/installation/installation-error.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { StorageError } from '../../platform/storage-error.ts';
@@ -23,7 +24,7 @@ export async function saveObjects(
   const result: CopiedObjects = { copied: 0, unchanged: 0 };
   for (let after: string | undefined; ; ) {
     const page = await storage.listPage('', after);
-    await forEachConcurrently(page.objects, async ({ key }) => {
+    await mapConcurrently(page.objects, MAX_CONCURRENT_COPIES, async ({ key }) => {
       const file = fileOf(folder, key);
       const size = await sizeOfFile(file);
       if (size !== undefined && size === (await storage.sizeOf(key))) result.unchanged += 1;
@@ -59,7 +60,7 @@ export async function restoreObjects(
   const files = entries
     .filter((entry) => entry.isFile() && !entry.name.endsWith('.part'))
     .map((entry) => join(entry.parentPath, entry.name));
-  await forEachConcurrently(files, async (file) => {
+  await mapConcurrently(files, MAX_CONCURRENT_COPIES, async (file) => {
     const key = relative(folder, file).split(sep).join('/');
     if ((await storage.sizeOf(key)) === (await sizeOfFile(file))) {
       result.unchanged += 1;
@@ -104,12 +105,4 @@ async function sizeOfFile(file: string): Promise<number | undefined> {
     ({ size }) => size,
     () => undefined,
   );
-}
-
-async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const queue = items.values();
-  const next = async () => {
-    for (const item of queue) await work(item);
-  };
-  await Promise.all(Array.from({ length: MAX_CONCURRENT_COPIES }, next));
 }
