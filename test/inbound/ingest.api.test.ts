@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
@@ -64,10 +65,15 @@ describe('a received message', () => {
   test('is stored in turn with others, so that a flood leaves database connections to sends', async () => {
     let open = 0;
     let most = 0;
+    const bothOpen = Promise.withResolvers<void>();
     const counted: typeof database = {
       ...database,
       async systemTransaction(work) {
         most = Math.max(most, ++open);
+        if (open === 2) bothOpen.resolve();
+        await bothOpen.promise;
+        // The others are ready to store meanwhile.
+        await pause(200);
         return database.systemTransaction(work).finally(() => {
           open -= 1;
         });
