@@ -346,8 +346,8 @@ export const ConfigSchema = Type.Object({
   SCHEDULES_ENABLED: flag('Whether the maintenance worker creates and updates the Temporal schedules.', true),
   INBOUND_CONCURRENCY: integer(
     'Received messages that a worker processes at the same time. With more, a flood of them delays sends; raise it where DNS or rspamd are slow.',
-    4,
-    2,
+    3,
+    1,
     100,
   ),
   WORKER_CONCURRENCY: integer('Maximum concurrent activities per worker and task queue.', 50, 1, 1000),

@@ -38,7 +38,10 @@ export interface WorkerOptions {
 }
 
 const SHUTDOWN_GRACE = '10 seconds';
-/** Maximum workflow runs in memory per queue. An evicted run is replayed from its short history. */
+/**
+ * Maximum workflow runs in memory per queue. An evicted run is replayed from its short history. Without a cache the SDK
+ * evicts a run while its local activity is running, and the workflow task times out.
+ */
 const MAX_CACHED_WORKFLOWS = 500;
 /**
  * Workflow tasks share one thread, and the server's fairness does not apply to tasks that wait here. Those of `outbound`
@@ -50,6 +53,7 @@ const MAX_CONCURRENT_WORKFLOW_TASKS = {
   [WEBHOOKS_QUEUE]: 10,
   [MAINTENANCE_QUEUE]: 10,
 };
+const AUTOSCALED_POLLERS = { type: 'autoscaling', initial: 4 } as const;
 const CONNECT_RETRY_DELAY_MS = 2_000;
 
 /**
@@ -113,8 +117,6 @@ export async function startTemporalWorkers({
   const workflowBundle = await loadWorkflowBundle();
   const connection = await connect(config, logger);
   const { INBOUND_CONCURRENCY: inbound, WORKER_CONCURRENCY: activityLimit } = config;
-  const workflowTaskSlots = (queue: TaskQueue) =>
-    queue === INBOUND_QUEUE ? inbound : MAX_CONCURRENT_WORKFLOW_TASKS[queue];
   const activitySlots = (queue: TaskQueue) =>
     queue === INBOUND_QUEUE ? Math.min(inbound, activityLimit) : activityLimit;
   const workers = await Promise.all(
@@ -128,12 +130,14 @@ export async function startTemporalWorkers({
         interceptors: { activity: [runContextInterceptors] },
         sinks: runSpanSinks(tracing),
         shutdownGraceTime: SHUTDOWN_GRACE,
-        workflowTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
-        activityTaskPollerBehavior: { type: 'autoscaling', initial: 4 },
-        maxConcurrentWorkflowTaskExecutions: workflowTaskSlots(taskQueue),
-        // Nearly all runs of the inbound queue end in their first task. With a cache, polls of its sticky queue would hold
-        // slots in which nothing ever runs.
-        maxCachedWorkflows: taskQueue === INBOUND_QUEUE ? 0 : MAX_CACHED_WORKFLOWS,
+        ...(taskQueue === INBOUND_QUEUE
+          ? pollWithOneStickySlot(inbound)
+          : {
+              maxConcurrentWorkflowTaskExecutions: MAX_CONCURRENT_WORKFLOW_TASKS[taskQueue],
+              workflowTaskPollerBehavior: AUTOSCALED_POLLERS,
+            }),
+        activityTaskPollerBehavior: AUTOSCALED_POLLERS,
+        maxCachedWorkflows: MAX_CACHED_WORKFLOWS,
         maxConcurrentActivityTaskExecutions: activitySlots(taskQueue),
         maxConcurrentLocalActivityExecutions: activityLimit,
       }),
@@ -147,6 +151,22 @@ export async function startTemporalWorkers({
       await done.catch(() => undefined);
       await connection.close();
     },
+  };
+}
+
+/**
+ * A poll holds a slot. Nearly all runs of received messages end in their first task, so more than one poll of the sticky
+ * queue would hold slots in which nothing ever runs.
+ *
+ * @param concurrency new runs that are processed at the same time.
+ */
+function pollWithOneStickySlot(concurrency: number) {
+  const slots = concurrency + 1;
+  return {
+    maxConcurrentWorkflowTaskExecutions: slots,
+    workflowTaskPollerBehavior: { type: 'simple-maximum', maximum: slots } as const,
+    // The SDK rounds the number of polls of the normal queue down; the half keeps that from losing one.
+    nonStickyToStickyPollRatio: (concurrency + 0.5) / slots,
   };
 }
 
