@@ -19,7 +19,7 @@ import { createTemporalClient, pingTemporal } from '../platform/temporal.ts';
 import { createScheduleReader } from '../platform/temporal-runs/schedule-reader.ts';
 import { createWorkflowRuns } from '../platform/temporal-runs/workflow-runs.ts';
 import { startTracing } from '../platform/tracing/tracing.ts';
-import { MAX_CONCURRENT_STARTS, TASK_QUEUES } from '../workflows/task-queues.contract.ts';
+import { PACED_QUEUES, TASK_QUEUES } from '../workflows/task-queues.contract.ts';
 import { buildApp } from './app.ts';
 import { warnOfOtherRpIds } from './people/warn-of-other-rp-ids.ts';
 import { createServices } from './services.ts';
@@ -55,7 +55,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     workflows: createWorkflowGateway(temporal),
     logger,
     metrics,
-    maxConcurrentCalls: MAX_CONCURRENT_STARTS,
+    pacedQueues: PACED_QUEUES,
   });
   const services = createServices({
     temporalRuns: createWorkflowRuns(temporal, config.TEMPORAL_NAMESPACE),

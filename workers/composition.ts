@@ -29,11 +29,7 @@ import { createTemporalClient } from '../platform/temporal.ts';
 import { createWorkflowRuns } from '../platform/temporal-runs/workflow-runs.ts';
 import { traceTransport } from '../platform/tracing/traced-transport.ts';
 import { RECONCILE } from '../workflows/maintenance/reconcile.contract.ts';
-import {
-  MAINTENANCE_QUEUE,
-  MAX_CONCURRENT_STARTS,
-  type TaskQueue,
-} from '../workflows/task-queues.contract.ts';
+import { MAINTENANCE_QUEUE, PACED_QUEUES, type TaskQueue } from '../workflows/task-queues.contract.ts';
 import type { Room, WorkerDependencies } from './room.ts';
 import { announcementsRoom } from './rooms/announcements.ts';
 import { attachmentsRoom } from './rooms/attachments.ts';
@@ -135,7 +131,7 @@ export async function compose(
     workflows,
     logger,
     metrics,
-    maxConcurrentCalls: MAX_CONCURRENT_STARTS,
+    pacedQueues: PACED_QUEUES,
   });
   const services = createSharedServices({
     config,

@@ -7,10 +7,10 @@ export const TASK_QUEUES = [OUTBOUND_QUEUE, INBOUND_QUEUE, WEBHOOKS_QUEUE, MAINT
 export type TaskQueue = (typeof TASK_QUEUES)[number];
 
 /**
- * Starts for a queue that each process sends to Temporal at the same time. One is enough for all the mail that a process can
- * accept; with four, a flood of mail delayed sends (`npm run bench -- flood`).
+ * Queues whose runs each process starts one after the other, with rests. It is enough for all the mail that a process can
+ * accept; without it, a flood of mail delays sends (`npm run bench -- flood`).
  */
-export const MAX_CONCURRENT_STARTS = { [INBOUND_QUEUE]: 1 } as const;
+export const PACED_QUEUES = [INBOUND_QUEUE] as const;
 
 /**
  * Order of tasks within a queue: a smaller number first. Within one priority, Temporal divides the queue fairly between

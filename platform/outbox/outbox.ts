@@ -30,19 +30,24 @@ export interface OutboxOptions {
   workflows: Pick<WorkflowGateway, 'dispatch'>;
   logger: Logger;
   metrics?: Pick<ServiceMetrics, 'temporalCalls'> | undefined;
-  /** Calls to Temporal at the same time for commands that are not urgent, by task queue. */
-  maxConcurrentCalls?: Readonly<Record<string, number>>;
+  /**
+   * Task queues whose commands, unless they are urgent, go to Temporal one at a time. After each call their dispatch rests
+   * as long as the call took, so that they take at most half of a busy server's time.
+   */
+  pacedQueues?: readonly string[];
 }
 
 /** The sweep leaves newer rows to the process that wrote them. */
 const FIRST_SWEEP_AFTER_MS = 10_000;
 /**
- * Calls to Temporal for one task queue, per process, unless the options say less. A flood of starts for one queue must not
- * occupy the server that starts the runs of the others. More calls would only queue there.
+ * Calls to Temporal for one task queue that is not paced, per process. A flood of starts for one queue must not occupy the
+ * server that starts the runs of the others. More calls would only queue there.
  */
 const MAX_CONCURRENT_CALLS_PER_QUEUE = 4;
 /** Calls for sends and signals. With few of them, sends would wait for each other while the server is slow. */
 const MAX_CONCURRENT_URGENT_CALLS = 20;
+/** A paced queue rests no longer after a call that was very slow or timed out. */
+const MAX_REST_MS = 1_000;
 /** Commands up to this priority are urgent. */
 const URGENT_PRIORITY = 2;
 /** Maximum commands (of about 1 KiB) that wait in one process; further ones are left to the sweep. */
@@ -171,12 +176,12 @@ const SIGNAL_PRIORITY = 1;
 const priorityOf = ({ start }: OutboxCommand): number => start?.priority.priorityKey ?? SIGNAL_PRIORITY;
 
 /** Dispatches commands with a limit per task queue and one for urgent ones, within which organizations take turns. */
-function createDispatcher({ workflows, metrics, maxConcurrentCalls = {} }: OutboxOptions) {
+function createDispatcher({ workflows, metrics, pacedQueues = [] }: OutboxOptions) {
   const callsByQueue = new Map<string, TurnSemaphore>();
-  const limitOf = (queue: string | undefined) =>
-    queue === undefined
-      ? MAX_CONCURRENT_URGENT_CALLS
-      : (maxConcurrentCalls[queue] ?? MAX_CONCURRENT_CALLS_PER_QUEUE);
+  const limitOf = (queue: string | undefined): number => {
+    if (queue === undefined) return MAX_CONCURRENT_URGENT_CALLS;
+    return pacedQueues.includes(queue) ? 1 : MAX_CONCURRENT_CALLS_PER_QUEUE;
+  };
   return async (organizationId: string, command: OutboxCommand): Promise<void> => {
     const priority = priorityOf(command);
     const queue = priority <= URGENT_PRIORITY ? undefined : command.start?.taskQueue;
@@ -193,7 +198,9 @@ function createDispatcher({ workflows, metrics, maxConcurrentCalls = {} }: Outbo
       observe('failed');
       throw error;
     } finally {
-      release();
+      if (queue !== undefined && pacedQueues.includes(queue))
+        setTimeout(release, Math.min(performance.now() - startedAt, MAX_REST_MS));
+      else release();
     }
   };
 }

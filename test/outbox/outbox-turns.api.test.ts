@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
@@ -63,7 +64,7 @@ class HeldTemporal {
   }
 }
 
-function arrange(options: Pick<OutboxOptions, 'maxConcurrentCalls'> = {}): {
+function arrange(options: Pick<OutboxOptions, 'pacedQueues'> = {}): {
   temporal: HeldTemporal;
   outbox: Outbox;
 } {
@@ -135,8 +136,8 @@ describe('the process that commits', () => {
     expect(await database.systemTransaction(({ em }) => em.count(OutboxEntity, {}))).toBe(0);
   });
 
-  test('starts only as many runs of a queue at the same time as its limit allows', async () => {
-    const { temporal, outbox } = arrange({ maxConcurrentCalls: { inbound: 1 } });
+  test('starts runs of a paced queue one at a time', async () => {
+    const { temporal, outbox } = arrange({ pacedQueues: ['inbound'] });
     temporal.holds = true;
     const ids = ['first', 'second', 'third'];
     await enqueue(outbox, 'org_a', 'inbound', ids);
@@ -147,5 +148,23 @@ describe('the process that commits', () => {
     temporal.release();
     await outbox.drain();
     expect(temporal.arrived).toEqual(expect.arrayContaining(ids));
+  });
+
+  test('rests after each start of a paced queue as long as the start took', async () => {
+    const calls: { startedAt: number; endedAt: number }[] = [];
+    const workflows = {
+      async dispatch() {
+        const startedAt = performance.now();
+        await pause(20);
+        calls.push({ startedAt, endedAt: performance.now() });
+      },
+    };
+    const outbox = createOutbox({ database, workflows, logger, pacedQueues: ['inbound'] });
+    await enqueue(outbox, 'org_a', 'inbound', ['first', 'second', 'third']);
+    await outbox.drain();
+    const rests = calls.slice(1).map(({ startedAt }, index) => startedAt - (calls[index]?.endedAt ?? 0));
+    expect(rests).toHaveLength(2);
+    // A timer may fire a millisecond early.
+    for (const rest of rests) expect(rest).toBeGreaterThanOrEqual(18);
   });
 });
