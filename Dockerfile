@@ -1,5 +1,5 @@
 # One image for every process, which the command selects (see docker-compose.yml).
-FROM node:24.21.0-bookworm-slim AS node
+FROM node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6 AS node
 
 FROM node AS dependencies
 WORKDIR /app
