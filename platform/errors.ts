@@ -90,13 +90,39 @@ export class AppError extends Error {
   }
 }
 
+/** Resources whose ids callers confuse, by prefix. */
+const KINDS: Record<string, string> = {
+  org: 'organization',
+  env: 'environment',
+  inb: 'inbox',
+  drf: 'draft',
+  msg: 'message',
+  thr: 'thread',
+  att: 'attachment',
+  dom: 'domain',
+  evt: 'event',
+  whe: 'webhook endpoint',
+  whd: 'webhook delivery',
+  whj: 'webhook job',
+  key: 'API key',
+};
+
 /** Also used for another tenant's row, to avoid revealing that it exists. */
 export function notFound(what: string, id: string): AppError {
+  const kind = KINDS[/^([a-z]{3})_/.exec(id)?.[1] ?? ''];
+  const isOfKnownKind = Object.values(KINDS).includes(what);
+  if (kind !== undefined && isOfKnownKind && kind !== what)
+    return new AppError('not_found', {
+      detail: `${id.slice(0, 64)} is the id of ${withArticle(kind)}, and this operation needs that of ${withArticle(what)}.`,
+      fix: `Send the id of ${withArticle(what)}.`,
+    });
   return new AppError('not_found', {
     detail: `The ${what} ${id.slice(0, 64)} does not exist or is not accessible to this credential.`,
     fix: `Check the id, and that the credential has access to the environment and inbox of the ${what}.`,
   });
 }
+
+const withArticle = (noun: string): string => `${/^[aeio]/i.test(noun) ? 'an' : 'a'} ${noun}`;
 
 export function invalid(path: string, message: string, fix: string): AppError {
   return new AppError('validation_error', { detail: message, fix, errors: [{ path, message }] });

@@ -2,7 +2,7 @@ import { type TSchema, Type } from 'typebox';
 import { findAddressProblem } from '../../domain/mime/address-syntax.ts';
 import type { MailAddress } from '../../domain/mime/mail-address.ts';
 import { AppError, type FieldError } from '../../platform/errors.ts';
-import { toClientPath } from '../plugins/client-path.ts';
+import { describeField } from '../plugins/client-path.ts';
 import { strictObject, text } from '../schemas.ts';
 
 /** No control characters, so that text from a caller cannot start a header field. */
@@ -75,7 +75,7 @@ export function readAddressLists<Field extends string>(
   const [first] = errors;
   if (!first) return Object.fromEntries(read) as Record<Field, MailAddress[]>;
   throw new AppError('validation_error', {
-    detail: `${toClientPath(first.path)} ${first.message}.`,
+    detail: describeField(first),
     fix: 'Correct the addresses listed in errors: "ada@people.example", "Ada <ada@people.example>" or {"email":"ada@people.example","name":"Ada"}.',
     errors,
   });

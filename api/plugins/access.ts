@@ -4,6 +4,7 @@ import {
   type Authenticator,
   type Credentials,
   type SessionAuthenticator,
+  sessionRequired,
   unauthenticated,
 } from '../../domain/identity/authentication.ts';
 import type { Permission } from '../../domain/identity/permissions.ts';
@@ -137,6 +138,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
       markImpersonated(request, (await impersonations.authenticate(credentials)).scope);
       refuseImpersonation();
     }
+    if (keys.accepts(credentials.token)) throw sessionRequired();
     return sessions.authenticatePerson(credentials);
   }
 

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AppError } from '../../platform/errors.ts';
 import { escapeText } from '../pages/views.ts';
-import { toClientPath } from './client-path.ts';
+import { describeField, toClientPath } from './client-path.ts';
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
@@ -30,7 +30,7 @@ export function toProblemDocument(error: AppError, requestId: string, publicUrl:
     type: `${publicUrl}${ERRORS_PAGE}#${error.code}`,
     title: error.title,
     status: error.status,
-    detail: error.detail,
+    detail: detailOf(error),
     code: error.code,
     request_id: requestId,
     fix: error.fix,
@@ -38,6 +38,12 @@ export function toProblemDocument(error: AppError, requestId: string, publicUrl:
       ? { errors: error.errors.map(({ path, message }) => ({ path: toClientPath(path), message })) }
       : {}),
   };
+}
+
+/** Errors of the domain say what is wrong with a field, without its name. */
+function detailOf({ detail, errors = [] }: AppError): string {
+  const [first] = errors;
+  return first?.message === detail && /^\p{Ll}/u.test(detail) ? describeField(first) : detail;
 }
 
 /** For a larger unread body, closing the connection is cheaper than reading it. */

@@ -69,8 +69,27 @@ function describeError(error: ErrorObject, { part, nullable, resolve }: ErrorCon
   const words = keyword === 'pattern' ? PATTERN_DESCRIPTIONS[params.pattern] : undefined;
   if (words !== undefined) return words;
   if (keyword === 'type') return describeType(schema, { nullable, resolve });
-  return message;
+  return describeBound(keyword, params.limit) ?? message;
 }
+
+/** Of a size or number that is out of bounds. */
+function describeBound(keyword: string, limit: unknown): string | undefined {
+  const [bound, unit] = BOUNDS[keyword] ?? [];
+  if (bound === undefined) return undefined;
+  if (unit === undefined) return `must be ${bound} ${limit}`;
+  return `must have ${bound} ${limit} ${unit}${limit === 1 ? '' : 's'}`;
+}
+
+const BOUNDS: Record<string, [string, string?]> = {
+  minimum: ['at least'],
+  maximum: ['at most'],
+  minLength: ['at least', 'character'],
+  maxLength: ['at most', 'character'],
+  minItems: ['at least', 'item'],
+  maxItems: ['at most', 'item'],
+  minProperties: ['at least', 'field'],
+  maxProperties: ['at most', 'field'],
+};
 
 /** Not all names: an operation may have dozens. */
 const MAX_NAMES = 20;

@@ -4,7 +4,7 @@ import ajvFormats from 'ajv-formats';
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from 'fastify';
 import { AppError, type FieldError } from '../../platform/errors.ts';
 import { strictObject } from '../schemas.ts';
-import { toClientPath } from './client-path.ts';
+import { describeField } from './client-path.ts';
 import { pathNotFound } from './errors.ts';
 import type { ExampleSchema, ResolveSchema } from './schema-example.ts';
 import { describeErrors, encodePointerSegment, truncatePath } from './validation-errors.ts';
@@ -148,9 +148,7 @@ function withoutNulls(value: unknown): unknown {
 function validationFailure(errors: FieldError[]): AppError {
   const [first] = errors;
   return new AppError('validation_error', {
-    detail: first
-      ? `${toClientPath(first.path)} ${first.message}.`
-      : 'The request does not match its schema.',
+    detail: first ? describeField(first) : 'The request does not match its schema.',
     fix: 'Correct what errors lists. /openapi.json has the schema of each operation.',
     errors,
   });

@@ -91,6 +91,15 @@ export function organizationDeleted(organizationId: string): AppError {
   });
 }
 
+/** For an API key on an operation of people: the key may well be valid. */
+export function sessionRequired(): AppError {
+  return new AppError('unauthenticated', {
+    detail: 'This operation is for people: it needs a session, and an API key is none.',
+    fix: 'Sign in (POST /api/v1/auth/login) and send the session token: "Authorization: Bearer sst_…".',
+    headers: { 'www-authenticate': 'Bearer' },
+  });
+}
+
 export function unauthenticated(): AppError {
   return new AppError('unauthenticated', {
     detail: 'The request has no valid API key or session.',

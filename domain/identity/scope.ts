@@ -1,6 +1,6 @@
 import type { TenantScope } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
-import type { Permission } from './permissions.ts';
+import { KEY_PERMISSIONS, type Permission } from './permissions.ts';
 import type { Person } from './person.ts';
 import type { MemberRole } from './roles.ts';
 
@@ -64,7 +64,9 @@ export function requirePermission(scope: Pick<Scope, 'permissions'>, permission:
   if (scope.permissions.has(permission)) return;
   throw new AppError('permission_denied', {
     detail: `This operation requires the permission ${permission}.`,
-    fix: `Use a key with the permission ${permission}.`,
+    fix: KEY_PERMISSIONS.includes(permission)
+      ? `Use a key with the permission ${permission}, or a role that has it.`
+      : 'Ask a person of the organization: API keys cannot have this permission.',
     extensions: { permission },
   });
 }

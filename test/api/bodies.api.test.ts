@@ -81,9 +81,25 @@ describe('body parsing', () => {
     [{ headers: { 'X ü': 'a' } }, 'headers["X ü"]', expect.stringContaining('not a header name')],
     [{ subject: 'a\nb' }, 'subject', 'must not contain control characters, such as line breaks'],
     [{ labels: ['a', 'a'] }, 'labels', expect.stringContaining('duplicate')],
+    [{ labels: [''] }, 'labels[0]', 'must have at least 1 character'],
+    [{ subject: 'x'.repeat(999) }, 'subject', 'must have at most 998 characters'],
   ])('reports only the invalid field of %j', async (body, path, message) => {
     const problem = expectProblem(await post(`/inboxes/${inboxId}/drafts`, { body }), 'validation_error');
     expect(problem.errors).toEqual([{ path, message }]);
+  });
+
+  test.each([
+    [
+      '/inboxes',
+      { displayName: 'x' },
+      'displayName is not a field of this operation; did you mean display_name?',
+    ],
+    ['/inboxes', { username: 'Bad Name!' }, /^username must be 1 to 64 letters/],
+    ['drafts', { headers: { Subject: 'x' } }, 'headers.Subject is not a header a caller may set.'],
+  ])('says in one sentence which field of %s %j is wrong', async (path, body, detail) => {
+    const url = path === 'drafts' ? `/inboxes/${inboxId}/drafts` : path;
+    const problem = expectProblem(await post(url, { body }), 'validation_error');
+    expect(problem.detail).toEqual(typeof detail === 'string' ? detail : expect.stringMatching(detail));
   });
 
   test.each(['null', '[]', '"text"', '1', 'true'])('rejects %s, which is not an object', async (raw) => {

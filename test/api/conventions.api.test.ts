@@ -237,6 +237,28 @@ describe('permissions', () => {
     expect((await app.call('/inboxes', { token })).statusCode).toBe(200);
     const problem = expectProblem(await post('/inboxes', { token, body: {} }), 'permission_denied');
     expect(problem.permission).toBe('inboxes:write');
+    expect(problem.fix).toContain('Use a key with the permission inboxes:write');
+  });
+
+  test('a key learns that only people may do something, and is not sent to look for another key', async () => {
+    const approval = await post('/drafts/drf_none/approve', { body: { version: 1 } });
+    expect(expectProblem(approval, 'permission_denied').fix).toContain(
+      'API keys cannot have this permission',
+    );
+    for (const path of ['/user/me', '/admin/orgs'])
+      expect(
+        expectProblem(await app.call(path, { token: organization.token }), 'unauthenticated').detail,
+      ).toContain('needs a session');
+  });
+
+  test('the id of another kind of resource is named as such', async () => {
+    const problem = expectProblem(
+      await app.call(`/messages/${inboxId}`, { token: organization.token }),
+      'not_found',
+    );
+    expect(problem.detail).toBe(
+      `${inboxId} is the id of an inbox, and this operation needs that of a message.`,
+    );
   });
 });
 
