@@ -1,4 +1,5 @@
 import { type Static, type TSchema, type TSchemaOptions, Type } from 'typebox';
+import { ERROR_CODES, type ErrorCode } from '../platform/errors.ts';
 
 /** Building blocks of the API's schemas. Every string and array has a maximum size; a guard test checks this. */
 export const text = (maxLength: number, options: TSchemaOptions & { minLength?: number } = {}) =>
@@ -50,7 +51,9 @@ export const Problem = Type.Object(
     title: text(256),
     status: Type.Integer({ minimum: 400, maximum: 599 }),
     detail: text(4096, { description: 'What happened.' }),
-    code: text(64, { description: 'Stable; use it in code.' }),
+    code: enumOf(Object.keys(ERROR_CODES) as ErrorCode[], {
+      description: 'Stable; use it in code. More codes may be added.',
+    }),
     request_id: text(64),
     fix: text(1024, { description: 'What the caller can do next.' }),
     errors: Type.Optional(
@@ -66,6 +69,22 @@ export const Problem = Type.Object(
         },
       ),
     ),
+    permission: Type.Optional(
+      text(64, { description: 'permission_denied: the permission that is missing.' }),
+    ),
+    policy: Type.Optional(
+      text(64, { description: 'policy_violation, message_rejected: the policy of the organization.' }),
+    ),
+    rejection_reason: Type.Optional(
+      enumOf(['blocked_recipient', 'rate_limited', 'account_paused'], { description: 'message_rejected.' }),
+    ),
+    counter: Type.Optional(
+      text(64, { description: 'usage_limit_exceeded, plan_limit_reached: what has reached its limit.' }),
+    ),
+    resets_at: Type.Optional(
+      timestamp('usage_limit_exceeded: when the counter starts again; absent for storage_bytes.'),
+    ),
+    message_id: Type.Optional(id('not_found of a draft that was sent: the message that it became.')),
   },
   { $id: 'Problem', title: 'Problem', additionalProperties: true, description: 'RFC 9457 problem details.' },
 );

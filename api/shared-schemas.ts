@@ -88,6 +88,7 @@ import {
 } from './messages/messages.schemas.ts';
 import { RawMessage } from './messages/raw.routes.ts';
 import { ThreadRecord, ThreadSummary } from './messages/threads.schemas.ts';
+import { TimedOut } from './messages/wait.routes.ts';
 import {
   Metrics,
   MetricsActivity,
@@ -263,6 +264,7 @@ export const sharedSchemas = [
   MessageRecord,
   MessageListItem,
   MessageReceipt,
+  TimedOut,
   SendMessage,
   Labels,
   RawMessage,

@@ -102,13 +102,16 @@ export const adminKeyRoutes =
           description: 'Takes effect with its next request. The owners of the organization get an email.',
           tags: ['Admin'],
           params: strictObject({ id: id('Key id (key_…).') }),
-          body: strictObject({
-            note: Note,
-            children: Type.Boolean({
-              default: false,
-              description: 'Also revoke the keys that it created, and those that they created.',
-            }),
-          }),
+          body: strictObject(
+            {
+              note: Note,
+              children: Type.Boolean({
+                default: false,
+                description: 'Also revoke the keys that it created, and those that they created.',
+              }),
+            },
+            { title: 'RevokeApiKey' },
+          ),
           response: { 200: ref(AdminKeyRecord), ...postProblems() },
         },
       },

@@ -69,19 +69,22 @@ export const AdminNotificationRecord = strictObject(
   { $id: 'AdminNotification', title: 'AdminNotification' },
 );
 
-const NewNotification = strictObject({
-  title: Title,
-  text: AnnouncementText,
-  audience: AudienceName,
-  tier: Type.Optional(Type.Unsafe<Tier>({ type: ['string', 'null'], enum: [...TIERS, null] })),
-  org_ids: Type.Optional(
-    Type.Array(id('Organization (org_…).'), { minItems: 1, maxItems: MAX_ORGANIZATIONS }),
-  ),
-  delivery: Delivery,
-  starts_at: instant('When it is shown or mailed, within a year. Default: now.'),
-  ends_at: instant('Until when it is shown. Default: until it is withdrawn.'),
-  note: Note,
-});
+const NewNotification = strictObject(
+  {
+    title: Title,
+    text: AnnouncementText,
+    audience: AudienceName,
+    tier: Type.Optional(Type.Unsafe<Tier>({ type: ['string', 'null'], enum: [...TIERS, null] })),
+    org_ids: Type.Optional(
+      Type.Array(id('Organization (org_…).'), { minItems: 1, maxItems: MAX_ORGANIZATIONS }),
+    ),
+    delivery: Delivery,
+    starts_at: instant('When it is shown or mailed, within a year. Default: now.'),
+    ends_at: instant('Until when it is shown. Default: until it is withdrawn.'),
+    note: Note,
+  },
+  { title: 'CreateAdminNotification' },
+);
 
 export const adminNotificationRoutes =
   ({

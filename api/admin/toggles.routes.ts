@@ -60,7 +60,7 @@ export const toggleRoutes =
             'Holds in every process with its next decision. What was held meanwhile is released when it is switched on.',
           tags: ['Admin'],
           params: strictObject({ name: enumOf(TOGGLE_NAMES) }),
-          body: strictObject({ enabled: Type.Boolean(), note: Note }),
+          body: strictObject({ enabled: Type.Boolean(), note: Note }, { title: 'SetToggle' }),
           response: { 200: ref(ToggleRecord), ...changeProblems() },
         },
       },

@@ -8,6 +8,7 @@ import type {
 import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { enumOf, id, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
 import { LeaveWithoutBreakGlass, Note } from './note.ts';
+import { AdminNote } from './organizations.schemas.ts';
 import {
   AdminUserDetails,
   AdminUserRecord,
@@ -16,8 +17,10 @@ import {
 } from './users.schemas.ts';
 
 const UserParams = strictObject({ id: id('User id (usr_…).') });
-const NoteBody = strictObject({ note: Note });
-const AccessChangeBody = strictObject({ note: Note, leave_without_break_glass: LeaveWithoutBreakGlass });
+const AccessChangeBody = strictObject(
+  { note: Note, leave_without_break_glass: LeaveWithoutBreakGlass },
+  { title: 'ChangeAccess' },
+);
 
 export const adminUserRoutes =
   ({
@@ -104,7 +107,7 @@ export const adminUserRoutes =
           summary: 'End the suspension of a person',
           tags: ['Admin'],
           params: UserParams,
-          body: NoteBody,
+          body: ref(AdminNote),
           response: { 200: ref(AdminUserDetails), ...postProblems() },
         },
       },
@@ -122,9 +125,12 @@ export const adminUserRoutes =
           description: 'The person gets an email. Sessions of staff can be ended by admins only.',
           tags: ['Admin'],
           params: UserParams,
-          body: NoteBody,
+          body: ref(AdminNote),
           response: {
-            200: strictObject({ revoked: Type.Integer({ minimum: 0 }) }, { description: 'Their number.' }),
+            200: strictObject(
+              { revoked: Type.Integer({ minimum: 0 }) },
+              { title: 'RevokedSessions', description: 'Their number.' },
+            ),
             ...postProblems(),
           },
         },

@@ -8,12 +8,12 @@ import type { ListedRun, WorkflowRunService } from '../../domain/workflow-runs/w
 import type { Config } from '../../platform/config.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { postProblems, problems, ref, strictObject } from '../schemas.ts';
+import { AdminNote } from './organizations.schemas.ts';
 import {
   AcceptedRunAction,
   presentRun,
   presentRunDetails,
   ResolveRunBody,
-  RunActionBody,
   runFilters,
   WorkflowId,
   WorkflowRunDetails,
@@ -112,7 +112,7 @@ export const workflowRoutes =
               summary,
               tags: ['Admin'],
               ...located,
-              body: action === 'resolve' ? ResolveRunBody : RunActionBody,
+              body: action === 'resolve' ? ResolveRunBody : ref(AdminNote),
               response: { 202: ref(AcceptedRunAction), ...postProblems() },
             },
           },

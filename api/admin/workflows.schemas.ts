@@ -118,12 +118,10 @@ export const WorkflowRunDetails = strictObject(
   { $id: 'WorkflowRunDetails', title: 'WorkflowRunDetails' },
 );
 
-export const RunActionBody = strictObject({ note: Note });
-export const ResolveRunBody = strictObject({
-  note: Note,
-  resolution: RESOLUTION,
-  recipient: Type.Optional(RECIPIENT),
-});
+export const ResolveRunBody = strictObject(
+  { note: Note, resolution: RESOLUTION, recipient: Type.Optional(RECIPIENT) },
+  { title: 'ResolveRun' },
+);
 
 export const AcceptedRunAction = strictObject(
   {
@@ -135,33 +133,36 @@ export const AcceptedRunAction = strictObject(
   { $id: 'AcceptedRunAction', title: 'AcceptedRunAction' },
 );
 
-export const StaffJobBody = strictObject({
-  action: enumOf(RUN_ACTIONS),
-  note: Note,
-  query: Type.Optional(orNull(strictObject(runFilters))),
-  resolution: Type.Optional(RESOLUTION),
-  items: Type.Optional(
-    Type.Array(
-      strictObject({
-        message: text(1_000, {
-          minLength: 1,
-          description:
-            'Message id (msg_…), or Message-ID as the relay logs it, with or without angle brackets.',
+export const StaffJobBody = strictObject(
+  {
+    action: enumOf(RUN_ACTIONS),
+    note: Note,
+    query: Type.Optional(orNull(strictObject(runFilters))),
+    resolution: Type.Optional(RESOLUTION),
+    items: Type.Optional(
+      Type.Array(
+        strictObject({
+          message: text(1_000, {
+            minLength: 1,
+            description:
+              'Message id (msg_…), or Message-ID as the relay logs it, with or without angle brackets.',
+          }),
+          recipient: Type.Optional(RECIPIENT),
+          email: Type.Optional(
+            text(320, { minLength: 3, description: 'Address of the recipient, instead of its number.' }),
+          ),
+          resolution: RESOLUTION,
         }),
-        recipient: Type.Optional(RECIPIENT),
-        email: Type.Optional(
-          text(320, { minLength: 3, description: 'Address of the recipient, instead of its number.' }),
-        ),
-        resolution: RESOLUTION,
-      }),
-      {
-        minItems: 1,
-        maxItems: MAX_LIST_ITEMS,
-        description: 'A list made from the relay’s log, for resolve.',
-      },
+        {
+          minItems: 1,
+          maxItems: MAX_LIST_ITEMS,
+          description: 'A list made from the relay’s log, for resolve.',
+        },
+      ),
     ),
-  ),
-});
+  },
+  { title: 'CreateStaffJob' },
+);
 
 export const StaffJobRecord = strictObject(
   {

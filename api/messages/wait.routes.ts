@@ -42,12 +42,16 @@ const WaitQuery = strictObject({
 });
 type WaitQuery = Static<typeof WaitQuery>;
 
-const TimedOut = strictObject(
+export const TimedOut = strictObject(
   { timed_out: Type.Literal(true) },
-  { description: 'Nothing happened in time, or the service is restarting: call again.' },
+  {
+    $id: 'TimedOut',
+    title: 'TimedOut',
+    description: 'Nothing happened in time, or the service is restarting: call again.',
+  },
 );
 
-const Found = Type.Union([ref(MessageRecord), TimedOut], {
+const Found = Type.Union([ref(MessageRecord), ref(TimedOut)], {
   description: 'The message, or timed_out.',
 });
 

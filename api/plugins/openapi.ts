@@ -5,6 +5,7 @@ import type { TSchema } from 'typebox';
 import { classifyOperation } from '../../domain/impersonation/impersonation-access.ts';
 import { describeWebhooks } from '../webhooks/openapi-webhooks.ts';
 import { renderErrorsPage } from './errors-page.ts';
+import { ALIAS, completeDocument } from './openapi-document.ts';
 import { ERRORS_PAGE } from './problem.ts';
 
 export interface OpenApiOptions {
@@ -31,6 +32,7 @@ export async function installOpenApi(
       info: {
         title: 'Agent email service',
         version,
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
         description: `Email inboxes for software agents. Errors are RFC 9457 problem documents; their codes are explained at ${publicUrl}${ERRORS_PAGE}.`,
       },
       servers: [{ url: publicUrl }],
@@ -52,6 +54,7 @@ export async function installOpenApi(
       return {
         url,
         schema: {
+          ...aliasOf(schema.operationId),
           ...withReceipt(withResponseDescriptions(described), {
             config: route.config,
             method: String(route.method),
@@ -66,7 +69,7 @@ export async function installOpenApi(
       for (const { post } of Object.values(paths).filter((path) => path !== undefined))
         if (post?.requestBody && 'content' in post.requestBody && optionalBodies.has(post.operationId))
           post.requestBody.required = false;
-      return 'openapiObject' in document ? document.openapiObject : document.swaggerObject;
+      return 'openapiObject' in document ? completeDocument(document.openapiObject) : document.swaggerObject;
     },
     refResolver: { buildLocalReference: (json, _base, _fragment, index) => componentName(json.$id, index) },
   });
@@ -153,6 +156,13 @@ function withResponseDescriptions(schema: FastifySchema): FastifySchema {
   return { ...schema, response };
 }
 
+/** Generated clients leave out operations with `x-alias-of`. */
+function aliasOf(operationId: string | undefined): object {
+  return operationId !== undefined && ALIAS.test(operationId)
+    ? { 'x-alias-of': operationId.replace(ALIAS, '.') }
+    : {};
+}
+
 /** Which credential an operation needs; undefined: an API key or a session, the default of the document. */
 function securityOf(config: FastifyContextConfig | undefined): Pick<FastifySchema, 'security'> {
   if (config?.public) return { security: [] };
@@ -182,19 +192,14 @@ function withReceipt(
   };
   if (!receipt) return documented;
   const note = `The full response requires ${readPermission}; without it only the receipt is returned.`;
+  const receipts = [receipt, accepted?.receipt];
   const response = Object.fromEntries(
-    Object.entries((schema.response ?? {}) as Record<string, ResponseSchema>).map(([status, full]) => [
-      status,
-      status.startsWith('2')
-        ? {
-            description: full.description,
-            anyOf: [
-              { $ref: full.$ref },
-              { $ref: `${(status === '202' && accepted ? accepted.receipt : receipt).$id}#` },
-            ],
-          }
-        : full,
-    ]),
+    Object.entries((schema.response ?? {}) as Record<string, ResponseSchema>).map(([status, full]) => {
+      const own = receipts.find((each) => each && `${full.$ref?.replace('#', '')}Receipt` === each.$id);
+      return own
+        ? [status, { description: full.description, anyOf: [{ $ref: full.$ref }, { $ref: `${own.$id}#` }] }]
+        : [status, full];
+    }),
   );
   return { ...documented, description: [schema.description, note].filter(Boolean).join(' '), response };
 }

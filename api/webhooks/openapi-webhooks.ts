@@ -39,7 +39,7 @@ function describeWebhook(type: EventType) {
     schema: text(1024),
   });
   return {
-    operationId: `webhooks.${type}`,
+    operationId: `webhooks.${type.replace(/[._]([a-z])/g, (_, letter: string) => letter.toUpperCase())}`,
     summary: `A \`${type}\` event`,
     tags: ['Webhooks'],
     security: [],

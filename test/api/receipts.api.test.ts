@@ -127,10 +127,12 @@ describe('the permission to read the response of a change', () => {
 /** The fields of the receipt of an operation, from the OpenAPI document. */
 function receiptFields({ operationId, responses }: Operation): string[] {
   const [, success] = Object.entries(responses).find(([status]) => status.startsWith('2')) ?? [];
-  const schema = success?.content?.['application/json']?.schema as { anyOf?: { $ref: string }[] };
-  const name = schema.anyOf?.[1]?.$ref.split('/').at(-1);
+  const { schemas } = app.contract.description.components;
+  const body = success?.content?.['application/json']?.schema as { $ref?: string } | undefined;
+  const union = schemas[body?.$ref?.split('/').at(-1) ?? ''] as { anyOf?: { $ref: string }[] } | undefined;
+  const name = union?.anyOf?.[1]?.$ref.split('/').at(-1);
   if (!name?.endsWith('Receipt')) throw new Error(`${operationId} documents no receipt`);
-  const receipt = app.contract.description.components.schemas[name] as { properties: object };
+  const receipt = schemas[name] as { properties: object };
   return Object.keys(receipt.properties).sort();
 }
 

@@ -1,9 +1,12 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import ajvFormats from 'ajv-formats';
 import Fastify from 'fastify';
 import { pino } from 'pino';
 import { createBrowserSession } from '../../api/people/browser-session.ts';
 import { installAccess } from '../../api/plugins/access.ts';
 import { createCookies } from '../../api/plugins/cookies.ts';
+import { REQUEST_EXAMPLES } from '../../api/plugins/openapi-examples.ts';
 import { createRefusedSends } from '../../api/plugins/refused-sends.ts';
 import type { Authenticator, SessionAuthenticator } from '../../domain/identity/authentication.ts';
 import { createRateLimiter, leaseFromMemory } from '../../platform/rate-limit/rate-limiter.ts';
@@ -24,6 +27,13 @@ beforeAll(async () => {
 const inApi = () => app.contract.operations.filter(({ path }) => path.startsWith('/api/v1/'));
 type Schema = Record<string, unknown>;
 
+/** Routes for mail servers and providers, which sign their requests instead of sending an API key. */
+const SIGNED_OPERATIONS = [
+  'billing.takeStripeEvent',
+  'providers.takeRawMail',
+  'providers.takeSesNotification',
+];
+
 /** Yields every schema within a schema and its references, with its path. */
 function* walk(schema: unknown, path: string): Generator<[string, Schema]> {
   if (typeof schema !== 'object' || schema === null) return;
@@ -34,7 +44,7 @@ function* walk(schema: unknown, path: string): Generator<[string, Schema]> {
   }
   if (!Array.isArray(schema)) yield [path, schema as Schema];
   for (const [name, member] of Object.entries(schema)) {
-    if (['enum', 'required', 'default', 'example', 'description'].includes(name)) continue;
+    if (['enum', 'required', 'default', 'examples', 'description'].includes(name)) continue;
     yield* walk(member, `${path}/${name}`);
   }
 }
@@ -102,6 +112,146 @@ describe('the OpenAPI document', () => {
   });
 });
 
+describe('clients generated from the OpenAPI document', () => {
+  const schemas = () => app.contract.description.components.schemas as Record<string, Schema>;
+  const bodiesOf = ({ operationId, requestBody, responses }: Operation) =>
+    [
+      ['request', requestBody] as const,
+      ...Object.entries(responses).filter(([status]) => status.startsWith('2')),
+    ].flatMap(([name, body]) => {
+      const schema = body?.content?.['application/json']?.schema as Schema | undefined;
+      return schema ? [{ body: `${operationId} ${name}`, schema }] : [];
+    });
+  /** What a provider sends, which is checked by its signature and not by a schema. */
+  const SIGNED_BODIES = SIGNED_OPERATIONS.concat('billingUnversioned.takeStripeEvent');
+
+  test('get a named type for every body', () => {
+    const bodies = app.contract.operations.flatMap(bodiesOf);
+    expect(bodies.length).toBeGreaterThan(250);
+    const unnamed = bodies.filter(
+      ({ body, schema }) =>
+        typeof schema.$ref !== 'string' && !SIGNED_BODIES.some((name) => body === `${name} request`),
+    );
+    expect(unnamed).toEqual([]);
+  });
+
+  test('get one type for each name: a list and a union have the name of what they hold', () => {
+    for (const name of [
+      'MessageList',
+      'MessageOrReceipt',
+      'MessageOrTimedOut',
+      'SessionCreatedOrMfaRequired',
+    ])
+      expect(Object.keys(schemas())).toContain(name);
+    for (const [name, { title }] of Object.entries(schemas()))
+      expect({ name, title }).toEqual({ name, title: name });
+  });
+
+  test('get events as a union that their type decides', () => {
+    const { oneOf, discriminator } = schemas().Event as {
+      oneOf: Schema[];
+      discriminator: { propertyName: string; mapping: Record<string, string> };
+    };
+    expect(discriminator.propertyName).toBe('type');
+    expect(Object.values(discriminator.mapping)).toEqual(oneOf.map(({ $ref }) => $ref));
+    for (const [type, reference] of Object.entries(discriminator.mapping)) {
+      const event = schemas()[reference.split('/').at(-1) ?? ''] as { properties: { type: Schema } };
+      expect(event.properties.type.enum).toEqual([type]);
+    }
+  });
+
+  test('need not send what has a default', () => {
+    const { operations } = app.contract;
+    const parameters = operations.flatMap(({ operationId, parameters: all = [] }) =>
+      all.map(({ name, required, schema }) => ({
+        at: `${operationId} ${name}`,
+        required,
+        schema: schema as Schema,
+      })),
+    );
+    const withDefault = parameters.filter(({ schema }) => schema.default !== undefined);
+    expect(withDefault.length).toBeGreaterThan(80);
+    expect(withDefault.filter(({ required }) => required)).toEqual([]);
+    for (const { operationId, requestBody } of operations)
+      for (const [path, schema] of walk(requestBody?.content ?? {}, operationId)) {
+        const properties = (schema.properties ?? {}) as Record<string, Schema>;
+        const required = (schema.required ?? []) as string[];
+        expect({
+          path,
+          required: required.filter((name) => properties[name]?.default !== undefined),
+        }).toEqual({
+          path,
+          required: [],
+        });
+      }
+  });
+
+  test('get one type for an enumeration that occurs in several places', () => {
+    const places = new Map<string, number>();
+    const count = (value: unknown): void => {
+      if (typeof value !== 'object' || value === null) return;
+      if ('enum' in value && Array.isArray(value.enum) && value.enum.length > 1 && !value.enum.includes(null))
+        places.set(value.enum.join(), (places.get(value.enum.join()) ?? 0) + 1);
+      for (const member of Object.values(value)) count(member);
+    };
+    const { paths, components } = app.contract.description;
+    count(paths);
+    count(components);
+    expect(Object.keys(schemas())).toEqual(
+      expect.arrayContaining(['EventType', 'MessageStatus', 'Permission']),
+    );
+    expect([...places].filter(([, occurrences]) => occurrences > 2)).toEqual([]);
+  });
+
+  test('get each group of operations described, and know second paths of an operation', () => {
+    const { tags, webhooks } = app.contract.description;
+    const used = app.contract.operations.flatMap((operation) => operation.tags ?? ['none']);
+    expect(tags.map(({ name }) => name).sort()).toEqual([...new Set([...used, 'Webhooks'])].sort());
+    for (const { post } of Object.values(webhooks))
+      expect(post.operationId).toMatch(/^webhooks\.[a-z][A-Za-z]+$/);
+    const aliases = app.contract.operations.filter((operation) => 'x-alias-of' in operation);
+    expect(aliases.length).toBeGreaterThan(20);
+    const ids = new Set(app.contract.operations.map(({ operationId }) => operationId));
+    for (const { operationId, 'x-alias-of': original = '' } of app.contract.operations)
+      if (original !== '')
+        expect({ operationId, exists: ids.has(original) }).toEqual({ operationId, exists: true });
+      else expect(operationId).not.toMatch(/alias|unversioned/i);
+  });
+
+  test('show a valid example of every request body', () => {
+    const ajv = new Ajv2020({ strict: false, allErrors: true });
+    ajvFormats.default(ajv, ['date-time']);
+    ajv.addSchema(app.contract.description, 'api');
+    const MADE_BY_BROWSER = [
+      ...['RegisterPasskey', 'SignInByPasskey', 'SsoPostOidcBody', 'SsoFinishSamlBody'],
+      'SsoFinishSamlOfConfigurationBody',
+    ];
+    const bodies = new Set(
+      app.contract.operations.flatMap(({ requestBody }) => {
+        const schema = requestBody?.content['application/json']?.schema as Schema | undefined;
+        return typeof schema?.$ref === 'string' ? [schema.$ref] : [];
+      }),
+    );
+    expect(bodies.size).toBeGreaterThan(70);
+    for (const reference of bodies) {
+      const name = reference.split('/').at(-1) ?? '';
+      if (MADE_BY_BROWSER.includes(name)) continue;
+      const [example] = (schemas()[name]?.examples as unknown[] | undefined) ?? [];
+      const validate = ajv.getSchema(`api${reference}`);
+      expect({ name, example: typeof example, valid: validate?.(example), errors: validate?.errors }).toEqual(
+        {
+          name,
+          example: 'object',
+          valid: true,
+          errors: null,
+        },
+      );
+    }
+    for (const name of Object.keys(REQUEST_EXAMPLES))
+      expect([...bodies]).toContain(`#/components/schemas/${name}`);
+  });
+});
+
 describe('access', () => {
   test('the API does not start with a route that has no permission and is not public', async () => {
     const server = Fastify();
@@ -139,12 +289,6 @@ describe('access', () => {
     },
   ];
 
-  /** Routes for mail servers and providers, which sign their requests instead of sending an API key. */
-  const SIGNED_OPERATIONS = [
-    'billing.takeStripeEvent',
-    'providers.takeRawMail',
-    'providers.takeSesNotification',
-  ];
   /** Operations that lead to a session, or prove an address with a mailed token. */
   const SIGN_IN_OPERATIONS = [
     'invitations.accept',

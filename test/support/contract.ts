@@ -14,9 +14,12 @@ export interface Operation {
   /** As in the description: `/api/v1/inboxes/{id}`. */
   path: string;
   summary?: string;
-  parameters?: { name: string; in: string; schema: object }[];
+  parameters?: Parameter[];
   requestBody?: { required?: boolean; content: Record<string, { schema: object }> };
-  responses: Record<string, { content?: Record<string, { schema: object }> }>;
+  responses: Record<string, Response>;
+  tags?: string[];
+  /** The operation that this one is a second path of. */
+  'x-alias-of'?: string;
   security?: object[];
   /** The permission that the operation requires; unset for public operations. */
   'x-permission'?: Permission;
@@ -30,7 +33,27 @@ export interface Operation {
 
 interface Description {
   paths: Record<string, Record<string, Omit<Operation, 'method' | 'path'>>>;
-  components: { schemas: Record<string, object> };
+  components: {
+    schemas: Record<string, object>;
+    responses: Record<string, Response>;
+    parameters: Record<string, Parameter>;
+  };
+  tags: { name: string; description: string }[];
+  webhooks: Record<string, { post: { operationId: string } }>;
+}
+
+interface Parameter {
+  $ref?: string;
+  name: string;
+  in: string;
+  required?: boolean;
+  schema: object;
+}
+
+interface Response {
+  $ref?: string;
+  description?: string;
+  content?: Record<string, { schema: object }>;
 }
 
 /** The API's OpenAPI description, and a check of responses against it. */
@@ -60,6 +83,8 @@ export function readContract(app: FastifyInstance, publicUrl: string): Contract 
   const operations = Object.entries(description.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
       ...operation,
+      ...(operation.parameters ? { parameters: resolveParameters(operation.parameters, description) } : {}),
+      responses: resolveResponses(operation.responses, description),
       path,
       method: method.toUpperCase(),
     })),
@@ -106,6 +131,23 @@ export function readContract(app: FastifyInstance, publicUrl: string): Contract 
         throw new Error(`${name} ${ajv.errorsText(validate.errors)}: ${response.body}`);
     },
   };
+}
+
+/** Common parameters are defined once and referred to. */
+const resolveParameters = (parameters: Parameter[], { components }: Description): Parameter[] =>
+  parameters.map((parameter) => components.parameters[parameter.$ref?.split('/').at(-1) ?? ''] ?? parameter);
+
+/** Error responses are defined once and referred to. */
+function resolveResponses(
+  responses: Operation['responses'],
+  { components }: Description,
+): Operation['responses'] {
+  return Object.fromEntries(
+    Object.entries(responses).map(([status, response]) => {
+      const name = response.$ref?.split('/').at(-1);
+      return [status, name === undefined ? response : (components.responses[name] ?? response)];
+    }),
+  );
 }
 
 function matches(template: string, path: string): boolean {
