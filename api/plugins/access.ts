@@ -18,7 +18,7 @@ import {
 } from '../../domain/impersonation/impersonation-access.ts';
 import type { RecordImpersonatedCall } from '../../domain/impersonation/impersonation-record.ts';
 import { isSessionToken } from '../../domain/sessions/session-token.ts';
-import type { StaffAuthenticator } from '../../domain/staff/staff-authenticator.ts';
+import { endOfStaffAccess, type StaffAuthenticator } from '../../domain/staff/staff-authenticator.ts';
 import type { StaffRole, StaffScope } from '../../domain/staff/staff-scope.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { RateLimit, RateLimiter, RateVerdict } from '../../platform/rate-limit/rate-limiter.ts';
@@ -36,7 +36,9 @@ declare module 'fastify' {
     /** User id of the staff member whose impersonation makes the request; unset for all others. */
     impersonatedBy?: string;
     /**
-     * Checks the credential again, for responses that stay open.
+    /** When the credential stops working by itself, as of the last check; null if it does not. Unset on public routes. */
+    accessEndsAt: Date | null;
+     * Checks the credential again, for responses that stay open, and updates `accessEndsAt`.
      *
      * @throws AppError the error a new request would get.
      */
@@ -111,6 +113,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   // Checked when all routes are registered, because a plugin's hooks may still complete its own routes.
   const routes: RouteOptions[] = [];
   app.addHook('onRoute', (route) => {
+  app.decorateRequest('accessEndsAt');
     routes.push(route);
   });
   app.addHook('onReady', async () => {
@@ -128,7 +131,9 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     const credentials = readCredentials(request, browserSession);
     const authenticator =
       [impersonations, sessions].find(({ accepts }) => accepts(credentials.token)) ?? keys;
-    return authenticator.authenticate(credentials);
+    const authentication = await authenticator.authenticate(credentials);
+    request.accessEndsAt = authentication.expiresAt;
+    return authentication;
   }
 
   /** A person's own session. In a browser, an impersonation beside it does not count. */
@@ -177,6 +182,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   }
 
   async function limitAddress(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    request.accessEndsAt = endOfStaffAccess(person);
     enforceRateLimit(reply, await addressLimiter.take(request.ip, limits.address));
   }
 

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { unauthenticated } from '../../domain/identity/authentication.ts';
 import { createSemaphore } from '../../platform/concurrency/semaphore.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { AccessSignals } from '../../platform/event-signals.ts';
@@ -26,6 +27,10 @@ export interface OpenResponsesOptions {
 const RETRY_AFTER_SECONDS = 5;
 /** Checks of credentials that run at the same time: a change may concern every response of the process. */
 const MAX_CONCURRENT_CHECKS = 4;
+/** A check at the end of a credential comes this much later, if the clock of the database is behind. */
+const RECHECK_DELAY_MS = 250;
+/** Timers of Node fire at once beyond 24 days. */
+const MAX_TIMER_MS = 86_400_000;
 /** Responses still open after this time are destroyed, because a client that does not read would block the shutdown. */
 const DRAIN_TIMEOUT_MS = 2_000;
 
@@ -68,14 +73,14 @@ export function installOpenResponses(
       // The client is already gone: `close` has been emitted, so it would never be uncounted.
       if (socket.destroyed) return controller.signal;
       openResponses.set(controller, reply);
-      const end = scope?.impersonation && abortAt(controller, scope.impersonation.expiresAt);
+      const access = watchAccess(request, controller, checks);
       const unwatch = accessSignals.watch(
         scope ? [scope.organizationId, scope.actor.id] : [staff.staffId],
-        createAccessCheck(request, controller, checks),
+        access.check,
       );
       openByCredential.set(credential, openCount + 1);
       reply.raw.once('close', () => {
-        clearTimeout(end);
+        access.close();
         unwatch();
         controller.abort();
         openResponses.delete(controller);
@@ -89,17 +94,29 @@ export function installOpenResponses(
 }
 
 /**
- * Returns a function that checks the credential again and ends the response if it lost its access. Signals during a check
- * cause one more.
+ * Ends the response when its credential loses its access: at the end of its time, and when a check finds it. `check` follows
+ * a signal, and follows a new end of time; signals during a check cause one more.
  */
-function createAccessCheck(
+function watchAccess(
   request: FastifyRequest,
   controller: AbortController,
   checks: ReturnType<typeof createSemaphore>,
-): () => void {
+): { check(): void; close(): void } {
   let isRunning = false;
   let isSignaled = false;
-  const check = async () => {
+  let timer: NodeJS.Timeout | undefined;
+
+  function arm(minDelayMs: number): void {
+    clearTimeout(timer);
+    const { accessEndsAt } = request;
+    if (!accessEndsAt || controller.signal.aborted) return;
+    const remainingMs = Math.max(minDelayMs, accessEndsAt.getTime() - Date.now());
+    timer =
+      remainingMs > MAX_TIMER_MS ? setTimeout(() => arm(0), MAX_TIMER_MS) : setTimeout(check, remainingMs);
+    timer.unref();
+  }
+
+  async function run(): Promise<void> {
     isRunning = true;
     while (isSignaled && !controller.signal.aborted) {
       isSignaled = false;
@@ -108,16 +125,21 @@ function createAccessCheck(
       if (refusal) controller.abort(refusal);
     }
     isRunning = false;
-  };
-  return () => {
+    arm(RECHECK_DELAY_MS);
+  }
+
+  function check(): void {
     isSignaled = true;
-    if (!isRunning) void check();
-  };
+    if (!isRunning) void run();
+  }
+
+  arm(0);
+  return { check, close: () => clearTimeout(timer) };
 }
 
 /**
  * Returns why the credential has lost access, or undefined if it has not. If the database is unreachable, the response stays
- * open: no new events arrive meanwhile.
+ * open until the end of the credential's time: no new events arrive meanwhile.
  */
 export async function findAccessRefusal(request: FastifyRequest): Promise<AppError | undefined> {
   try {
@@ -126,18 +148,14 @@ export async function findAccessRefusal(request: FastifyRequest): Promise<AppErr
   } catch (error) {
     if (error instanceof AppError) return error;
     request.log.warn({ err: error }, 'could not check the credential of an open response again');
-    return undefined;
+    const { accessEndsAt } = request;
+    return accessEndsAt && accessEndsAt.getTime() <= Date.now() ? unauthenticated() : undefined;
   }
 }
 
 /** The refusal that ended a response, if one did. */
 export function readRefusal({ reason }: AbortSignal): AppError | undefined {
   return reason instanceof AppError ? reason : undefined;
-}
-
-/** An impersonation ends at its time, also between two checks of its credential. */
-function abortAt(controller: AbortController, time: Date): NodeJS.Timeout {
-  return setTimeout(() => controller.abort(), Math.max(0, time.getTime() - Date.now())).unref();
 }
 
 function tooManyOpen(holder: string, limit: number): AppError {

@@ -1,6 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
+import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import { notFound } from '../../platform/errors.ts';
 import { isId } from '../../platform/ids.ts';
 import { addressNotAllowed, isAddressAllowed } from '../identity/allowed-addresses.ts';
@@ -28,6 +29,7 @@ interface KeyRow {
   permissions: Permission[];
   allowedCidrs: string[];
   organizationCidrs: string[];
+  expiresAt: Date | null;
   isExpired: boolean | null;
   isRecentlyUsed: boolean | null;
   /** The presented token is the one before the last rotation. */
@@ -90,6 +92,7 @@ export function createKeyAuthenticator({
           requestId,
         },
         suspension: findSuspension(row),
+        expiresAt: row.expiresAt,
       };
     },
   };
@@ -102,11 +105,13 @@ async function findKey(
   // Text that is not an id matches no environment, and may contain characters PostgreSQL cannot store.
   const requested =
     environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
-  const [row] = await database.query<KeyRow>(sql`select key_id as "keyId", org_id as "organizationId",
+  const [row] = await database.query<
+    SerializedRow<KeyRow>
+  >(sql`select key_id as "keyId", org_id as "organizationId",
     org_status as "organizationStatus", env_id as "environmentId", env_status as "environmentStatus",
     env_bound as "environmentBound", inbox_id as "inboxId", inbox_status as "inboxStatus", permissions,
-    allowed_cidrs as "allowedCidrs", organization_cidrs as "organizationCidrs", expires_at <= now() as "isExpired",
-    last_used_at > now() - interval '1 minute' as "isRecentlyUsed", is_previous as "isPrevious"
+    allowed_cidrs as "allowedCidrs", organization_cidrs as "organizationCidrs", expires_at as "expiresAt",
+    expires_at <= now() as "isExpired", last_used_at > now() - interval '1 minute' as "isRecentlyUsed", is_previous as "isPrevious"
     from find_api_key(${hashApiKeyToken(token)}, ${requested}, ${resourceId ?? null})`);
-  return row;
+  return row && { ...row, expiresAt: parseTimestamp(row.expiresAt) };
 }

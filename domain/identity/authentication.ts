@@ -23,6 +23,8 @@ export interface Authentication {
   scope: Scope;
   /** The error for changes while the organization or environment is suspended; reads are allowed. */
   suspension: AppError | undefined;
+  /** When the credential stops working by itself; null if it does not. */
+  expiresAt: Date | null;
 }
 
 /** Resolves one kind of credential. */

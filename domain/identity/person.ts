@@ -28,6 +28,8 @@ export interface Person {
   managesAccount: boolean;
   /** When the person last proved who they are. */
   authenticatedAt: Date;
+  /** When the session ends by itself. */
+  sessionExpiresAt: Date;
   ip: string;
   requestId: string;
 }

@@ -61,6 +61,7 @@ export function createImpersonationAuthenticator({ database }: { database: Datab
           requestId,
         },
         suspension: findSuspension(row),
+        expiresAt: row.expiresAt,
       };
     },
   };

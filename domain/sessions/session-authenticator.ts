@@ -27,6 +27,7 @@ interface SessionRow extends SessionPolicies {
   ssoConfigurationId: string | null;
   managesAccount: boolean;
   authenticatedAt: Date;
+  expiresAt: Date;
   isExpired: boolean;
   isRecentlySeen: boolean;
   /** Whether the organization's active SSO configuration made the session. */
@@ -110,6 +111,7 @@ export function createSessionAuthenticator({
           requestId: credentials.requestId,
         },
         suspension: findSuspension({ organizationStatus, environmentStatus: row.environmentStatus }),
+        expiresAt: endOfSession(row),
       };
     },
   };
@@ -127,13 +129,19 @@ async function findSession(
   const [row] = await database.query<SerializedRow<SessionRow>>(sql`
     select session_id as "sessionId", user_id as "userId", kind, method, factors,
       sso_configuration_id as "ssoConfigurationId", manages_account as "managesAccount", authenticated_at as "authenticatedAt",
-      expires_at <= now() as "isExpired", last_seen_at > now() - interval '1 minute' as "isRecentlySeen",
+      expires_at as "expiresAt", expires_at <= now() as "isExpired", last_seen_at > now() - interval '1 minute' as "isRecentlySeen",
       membership_count as "membershipCount", active_sso as "isActiveSso", org_id as "organizationId", org_status as "organizationStatus", role,
       env_id as "environmentId", env_status as "environmentStatus", require_mfa as "requireMfa",
       enforce_sso as "enforceSso", sso_satisfies_mfa as "ssoSatisfiesMfa",
       session_max_age_hours as "sessionMaxAgeHours", allowed_cidrs as "allowedCidrs"
     from find_session(${hashSessionToken(token)}, ${organization}, ${environment}, ${resourceId ?? null})`);
-  return row && { ...row, authenticatedAt: new Date(row.authenticatedAt) };
+  return (
+    row && {
+      ...row,
+      authenticatedAt: new Date(row.authenticatedAt),
+      expiresAt: new Date(row.expiresAt),
+    }
+  );
 }
 
 function toPerson(row: SessionRow, { ip, requestId }: Credentials): Person {
@@ -148,9 +156,16 @@ function toPerson(row: SessionRow, { ip, requestId }: Credentials): Person {
     ssoConfigurationId,
     managesAccount,
     authenticatedAt,
+    sessionExpiresAt: row.expiresAt,
     ip,
     requestId,
   };
+}
+
+/** When the session ends in the organization: by itself, or by the organization's policy. */
+function endOfSession({ expiresAt, authenticatedAt, sessionMaxAgeHours }: SessionRow): Date {
+  if (sessionMaxAgeHours === null) return expiresAt;
+  return new Date(Math.min(expiresAt.getTime(), authenticatedAt.getTime() + sessionMaxAgeHours * 3_600_000));
 }
 
 function organizationUnknown(row: SessionRow, { organizationId }: Credentials): AppError {

@@ -33,6 +33,12 @@ export function createStaffAuthenticator({ database }: { database: Database }): 
   };
 }
 
+/** When the session stops reaching `/admin` by itself. */
+export function endOfStaffAccess({ authenticatedAt, sessionExpiresAt }: Person): Date {
+  const signInDueAt = authenticatedAt.getTime() + STAFF_SESSION_HOURS * 3_600_000;
+  return new Date(Math.min(signInDueAt, sessionExpiresAt.getTime()));
+}
+
 function findRole(database: Database, { userId, requestId }: Person): Promise<StaffRole | undefined> {
   return database.staffTransaction({ requestId }, async ({ em }) => {
     const [member] = await em.execute<{ role: StaffRole }[]>(

@@ -11,7 +11,9 @@ returns table (
 )
 language sql stable security definer set search_path = public, pg_temp as $$
   select i.id, i.staff_id, i.staff_session_id, i.allows_write,
-         case when p.support_access = 'ask' then least(i.expires_at, p.support_access_until) else i.expires_at end,
+         -- When it ends by itself. `least` ignores nulls.
+         least(i.expires_at, begun.expires_at, begun.authenticated_at + interval '12 hours',
+           case when p.support_access = 'ask' then p.support_access_until end),
          o.id, case when o.deleted_at is null then o.status else 'deleted' end, e.id, e.status
   from impersonations i
   join staff_members s on s.user_id = i.staff_id and (s.role = 'admin' or not i.allows_write)

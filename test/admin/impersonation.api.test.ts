@@ -406,6 +406,16 @@ describe('a stream of an impersonation', () => {
     opened.push(stream);
     expect(stream.status).toBe(200);
     expect(stream.headers['x-impersonated-by']).toMatch(/^usr_/);
+    await eventually(() => expect(stream.comments).toContain('closing, session_expired'), 10_000);
+  });
+
+  test('closes when the session that began it is over', async () => {
+    const { token, staff } = await impersonate(app, organization.organizationId);
+    await app.worker.query(sql`
+      update sessions set authenticated_at = now() - interval '12 hours' + interval '3 seconds'
+      where id = ${staff.sessionId} returning id`);
+    const stream = await openStream(await listen(other), { token });
+    opened.push(stream);
     await eventually(() => expect(stream.ended).toBe(true), 10_000);
   });
 

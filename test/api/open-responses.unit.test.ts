@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
-import Fastify, { type FastifyInstance } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { installOpenResponses, type OpenResponses } from '../../api/plugins/open-responses.ts';
+import { unauthenticated } from '../../domain/identity/authentication.ts';
 import type { Scope } from '../../domain/identity/scope.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -11,7 +12,10 @@ let openResponses: OpenResponses;
 afterEach(() => app.close());
 
 /** Starts an app whose route runs `beforeAdmission` and then stays open until its client disconnects. */
-async function start(beforeAdmission: (socket: Socket) => Promise<unknown>): Promise<Socket> {
+async function start(
+  beforeAdmission: (socket: Socket) => Promise<unknown>,
+  access: Partial<Pick<FastifyRequest, 'accessEndsAt' | 'recheckAccess'>> = {},
+): Promise<Socket> {
   app = Fastify();
   openResponses = installOpenResponses(app, {
     accessSignals: { watch: () => () => undefined },
@@ -20,6 +24,7 @@ async function start(beforeAdmission: (socket: Socket) => Promise<unknown>): Pro
   });
   app.get('/', async (request, reply) => {
     request.scope = { actor: { id: 'key_1' } } as Scope;
+    Object.assign(request, access);
     await beforeAdmission(request.raw.socket);
     const signal = openResponses.admit(request, reply);
     if (!signal.aborted) await once(signal, 'abort');
@@ -52,4 +57,31 @@ test('pipelined requests end when their connection closes', async () => {
   await eventually(() => expect(openResponses.count).toBe(3));
   client.destroy();
   await eventually(() => expect(openResponses.count).toBe(0));
+});
+
+test('a response ends with its credential, and follows a later end', async () => {
+  const ends = [Date.now() + 300, Date.now() + 600];
+  let checks = 0;
+  const client = await start(async () => undefined, {
+    accessEndsAt: new Date(Date.now() + 50),
+    async recheckAccess(this: FastifyRequest) {
+      checks += 1;
+      const next = ends.shift();
+      if (next === undefined) throw unauthenticated();
+      this.accessEndsAt = new Date(next);
+    },
+  });
+  client.write(REQUEST);
+  await eventually(() => expect(checks).toBe(3));
+  await eventually(() => expect(openResponses.count).toBe(0));
+});
+
+test('a response ends with its credential while nothing can be checked', async () => {
+  const client = await start(async () => undefined, {
+    accessEndsAt: new Date(Date.now() + 50),
+    recheckAccess: () => Promise.reject(new Error('no connection')),
+  });
+  client.write(REQUEST);
+  await eventually(() => expect(client.bytesRead).toBeGreaterThan(0));
+  expect(openResponses.count).toBe(0);
 });

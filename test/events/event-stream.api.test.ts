@@ -464,6 +464,56 @@ describe('between two heartbeats, a stream ends', () => {
     await expectEnd({ token }, end, { code: 'session_expired', kept: organization });
   });
 
+  /** The credential that `create` makes ends after the given seconds; more, if the machine is too busy to use it before. */
+  async function openBeforeEnd(create: (seconds: number) => Promise<LiveStreamOptions>): Promise<LiveStream> {
+    for (const seconds of [2, 4, 8]) {
+      const stream = await open(quietUrl, await create(seconds));
+      if (stream.status === 200) return stream;
+    }
+    throw new Error('The credential always ended before the stream was open.');
+  }
+
+  test('when the time of its key or session is over', async () => {
+    const organization = await createOrganization(first.worker);
+    const ofKey = await openBeforeEnd((seconds) =>
+      createKey(first.worker, { ...organization, expiresAt: new Date(Date.now() + seconds * 1_000) }),
+    );
+    const ofSession = await openBeforeEnd(async (seconds) => {
+      const session = await createTestSession(first.worker, organization.ownerId);
+      await first.worker.query(sql`
+        update sessions set expires_at = now() + ${seconds} * interval '1 second' where id = ${session.id} returning id`);
+      return session;
+    });
+    await eventually(() => expect(ofKey.comments).toContain('closing, unauthenticated'), 20_000);
+    await eventually(() => expect(ofSession.comments).toContain('closing, session_expired'), 20_000);
+  });
+
+  test('when its time is over after that was changed', async () => {
+    const organization = await createOrganization(first.worker);
+    const { organizationId, ownerId } = organization;
+    const key = await createKey(first.worker, {
+      ...organization,
+      expiresAt: new Date(Date.now() + 3_600_000),
+    });
+    const session = await createTestSession(first.worker, ownerId);
+    const [ofKey, ofSession, kept] = [
+      await open(quietUrl, key),
+      await open(quietUrl, session),
+      await open(quietUrl, organization),
+    ];
+    await first.worker.query(
+      sql`update api_keys set expires_at = now() + interval '1 second' where id = ${key.keyId} returning id`,
+    );
+    await first.worker.query(sql`
+      update sessions set authenticated_at = now() - interval '3599 seconds' where id = ${session.id} returning id`);
+    await first.worker.query(sql`
+      insert into organization_policies (org_id, session_max_age_hours, updated_at)
+      values (${organizationId}, 1, now()) returning org_id`);
+    await eventually(() => expect(ofKey.comments).toContain('closing, unauthenticated'), 20_000);
+    await eventually(() => expect(ofSession.comments).toContain('closing, session_expired'), 20_000);
+    expect(kept.ended).toBe(false);
+  });
+
   test('and a waiting call is refused', async () => {
     const organization = await createOrganization(first.worker);
     const inbox = await createInbox(first.worker, organization);
