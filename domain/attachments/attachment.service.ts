@@ -45,8 +45,11 @@ export interface AttachmentService {
 }
 
 const LINK_LIFETIME_MS = 15 * 60_000;
-/** For staff who visit the organization: a link works without their token, also after their visit was ended. */
-const VISITOR_LINK_LIFETIME_MS = 60_000;
+/**
+ * For staff who visit the organization: storage knows nothing of the visit, so a link works without their token, also after
+ * the visit was ended. Long enough to follow it immediately; a download that has begun goes on.
+ */
+const VISITOR_LINK_LIFETIME_MS = 10_000;
 /** An upload may take a long time; inline files are attached within seconds. */
 const UPLOAD_GRACE_MS = 24 * 3_600_000;
 const INLINE_GRACE_MS = 3_600_000;

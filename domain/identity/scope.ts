@@ -50,7 +50,7 @@ export interface ImpersonationScope {
   id: string;
   staffSessionId: string;
   allowsWrite: boolean;
-  /** Responses that stay open end then. */
+  /** Download links end then, too. */
   expiresAt: Date;
 }
 
