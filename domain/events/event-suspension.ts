@@ -1,6 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { lockKey, lockKeyShared } from '../../platform/database/advisory-lock.ts';
+import { isOffSql } from '../toggles/find-toggle.ts';
 import type { Event } from './event.entity.ts';
 
 /** SQL: joins what may be suspended to the event `v`. */
@@ -34,6 +35,35 @@ export async function confirmSuspension(
     from (values (${organizationId}, ${environmentId}, ${inboxId})) v (org_id, env_id, inbox_id) ${JOIN_STATUSES}`);
   return row?.isSuspended ?? false;
 }
+
+/** Why a new delivery of an event that exists waits, apart from its endpoint. */
+export interface EventHold {
+  /** A suspension is confirmed: see {@link confirmSuspension}. */
+  ownerHold: OwnerHold | null;
+  /** Staff have switched webhook deliveries off. */
+  isSwitchedOff: boolean;
+}
+
+/** @returns the holds of an organization's events, by event id. */
+export async function findEventHolds(
+  em: EntityManager,
+  organizationId: string,
+  eventIds: readonly string[],
+): Promise<Map<string, EventHold>> {
+  if (eventIds.length === 0) return new Map();
+  const read = () =>
+    em.execute<(EventHold & { id: string })[]>(sql`
+      select v.id, ${OWNER_HOLD} as "ownerHold", ${isOffSql('webhook_deliveries')} as "isSwitchedOff"
+      from events v where v.org_id = ${organizationId} and v.id in (${[...eventIds]})`);
+  let rows = await read();
+  if (rows.some(({ ownerHold }) => ownerHold === 'suspension')) {
+    await lockSuspensionHolds(em, organizationId);
+    rows = await read();
+  }
+  return new Map(rows.map(({ id, ...hold }) => [id, hold]));
+}
+
+export const NOT_HELD: EventHold = { ownerHold: null, isSwitchedOff: false };
 
 /** Until the transaction ends, the release of what a suspension holds does not begin. Statuses have to be read after it. */
 export async function lockSuspensionHolds(em: EntityManager, organizationId: string): Promise<void> {

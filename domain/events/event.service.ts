@@ -4,7 +4,7 @@ import { newId } from '../../platform/ids.ts';
 import { isOffSql } from '../toggles/find-toggle.ts';
 import { buildEnvelope, truncateToFit } from './envelope.ts';
 import type { Event } from './event.entity.ts';
-import { confirmSuspension, OWNER_HOLD, type OwnerHold } from './event-suspension.ts';
+import { confirmSuspension, type EventHold, OWNER_HOLD } from './event-suspension.ts';
 import { type EventDataByType, isOrganizationWide } from './event-types.ts';
 
 export interface NewEvent<Type extends keyof EventDataByType> {
@@ -25,14 +25,10 @@ export interface EventService {
 }
 
 /** An endpoint that gets the event. `isHolding`: its new deliveries wait behind earlier ones. */
-export interface Subscriber {
+export interface Subscriber extends EventHold {
   id: string;
   disabled: boolean;
   isHolding: boolean;
-  /** Unset where only the attempt checks it, as is the next. */
-  ownerHold?: OwnerHold | null;
-  /** Staff have switched webhook deliveries off. */
-  isSwitchedOff?: boolean;
 }
 
 export interface EventServiceOptions {

@@ -10,6 +10,7 @@ import {
   deliverWebhookWorkflowId,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { lowestEventIdSince } from '../events/event-feed.ts';
+import { findEventHolds, NOT_HELD } from '../events/event-suspension.ts';
 import { addDelivery } from './add-delivery.ts';
 import { type BulkJob, BulkJobEntity } from './bulk-job.entity.ts';
 import { buildBulkJobStart } from './bulk-job-start.ts';
@@ -101,11 +102,12 @@ async function replayBatch(
   }
   const events = await findNextEvents(em, job, endpoint);
   job.position = events.at(-1)?.id ?? job.position;
-  const ids = events.map(({ id }) => id);
-  const existing = await findDeliveryIds(em, endpoint.id, ids);
+  const existing = await findDeliveryIds(em, endpoint.id, idsOf(events));
   const missing = events.filter(({ id }) => !existing.has(id));
-  const subscriber = { ...endpoint, isHolding: endpoint.holdingSince !== null };
-  for (const event of missing) addDelivery(transaction, outbox, event, subscriber);
+  const holds = await findEventHolds(em, endpoint.organizationId, idsOf(missing));
+  const isHolding = endpoint.holdingSince !== null;
+  for (const event of missing)
+    addDelivery(transaction, outbox, event, { ...endpoint, isHolding, ...(holds.get(event.id) ?? NOT_HELD) });
   job.deliveries += missing.length;
   if (existing.size > 0)
     job.deliveries += await restartDeliveries(transaction, outbox, {
@@ -114,6 +116,8 @@ async function replayBatch(
     });
   if (events.length < BATCH_SIZE) closeJob(job, 'completed', null);
 }
+
+const idsOf = (events: readonly { id: string }[]): string[] => events.map(({ id }) => id);
 
 /** Only deliveries that settled before the job began: one that fails again during the job is not restarted twice. */
 function selectFailedDeliveries(job: BulkJob, endpoint: WebhookEndpoint): Sql {

@@ -14,6 +14,7 @@ import {
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { createTestEvent } from '../events/create-test-event.ts';
 import type { Event } from '../events/event.entity.ts';
+import { findEventHolds, NOT_HELD } from '../events/event-suspension.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { addDelivery } from './add-delivery.ts';
@@ -143,8 +144,10 @@ export function createDeliveryControlService({
           createdAt,
         });
         const waits = endpoint.holdingSince !== null && isFailing(endpoint);
-        const delivery = addDelivery(transaction, outbox, event, { ...endpoint, isHolding: waits });
-        if (waits) await makeNext(transaction, outbox, delivery);
+        const holds = await findEventHolds(em, event.organizationId, [event.id]);
+        const hold = holds.get(event.id) ?? NOT_HELD;
+        const delivery = addDelivery(transaction, outbox, event, { ...endpoint, isHolding: waits, ...hold });
+        if (delivery.heldFor === 'endpoint_failing') await makeNext(transaction, outbox, delivery);
         return { delivery, event };
       }),
   };
