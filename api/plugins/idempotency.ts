@@ -1,4 +1,10 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify';
+import type {
+  FastifyContextConfig,
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  RouteHandlerMethod,
+} from 'fastify';
 import type { Scope } from '../../domain/identity/scope.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import { type Database, runBeforeCommit, type Transaction } from '../../platform/database/database.ts';
@@ -31,18 +37,23 @@ const KEY_PATTERN = /^[\x20-\x7e]{1,255}$/;
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**
- * Supports `Idempotency-Key` on every POST of an organization. Operations of staff refuse it: a client that relies on it
- * would otherwise announce something twice, or extend a grace twice. The response is stored in the transaction of the change, so after a crash
+ * Supports `Idempotency-Key` on every POST of an organization. Other POSTs refuse it, because no organization owns their
+ * responses: ignored, it would let a client that relies on it announce something twice. Requests that providers sign take
+ * effect once without it; repeating another method has no further effect. The response is stored in the transaction of the change, so after a crash
  * either both exist or neither. Handlers must return their result instead of sending it. A route's `prepare` runs first,
  * outside any transaction.
  */
 export function installIdempotency(app: FastifyInstance, options: IdempotencyOptions): void {
   app.addHook('onRoute', (route) => {
     const prepare = route.config?.prepare;
-    if (route.config?.staff && route.method === 'POST' && !route.config.page)
-      route.preHandler = [
-        route.preHandler ?? [],
-        async (request: FastifyRequest) => refuseKey(request),
+    const refusal = route.method === 'POST' && findRefusal(route.config);
+    if (refusal)
+      route.preValidation = [
+        async ({ headers }: FastifyRequest) => {
+          if (headers['idempotency-key'] !== undefined)
+            throw invalid('/headers/idempotency-key', refusal.message, refusal.fix);
+        },
+        route.preValidation ?? [],
       ].flat();
     if (
       route.config?.public ||
@@ -65,13 +76,24 @@ export function installIdempotency(app: FastifyInstance, options: IdempotencyOpt
   });
 }
 
-function refuseKey({ headers }: FastifyRequest): void {
-  if (headers['idempotency-key'] === undefined) return;
-  throw invalid(
-    '/headers/idempotency-key',
-    'is not supported by operations of staff',
-    'Leave it out. After a request without an answer, see in GET /api/v1/admin/audit-log whether it was made.',
-  );
+/** Why a POST refuses the key; undefined if it does not. */
+function findRefusal(config: FastifyContextConfig | undefined): { message: string; fix: string } | undefined {
+  if (config?.staff)
+    return {
+      message: 'is not supported by operations of staff',
+      fix: 'Leave it out. After a request without an answer, see in GET /api/v1/admin/audit-log whether it was made.',
+    };
+  if (config?.person)
+    return {
+      message: 'is not supported by operations of your own account',
+      fix: 'Leave it out. After a request without an answer, read what it changes before you repeat it: GET /api/v1/user/me, /api/v1/user/me/sessions or /api/v1/auth/mfa/status.',
+    };
+  if (config?.public === true)
+    return {
+      message: 'is not supported by operations without a credential',
+      fix: 'Leave it out, and repeat a request without an answer: tokens and codes work once, and addresses have one account.',
+    };
+  return undefined;
 }
 
 async function respondOnce(

@@ -125,9 +125,11 @@ const IDEMPOTENCY_HEADER = {
   },
 };
 
-/** Routes that require a credential accept the common headers, including `/organizations`; provider webhooks do not. */
+/** Routes that require a credential accept the common headers, including `/organizations` and `/billing`; provider webhooks do not. */
 function acceptsCommonHeaders(url: string, config: FastifyContextConfig | undefined): boolean {
-  return /^\/(?:api|organizations)\//.test(url) && !config?.public && !config?.person && !config?.staff;
+  return (
+    /^\/(?:api|organizations|billing)\//.test(url) && !config?.public && !config?.person && !config?.staff
+  );
 }
 
 /** Documents the headers that plugins read on every API route. */
