@@ -1,9 +1,16 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { StripeEventService } from '../../domain/billing/stripe-events.service.ts';
 import { postProblems } from '../schemas.ts';
 import { requireBilling } from './billing.routes.ts';
 import { StripeEventReceipt } from './billing.schemas.ts';
+
+/** Events hold one object with the first ten of its parts: some tens of KiB, with all the metadata that Stripe allows. */
+const MAX_EVENT_BYTES = 262_144;
+
+const readSignature = ({ 'stripe-signature': signature }: FastifyRequest['headers']): string | undefined =>
+  Array.isArray(signature) ? signature[0] : signature;
 
 /** Takes the events of Stripe. The signature covers the bytes of the body, so they are not parsed before. */
 export const stripeEventRoutes =
@@ -24,8 +31,12 @@ export const stripeEventRoutes =
     app.post(
       '/billing/webhook',
       {
-        // The signature authenticates the request. Stripe posts from a few IP addresses, in bursts.
-        config: { public: 'unlimited' },
+        bodyLimit: MAX_EVENT_BYTES,
+        config: { public: 'signed' },
+        // Before the body is read.
+        onRequest: async ({ headers }) => {
+          requireBilling(stripeEvents).requirePlausible(readSignature(headers));
+        },
         schema: {
           operationId: unversioned ? 'billingUnversioned.takeStripeEvent' : 'billing.takeStripeEvent',
           summary: unversioned
@@ -40,11 +51,8 @@ export const stripeEventRoutes =
       },
       async ({ body, headers }) => {
         const service = requireBilling(stripeEvents);
-        const signature = headers['stripe-signature'];
-        const result = await service.take(
-          Buffer.isBuffer(body) ? body : Buffer.alloc(0),
-          Array.isArray(signature) ? signature[0] : signature,
-        );
+        const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+        const result = await service.take(bytes, readSignature(headers));
         return { result, received_at: new Date().toISOString() };
       },
     );

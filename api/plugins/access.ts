@@ -24,6 +24,7 @@ import { AppError } from '../../platform/errors.ts';
 import type { RateLimit, RateLimiter, RateVerdict } from '../../platform/rate-limit/rate-limiter.ts';
 import type { BrowserSession } from '../people/browser-session.ts';
 import type { RefusedSends } from './refused-sends.ts';
+import { createSignedCallers } from './signed-callers.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -35,9 +36,9 @@ declare module 'fastify' {
     staff: StaffScope;
     /** User id of the staff member whose impersonation makes the request; unset for all others. */
     impersonatedBy?: string;
-    /**
     /** When the credential stops working by itself, as of the last check; null if it does not. Unset on public routes. */
     accessEndsAt: Date | null;
+    /**
      * Checks the credential again, for responses that stay open, and updates `accessEndsAt`.
      *
      * @throws AppError the error a new request would get.
@@ -60,8 +61,11 @@ declare module 'fastify' {
     person?: 'any' | 'full' | 'fresh';
     /** Belongs to the service and to no organization: needs the session of a staff member. `support`: of every role. */
     staff?: StaffRole;
-    /** Needs no credential. `unlimited`: no rate limit either, for operators' probes. */
-    public?: true | 'unlimited';
+    /**
+     * Needs no credential. `unlimited`: no rate limit either, for operators' probes. `signed`: the request proves its origin
+     * by a signature; only requests that fail to count towards a limit.
+     */
+    public?: true | 'unlimited' | 'signed';
     /** Works even if the organization has reached its limit of `api_calls`. */
     exemptFromUsageLimit?: true;
     /** A change that works while the organization is suspended: with billing, owners end a suspension for payment. */
@@ -109,11 +113,11 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   app.decorateRequest('person');
   app.decorateRequest('staff');
   app.decorateRequest('impersonatedBy');
+  app.decorateRequest('accessEndsAt');
 
   // Checked when all routes are registered, because a plugin's hooks may still complete its own routes.
   const routes: RouteOptions[] = [];
   app.addHook('onRoute', (route) => {
-  app.decorateRequest('accessEndsAt');
     routes.push(route);
   });
   app.addHook('onReady', async () => {
@@ -178,11 +182,11 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
 
   async function authenticateStaff(request: FastifyRequest, role: StaffRole): Promise<StaffScope> {
     const person = await authenticateSession(request);
+    request.accessEndsAt = endOfStaffAccess(person);
     return staffMembers.authenticate(person, role);
   }
 
   async function limitAddress(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    request.accessEndsAt = endOfStaffAccess(person);
     enforceRateLimit(reply, await addressLimiter.take(request.ip, limits.address));
   }
 
@@ -196,6 +200,19 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
       await limitAddress(request, reply);
       throw error;
     });
+  }
+
+  const signedCallers = createSignedCallers();
+
+  /** Nothing of the body is read before. What the response says decides whether the request counts. */
+  function limitSigned({ ip }: FastifyRequest, reply: FastifyReply): void {
+    const end = signedCallers.begin(ip);
+    if (!end) throw rateLimited(1);
+    reply.raw.once('finish', () => {
+      const { statusCode } = reply;
+      end(statusCode < 300 ? 'proven' : statusCode < 500 ? 'refused' : 'unknown');
+    });
+    reply.raw.once('close', () => end('refused'));
   }
 
   async function limitCredential({ scope }: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -216,6 +233,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
       allowedWhileSuspended,
     } = request.routeOptions.config;
     if (open === 'unlimited') return;
+    if (open === 'signed') return limitSigned(request, reply);
     if (person) {
       await limitAddressIfRejected(request, reply, async () => {
         request.person = await authenticatePerson(request, person);
@@ -345,9 +363,13 @@ function enforceRateLimit(reply: FastifyReply, verdict: RateVerdict): void {
     'ratelimit-reset': verdict.resetSeconds,
   });
   if (verdict.allowed) return;
-  throw new AppError('rate_limited', {
+  throw rateLimited(verdict.retryAfterSeconds);
+}
+
+function rateLimited(retryAfterSeconds: number): AppError {
+  return new AppError('rate_limited', {
     detail: 'Too many requests in a short time.',
-    fix: `Wait ${verdict.retryAfterSeconds} s (see Retry-After) and spread requests out.`,
-    headers: { 'retry-after': String(verdict.retryAfterSeconds) },
+    fix: `Wait ${retryAfterSeconds} s (see Retry-After) and spread requests out.`,
+    headers: { 'retry-after': String(retryAfterSeconds) },
   });
 }

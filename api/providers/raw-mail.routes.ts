@@ -72,8 +72,7 @@ export const rawMailRoutes =
       '/providers/raw',
       {
         bodyLimit: MAX_MAIL_BYTES,
-        // The signature authenticates the request. An upstream mail server uses one IP address for all messages.
-        config: { public: 'unlimited' },
+        config: { public: 'signed' },
         validatorCompiler: skipBodyValidation(app.validatorCompiler),
         // A single parameter is a list of one.
         preValidation: async ({ query }) => {

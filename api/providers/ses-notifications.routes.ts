@@ -20,8 +20,7 @@ export const sesNotificationRoutes =
       '/providers/ses/notifications',
       {
         bodyLimit: MAX_BODY_BYTES,
-        // The signature authenticates the request. SNS posts from a few IP addresses, in bursts.
-        config: { public: 'unlimited' },
+        config: { public: 'signed' },
         schema: {
           operationId: 'providers.takeSesNotification',
           summary: 'Receive a notification from Amazon SES',

@@ -7,10 +7,17 @@ import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { buildSyncCommand } from './billing-starts.ts';
 import { idOf } from './read-subscription.ts';
+import { isPlausibleSignature } from './stripe-signature.ts';
 
 export type StripeEventResult = 'accepted' | 'duplicate' | 'ignored';
 
 export interface StripeEventService {
+  /**
+   * Checks what shows without the body, so that it need not be read.
+   *
+   * @throws AppError `unauthenticated`.
+   */
+  requirePlausible(signature: string | undefined): void;
   /**
    * Takes an event. It takes effect once, by its id: the commit of that precedes the answer to Stripe, and a run reads the
    * subscription back afterwards.
@@ -44,6 +51,10 @@ interface Subject {
 export function createStripeEventService(options: StripeEventOptions): StripeEventService {
   const { database, outbox, isLive, logger } = options;
   return {
+    requirePlausible(signature) {
+      if (!isPlausibleSignature(signature)) throw notSigned();
+    },
+
     async take(body, signature) {
       const event = verify(options, body, signature);
       const about = { eventId: event.id, type: event.type };
@@ -79,14 +90,19 @@ function verify(
   body: Buffer,
   signature: string | undefined,
 ): Stripe.Event {
-  for (const secret of signature === undefined ? [] : webhookSecrets) {
+  if (!isPlausibleSignature(signature)) throw notSigned();
+  for (const secret of webhookSecrets) {
     try {
-      return requireEvent(stripe.webhooks.constructEvent(body, signature ?? '', secret));
+      return requireEvent(stripe.webhooks.constructEvent(body, signature, secret));
     } catch (error) {
       if (!(error instanceof Stripe.errors.StripeSignatureVerificationError)) throw malformed();
     }
   }
-  throw new AppError('unauthenticated', {
+  throw notSigned();
+}
+
+function notSigned(): AppError {
+  return new AppError('unauthenticated', {
     detail: 'The signature of the event is missing, wrong or too old.',
     fix: 'Only Stripe calls this. Check STRIPE_WEBHOOK_SECRET, and the clock of the server.',
   });

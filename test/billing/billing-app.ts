@@ -52,13 +52,18 @@ export async function startBillingApp(config: Partial<Record<keyof Config, strin
       secret = WEBHOOK_SECRET,
       body = JSON.stringify(event),
       signature = signEvent(JSON.stringify(event), secret),
-    } = {},
+      from,
+    }: { secret?: string; body?: string; signature?: string; from?: string } = {},
   ) =>
     app.call('/billing/webhook', {
       method: 'POST',
       prefix: '',
       raw: body,
-      headers: { 'content-type': 'application/json', 'stripe-signature': signature },
+      headers: {
+        'content-type': 'application/json',
+        'stripe-signature': signature,
+        ...(from === undefined ? {} : { 'x-forwarded-for': from }),
+      },
     });
 
   /** Does what the runs of the open subscriptions and graces of the organization would do now. */

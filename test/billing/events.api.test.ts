@@ -6,13 +6,14 @@ import { signEvent } from '../../dev/stripe-stand-in/stand-in.ts';
 import { overdueReadBacks, requestStaleReadBacks } from '../../domain/billing/overdue-billing.ts';
 import { readBacklog } from '../../domain/monitoring/backlog.ts';
 import { WEBHOOK_SECRET } from '../support/billing-config.ts';
+import { expectProblem } from '../support/problems.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { type BillingApp, startBillingApp } from './billing-app.ts';
 
 const DAY_S = 86_400;
 let app: BillingApp;
 beforeAll(async () => {
-  app = await startBillingApp();
+  app = await startBillingApp({ TRUST_PROXY: '127.0.0.1' });
 });
 afterAll(() => app.stop());
 beforeEach(() => {
@@ -98,6 +99,34 @@ describe('the webhook', () => {
     const before = app.commands.length;
     expect((await app.deliver(event)).json()).toMatchObject({ result: 'ignored' });
     expect(app.commands).toHaveLength(before);
+  });
+
+  test('refuses an address whose bodies have no valid signature, and nothing that Stripe signs', async () => {
+    const [event, other] = [await unsigned(), await unsigned()];
+    const stripe = '198.51.100.1';
+    expect((await app.deliver(event, { from: stripe })).json()).toMatchObject({ result: 'accepted' });
+    const forge = async (from: string) => {
+      const codes: string[] = [];
+      for (let request = 0; request < 250; request += 1)
+        codes.push((await app.deliver(event, { secret: 'whsec_forged', from })).json().code);
+      return codes;
+    };
+    const codes = await forge('203.0.113.1');
+    expect(new Set(codes.slice(0, 200))).toEqual(new Set(['unauthenticated']));
+    expect(codes).toContain('rate_limited');
+    // Behind a proxy that is not trusted, a forger shares the address of Stripe.
+    expect(new Set(await forge(stripe))).toEqual(new Set(['unauthenticated']));
+    expect((await app.deliver(other, { from: stripe })).json()).toMatchObject({ result: 'accepted' });
+  });
+
+  test('refuses a body that is larger than events are, or whose signature is none, unread', async () => {
+    const event = await unsigned();
+    const body = JSON.stringify({ ...event, padding: 'x'.repeat(300_000) });
+    const large = await app.deliver(event, { body, signature: signEvent(body, WEBHOOK_SECRET) });
+    expectProblem(large, 'payload_too_large');
+    const unread = await app.deliver(event, { body, signature: 't=1,v1=0' });
+    expectProblem(unread, 'unauthenticated');
+    expect(unread.headers.connection).toBe('close');
   });
 
   test('rejects a signed body that is no event', async () => {

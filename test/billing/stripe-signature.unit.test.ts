@@ -1,0 +1,30 @@
+import { expect, test } from '@jest/globals';
+import { signEvent } from '../../dev/stripe-stand-in/stand-in.ts';
+import { isPlausibleSignature } from '../../domain/billing/stripe-signature.ts';
+
+const NOW = Date.UTC(2026, 10, 22);
+const at = (seconds: number) => Math.floor(NOW / 1_000) + seconds;
+const hash = 'a'.repeat(64);
+
+test.each([
+  ['of the SDK', signEvent('{}', 'whsec_test', at(0))],
+  ['of a rotation, with another scheme', `t=${at(0)},v1=${hash},v1=${hash},v0=${hash}`],
+  ['five minutes old', `t=${at(-300)},v1=${hash}`],
+  ['ahead of our clock', `t=${at(3_600)},v1=${hash}`],
+])('takes a signature %s', (_name, header) => {
+  expect(isPlausibleSignature(header, NOW)).toBe(true);
+});
+
+test.each([
+  ['that is missing', undefined],
+  ['that is empty', ''],
+  ['without a time', `v1=${hash}`],
+  ['whose time is no number', `t=now,v1=${hash}`],
+  ['that is too old', `t=${at(-301)},v1=${hash}`],
+  ['without v1', `t=${at(0)},v0=${hash}`],
+  ['that is no hash', `t=${at(0)},v1=abc`],
+  ['with hundreds of hashes', `t=${at(0)}${`,v1=${hash}`.repeat(300)}`],
+  ['with many parts', `t=${at(0)},v1=${hash}${',a=b'.repeat(20)}`],
+])('refuses a signature %s', (_name, header) => {
+  expect(isPlausibleSignature(header, NOW)).toBe(false);
+});
