@@ -53,8 +53,8 @@ async function messageOf(operation: Operation, address: string): Promise<string>
     token: isOfOrganization(operation) ? organization.token : staffToken,
     headers: { ...call.headers, 'idempotency-key': 'x'.repeat(256), 'x-forwarded-for': address },
   });
-  const { errors = [] } = expectProblem(response, 'validation_error');
-  return `${errors[0]?.path} ${errors[0]?.message}`;
+  const [error] = expectProblem(response, 'validation_error').errors as { path: string; message: string }[];
+  return `${error?.path} ${error?.message}`;
 }
 
 test('every POST of an organization honors an Idempotency-Key and says so, and every other refuses it', async () => {

@@ -6,11 +6,13 @@ import { awaitSuspensionHolds } from '../../domain/events/event-suspension.ts';
 import type { SuspensionTargetType } from '../../domain/suspensions/suspension.entity.ts';
 import type { SuspensionTarget } from '../../domain/suspensions/suspension-target.ts';
 import { HELD_WHILE_SUSPENDED } from '../../domain/webhooks/attempt-outcome.ts';
+import { createBulkJobRunner } from '../../domain/webhooks/bulk-job-runner.ts';
 import { lockDueDelivery, updateDelivery } from '../../domain/webhooks/delivery-rows.ts';
 import { restartDeliveries } from '../../domain/webhooks/restart-deliveries.ts';
 import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Transaction } from '../../platform/database/database.ts';
+import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import { DELIVER_WEBHOOK } from '../../workflows/webhooks/deliver-webhook.contract.ts';
@@ -361,6 +363,33 @@ describe('webhook deliveries', () => {
       expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', heldFor: null, episode: 3 }]);
       expect(countStarts()).toBe(2);
     });
+
+    test.each(LEVELS)(
+      'wait with them if they are the first of a replay while the %s is suspended',
+      async (type) => {
+        const { organizationId, targets, endpointId, countStarts, record, ...arranged } =
+          await arrangeEvents();
+        await database.query(sql`delete from events where org_id = ${organizationId} returning id`);
+        for (let event = 0; event < 2; event += 1) await database.systemTransaction(record);
+        await database.query(
+          sql`delete from webhook_deliveries where org_id = ${organizationId} returning id`,
+        );
+        await service.suspend(targets[type]);
+        const startsBefore = countStarts();
+        const jobId = newId('bulkJob');
+        await database.query(sql`
+        insert into webhook_bulk_jobs (id, org_id, env_id, endpoint_id, kind, status, since, until, only_failed, deliveries, created_at)
+        select ${jobId}, org_id, env_id, id, 'replay', 'running', now() - interval '1 hour', now() + interval '1 hour', false, 0, now()
+        from webhook_endpoints where id = ${endpointId} returning id`);
+        await createBulkJobRunner({ database, outbox: service.outbox }).run(jobId, () => undefined);
+        const held = { status: 'held', heldFor: 'suspension', nextAttemptAt: null, episode: 1 };
+        expect(await arranged.deliveries()).toMatchObject([held, held]);
+        expect(countStarts()).toBe(startsBefore);
+        await service.reinstate(targets[type]);
+        expect((await service.settle(organizationId)).released.deliveries).toBe(2);
+        expect(countStarts()).toBe(startsBefore + 2);
+      },
+    );
 
     test('all start in the end, however often it is suspended and reinstated meanwhile', async () => {
       const { organizationId, target, countStarts, record, ...arranged } = await arrangeEvents();
