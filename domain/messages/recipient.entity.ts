@@ -18,7 +18,7 @@ export type RecipientStatus =
 export const RecipientEntity = defineEntity({
   name: 'Recipient',
   tableName: 'message_recipients',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ staff: true }),
   properties: {
     messageId: () => p.manyToOne(MessageEntity).mapToPk().primary().deleteRule('cascade'),
     /** Position in the envelope, from 0; part of the return-path token. */

@@ -23,7 +23,7 @@ export interface SimulatedOutcome {
 export const SendAttemptEntity = defineEntity({
   name: 'SendAttempt',
   tableName: 'send_attempts',
-  policies: tenantPolicies(),
+  policies: tenantPolicies({ staff: true }),
   indexes: [
     {
       // Provider notifications identify a message by the provider's id.

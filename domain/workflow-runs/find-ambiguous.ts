@@ -1,4 +1,5 @@
 import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import type { buildSendStart } from '../outbound/create-outbound-message.ts';
 
@@ -27,4 +28,31 @@ export function findAmbiguousMessages(
        where a.message_id = m.id and a.state = 'ambiguous') ambiguous on ambiguous.numbers is not null
      where m.status in ('sending', 'needs_attention') and (m.id in (${[...keys]}) or m.rfc_message_id in (${[...keys]}))`,
   );
+}
+
+/** The recipients of a message that have no final status. */
+export interface OpenRecipients {
+  /** Numbers of those for whom it is unknown whether the relay accepted the message. */
+  ambiguous: number[];
+  /** Something may still be transmitted, or canceled. */
+  hasUnsent: boolean;
+}
+
+/** For staff and workers. @returns by message id; without messages that do not exist. */
+export async function findOpenRecipients(
+  em: EntityManager,
+  messageIds: readonly string[],
+): Promise<Map<string, OpenRecipients>> {
+  if (messageIds.length === 0) return new Map();
+  const rows = await em.execute<(OpenRecipients & { messageId: string })[]>(sql`
+    select r.message_id as "messageId", bool_or(r.is_open and not r.is_ambiguous) as "hasUnsent",
+      coalesce(jsonb_agg(r.position order by r.position) filter (where r.is_open and r.is_ambiguous), '[]') as ambiguous
+    from (
+      select r.message_id, r.position, r.status in ('pending', 'deferred') as is_open,
+        exists (
+          select from send_attempts a
+          where a.message_id = r.message_id and a.position = r.position and a.state = 'ambiguous') as is_ambiguous
+      from message_recipients r where r.message_id in (${[...messageIds]})) r
+    group by r.message_id`);
+  return new Map(rows.map(({ messageId, ...open }) => [messageId, open]));
 }

@@ -10,7 +10,9 @@ import {
   type AmbiguityResolution,
   RESOLVE_AMBIGUOUS,
   SEND_MESSAGE,
+  sendMessageWorkflowId,
 } from '../../workflows/outbound/send-message.contract.ts';
+import type { OpenRecipients } from './find-ambiguous.ts';
 import { controlsOf } from './run-controls.ts';
 
 export const RUN_ACTIONS = ['retry', 'cancel', 'terminate', 'resolve'] as const;
@@ -44,32 +46,55 @@ export interface PlannedAction {
 const ENDED_EARLY: readonly WorkflowRunStatus[] = ['failed', 'canceled', 'terminated', 'timed_out'];
 export const isOpen = ({ status }: WorkflowRun): boolean => status === 'running' || status === 'paused';
 
-/** The actions that {@link planAction} would accept, apart from their arguments. */
-export function listActions(run: WorkflowRun): RunAction[] {
+/**
+ * The actions that {@link planAction} would accept, apart from their arguments.
+ *
+ * @param open of the message that the run sends; undefined for other runs.
+ */
+export function listActions(run: WorkflowRun, open: OpenRecipients | undefined): RunAction[] {
   // A purge that was stopped by a signal is completed; only its row says so.
-  if (!isOpen(run)) return ENDED_EARLY.includes(run.status) || isPurge(run) ? ['retry'] : [];
+  if (!isOpen(run)) {
+    const isRetried = ENDED_EARLY.includes(run.status) || isPurge(run);
+    return isRetried && !findSendRefusal(run, 'retry', open) ? ['retry'] : [];
+  }
   return RUN_ACTIONS.filter((action) => {
+    if (findSendRefusal(run, action, open)) return false;
     if (action === 'retry') return canRetry(run);
     if (action === 'cancel') return findCancelRefusal(run) === undefined;
-    return action === 'terminate' || isAmbiguous(run);
+    return action === 'terminate' || run.type === SEND_MESSAGE;
   });
+}
+
+/** The message that the run sends; undefined for other runs. */
+export const messageIdOf = ({ type, workflowId }: Pick<WorkflowRun, 'type' | 'workflowId'>) =>
+  type === SEND_MESSAGE ? workflowId.replace(sendMessageWorkflowId(''), '') : undefined;
+
+/** What {@link planAction} needs to know beside the run. */
+export interface RunFacts {
+  /** How the run was started. A new run gets the same input; rows decide what it still has to do. */
+  readStart(run: WorkflowRun): Promise<StartCommand>;
+  /** Undefined if the message does not exist. */
+  findOpenRecipients(messageId: string): Promise<OpenRecipients | undefined>;
 }
 
 /**
  * Turns an action into the command for Temporal.
  *
- * @param readStart reads how the run was started. A new run gets the same input; rows decide what it still has to do.
- * @throws AppError `conflict` if the run does not allow the action.
+ * @throws AppError `conflict` if the run does not allow the action, or it would change nothing.
  */
 export async function planAction(
   run: WorkflowRun,
   request: RunActionRequest,
-  readStart: (run: WorkflowRun) => Promise<StartCommand>,
+  facts: RunFacts,
 ): Promise<PlannedAction> {
-  if (request.action === 'retry' && ENDED_EARLY.includes(run.status))
-    return { effect: 'started', command: { start: await readStart(run) } };
-  if (!isOpen(run))
+  const startsAgain = request.action === 'retry' && ENDED_EARLY.includes(run.status);
+  if (!startsAgain && !isOpen(run))
     throw conflict(run, `The run has ended: ${run.status}.`, 'Read the state of the resource itself.');
+  const messageId = messageIdOf(run);
+  const open = messageId === undefined ? undefined : await facts.findOpenRecipients(messageId);
+  const refusal = findSendRefusal(run, request.action, open);
+  if (refusal) throw conflict(run, refusal.detail, refusal.fix);
+  if (startsAgain) return { effect: 'started', command: { start: await facts.readStart(run) } };
   switch (request.action) {
     case 'retry':
       return planRetry(run);
@@ -83,7 +108,7 @@ export async function planAction(
         },
       };
     case 'resolve':
-      return planResolve(run, request);
+      return planResolve(run, request, open);
   }
 }
 
@@ -123,18 +148,55 @@ const isPurging = (run: WorkflowRun): boolean => isPurge(run) && run.searchAttri
 
 const isPurge = ({ type }: WorkflowRun): boolean => type === PURGE_ACCOUNT || type === PURGE_ORGANIZATION;
 
-const isAmbiguous = ({ type, searchAttributes }: WorkflowRun): boolean =>
-  type === SEND_MESSAGE && searchAttributes.Stage === 'needs_attention';
+/** Why an action would change nothing of a send, and what would; undefined for other runs. */
+function findSendRefusal(
+  run: WorkflowRun,
+  action: RunAction,
+  open: OpenRecipients | undefined,
+): { detail: string; fix: string } | undefined {
+  if (run.type !== SEND_MESSAGE || action === 'terminate') return undefined;
+  const isAmbiguous = open !== undefined && open.ambiguous.length > 0;
+  if (action === 'resolve') {
+    if (isAmbiguous) return undefined;
+    return run.searchAttributes.Stage === 'needs_attention'
+      ? {
+          detail:
+            'The send stopped after a failure. The outcome of no recipient is unknown, so there is nothing to resolve.',
+          fix: 'Read its current details; retry it when the cause is gone, or cancel it.',
+        }
+      : {
+          detail: 'Only a send whose outcome is unknown can be resolved.',
+          fix: 'List those with type=sendMessage and stage=needs_attention.',
+        };
+  }
+  // A paused activity is resumed, whatever is left to do.
+  if (!open || open.hasUnsent || hasPausedActivity(run)) return undefined;
+  if (isAmbiguous && isOpen(run))
+    return {
+      detail: `Nothing of the message is left to send or to cancel: the outcome for recipient ${open.ambiguous.join(', ')} is unknown.`,
+      fix: 'Search the log of the relay, and resolve the send with "sent" or "resend".',
+    };
+  return isAmbiguous || isOpen(run)
+    ? undefined
+    : { detail: 'Every recipient of the message has an outcome.', fix: 'Read the message itself.' };
+}
 
 function planResolve(
   run: WorkflowRun,
   { resolution, recipient, decidedAt }: RunActionRequest,
+  open: OpenRecipients | undefined,
 ): PlannedAction {
-  if (!isAmbiguous(run) || resolution === undefined)
+  if (!open || resolution === undefined)
     throw conflict(
       run,
       'Only a send whose outcome is unknown can be resolved.',
       'List those with type=sendMessage and stage=needs_attention.',
+    );
+  if (recipient !== undefined && !open.ambiguous.includes(recipient))
+    throw conflict(
+      run,
+      `The outcome for recipient ${recipient} is not unknown.`,
+      `Name one of these recipients, or none for all of them: ${open.ambiguous.join(', ')}.`,
     );
   return signal(run, RESOLVE_AMBIGUOUS, {
     resolution,

@@ -1,3 +1,9 @@
+import { MAIL_ANNOUNCEMENT } from '../../workflows/announcements/mail-announcement.contract.ts';
+import {
+  ENFORCE_PAYMENT_GRACE,
+  PAYMENT_RECOVERED,
+} from '../../workflows/billing/enforce-payment-grace.contract.ts';
+import { SYNC_SUBSCRIPTION } from '../../workflows/billing/sync-subscription.contract.ts';
 import { CANCEL_PURGE, PURGE_ACCOUNT, PURGE_ORGANIZATION } from '../../workflows/deletions/purge.contract.ts';
 import { CHECK_NOW, VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
 import {
@@ -13,6 +19,8 @@ import {
 import { PURGE_INBOX } from '../../workflows/inboxes/purge-inbox.contract.ts';
 import { MOVE_THREAD_MESSAGES } from '../../workflows/messages/move-thread-messages.contract.ts';
 import { CANCEL_SEND, RETRY_SEND_NOW, SEND_MESSAGE } from '../../workflows/outbound/send-message.contract.ts';
+import { SETTLE_HELD_WORK } from '../../workflows/suspensions/settle-held-work.contract.ts';
+import { RELEASE_HELD } from '../../workflows/toggles/release-held.contract.ts';
 import {
   CANCEL_DELIVERY,
   DELIVER_WEBHOOK,
@@ -47,6 +55,16 @@ const CONTROLS: Record<string, RunControls> = {
   [PURGE_ACCOUNT]: { cancel: CANCEL_PURGE },
   [PURGE_ORGANIZATION]: { cancel: CANCEL_PURGE },
   [PURGE_INBOX]: { cancelInstead: 'Settle the messages of the inbox that are still being sent.' },
+  [ENFORCE_PAYMENT_GRACE]: {
+    retry: PAYMENT_RECOVERED,
+    cancelInstead: 'To give more time, extend the grace: POST /api/v1/admin/orgs/{id}/extend-grace.',
+  },
+  [SYNC_SUBSCRIPTION]: { cancelInstead: 'It ends when Stripe has answered; retry it.' },
+  [SETTLE_HELD_WORK]: { cancelInstead: 'Suspend the organization to hold its work again.' },
+  [RELEASE_HELD]: { cancelInstead: 'Switch the toggle off to hold the work again.' },
+  [MAIL_ANNOUNCEMENT]: {
+    cancelInstead: 'Withdraw the announcement: DELETE /api/v1/admin/notifications/{id}.',
+  },
   [MOVE_THREAD_MESSAGES]: { cancelInstead: 'It ends when all messages are moved; retry it.' },
 };
 

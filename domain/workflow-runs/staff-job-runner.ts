@@ -7,7 +7,7 @@ import type { WorkflowRun, WorkflowRuns } from '../../platform/temporal-runs/wor
 import type { AuditedStaff } from '../staff/record-staff-audit.ts';
 import { isActiveAdmin } from '../staff/require-admin.ts';
 import { applyAction } from './apply-action.ts';
-import { findAmbiguousMessages } from './find-ambiguous.ts';
+import { findAmbiguousMessages, findOpenRecipients } from './find-ambiguous.ts';
 import { describeAll, matches, toIndexFilter } from './list-runs.ts';
 import { planAction, type RunActionRequest } from './plan-action.ts';
 import { keyOf, resolveItem } from './resolve-item.ts';
@@ -104,13 +104,17 @@ async function act(
 ): Promise<string | undefined> {
   const request = requestOf(job);
   try {
-    const planned = await planAction(run, request, (closed) => runs.readStart(closed));
+    const planned = await planAction(run, request, {
+      readStart: (closed) => runs.readStart(closed),
+      findOpenRecipients: async (messageId) =>
+        (await database.autocommit((em) => findOpenRecipients(em, [messageId]))).get(messageId),
+    });
     await database.systemTransaction((transaction) =>
       applyAction(transaction, { outbox, staff: staffOf(job) }, { run: toActedRun(run), request, planned }),
     );
     return undefined;
   } catch (error) {
-    if (error instanceof AppError && error.code === 'conflict') return error.detail;
+    if (error instanceof AppError && error.code === 'conflict') return `${error.detail} ${error.fix}`;
     throw error;
   }
 }

@@ -12,10 +12,12 @@ import type {
 import { resumePurge } from '../deletions/resume-purge.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import { type ActedRun, applyAction } from './apply-action.ts';
+import { findOpenRecipients, type OpenRecipients } from './find-ambiguous.ts';
 import { isOfService, listRuns, MAX_CONCURRENT_LOOKUPS, type RunFilter } from './list-runs.ts';
 import {
   isOpen,
   listActions,
+  messageIdOf,
   planAction,
   type RunAction,
   type RunActionRequest,
@@ -102,12 +104,20 @@ export function createWorkflowRunService({
       const { workflowType: type } = start;
       return { workflowId: start.workflowId, type, action: request.action, effect: planned.effect };
     });
+  const readOpenRecipients = (found: readonly WorkflowRun[]): Promise<Map<string, OpenRecipients>> => {
+    const messageIds = found.flatMap((run) => messageIdOf(run) ?? []);
+    if (messageIds.length === 0) return Promise.resolve(new Map());
+    return database.staffTransaction(UNREQUESTED, ({ em }) => findOpenRecipients(em, messageIds));
+  };
+  const actionsOf = (run: WorkflowRun, open: Map<string, OpenRecipients>): RunAction[] =>
+    listActions(run, open.get(messageIdOf(run) ?? ''));
   return {
     async list(filter, page) {
       const { items, next } = await listRuns(runs, filter, page);
+      const open = await readOpenRecipients(items);
       const listed = await mapConcurrently(items, MAX_CONCURRENT_LOOKUPS, async (run) => ({
         ...run,
-        actions: listActions(run),
+        actions: actionsOf(run, open),
         endFailure: ENDED_BADLY.includes(run.status) ? await runs.endFailure(run) : null,
       }));
       return { items: listed, next };
@@ -115,9 +125,13 @@ export function createWorkflowRunService({
 
     async get(workflowId) {
       const run = await find(workflowId);
-      const [currentDetails, events] = await Promise.all([runs.currentDetails(run), runs.recentEvents(run)]);
+      const [currentDetails, events, open] = await Promise.all([
+        runs.currentDetails(run),
+        runs.recentEvents(run),
+        readOpenRecipients([run]),
+      ]);
       const endFailure = ENDED_BADLY.includes(run.status) ? (events[0]?.detail ?? null) : null;
-      return { ...run, actions: listActions(run), endFailure, currentDetails, events };
+      return { ...run, actions: actionsOf(run, open), endFailure, currentDetails, events };
     },
 
     async act(staff, workflowId, request) {
@@ -126,7 +140,10 @@ export function createWorkflowRunService({
       const resumed = deletionId && (await resumeStopped(staff, { workflowId, deletionId, request }));
       if (resumed) return resumed;
       const run = found ?? (await find(workflowId));
-      const planned = await planAction(run, request, (closed) => runs.readStart(closed));
+      const planned = await planAction(run, request, {
+        readStart: (closed) => runs.readStart(closed),
+        findOpenRecipients: async (messageId) => (await readOpenRecipients([run])).get(messageId),
+      });
       await database.staffTransaction(staff, (transaction) =>
         applyAction(transaction, { outbox, staff }, { run: toActedRun(run), request, planned }),
       );
@@ -134,6 +151,9 @@ export function createWorkflowRunService({
     },
   };
 }
+
+/** Reading changes nothing, so no log names the request. */
+const UNREQUESTED = { requestId: 'workflow-runs' };
 
 const ENDED_BADLY: readonly WorkflowRunStatus[] = ['failed', 'terminated', 'timed_out'];
 

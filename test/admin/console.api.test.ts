@@ -4,6 +4,7 @@ import { sql } from '@mikro-orm/core';
 import type { StaffRole } from '../../domain/staff/staff-scope.ts';
 import { newId } from '../../platform/ids.ts';
 import { createAccountQuickly } from '../support/accounts.ts';
+import { arrangeAmbiguousSend } from '../support/outbound-mail.ts';
 import { createPageClient } from '../support/page-client.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createStaff } from '../support/staff.ts';
@@ -184,7 +185,7 @@ describe('the console', () => {
     const { organizationId } = await createAccountQuickly(app);
     const { browser } = await openConsole();
     const run = app.temporalRuns.add({
-      workflowId: `send/${newId('message')}`,
+      workflowId: await arrangeAmbiguousSend(app.worker),
       type: 'sendMessage',
       searchAttributes: { OrgId: organizationId, Stage: 'needs_attention' },
     });
@@ -219,7 +220,7 @@ describe('the console', () => {
   test('resolves one recipient, and a list from the relay’s log', async () => {
     const { browser } = await openConsole();
     const { workflowId } = app.temporalRuns.add({
-      workflowId: `send/${newId('message')}`,
+      workflowId: await arrangeAmbiguousSend(app.worker),
       type: 'sendMessage',
       searchAttributes: { Stage: 'needs_attention' },
     });

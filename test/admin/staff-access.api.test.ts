@@ -137,6 +137,11 @@ describe('the staff role of the database', () => {
       select name from unnest(${`{${tables.join(',')}}`}::text[]) name
       where has_any_column_privilege('agent_email_staff', name, 'select')`);
     expect(readable).toEqual([]);
+    const outcomes = await app.worker.query<{ name: string }>(sql`
+      select distinct a.attname as name from pg_attribute a
+      where a.attrelid in ('message_recipients'::regclass, 'send_attempts'::regclass) and a.attnum > 0
+        and has_column_privilege('agent_email_staff', a.attrelid, a.attnum, 'select') order by 1`);
+    expect(outcomes.map(({ name }) => name)).toEqual(['message_id', 'position', 'state', 'status']);
     const columns = await app.worker.query<object>(sql`
       select c.relname, a.attname from pg_attribute a join pg_class c on c.oid = a.attrelid
       where c.relnamespace = 'public'::regnamespace and a.attname ~ '(password|token_hash|code_hash|secret|public_key)' and a.attnum > 0

@@ -3,9 +3,10 @@ import { sql } from '@mikro-orm/core';
 import { createStaffJobRunner } from '../../domain/workflow-runs/staff-job-runner.ts';
 import { newId } from '../../platform/ids.ts';
 import type { WorkflowRun } from '../../platform/temporal-runs/workflow-run.ts';
+import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import { ambiguous } from '../support/mail-services.ts';
 import { createOrganization } from '../support/organizations.ts';
-import { arrangeSending, dispatchOnce } from '../support/outbound-mail.ts';
+import { arrangeAmbiguousSend, arrangeSending, dispatchOnce } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createStaff } from '../support/staff.ts';
@@ -354,7 +355,13 @@ describe('an action', () => {
       [{ status: 'failed' }, 'cancel'],
       [{ type: 'probeEndpoint' }, 'cancel'],
       [{ type: 'purgeInbox' }, 'retry'],
+      [{ type: 'enforcePaymentGrace' }, 'cancel'],
+      [{ type: 'syncSubscription' }, 'cancel'],
+      [{ type: 'settleHeldWork' }, 'cancel'],
+      [{ type: 'releaseHeld' }, 'cancel'],
+      [{ type: 'mailAnnouncement' }, 'cancel'],
       [{ searchAttributes: { Stage: 'deferred' } }, 'resolve', { note: 'x', resolution: 'sent' }],
+      [{ searchAttributes: { Stage: 'needs_attention' } }, 'resolve', { note: 'x', resolution: 'sent' }],
     ];
     for (const [run, action, body] of refused) {
       const { act, commands, ownLog } = await arrange(run);
@@ -364,23 +371,63 @@ describe('an action', () => {
   });
 
   test('resolves an ambiguous send, for one recipient if given, as decided now', async () => {
-    const { run, act, commands, ownLog } = await arrange({ searchAttributes: { Stage: 'needs_attention' } });
+    const { run, act, commands, ownLog, get } = await arrange({
+      workflowId: await arrangeAmbiguousSend(app.worker),
+      searchAttributes: { Stage: 'needs_attention' },
+    });
     expectProblem(await act('resolve', { note: 'In the log', resolution: 'maybe' }), 'validation_error');
-    const body = { note: 'In the log', resolution: 'sent', recipient: 2 };
+    const other = await act('resolve', { note: 'In the log', resolution: 'sent', recipient: 0 });
+    expect(expectProblem(other, 'conflict').fix).toContain(': 1.');
+    const shown = (await get(`/admin/workflows/${encodeURIComponent(run.workflowId)}`)).json();
+    expect(shown.actions).toEqual(['terminate', 'resolve']);
+    const body = { note: 'In the log', resolution: 'sent', recipient: 1 };
     expect((await act('resolve', body)).statusCode).toBe(202);
     expect(commands()).toEqual([
       {
         signal: {
           workflowId: run.workflowId,
           signalName: 'resolveAmbiguous',
-          args: [{ resolution: 'sent', recipient: 2, decidedAt: expect.stringMatching(/Z$/) }],
+          args: [{ resolution: 'sent', recipient: 1, decidedAt: expect.stringMatching(/Z$/) }],
         },
       },
     ]);
     expect((await ownLog())[0]).toMatchObject({
       action: 'workflow.resolved',
-      details: { resolution: 'sent', recipient: 2 },
+      details: { resolution: 'sent', recipient: 1 },
     });
+    // Nothing is left that a retry would send, or that could be canceled.
+    for (const action of ['retry', 'cancel'])
+      expect(expectProblem(await act(action), 'conflict').fix).toContain('resolve');
+  });
+
+  test('does not resolve a send that stopped after a failure, and says what settles it', async () => {
+    const { run, act, commands, ownLog, get } = await arrange({
+      workflowId: sendMessageWorkflowId(await (await arrangeSending(app.worker)).send('a@people.example')),
+      searchAttributes: { Stage: 'needs_attention' },
+    });
+    const refused = await act('resolve', { note: 'x', resolution: 'resend' });
+    expect(expectProblem(refused, 'conflict')).toMatchObject({
+      detail: expect.stringContaining('stopped'),
+      fix: expect.stringContaining('retry'),
+    });
+    expect([commands(), await ownLog()]).toEqual([[], []]);
+    const { data } = (await get(`/admin/workflows?workflow_id=${run.workflowId}`)).json();
+    expect(data).toMatchObject([{ actions: ['retry', 'cancel', 'terminate'] }]);
+    expect((await act('retry')).json()).toMatchObject({ effect: 'signaled' });
+  });
+
+  test('starts no send again whose recipients all have an outcome', async () => {
+    const world = await arrangeSending(app.worker);
+    const messageId = await world.send('a@people.example');
+    await dispatchOnce(world, messageId);
+    const { act, commands, get, run } = await arrange({
+      workflowId: sendMessageWorkflowId(messageId),
+      status: 'canceled',
+    });
+    expect(expectProblem(await act('retry'), 'conflict').detail).toContain('has an outcome');
+    expect(commands()).toEqual([]);
+    const { data } = (await get(`/admin/workflows?status=canceled&workflow_id=${run.workflowId}`)).json();
+    expect(data).toMatchObject([{ actions: [] }]);
   });
 
   test('terminates for admins alone, with the reason', async () => {
@@ -491,7 +538,14 @@ describe('an action on many runs', () => {
       matched: 61,
       accepted: 60,
       refused: 1,
-      problems: [{ target: probe.workflowId, error: 'A canceled run of this type would start again.' }],
+      problems: [
+        {
+          target: probe.workflowId,
+          error: expect.stringMatching(
+            /^A canceled run of this type would start again\. Disable the endpoint/,
+          ),
+        },
+      ],
       staff_id: staff.userId,
     });
     expect((await get('/admin/workflows/jobs')).json().data).toContainEqual(done);

@@ -6,8 +6,10 @@ import { createSendService } from '../../domain/outbound/send.service.ts';
 import { SendAttemptEntity } from '../../domain/outbound/send-attempt.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import {
   accepted,
+  ambiguous,
   createMailServices,
   noApprovals,
   ScriptedTransport,
@@ -58,6 +60,15 @@ export async function arrangeSending(
 }
 
 /** The state of a message in the database. */
+/** A message whose relay accepted it for `a@`, and whose response for `b@` was lost. @returns the id of its run. */
+export async function arrangeAmbiguousSend(database: Database): Promise<string> {
+  const world = await arrangeSending(database);
+  world.transport.answerWith(async ({ recipient }) => (recipient.startsWith('b@') ? ambiguous : accepted));
+  const messageId = await world.send('a@people.example', 'b@people.example');
+  await dispatchOnce(world, messageId);
+  return sendMessageWorkflowId(messageId);
+}
+
 export async function readMessageState(database: Database, messageId: string) {
   return database.systemTransaction(async ({ em }) => {
     const message = await em.findOneOrFail(MessageEntity, { id: messageId });
