@@ -1,4 +1,5 @@
 import { Context } from '@temporalio/activity';
+import type { CheckoutClosing } from '../domain/billing/close-checkout.ts';
 import type { MeterReportingService, ReportCounts } from '../domain/billing/meter-reporting.service.ts';
 import type { MeterSettlementService } from '../domain/billing/meter-settlement.service.ts';
 import type { PaymentGraceService } from '../domain/billing/payment-grace.service.ts';
@@ -14,6 +15,7 @@ export function createBillingActivities({
   database,
   syncs,
   graces,
+  closeCheckout,
   meterSettlement,
   meterReporting,
   requestStaleReadBacks,
@@ -21,6 +23,7 @@ export function createBillingActivities({
   database: Database;
   syncs: SubscriptionSyncService;
   graces: PaymentGraceService;
+  closeCheckout(deletionId: string): Promise<CheckoutClosing>;
   meterSettlement: MeterSettlementService;
   meterReporting: MeterReportingService;
   requestStaleReadBacks(onProgress: () => void): Promise<number>;
@@ -40,6 +43,10 @@ export function createBillingActivities({
           graces.extendBySignal(transaction, { graceId, days, now: new Date() }),
         );
       }),
+
+    /** Of an organization that was closed. */
+    expireCheckout: ({ deletionId }: { deletionId: string }): Promise<CheckoutClosing> =>
+      withApplicationFailures(() => closeCheckout(deletionId)),
 
     requestReadBacks: (): Promise<number> =>
       withApplicationFailures(() => requestStaleReadBacks(() => Context.current().heartbeat())),

@@ -12,6 +12,7 @@ import {
   type BillingAdministrationService,
   createBillingAdministrationService,
 } from './billing-administration.service.ts';
+import { createCheckoutClosing } from './close-checkout.ts';
 import { createMeterReportingService } from './meter-reporting.service.ts';
 import { createMeterSettlementService } from './meter-settlement.service.ts';
 import { createPaymentGraceService, type PaymentGraceService } from './payment-grace.service.ts';
@@ -99,6 +100,7 @@ export function createBillingWork({
   return {
     graces,
     syncs,
+    closeCheckout: createCheckoutClosing({ database, stripe }),
     meterSettlement: createMeterSettlementService({ database, logger, ...clock }),
     meterReporting: createMeterReportingService({ database, stripe, logger, ...clock }),
   };

@@ -3,6 +3,7 @@ import type Stripe from 'stripe';
 import type { Database } from '../../platform/database/database.ts';
 import { findRow, findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { callStripe } from '../../platform/stripe/stripe-client.ts';
+import { organizationDeleted } from '../identity/authentication.ts';
 import type { Scope } from '../identity/scope.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Tier } from '../organizations/tier.ts';
@@ -83,9 +84,11 @@ export async function ensureCustomer(
 }
 
 /**
- * Saves the session, unless another one was saved since `previous` was read.
+ * Saves the session, unless another one was saved since `previous` was read. A closing of the organization at the same time
+ * waits for it, and then expires it.
  *
  * @returns the session that is saved.
+ * @throws AppError `organization_deleted` if the organization was closed meanwhile.
  */
 export function saveCheckoutSession(
   database: Database,
@@ -94,6 +97,10 @@ export function saveCheckoutSession(
 ): Promise<string | null> {
   const { organizationId } = scope;
   return database.transaction(scope, async ({ em }) => {
+    const open = await em.execute<object[]>(
+      sql`select from organizations where id = ${organizationId} and deleted_at is null for share`,
+    );
+    if (open.length === 0) throw organizationDeleted(organizationId);
     const saved = await em.execute<object[]>(sql`
       update billing_customers set checkout_session_id = ${sessionId}, updated_at = now()
       where org_id = ${organizationId} and checkout_session_id is not distinct from ${previous} returning 1`);

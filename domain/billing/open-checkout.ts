@@ -109,15 +109,21 @@ async function findSession(stripe: Stripe, id: string): Promise<Stripe.Checkout.
 
 /** Does nothing if it has expired. @throws AppError `conflict` if it was paid. */
 async function expireSession(stripe: Stripe, id: string): Promise<void> {
+  if ((await endSession(stripe, id)) === 'paid')
+    throw new AppError('conflict', {
+      detail: 'The organization has just completed a checkout.',
+      fix: 'Get the subscription: GET /billing/subscription.',
+    });
+}
+
+/** Expires the session if it is open. @throws AppError `unavailable`. */
+export async function endSession(stripe: Stripe, id: string): Promise<'expired' | 'paid'> {
   try {
     await callStripe(() => stripe.checkout.sessions.expire(id));
+    return 'expired';
   } catch (error) {
     const status = (await findSession(stripe, id))?.status ?? 'expired';
     if (status === 'open') throw error;
-    if (status === 'complete')
-      throw new AppError('conflict', {
-        detail: 'The organization has just completed a checkout.',
-        fix: 'Get the subscription: GET /billing/subscription.',
-      });
+    return status === 'complete' ? 'paid' : 'expired';
   }
 }

@@ -24,7 +24,7 @@ export function buildPurgeStart(run: Run & { dueAt: Date }): StartCommand {
     workflowId: workflowIdOf(run),
     taskQueue: MAINTENANCE_QUEUE,
     priority: { priorityKey: PRIORITY.default, fairnessKey: subjectId },
-    input: { deletionId, dueAt: due },
+    input: { deletionId, dueAt: due, ...(kind === 'organization' ? { expiresCheckout: true } : {}) },
     searchAttributes: {
       ...(kind === 'organization' ? { OrgId: subjectId } : {}),
       ResourceId: subjectId,

@@ -1,15 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { addInvoice, advanceClock } from '../../dev/stripe-stand-in/billing-cycle.ts';
-import { newStripeId, type Subscription } from '../../dev/stripe-stand-in/ledger.ts';
+import { newStripeId, StandInError, type Subscription } from '../../dev/stripe-stand-in/ledger.ts';
 import { emitSubscription } from '../../dev/stripe-stand-in/present.ts';
+import { saveCheckoutSession } from '../../domain/billing/customer-rows.ts';
 import { renderEmail } from '../../domain/notifications/render-email.ts';
 import { renderTemplate } from '../../domain/notifications/templates.ts';
+import { PURGE_ORGANIZATION, type PurgeInput } from '../../workflows/deletions/purge.contract.ts';
 import { eventually } from '../support/eventually.ts';
 import type { TestOrganization } from '../support/organizations.ts';
 import { createPageClient } from '../support/page-client.ts';
 import { createTestSession } from '../support/sessions.ts';
 import { createStaff } from '../support/staff.ts';
+import { testScope } from '../support/test-scope.ts';
 import { type BillingApp, startBillingApp } from './billing-app.ts';
 
 const DAY_S = 86_400;
@@ -182,6 +185,61 @@ describe('a checkout that was open when its organization was closed', () => {
     await app.work.syncs.sync(id);
     expect(await app.stateOf(organization)).toMatchObject({ tier: 'developer' });
     expect(await problemsOf(organization)).toEqual([]);
+  });
+
+  /** Closes the organization as its owner. @returns the id of the deletion. */
+  async function close({ ownerId, organizationId }: TestOrganization): Promise<string> {
+    const { token } = await createTestSession(app.worker, ownerId, { factors: ['totp'] });
+    const { name } = (await app.call('/org', { token })).json();
+    const before = app.commands.length;
+    const body = { name };
+    expect((await app.call('/org', { method: 'DELETE', token, body })).statusCode).toBe(202);
+    const starts = app.commands.slice(before).flatMap(({ start }) => start ?? []);
+    const purge = starts.find(({ workflowType }) => workflowType === PURGE_ORGANIZATION);
+    expect(purge).toMatchObject({
+      searchAttributes: { OrgId: organizationId },
+      input: { expiresCheckout: true },
+    });
+    const { deletionId = '' } = (purge?.input ?? {}) as Partial<PurgeInput>;
+    return deletionId;
+  }
+
+  test('expires in the lifecycle of the closing, once Stripe answers', async () => {
+    const organization = await app.createFree();
+    const { id } = (await app.startCheckout(organization)).json();
+    const deletionId = await close(organization);
+    app.standIn.intercept = () => {
+      throw new StandInError(503, 'Stripe is down.');
+    };
+    await expect(app.activities.expireCheckout({ deletionId })).rejects.toThrow('Stripe is unavailable');
+    expect(app.ledger.sessions.get(id)?.status).toBe('open');
+    app.standIn.intercept = () => undefined;
+    expect(await app.activities.expireCheckout({ deletionId })).toBe('expired');
+    expect(app.ledger.sessions.get(id)?.status).toBe('expired');
+    expect(await app.activities.expireCheckout({ deletionId })).toBe('none');
+  });
+
+  test('was paid before: its subscription needs a person', async () => {
+    const organization = await app.createFree();
+    const { id } = (await app.startCheckout(organization)).json();
+    const deletionId = await close(organization);
+    app.pay(id, 'works');
+    expect(await app.activities.expireCheckout({ deletionId })).toBe('paid');
+  });
+
+  test('stays if the organization was recovered meanwhile, and none begins while it is closed', async () => {
+    const organization = await app.createFree();
+    const { id } = (await app.startCheckout(organization)).json();
+    const deletionId = await close(organization);
+    const scope = testScope(organization);
+    await expect(
+      saveCheckoutSession(app.database, scope, { sessionId: 'cs_late', previous: id }),
+    ).rejects.toMatchObject({ code: 'organization_deleted' });
+    await app.worker.query(
+      sql`update organizations set deleted_at = null where id = ${organization.organizationId} returning id`,
+    );
+    expect(await app.activities.expireCheckout({ deletionId })).toBe('none');
+    expect(app.ledger.sessions.get(id)?.status).toBe('open');
   });
 });
 

@@ -119,8 +119,9 @@ const PATHS: Path[] = [
   {
     name: 'purge-organization.purged',
     workflowType: PURGE_ORGANIZATION,
-    input: { deletionId: 'del_1', dueAt: inDays(120) },
+    input: { deletionId: 'del_1', dueAt: inDays(120), expiresCheckout: true },
     activities: {
+      expireCheckout: async () => 'expired',
       remindOfPurge: async () => 1,
       beginPurge: async () => 'purging',
       purgeOrganizationData: once(() => ({ isDone: false, rows: 500 }), { isDone: true, rows: 20 }),

@@ -37,6 +37,7 @@ async function openGrace(days: number) {
   const activities: BillingActivities = {
     syncSubscription: async () => 'active',
     requestReadBacks: async () => 0,
+    expireCheckout: async () => 'none',
     settleMeteredHours: async () => 0,
     reportMeteredHours: async () => ({ reported: 0, refused: 0 }),
     async reviewGrace() {

@@ -67,13 +67,13 @@ function createFakeActivities({
 
 async function start(
   taskQueue: string,
-  { type = PURGE_ACCOUNT as string, days = 30, workflowId = `purge/${randomUUID()}` } = {},
+  { type = PURGE_ACCOUNT as string, days = 30, workflowId = `purge/${randomUUID()}`, input = {} } = {},
 ) {
   const now = await environment.temporal.currentTimeMs();
   const handle = await environment.temporal.client.workflow.start(type, {
     taskQueue,
     workflowId,
-    args: [{ deletionId: 'del_1', dueAt: new Date(now + days * DAY_MS).toISOString() }],
+    args: [{ deletionId: 'del_1', dueAt: new Date(now + days * DAY_MS).toISOString(), ...input }],
   });
   return { handle, now };
 }
@@ -112,6 +112,38 @@ describe('a purge', () => {
       expect(names()).toEqual(expected);
     },
   );
+
+  test.each([
+    ['expires an open checkout first', 2],
+    ['continues without, after a day: the checkout has expired by itself', Number.POSITIVE_INFINITY],
+  ])('of an organization %s', async (_name, failures) => {
+    const queue = randomUUID();
+    const { activities, names, steps, startAt } = createFakeActivities();
+    let attempts = 0;
+    const expireCheckout = async () => {
+      attempts += 1;
+      if (attempts <= failures) throw ApplicationFailure.create({ type: 'unavailable' });
+      steps.push(['expire', 0]);
+      return 'expired';
+    };
+    await environment.withWorker(queue, { ...activities, expireCheckout }, async () => {
+      const { handle, now } = await start(queue, {
+        type: PURGE_ORGANIZATION,
+        days: 2,
+        input: { expiresCheckout: true },
+      });
+      startAt(now);
+      await expect(handle.result()).resolves.toBe('purged: deleted 7 row(s)');
+    });
+    expect(attempts).toBeGreaterThan(2);
+    expect(names()).toEqual([
+      ...(failures === 2 ? ['expire'] : []),
+      'remind 7',
+      'remind 1',
+      'begin',
+      'slice',
+    ]);
+  });
 
   test.each([
     ['recovered', 'recovered'],

@@ -12,6 +12,7 @@ import type { Room } from '../room.ts';
 
 /** Without billing there are no runs but those of the schedules. */
 const WITHOUT_BILLING: Partial<BillingActivities> = {
+  expireCheckout: async () => 'none',
   requestReadBacks: async () => 0,
   settleMeteredHours: async () => 0,
   reportMeteredHours: async () => ({ reported: 0, refused: 0 }),

@@ -21,7 +21,12 @@ export interface PurgeInput {
   deletionId: string;
   /** When the purge begins; ISO 8601 UTC. */
   dueAt: string;
+  /** Whether a checkout may be open, which must not be paid for a closed organization. Unset in runs of older versions. */
+  expiresCheckout?: boolean;
 }
+
+/** How long to try: an open checkout expires by itself within a day. */
+export const EXPIRE_CHECKOUT_TIMEOUT_MS = 86_400_000;
 
 /** How long a deleted account or organization can be recovered. */
 export const RECOVERY_DAYS = 30;

@@ -28,11 +28,13 @@ const NOT_DUE_DELAY_MS = 60_000;
  * beginning of the purge at the same time one wins. The signal, or canceling the run, stops the purge; the row says so.
  *
  * @param purge runs once recovery is impossible. Returns a summary.
+ * @param begin runs first.
  * @returns a summary for the Temporal UI.
  */
 export async function runPurge(
   { deletionId, dueAt }: PurgeInput,
   purge: (reporter: StageReporter<PurgeStage>) => Promise<string>,
+  begin?: (reporter: StageReporter<PurgeStage>) => Promise<void>,
 ): Promise<string> {
   const reporter = createStageReporter<PurgeStage>('waiting');
   let isCanceled = false;
@@ -71,6 +73,7 @@ export async function runPurge(
   }
 
   try {
+    await begin?.(reporter);
     if (!(await waitUntilDue())) return reporter.end(await stopPurge({ deletionId }));
     for (;;) {
       const state = await beginPurge({ deletionId });
