@@ -157,7 +157,8 @@ function findSendRefusal(
   if (run.type !== SEND_MESSAGE || action === 'terminate') return undefined;
   const isAmbiguous = open !== undefined && open.ambiguous.length > 0;
   if (action === 'resolve') {
-    if (isAmbiguous) return undefined;
+    // The run of a message that was purged ends with it.
+    if (isAmbiguous || (!open && run.searchAttributes.Stage === 'needs_attention')) return undefined;
     return run.searchAttributes.Stage === 'needs_attention'
       ? {
           detail:
@@ -186,13 +187,13 @@ function planResolve(
   { resolution, recipient, decidedAt }: RunActionRequest,
   open: OpenRecipients | undefined,
 ): PlannedAction {
-  if (!open || resolution === undefined)
+  if (resolution === undefined)
     throw conflict(
       run,
       'Only a send whose outcome is unknown can be resolved.',
       'List those with type=sendMessage and stage=needs_attention.',
     );
-  if (recipient !== undefined && !open.ambiguous.includes(recipient))
+  if (open && recipient !== undefined && !open.ambiguous.includes(recipient))
     throw conflict(
       run,
       `The outcome for recipient ${recipient} is not unknown.`,

@@ -361,7 +361,6 @@ describe('an action', () => {
       [{ type: 'releaseHeld' }, 'cancel'],
       [{ type: 'mailAnnouncement' }, 'cancel'],
       [{ searchAttributes: { Stage: 'deferred' } }, 'resolve', { note: 'x', resolution: 'sent' }],
-      [{ searchAttributes: { Stage: 'needs_attention' } }, 'resolve', { note: 'x', resolution: 'sent' }],
     ];
     for (const [run, action, body] of refused) {
       const { act, commands, ownLog } = await arrange(run);
@@ -398,6 +397,12 @@ describe('an action', () => {
     // Nothing is left that a retry would send, or that could be canceled.
     for (const action of ['retry', 'cancel'])
       expect(expectProblem(await act(action), 'conflict').fix).toContain('resolve');
+  });
+
+  test('resolves the send of a message that was purged, which ends its run', async () => {
+    const { act, commands } = await arrange({ searchAttributes: { Stage: 'needs_attention' } });
+    expect((await act('resolve', { note: 'Purged', resolution: 'sent' })).statusCode).toBe(202);
+    expect(commands()).toMatchObject([{ signal: { signalName: 'resolveAmbiguous' } }]);
   });
 
   test('does not resolve a send that stopped after a failure, and says what settles it', async () => {
