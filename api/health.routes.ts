@@ -12,6 +12,7 @@ export interface HealthOptions {
 
 /** Longer waits than this are reported as `degraded`. A healthy queue waits for less than a second. */
 const DEGRADED_AFTER_SECONDS = 30;
+const QUEUE_AGES_TIMEOUT_MS = 2_500;
 
 const Live = strictObject({ status: enumOf(['ok']) }, { description: 'The process is running.' });
 const WaitingSeconds = Type.Union([Type.Number({ minimum: 0 }), Type.Null()]);
@@ -29,7 +30,7 @@ const Ready = strictObject(
       strictObject({ outbox_seconds: WaitingSeconds, temporal_seconds: WaitingSeconds }),
       {
         description:
-          'Age of the oldest waiting start of each task queue, in seconds: before Temporal has accepted it, and before a worker has taken it. 0 if none waits, null if unknown.',
+          'Age of the oldest waiting start of each task queue, in seconds: before Temporal has accepted it, and before a worker has taken it. 0 if none waits, null if unknown; empty if the database did not answer in time.',
       },
     ),
   },
@@ -70,14 +71,15 @@ export const healthRoutes =
         },
       },
       async () => {
-        const [checks, queues] = await Promise.all([dependencies.read(), queueAges.read()]);
+        const checks = await dependencies.read();
         if (checks.database !== 'ok') {
           throw new AppError('unavailable', {
             detail: 'Not reachable: database.',
             fix: 'Wait until the dependency is available again.',
+            headers: { 'retry-after': '5' },
           });
         }
-        const ages = Object.entries(queues);
+        const ages = Object.entries(await readWithinTimeout(queueAges));
         const isDegraded =
           Object.values(checks).includes('unavailable') || ages.some(([, age]) => isLate(age));
         return {
@@ -94,6 +96,13 @@ export const healthRoutes =
     );
     done();
   };
+
+/** A database that accepted the connection may still not answer: a probe needs its answer in time. Empty if there is none. */
+async function readWithinTimeout(queueAges: QueueAges): Promise<Record<string, QueueAge>> {
+  const { promise, resolve } = Promise.withResolvers<Record<string, QueueAge>>();
+  const timer = setTimeout(() => resolve({}), QUEUE_AGES_TIMEOUT_MS);
+  return Promise.race([queueAges.read(), promise]).finally(() => clearTimeout(timer));
+}
 
 const isLate = ({ outboxSeconds, temporalSeconds }: QueueAge): boolean =>
   Math.max(outboxSeconds ?? 0, temporalSeconds ?? 0) > DEGRADED_AFTER_SECONDS;

@@ -15,9 +15,10 @@ export interface AuthThrottle {
   /**
    * Starts a login attempt. Attempts in progress count like failures, so that concurrent ones do not exceed the limit.
    *
-   * @returns null if the network has used up its attempts; otherwise a function that ends this one.
+   * @returns a function that ends this attempt; `exhausted` if the network has used up its attempts, or `busy` if those in
+   *   progress would use them up: all clients of an office log in again after an outage.
    */
-  begin(address: string): ((outcome: 'failed' | 'other') => void) | null;
+  begin(address: string): ((outcome: 'failed' | 'other') => void) | 'exhausted' | 'busy';
 }
 
 interface Attempts {
@@ -41,7 +42,8 @@ export function createAuthThrottle(now: () => number = Date.now): AuthThrottle {
     begin(address) {
       const network = networkOf(address);
       const attempts = current(network);
-      if (attempts.failed + attempts.inProgress >= MAX_FAILURES) return null;
+      if (attempts.failed >= MAX_FAILURES) return 'exhausted';
+      if (attempts.failed + attempts.inProgress >= MAX_FAILURES) return 'busy';
       attempts.inProgress += 1;
       return (outcome) => {
         const latest = current(network);

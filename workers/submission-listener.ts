@@ -248,11 +248,17 @@ async function authenticate(
   { remoteAddress }: SMTPServerSession,
 ): Promise<Submitter> {
   const end = throttle.begin(remoteAddress);
-  if (!end)
+  if (end === 'exhausted')
     throw new SmtpError(
       421,
       '4.7.0 Too many failed logins from your address, try again in 15 minutes',
       'too_many_logins',
+    );
+  if (end === 'busy')
+    throw new SmtpError(
+      421,
+      '4.7.0 Too many logins from your address at the same time, try again later',
+      'too_busy',
     );
   let outcome: 'failed' | 'other' = 'other';
   try {

@@ -10,7 +10,7 @@ import { startTestApp } from '../support/test-app.ts';
 const METRICS_TOKEN = 'let-me-see';
 const AVAILABLE = { database: 'ok', temporal: 'ok', storage: 'ok' } as const;
 let states: Partial<Awaited<ReturnType<Dependencies['read']>>> = {};
-let ages: Record<string, QueueAge> = {};
+let ages: Record<string, QueueAge> | Promise<Record<string, QueueAge>> = {};
 const app = useTestApp({
   config: { METRICS_TOKEN },
   queueAges: { read: async () => ages },
@@ -31,6 +31,7 @@ test('live reports that the process responds, and ready that its dependencies re
   states = {};
   expectProblem(down, 'unavailable');
   expect(down.body).toContain('database');
+  expect(down.headers['retry-after']).toBe('5');
   expect((await get('/health/live')).statusCode).toBe(200);
 });
 
@@ -47,6 +48,17 @@ test.each(['temporal', 'storage'] as const)('stays ready without %s, and says so
   });
   expect(metrics.body).toContain(`agent_email_dependency_up{dependency="${dependency}"} 0`);
   expect(metrics.body).toContain('agent_email_dependency_up{dependency="database"} 1');
+});
+
+test('ready answers in time while the database accepted a statement and does not answer it', async () => {
+  ages = new Promise(() => undefined);
+  const responsive = get('/health/ready');
+  states = { database: 'unavailable' };
+  const down = get('/health/ready');
+  expectProblem(await down, 'unavailable');
+  states = {};
+  expect((await responsive).json()).toEqual({ status: 'ok', checks: AVAILABLE, queues: {} });
+  ages = {};
 });
 
 test('ready stays 200 but reports degraded while work of a queue waits for long', async () => {

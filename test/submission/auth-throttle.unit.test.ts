@@ -1,12 +1,15 @@
 import { expect, test } from '@jest/globals';
 import { type AuthThrottle, createAuthThrottle } from '../../workers/auth-throttle.ts';
 
-const isAllowed = (throttle: AuthThrottle, address: string) => {
-  const end = throttle.begin(address);
-  end?.('other');
-  return end !== null;
+const end = (attempt: ReturnType<AuthThrottle['begin']>, outcome: 'failed' | 'other') => {
+  if (typeof attempt === 'function') attempt(outcome);
 };
-const fail = (throttle: AuthThrottle, address: string) => throttle.begin(address)?.('failed');
+const isAllowed = (throttle: AuthThrottle, address: string) => {
+  const attempt = throttle.begin(address);
+  end(attempt, 'other');
+  return attempt !== 'exhausted';
+};
+const fail = (throttle: AuthThrottle, address: string) => end(throttle.begin(address), 'failed');
 
 test('allows ten failures per address in 15 minutes', () => {
   let now = 0;
@@ -20,12 +23,14 @@ test('allows ten failures per address in 15 minutes', () => {
   expect(isAllowed(throttle, '192.0.2.1')).toBe(true);
 });
 
-test('counts attempts in progress like failures', () => {
+test('counts attempts in progress like failures, and does not take them for failures', () => {
   const throttle = createAuthThrottle(() => 0);
   const attempts = Array.from({ length: 12 }, () => throttle.begin('192.0.2.1'));
-  expect(attempts.filter((end) => end === null)).toHaveLength(2);
-  for (const end of attempts) end?.('other');
-  expect(isAllowed(throttle, '192.0.2.1')).toBe(true);
+  expect(attempts.slice(10)).toEqual(['busy', 'busy']);
+  for (const attempt of attempts.slice(0, 9)) end(attempt, 'failed');
+  expect(throttle.begin('192.0.2.1')).toBe('busy');
+  for (const attempt of attempts.slice(9)) end(attempt, 'failed');
+  expect(throttle.begin('192.0.2.1')).toBe('exhausted');
 });
 
 test('counts an IPv6 /64 as one address', () => {
