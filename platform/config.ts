@@ -209,7 +209,9 @@ export const ConfigSchema = Type.Object({
   INBOUND_SMTP_PORT: integer('Port of the inbound listener.', 2526, 0, 65_535),
   INBOUND_SMTP_HOSTNAME: optionalText('Host name in the SMTP greeting; empty means MAIL_DOMAIN.'),
   INBOUND_SMTP_TLS_KEY_FILE: optionalText('PEM file with the private key for STARTTLS.'),
-  INBOUND_SMTP_TLS_CERT_FILE: optionalText('PEM file with the certificate chain for STARTTLS.'),
+  INBOUND_SMTP_TLS_CERT_FILE: optionalText(
+    'PEM file with the certificate chain for STARTTLS; a renewed one is used without a restart.',
+  ),
   INBOUND_SMTP_MAX_CONNECTIONS: integer('Maximum concurrent connections.', 200, 1),
   INBOUND_SMTP_MAX_CONNECTIONS_PER_IP: integer(
     'Maximum concurrent connections from one IPv4 address or IPv6 /64; raise it if all mail comes through one gateway.',
@@ -266,7 +268,9 @@ export const ConfigSchema = Type.Object({
     'Submission host shown to users of email clients and in the SMTP greeting; empty means MAIL_DOMAIN.',
   ),
   SUBMISSION_SMTP_TLS_KEY_FILE: optionalText('PEM file with the private key; required outside development.'),
-  SUBMISSION_SMTP_TLS_CERT_FILE: optionalText('PEM file with the certificate chain.'),
+  SUBMISSION_SMTP_TLS_CERT_FILE: optionalText(
+    'PEM file with the certificate chain; a renewed one is used without a restart.',
+  ),
 
   PROVIDER_RAW_SECRET: optionalText(
     'Secret with which mail servers sign requests to POST /api/v1/providers/raw; without it the route rejects every request.',

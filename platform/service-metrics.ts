@@ -1,4 +1,4 @@
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 /** Counters of what the service does, across all organizations. No label names a tenant. */
 export interface ServiceMetrics {
@@ -11,6 +11,8 @@ export interface ServiceMetrics {
   readonly parseFailures: Counter;
   /** Calls that start or signal a workflow. */
   readonly temporalCalls: Histogram<'outcome'>;
+  /** Certificates of the SMTP listeners that have one. */
+  readonly tlsCertificates: { expiry: Gauge<'listener'>; unusable: Gauge<'listener'> };
   /** Adds them to the metrics of the process. */
   register(registry: Registry): void;
 }
@@ -51,10 +53,29 @@ export function createServiceMetrics(): ServiceMetrics {
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     registers,
   });
+  const tlsCertificates = {
+    expiry: new Gauge({
+      name: 'agent_email_tls_certificate_expiry_timestamp_seconds',
+      help: 'When the TLS certificate that an SMTP listener uses expires.',
+      labelNames: ['listener'],
+      registers,
+    }),
+    unusable: new Gauge({
+      name: 'agent_email_tls_certificate_unusable',
+      help: '1 while the files of the TLS certificate of an SMTP listener cannot be used, so that it keeps the one before.',
+      labelNames: ['listener'],
+      registers,
+    }),
+  };
+  const { expiry, unusable } = tlsCertificates;
   return {
+    tlsCertificates,
     ...{ events, webhookAttempts, refusals, parseFailures, temporalCalls },
     register(registry) {
-      for (const metric of [events, webhookAttempts, refusals, parseFailures, temporalCalls])
+      for (const metric of [
+        ...[events, webhookAttempts, refusals, parseFailures, temporalCalls],
+        ...[expiry, unusable],
+      ])
         registry.registerMetric(metric as Counter);
     },
   };

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { Histogram, type Registry } from 'prom-client';
@@ -24,6 +23,7 @@ import type { Config } from '../platform/config.ts';
 import { toDatabaseError } from '../platform/database/database-errors.ts';
 import { newId } from '../platform/ids.ts';
 import { networkOf } from '../platform/network.ts';
+import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import type { Storage, StoredObject } from '../platform/storage.ts';
 import { withSpan } from '../platform/tracing/span.ts';
 import { watchBuiltInRefusals } from './built-in-refusals.ts';
@@ -33,6 +33,7 @@ import { exceedsConnectionLimit, tooManyConnections } from './inbound-limits.ts'
 import { limitReceipts } from './limited-receipts.ts';
 import { createRefusalReports, type ReportRefusal } from './report-refusal.ts';
 import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
+import { type ListenerCertificate, readTlsCertificate, watchTlsCertificate } from './tls-certificate.ts';
 
 export type InboundListenerConfig = Pick<
   Config,
@@ -62,6 +63,9 @@ export interface InboundListenerOptions {
   largeMessageTimeoutMs?: number;
   /** How fast a client must send a message. */
   dataRate?: DataRate;
+  /** How often the files of the certificate are read. */
+  certificateCheckMs?: number;
+  metrics?: ServiceMetrics;
 }
 
 /** The reply to the client: 250, a permanent error (5xx), or a temporary one (4xx). */
@@ -100,8 +104,9 @@ export async function startInboundListener(input: InboundListenerOptions): Promi
   const routes = new WeakMap<SMTPServerEnvelope, Map<string, InboundRoute>>();
   const inFlight = new Set<Promise<void>>();
   const endings = new Map<string, () => void>();
+  const certificate = await findCertificate(config);
   const server = new SMTPServer({
-    ...(await serverOptions(config)),
+    ...serverOptions(config, certificate),
     onConnect(session, done) {
       const maxConnections = config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP;
       const end = watchBuiltInRefusals(server, session, ({ recipients, ...refusal }) => {
@@ -165,7 +170,23 @@ export async function startInboundListener(input: InboundListenerOptions): Promi
   await once(server.server, 'listening');
   const { port } = server.server.address() as AddressInfo;
   logger.info({ host: config.INBOUND_SMTP_HOST, port }, 'inbound SMTP is listening');
-  return { port, close: () => closeServer(server, inFlight) };
+  const unwatch = certificate
+    ? watchTlsCertificate({
+        listener: 'inbound',
+        ...certificate,
+        use: ({ key, cert }) => server.updateSecureContext({ key, cert }),
+        logger,
+        metrics: options.metrics,
+        intervalMs: options.certificateCheckMs,
+      })
+    : () => undefined;
+  return {
+    port,
+    close() {
+      unwatch();
+      return closeServer(server, inFlight);
+    },
+  };
 }
 
 /** Starts the listener with the services of a worker process. */
@@ -198,23 +219,32 @@ export function startInboundSmtp({
     receipts: limitReceipts(receipts, maxConcurrentReceiving),
     logger,
     onReply,
+    metrics,
     reportRefusal: createRefusalReports({ direction: 'inbound', logger, metrics, recorder: refusals() }),
   });
 }
 
-async function serverOptions(config: InboundListenerConfig): Promise<SMTPServerOptions> {
+/** Null: the listener offers no STARTTLS. */
+async function findCertificate(config: InboundListenerConfig): Promise<ListenerCertificate | null> {
   const { INBOUND_SMTP_TLS_KEY_FILE: keyFile, INBOUND_SMTP_TLS_CERT_FILE: certFile } = config;
-  const certificate =
-    keyFile && certFile ? { key: await readFile(keyFile), cert: await readFile(certFile) } : {};
+  if (!keyFile || !certFile) return null;
+  const files = { keyFile, certFile };
+  return { files, current: await readTlsCertificate(files) };
+}
+
+function serverOptions(
+  config: InboundListenerConfig,
+  certificate: ListenerCertificate | null,
+): SMTPServerOptions {
   return {
-    ...certificate,
+    ...(certificate ? { key: certificate.current.key, cert: certificate.current.cert } : {}),
     name: config.INBOUND_SMTP_HOSTNAME ?? config.MAIL_DOMAIN,
     size: config.INBOUND_MAX_SIZE_BYTES,
     maxClients: config.INBOUND_SMTP_MAX_CONNECTIONS,
     maxRecipients: MAX_RECIPIENTS,
     socketTimeout: IDLE_TIMEOUT_MS,
     closeTimeout: CLOSE_GRACE_MS,
-    disabledCommands: keyFile && certFile ? ['AUTH'] : ['AUTH', 'STARTTLS'],
+    disabledCommands: certificate ? ['AUTH'] : ['AUTH', 'STARTTLS'],
     disableReverseLookup: true,
     logger: false,
   };

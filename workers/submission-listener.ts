@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import {
@@ -24,6 +23,7 @@ import { createSemaphore, type Semaphore } from '../platform/concurrency/semapho
 import type { Config } from '../platform/config.ts';
 import { AppError } from '../platform/errors.ts';
 import { networkOf } from '../platform/network.ts';
+import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import { withSpan } from '../platform/tracing/span.ts';
 import { type AuthThrottle, createAuthThrottle } from './auth-throttle.ts';
 import { type BuiltInRefusal, watchBuiltInRefusals } from './built-in-refusals.ts';
@@ -32,6 +32,7 @@ import type { DataRate } from './data-rate.ts';
 import { exceedsConnectionLimit, tooManyConnections } from './inbound-limits.ts';
 import { createRefusalReports, type ReportRefusal } from './report-refusal.ts';
 import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
+import { type ListenerCertificate, readTlsCertificate, watchTlsCertificate } from './tls-certificate.ts';
 
 export type SubmissionListenerConfig = Pick<
   Config,
@@ -56,6 +57,9 @@ export interface SubmissionListenerOptions {
   reportRefusal?: ReportRefusal;
   /** How fast a client must send a message. */
   dataRate?: DataRate;
+  /** How often the files of the certificate are read. */
+  certificateCheckMs?: number;
+  metrics?: ServiceMetrics;
 }
 
 export interface SubmissionListener {
@@ -86,10 +90,11 @@ export async function startSubmissionListener(
   options: SubmissionListenerOptions,
 ): Promise<SubmissionListener> {
   const { config, logger } = options;
-  const certificate = await readCertificate(config);
+  const certificate = await findCertificate(config);
+  const { key, cert } = certificate?.current ?? {};
   const throttle = createAuthThrottle();
   const serve = async (port: number, secure: boolean) => {
-    const server = createServer(options, throttle, { ...certificate, secure });
+    const server = createServer(options, throttle, { ...(key && cert ? { key, cert } : {}), secure });
     server.on('error', (error) => logger.debug({ err: error }, 'submission connection failed'));
     server.listen(port, config.SUBMISSION_SMTP_HOST);
     await once(server.server, 'listening');
@@ -98,6 +103,19 @@ export async function startSubmissionListener(
   const plain = await serve(config.SUBMISSION_SMTP_PORT, false);
   const tls =
     config.SUBMISSION_SMTP_TLS_PORT === 0 ? null : await serve(config.SUBMISSION_SMTP_TLS_PORT, true);
+  const unwatch = certificate
+    ? watchTlsCertificate({
+        listener: 'submission',
+        ...certificate,
+        use(renewed) {
+          for (const part of [plain, tls])
+            part?.server.updateSecureContext({ key: renewed.key, cert: renewed.cert });
+        },
+        logger,
+        metrics: options.metrics,
+        intervalMs: options.certificateCheckMs,
+      })
+    : () => undefined;
   logger.info(
     { host: config.SUBMISSION_SMTP_HOST, port: plain.port, tlsPort: tls?.port },
     'submission listener started',
@@ -106,6 +124,7 @@ export async function startSubmissionListener(
     port: plain.port,
     tlsPort: tls?.port ?? null,
     async close() {
+      unwatch();
       await Promise.all([plain, tls].map((part) => part && closeServer(part.server)));
     },
   };
@@ -128,14 +147,17 @@ export function startSubmissionSmtp({
     metrics,
     recorder: refusals(),
   });
-  return startSubmissionListener({ config, submissions: submissions(), logger, reportRefusal });
+  return startSubmissionListener({ config, submissions: submissions(), logger, metrics, reportRefusal });
 }
 
-async function readCertificate(config: SubmissionListenerConfig): Promise<SMTPServerOptions> {
+async function findCertificate(config: SubmissionListenerConfig): Promise<ListenerCertificate | null> {
   const { SUBMISSION_SMTP_TLS_KEY_FILE: keyFile, SUBMISSION_SMTP_TLS_CERT_FILE: certFile } = config;
-  if (keyFile && certFile) return { key: await readFile(keyFile), cert: await readFile(certFile) };
+  if (keyFile && certFile) {
+    const files = { keyFile, certFile };
+    return { files, current: await readTlsCertificate(files) };
+  }
   // Outside production smtp-server uses its built-in certificate for localhost, whose key is public.
-  if (config.NODE_ENV !== 'production') return {};
+  if (config.NODE_ENV !== 'production') return null;
   throw new Error(
     'SUBMISSION_SMTP_TLS_KEY_FILE and SUBMISSION_SMTP_TLS_CERT_FILE are required: passwords are accepted only over TLS.',
   );

@@ -39,6 +39,8 @@ export async function listen(
     limits?: Pick<InboundListenerOptions, 'largeMessageSlots' | 'largeMessageTimeoutMs' | 'dataRate'>;
     onAnswered?: InboundListenerOptions['onReply'];
     reportRefusal?: InboundListenerOptions['reportRefusal'];
+    metrics?: NonNullable<InboundListenerOptions['metrics']>;
+    certificateCheckMs?: number;
   } = {},
 ) {
   const objects = new Map<string, Buffer>();
@@ -77,6 +79,8 @@ export async function listen(
     logger: pino({}, { write: (line) => void logged.push(JSON.parse(line)) }),
     ...overrides.limits,
     ...(overrides.reportRefusal ? { reportRefusal: overrides.reportRefusal } : {}),
+    ...(overrides.metrics ? { metrics: overrides.metrics } : {}),
+    ...(overrides.certificateCheckMs ? { certificateCheckMs: overrides.certificateCheckMs } : {}),
     ...(overrides.onAnswered ? { onReply: overrides.onAnswered } : {}),
   });
   cleanUps.push(() => listener.close());
