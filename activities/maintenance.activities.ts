@@ -4,8 +4,7 @@ import { mapConcurrently } from '../platform/concurrency/map-concurrently.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { OverdueRun, OverdueSource } from '../platform/outbox/overdue-rows.ts';
 import type { RunStatus, WorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
-import { withApplicationFailures } from './failures.ts';
-import { heartbeatBetweenSteps } from './heartbeats.ts';
+import { heartbeatBetweenSteps, withHeartbeats } from './heartbeats.ts';
 
 export interface MaintenanceActivityOptions {
   outbox: Pick<Outbox, 'sweep'>;
@@ -30,12 +29,13 @@ const MAX_CONCURRENT_LOOKUPS = 10;
 export function createMaintenanceActivities(options: MaintenanceActivityOptions) {
   return {
     /**
-     * Dispatches the commands left in the outbox, recovers overdue rows and runs the sweeps.
+     * Dispatches the commands left in the outbox, recovers overdue rows and runs the sweeps. Heartbeats on a timer: a sweep
+     * may take minutes while storage or the database is slow, and a second attempt would do the same work beside it.
      *
      * @returns counts, for the Temporal UI.
      */
     reconcileOverdue: (): Promise<Record<string, number>> =>
-      withApplicationFailures(async () => {
+      withHeartbeats(async () => {
         const counts: Record<string, number> = { outbox: await sweepOutbox(options.outbox) };
         const restoredAt = await options.findLastRestore();
         for (const source of options.sources) {

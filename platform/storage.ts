@@ -62,7 +62,7 @@ export interface Storage {
    * @param after continue after this key; undefined for the first page.
    */
   listPage(prefix: string, after?: string): Promise<ObjectPage>;
-  /** Tries to delete all objects, then throws the first failure. */
+  /** Tries to delete all objects, up to eight failures, and then throws the first failure. */
   deleteMany(keys: readonly string[]): Promise<void>;
   /** @throws StorageError if the bucket does not respond. */
   ping(): Promise<void>;
@@ -229,15 +229,19 @@ async function listPage(
   };
 }
 
-/** One request per object, because some S3 servers reject `DeleteObjects`. */
+/**
+ * One request per object, because some S3 servers reject `DeleteObjects`. Stops after as many failures as there are requests
+ * at a time: storage is probably down, and each further request would wait for its timeouts.
+ */
 async function deleteConcurrently(
   keys: readonly string[],
   deleteOne: (key: string) => Promise<void>,
 ): Promise<void> {
   const failures: unknown[] = [];
-  await mapConcurrently(keys, MAX_CONCURRENT_DELETES, (key) =>
-    deleteOne(key).catch((error: unknown) => failures.push(error)),
-  );
+  await mapConcurrently(keys, MAX_CONCURRENT_DELETES, async (key) => {
+    if (failures.length >= MAX_CONCURRENT_DELETES) return;
+    await deleteOne(key).catch((error: unknown) => failures.push(error));
+  });
   if (failures.length > 0) throw failures[0];
 }
 

@@ -367,6 +367,20 @@ describe('the reconciler', () => {
     expect(done).toEqual(['events']);
   });
 
+  test('heartbeats while a sweep takes long, so that no second attempt does the same work beside it', async () => {
+    const environment = new MockActivityEnvironment({ heartbeatTimeoutMs: 1_000 });
+    const { reconcileOverdue } = createMaintenanceActivities({
+      recordSweep: async () => undefined,
+      outbox: { sweep: async () => 0 },
+      findLastRestore: async () => null,
+      workflows: temporal,
+      sources: [],
+      sweeps: { objects: () => new Promise((done) => environment.once('heartbeat', () => done(1))) },
+      logger,
+    });
+    await expect(environment.run(reconcileOverdue)).resolves.toMatchObject({ objects: 1 });
+  });
+
   test('recovers the other rows if one fails', async () => {
     const world = await arrange();
     const [first, second] = [await world.lostMessage(), await world.lostMessage()];

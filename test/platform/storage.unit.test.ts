@@ -1,5 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -208,6 +211,30 @@ function defineStorageTests(start: (options: S3Options) => Promise<S3Server>): v
     misconfigured.close();
   });
 }
+
+test('stops deleting many objects when storage refuses', async () => {
+  const requested = new Set<string | undefined>();
+  const server = createServer((request, response) => {
+    requested.add(request.url);
+    response.writeHead(403).end();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const storage = createStorage({
+    S3_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    S3_REGION: 'us-east-1',
+    S3_BUCKET: 'refusing',
+    S3_ACCESS_KEY_ID: 'key',
+    S3_SECRET_ACCESS_KEY: 'secret',
+    S3_FORCE_PATH_STYLE: true,
+  });
+  const keys = Array.from({ length: 100 }, (_, index) => `many/${index}`);
+  await expect(storage.deleteMany(keys)).rejects.toMatchObject({ failure: 'unavailable' });
+  // Eight at a time: seven may have begun another one before the eighth failed.
+  expect(requested.size).toBeGreaterThanOrEqual(8);
+  expect(requested.size).toBeLessThanOrEqual(15);
+  storage.close();
+  server.close();
+});
 
 describe('buildContentDisposition', () => {
   test.each([
