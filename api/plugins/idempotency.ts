@@ -171,18 +171,17 @@ async function runHandler(
   let rejection: AppError | undefined;
   let responseBody = '';
   try {
-    await outer.em.transactional(async (em) => {
+    await outer.savepoint(async (open) => {
       const beforeCommitHooks: (() => Promise<void>)[] = [];
-      const inner: Transaction = {
-        em,
-        beforeCommit: (hook) => beforeCommitHooks.push(hook),
-        afterCommit: (hook) => afterCommitHooks.push(hook),
-      };
+      const inner: Transaction = Object.assign(open, {
+        beforeCommit: (hook: () => Promise<void>) => beforeCommitHooks.push(hook),
+        afterCommit: (hook: () => void) => afterCommitHooks.push(hook),
+      });
       request.scope = { ...request.scope, transaction: inner } satisfies Scope;
       try {
         const result = await handle();
-        await runBeforeCommit(em, beforeCommitHooks);
-        await em.flush();
+        await runBeforeCommit(inner, beforeCommitHooks);
+        await inner.flush();
         responseBody = String(reply.serialize(result as object));
       } catch (error) {
         const appError = toAppError(error);

@@ -6,13 +6,12 @@ import { AppError } from '../errors.ts';
 import { traceQueries } from '../tracing/query-spans.ts';
 import { bindParameters } from './bind-parameters.ts';
 import type { RowReader } from './find-rows.ts';
-import { EXPORT_ROLE, ORGANIZATION_VARIABLE, PEOPLE_ROLE, STAFF_ROLE } from './policies.ts';
-import { createReads } from './read-transaction.ts';
+import { createConnections, type OpenTransaction, type TransactionStart } from './open-transaction.ts';
+import { EXPORT_ROLE, PEOPLE_ROLE, STAFF_ROLE } from './policies.ts';
 import type { Sql } from './sql.ts';
 
 /** One PostgreSQL transaction, in which a use-case does all its work. */
-export interface Transaction {
-  readonly em: EntityManager;
+export interface Transaction extends OpenTransaction {
   /** The API request it belongs to; undefined in workers. */
   readonly requestId?: string;
   /**
@@ -121,17 +120,17 @@ export function databaseOptions({ url, poolSize, entities, debug }: DatabaseOpti
 /** Flushes at the end, as a separate transaction would, so the returned rows have their generated columns. */
 async function join<T>(transaction: Transaction, work: (transaction: Transaction) => Promise<T>): Promise<T> {
   const value = await work(transaction);
-  await transaction.em.flush();
+  await transaction.flush();
   return value;
 }
 
 /** Flushes, then runs the hooks in order. */
 export async function runBeforeCommit(
-  em: EntityManager,
+  transaction: OpenTransaction,
   hooks: readonly (() => Promise<void>)[],
 ): Promise<void> {
   if (hooks.length === 0) return;
-  await em.flush();
+  await transaction.flush();
   for (const hook of hooks) await hook();
 }
 
@@ -148,7 +147,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       },
     },
   });
-  const reads = createReads(orm, bindParameters(orm));
+  const connections = createConnections(orm, bindParameters(orm));
   const inProgress = new Set<Promise<unknown>>();
 
   /** The driver hangs if it is closed while a connection is being acquired: `close` waits for tracked work first. */
@@ -159,39 +158,29 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     return work;
   }
 
-  /**
-   * Works on the fork itself: `em.transactional` would fork a second time, and copy the identity map back. Afterwards the
-   * fork is not used again.
-   */
   async function run<T>(
-    em: EntityManager,
+    start: TransactionStart,
     work: (transaction: Transaction) => Promise<T>,
-    { requestId, isReadOnly = false }: Pick<TenantScope, 'requestId' | 'isReadOnly'> = {},
+    requestId?: string,
   ): Promise<T> {
     const afterCommitHooks: (() => void)[] = [];
     const beforeCommitHooks: (() => Promise<void>)[] = [];
     let refusal: AppError | undefined;
-    let value: T | undefined;
-    await em.begin({ readOnly: isReadOnly });
-    try {
+    const value = await connections.transaction(start, async (open) => {
+      const transaction = Object.assign(open, {
+        requestId,
+        beforeCommit: (hook: () => Promise<void>) => beforeCommitHooks.push(hook),
+        afterCommit: (hook: () => void) => afterCommitHooks.push(hook),
+      });
       try {
-        value = await work({
-          em,
-          requestId,
-          beforeCommit: (hook) => beforeCommitHooks.push(hook),
-          afterCommit: (hook) => afterCommitHooks.push(hook),
-        });
-        await runBeforeCommit(em, beforeCommitHooks);
+        const result = await work(transaction);
+        await runBeforeCommit(transaction, beforeCommitHooks);
+        return result;
       } catch (error) {
         if (!(error instanceof AppError && error.commitsTransaction)) throw error;
         refusal = error;
       }
-      await em.commit();
-    } catch (error) {
-      // After a failed commit or on a broken connection nothing is left to roll back: the first error says what happened.
-      await em.rollback().catch(() => undefined);
-      throw error;
-    }
+    });
     for (const hook of afterCommitHooks) hook();
     if (refusal) throw refusal;
     return value as T;
@@ -200,24 +189,26 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
   return {
     orm,
     transaction(scope, work) {
-      if (scope.transaction) return join(scope.transaction, work);
-      const variables = { [ORGANIZATION_VARIABLE]: scope.organizationId };
-      return track(run(orm.em.fork({ session: { variables } }), work, scope));
+      const { transaction, organizationId, isReadOnly = false, requestId } = scope;
+      return transaction
+        ? join(transaction, work)
+        : track(run({ organizationId, isReadOnly }, work, requestId));
     },
-    read(scope, work) {
-      if (scope.transaction) return join(scope.transaction, ({ em }) => work(em));
-      return track(reads.transaction(scope.organizationId, work));
+    read({ transaction, organizationId }, work) {
+      return transaction
+        ? join(transaction, work)
+        : track(connections.transaction({ organizationId, isReadOnly: true }, work));
     },
-    peopleTransaction: (work, requestId) =>
-      track(run(orm.em.fork({ session: { role: PEOPLE_ROLE } }), work, { requestId })),
-    staffTransaction: ({ requestId }, work) =>
-      track(run(orm.em.fork({ session: { role: STAFF_ROLE } }), work, { requestId })),
-    readAsTenant(organizationId, work) {
-      const session = { role: EXPORT_ROLE, variables: { [ORGANIZATION_VARIABLE]: organizationId } };
-      return track(orm.em.fork({ session }).transactional((em) => work(em), { readOnly: true }));
-    },
-    systemTransaction: (work) => track(run(orm.em.fork(), work)),
-    query: (query) => track(reads.query(query)),
+    peopleTransaction: (work, requestId) => track(run({ role: PEOPLE_ROLE }, work, requestId)),
+    staffTransaction: ({ requestId }, work) => track(run({ role: STAFF_ROLE }, work, requestId)),
+    readAsTenant: (organizationId, work) =>
+      track(
+        connections.transaction({ organizationId, role: EXPORT_ROLE, isReadOnly: true }, ({ em }) =>
+          work(em),
+        ),
+      ),
+    systemTransaction: (work) => track(run({}, work)),
+    query: (query) => track(connections.query(query)),
     autocommit: (work) => track(work(orm.em.fork())),
     poolUsage() {
       const { totalCount = 0, idleCount = 0, waitingCount = 0 } = pool ?? {};

@@ -1,16 +1,10 @@
-import {
-  BigIntType,
-  type EntityMetadata,
-  type EntityName,
-  type MetadataStorage,
-  raw,
-  sql,
-} from '@mikro-orm/core';
+import { type EntityMetadata, type EntityName, type MetadataStorage, raw, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { columnOf, type RowFilter, toSqlCondition } from './row-filter.ts';
+import { convertRow, quoteName, type RowShape, shapeOf } from './row-shape.ts';
 import { joinSql, type Sql } from './sql.ts';
 
-/** Reads rows in a transaction: an entity manager, or what `Database.read` passes. */
+/** Reads and writes rows in a transaction: an entity manager, a `Transaction`, or what `Database.read` passes. */
 export interface RowReader extends Partial<Pick<EntityManager, 'flush'>> {
   execute<Rows extends object[]>(query: Sql): Promise<Rows>;
   getMetadata(): MetadataStorage;
@@ -25,11 +19,13 @@ export interface RowQuery<Entity> {
   limit?: number;
   /** Lazy properties to read, too. The others are undefined. */
   populate?: readonly (keyof Entity & string)[];
+  /** Locks the rows against changes by other transactions until the end of this one. */
+  forUpdate?: boolean;
 }
 
 /**
- * Reads rows for a response. An entity costs several times as much as its row, because the ORM tracks its changes: use
- * entities to change something.
+ * Reads rows. An entity costs several times as much as its row, because the ORM tracks its changes: use entities to change
+ * several related rows, and `write-rows.ts` where one row changes often.
  */
 export async function findRows<Entity extends object>(
   reader: RowReader,
@@ -41,7 +37,7 @@ export async function findRows<Entity extends object>(
   const meta = reader.getMetadata().get(entity) as unknown as EntityMetadata;
   const shape = shapeOf(meta, query.populate);
   const rows = await reader.execute<Record<string, unknown>[]>(buildSelect(meta, shape, query));
-  for (const row of rows) convert(row, shape);
+  for (const row of rows) convertRow(row, shape);
   return rows as Row<Entity>[];
 }
 
@@ -58,7 +54,7 @@ export async function queryRows<Entity extends object, More extends object = obj
   await reader.flush?.();
   const shape = shapeOf(reader.getMetadata().get(entity) as unknown as EntityMetadata);
   const rows = await reader.execute<Record<string, unknown>[]>(build(shape.columns));
-  for (const row of rows) convert(row, shape);
+  for (const row of rows) convertRow(row, shape);
   return rows as (Row<Entity> & More)[];
 }
 
@@ -71,59 +67,17 @@ export async function findRow<Entity extends object>(
   return row;
 }
 
-/** What is the same for all reads of an entity's columns. */
-interface Shape {
-  columns: Sql;
-  /** `select … from …` */
-  head: Sql;
-  times: string[];
-  numbers: string[];
-}
-
-const shapes = new WeakMap<EntityMetadata, Map<string, Shape>>();
-
-function shapeOf(meta: EntityMetadata, populate: readonly string[] = []): Shape {
-  const byPopulate = shapes.get(meta) ?? new Map<string, Shape>();
-  shapes.set(meta, byPopulate);
-  const key = populate.join();
-  const known = byPopulate.get(key);
-  if (known) return known;
-  const properties = meta.props.filter(
-    ({ name, lazy, persist }) => persist !== false && (!lazy || populate.includes(name)),
-  );
-  const columns = properties.map(({ name }) => `${quote(columnOf(meta, name))} as ${quote(name)}`);
-  const shape: Shape = {
-    columns: raw(columns.join(', ')),
-    head: raw(`select ${columns.join(', ')} from ${quote(meta.tableName)}`),
-    times: properties.filter(({ runtimeType }) => runtimeType === 'Date').map(({ name }) => name),
-    numbers: properties
-      .filter(({ customType, runtimeType }) => customType instanceof BigIntType && runtimeType === 'number')
-      .map(({ name }) => name),
-  };
-  byPopulate.set(key, shape);
-  return shape;
-}
-
-function quote(name: string): string {
-  return `"${name}"`;
-}
-
 function buildSelect<Entity>(
   meta: EntityMetadata,
-  { head }: Shape,
-  { where, orderBy = {}, limit }: RowQuery<Entity>,
+  { head }: RowShape,
+  { where, orderBy = {}, limit, forUpdate = false }: RowQuery<Entity>,
 ): Sql {
   const order = Object.entries(orderBy).map(([name, direction]) =>
-    raw(`${quote(columnOf(meta, name))} ${direction === 'asc' ? 'asc' : 'desc'}`),
+    raw(`${quoteName(columnOf(meta, name))} ${direction === 'asc' ? 'asc' : 'desc'}`),
   );
   const parts = [sql`${head} where ${toSqlCondition(meta, where)}`];
   if (order.length > 0) parts.push(sql`order by ${joinSql(order, ', ')}`);
   if (limit !== undefined) parts.push(sql`limit ${limit}`);
+  if (forUpdate) parts.push(sql`for update`);
   return joinSql(parts, ' ');
-}
-
-/** The driver returns times and large numbers as text. */
-function convert(row: Record<string, unknown>, { times, numbers }: Shape): void {
-  for (const name of times) if (row[name] !== null) row[name] = new Date(row[name] as string);
-  for (const name of numbers) if (row[name] !== null) row[name] = Number(row[name]);
 }

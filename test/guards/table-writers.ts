@@ -16,7 +16,7 @@ export interface Tables {
 const ENTITY = /export const (\w+Entity) = defineEntity\(\{[\s\S]*?tableName: '(\w+)'/g;
 const STATEMENT = /\b(?:insert\s+into|update|delete\s+from)\s+(?:only\s+)?"?(\w+)"?/gi;
 const ORM_CALL =
-  /\.(?:create|insert|insertMany|upsert|upsertMany|nativeUpdate|nativeDelete)\(\s*(\w+Entity)\b/g;
+  /(?:\.(?:create|insert|insertMany|upsert|upsertMany|nativeUpdate|nativeDelete)\(|\b(?:insertRow|updateRow)\(\s*\w+,)\s*(\w+Entity)\b/g;
 
 export function readTables(files: readonly string[], read = readSource): Tables {
   const definedIn = new Map<string, string>();
@@ -29,7 +29,7 @@ export function readTables(files: readonly string[], read = readSource): Tables 
   return { definedIn, ofEntity };
 }
 
-/** Finds the tables that a file writes, in SQL or in calls of the entity manager that name the entity. */
+/** Finds the tables that a file writes, in SQL or in calls that name the entity. */
 export function findTableWrites(file: string, tables: Tables, read = readSource): TableWrite[] {
   const source = read(file);
   const bySql = [...source.matchAll(STATEMENT)].map(([, name = '']) => name);
