@@ -27,13 +27,12 @@ export async function readHistory(em: Pick<RowReader, 'execute'>, draftId: strin
 }
 
 export function toShownVersion({ version, subject, to, cc, bcc, ...bodies }: Row<Draft>): ShownVersion {
-  // Fields of a new draft that were not given are undefined.
-  const text = bodies.textBody ?? null;
-  const html = text === null ? (bodies.htmlBody ?? null) : null;
+  const text = bodies.textBody;
+  const html = text === null ? bodies.htmlBody : null;
   const isTooLong = (text ?? html ?? '').length > MAX_KEPT_CHARACTERS;
   return {
     version,
-    subject: subject ?? null,
+    subject,
     to,
     cc,
     bcc,

@@ -1,5 +1,6 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Row } from '../../platform/database/find-rows.ts';
+import { insertRow, updateRow } from '../../platform/database/write-rows.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { Scope } from '../identity/scope.ts';
@@ -43,10 +44,12 @@ export async function createDraft(
   newDraft: NewDraft,
 ): Promise<DraftDetails> {
   const { scope, inbox, fields } = newDraft;
-  const { draft, attachments } = await persistDraft(transaction, newDraft);
-  if (fields.sendAt)
-    await planSend(transaction, options, draft, { scope, inbox, sendAt: fields.sendAt, attachments });
-  return { draft, attachments };
+  const { draft: inserted, attachments } = await insertDraft(transaction, newDraft);
+  const { sendAt } = fields;
+  if (!sendAt) return { draft: inserted, attachments };
+  const draft = { ...inserted };
+  await planSend(transaction, options, draft, { scope, inbox, sendAt, attachments });
+  return { draft: await saveDraft(transaction, inserted, draft), attachments };
 }
 
 /** How sends become drafts, for the rooms that send. */
@@ -55,23 +58,23 @@ export function createDraftCreation(options: ApprovalOptions): DraftCreation<Dra
     schedule: (transaction, pending) => createDraft(transaction, options, pending),
     async requestApproval(transaction, pending: PendingSend) {
       const { scope, inbox, fields } = pending;
-      const { draft, attachments } = await persistDraft(transaction, pending);
-      draft.sendAt = fields.sendAt;
+      const { draft: inserted, attachments } = await insertDraft(transaction, pending);
+      const draft = { ...inserted, sendAt: fields.sendAt };
       await requestApproval(transaction, options, draft, {
         inbox,
         actor: scope.actor,
         attachmentCount: attachments.length,
       });
-      return { draft, attachments };
+      return { draft: await saveDraft(transaction, inserted, draft), attachments };
     },
   };
 }
 
-async function persistDraft(
-  { em }: Transaction,
+async function insertDraft(
+  transaction: Transaction,
   { inbox, fields, submission, attach }: NewDraft,
 ): Promise<{ draft: Draft; attachments: Attachment[] }> {
-  const draft = em.create(DraftEntity, {
+  const draft: Partial<Draft> & Pick<Draft, 'id' | 'version'> = {
     id: newId('draft'),
     organizationId: inbox.organizationId,
     environmentId: inbox.environmentId,
@@ -81,19 +84,26 @@ async function persistDraft(
     bcc: [],
     replyTo: [],
     headers: {},
-    sendStatus: 'draft',
-    scheduleVersion: 0,
-    approvalEpisode: 0,
     submission: submission ?? null,
     version: 0,
-  });
-  em.persist(draft);
+  };
   setFields(draft, fields);
-  return { draft, attachments: await attach(draft.id) };
+  const inserted = await insertRow(transaction, DraftEntity, draft);
+  return { draft: inserted, attachments: await attach(inserted.id) };
+}
+
+/** Saves what was changed in a draft that was read as a row. @returns the row as stored. */
+export function saveDraft(transaction: Transaction, before: Row<Draft>, draft: Draft): Promise<Draft> {
+  const changed = Object.entries(draft).filter(([name, value]) => value !== before[name as keyof Draft]);
+  if (changed.length === 0) return Promise.resolve(draft);
+  return updateRow(transaction, DraftEntity, draft.id, Object.fromEntries(changed));
 }
 
 /** Sets the content of a draft, which is then another version. Returns the API names of the fields that changed. */
-export function setFields(draft: Draft, { sendAt: _sendAt, ...content }: DraftFields): string[] {
+export function setFields(
+  draft: Partial<Draft> & Pick<Draft, 'version'>,
+  { sendAt: _sendAt, ...content }: DraftFields,
+): string[] {
   if (content.labels) rejectReceivedLabels(content.labels);
   const changed: string[] = [];
   for (const [name, value] of Object.entries(content)) {

@@ -12,7 +12,7 @@ import { readInbox, requireActive, requireActiveInbox } from '../inboxes/find-in
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { buildEnvelope, type OutboundContent } from '../outbound/outbound-content.ts';
-import { createDraft, type DraftDetails, type DraftFields, setFields } from './create-draft.ts';
+import { createDraft, type DraftDetails, type DraftFields, saveDraft, setFields } from './create-draft.ts';
 import { type Draft, DraftEntity, type DraftSendStatus } from './draft.entity.ts';
 import { requestApproval, voidApproval } from './draft-approval.ts';
 import { signalUnscheduled } from './draft-schedule.ts';
@@ -20,6 +20,7 @@ import {
   draftNotFound,
   loadDetailsForAll,
   lockDraft,
+  lockDraftRow,
   readInboxWithinReach,
   versionConflict,
   withinReach,
@@ -91,13 +92,13 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
     create: (scope, inboxId, input) =>
       database.transaction(scope, async (transaction) => {
         if (input.sendAt) requirePermission(scope, 'messages:send');
-        const inbox = requireActive(await readInbox(transaction.em, scope, inboxId));
+        const inbox = requireActive(await readInbox(transaction, scope, inboxId));
         return createWithFiles(transaction, options, { scope, inbox, input });
       }),
 
     schedule: (scope, inboxId, { sendAt, files, ...content }) =>
       database.transaction(scope, async (transaction) => {
-        const inbox = requireActive(await readInbox(transaction.em, scope, inboxId));
+        const inbox = requireActive(await readInbox(transaction, scope, inboxId));
         buildEnvelope(content);
         return createWithFiles(transaction, options, {
           scope,
@@ -108,23 +109,25 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
 
     update: (scope, draftId, patch, expectedVersion) =>
       database.transaction(scope, async (transaction) => {
-        const draft = await lockDraft(transaction.em, scope, draftId);
+        const before = await lockDraftRow(transaction, scope, draftId);
         const { files, ...fields } = patch;
-        const inbox = requireActive(await readInbox(transaction.em, scope, draft.inboxId));
+        const inbox = requireActive(await readInbox(transaction, scope, before.inboxId));
         // Such a draft is sent without another call, so planning or changing it needs the permission to send.
-        if (fields.sendAt || ['scheduled', 'pending_approval'].includes(draft.sendStatus))
+        if (fields.sendAt || ['scheduled', 'pending_approval'].includes(before.sendStatus))
           requirePermission(scope, 'messages:send');
-        if (expectedVersion !== undefined && draft.version !== expectedVersion) throw versionConflict(draft);
-        if (draft.submission) throw submittedBytesAreFixed();
-        // Read before the draft changes: a read writes the changes so far.
-        const kept = files === undefined ? await readDraftAttachments(transaction.em, draftId) : undefined;
+        if (expectedVersion !== undefined && before.version !== expectedVersion)
+          throw versionConflict(before);
+        if (before.submission) throw submittedBytesAreFixed();
+        const draft = { ...before };
         const changedFields = setFields(draft, fields);
-        const attachments = kept ?? (await replaceFiles(transaction.em, { scope, inbox, draft, files }));
+        const attachments = files
+          ? await replaceFiles(transaction.em, { scope, inbox, draftId, files })
+          : await readDraftAttachments(transaction, draftId);
         if (files) changedFields.push('attachments');
-        if (fields.sendAt !== undefined) changedFields.push('send_at');
         const { sendAt } = fields;
+        if (sendAt !== undefined) changedFields.push('send_at');
         await replanSend(transaction, options, draft, { scope, inbox, sendAt, attachments, changedFields });
-        return { draft, attachments };
+        return { draft: await saveDraft(transaction, before, draft), attachments };
       }),
 
     get: (scope, draftId) =>
@@ -222,7 +225,8 @@ function createWithFiles(
   options: SendDraftOptions,
   { scope, inbox, input: { files = [], ...fields } }: { scope: Scope; inbox: Row<Inbox>; input: DraftInput },
 ): Promise<DraftDetails> {
-  const attach = (draftId: string) => attachFiles(transaction.em, { scope, inbox, files, draftId });
+  const attach = async (draftId: string) =>
+    files.length === 0 ? [] : attachFiles(transaction.em, { scope, inbox, files, draftId });
   return createDraft(transaction, options, { scope, inbox, fields, attach });
 }
 
@@ -244,12 +248,12 @@ async function replaceFiles(
   {
     scope,
     inbox,
-    draft,
-    files = [],
-  }: { scope: Scope; inbox: Row<Inbox>; draft: Draft; files?: readonly FileToAttach[] | undefined },
+    draftId,
+    files,
+  }: { scope: Scope; inbox: Row<Inbox>; draftId: string; files: readonly FileToAttach[] },
 ): Promise<Attachment[]> {
-  const current = await findDraftAttachments(em, draft.id);
-  const attachments = await attachFiles(em, { scope, inbox, files, draftId: draft.id });
+  const current = await findDraftAttachments(em, draftId);
+  const attachments = await attachFiles(em, { scope, inbox, files, draftId });
   em.remove(current.filter((row) => !attachments.includes(row)));
   return attachments;
 }

@@ -34,6 +34,14 @@ export async function lockDraft(
   return draft;
 }
 
+/** As {@link lockDraft}, for `saveDraft`: the row is locked, but its changes are not tracked. @throws AppError `not_found`. */
+export async function lockDraftRow(reader: RowReader, scope: Scope, draftId: string): Promise<Row<Draft>> {
+  const where = withinScope(scope);
+  const draft = await findRow(reader, DraftEntity, { where: { id: draftId, ...where }, forUpdate: true });
+  if (!draft) throw await draftNotFound(reader, draftId, where);
+  return draft;
+}
+
 /** Names the message that the draft became, if it was sent. */
 export async function draftNotFound(
   reader: RowReader,
@@ -61,7 +69,7 @@ export async function loadDetailsForAll(reader: RowReader, drafts: Row<Draft>[])
   return drafts.map((draft) => ({ draft, attachments: attachmentsByDraftId.get(draft.id) ?? [] }));
 }
 
-export function versionConflict(draft: Draft): AppError {
+export function versionConflict(draft: Row<Draft>): AppError {
   return new AppError('conflict', {
     detail: `The draft was changed in the meantime; its version is now ${draft.version}.`,
     fix: 'Fetch the draft again and repeat the change with its current version in If-Match.',
