@@ -93,7 +93,7 @@ app.get<Route>('/api/v1/inboxes/:id/messages', ({ headers, params, query }) =>
     await requireInbox(call, params.id);
     const limit = Number(query.limit);
     const { rows } = await call.client.query(
-      `select ${SUMMARY} from messages
+      `select ${SUMMARY}, extracted_text from messages
        where org_id = $1 and env_id = $2 and (inbox_id, id) > ($3, '') and (inbox_id, id) < ($3, '~')
          and not labels && '{spam,blocked}'
        order by inbox_id desc, id desc limit $4`,
@@ -123,7 +123,7 @@ app.get<Route>('/api/v1/threads/:id', ({ headers, params }) =>
       [params.id, call.org, call.env],
     );
     const { rows } = await call.client.query(
-      `select ${SUMMARY} from messages where thread_id = $1 and not labels && '{spam,blocked}'
+      `select ${SUMMARY}, extracted_text from messages where thread_id = $1 and not labels && '{spam,blocked}'
        order by id desc limit 100`,
       [params.id],
     );

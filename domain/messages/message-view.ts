@@ -1,5 +1,7 @@
-import { raw, sql } from '@mikro-orm/core';
-import { findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
+import { type EntityMetadata, raw, sql } from '@mikro-orm/core';
+import type { Row, RowReader } from '../../platform/database/find-rows.ts';
+import { columnOf } from '../../platform/database/row-filter.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
 
 /** How much of each message a list shows: `summary` has the new text, `full` the bodies and headers too. */
@@ -16,7 +18,7 @@ const TEXTS = {
 } as const satisfies Record<MessageView, readonly (keyof Message)[]>;
 
 /** PostgreSQL knows the length of a text that is stored out of line without reading it. */
-const SUBJECT_BYTES = 'octet_length(subject)';
+const SUBJECT_BYTES = 'coalesce(octet_length(subject), 0)';
 const SUMMARY_BYTES = `${SUBJECT_BYTES} + coalesce(octet_length(extracted_text), 0)
   + 2 * (octet_length("to"::text) + octet_length(cc::text) + octet_length(bcc::text))
   + octet_length(array_to_string(reference_ids, ' '))`;
@@ -28,41 +30,32 @@ const BYTES: Record<MessageView, string> = {
 };
 
 /**
- * Loads the texts that the view shows.
+ * Loads the texts that the view shows, and no other column: the messages are read already.
  *
- * @returns the messages up to {@link MAX_PAGE_BYTES}, at least one.
+ * @returns the messages up to {@link MAX_PAGE_BYTES}, at least one. A message that was deleted since is left out.
  */
 export async function loadView(
   reader: RowReader,
   messages: Row<Message>[],
   view: MessageView,
 ): Promise<Row<Message>[]> {
-  const shown = await limitBytes(reader, messages, view);
-  if (TEXTS[view].length === 0 || shown.length === 0) return shown;
-  const complete = await findRows(reader, MessageEntity, {
-    where: { id: { $in: shown.map(({ id }) => id) } },
-    populate: TEXTS[view],
+  if (messages.length === 0) return [];
+  const ids = messages.map(({ id }) => id);
+  const texts = await reader.execute<{ id: string }[]>(sql`
+    with listed as (
+      select m.id, l.position, sum(${raw(BYTES[view])}) over (order by l.position) as bytes
+      from unnest(array[${ids}]::text[]) with ordinality l(listed_id, position) join messages m on m.id = l.listed_id
+    )
+    select m.id ${selectTexts(reader, view)} from listed join messages m on m.id = listed.id
+    where listed.bytes <= ${MAX_PAGE_BYTES} or listed.position = (select min(position) from listed)`);
+  const textsById = new Map(texts.map((row) => [row.id, row]));
+  return messages.flatMap((message) => {
+    const found = textsById.get(message.id);
+    return found ? [{ ...message, ...found }] : [];
   });
-  const byId = new Map(complete.map((message) => [message.id, message]));
-  // A message that was deleted since is left out.
-  return shown.map(({ id }) => byId.get(id)).filter((message) => message !== undefined);
 }
 
-async function limitBytes(
-  reader: RowReader,
-  messages: Row<Message>[],
-  view: MessageView,
-): Promise<Row<Message>[]> {
-  if (messages.length < 2) return messages;
-  const ids = messages.map(({ id }) => id);
-  const rows = await reader.execute<{ id: string; bytes: number }[]>(
-    sql`select id, (${raw(BYTES[view])})::float8 as bytes from messages where id in (${ids})`,
-  );
-  const bytesById = new Map(rows.map(({ id, bytes }) => [id, bytes]));
-  let total = 0;
-  const end = messages.findIndex(({ id }) => {
-    total += bytesById.get(id) ?? 0;
-    return total > MAX_PAGE_BYTES;
-  });
-  return end < 0 ? messages : messages.slice(0, Math.max(1, end));
+function selectTexts(reader: RowReader, view: MessageView): Sql {
+  const meta = reader.getMetadata().get(MessageEntity) as unknown as EntityMetadata;
+  return raw(TEXTS[view].map((name) => `, m."${columnOf(meta, name)}" as "${name}"`).join(''));
 }
