@@ -179,11 +179,15 @@ describe('signing in', () => {
 
   test('is delayed after repeated failures, from other networks too, and for the right password', async () => {
     const { email } = await createAccount();
-    for (let count = 0; count < 6; count += 1) await signIn(email, 'wrong-password-1');
+    const key = sha256(`account:${email}`);
+    for (let count = 0; count < 5; count += 1)
+      expectProblem(await signIn(email, 'wrong-password-1'), 'invalid_credentials');
+    // The first delays are shorter than a sign-in on a busy machine takes.
+    await app.worker.query(sql`update sign_in_attempts set failures = 12 where key_hash = ${key}`);
+    expectProblem(await signIn(email, 'wrong-password-1'), 'invalid_credentials');
     const blocked = await signIn(email);
     expectProblem(blocked, 'rate_limited');
     expect(Number(blocked.headers['retry-after'])).toBeGreaterThan(0);
-    const key = sha256(`account:${email}`);
     await app.worker.query(sql`update sign_in_attempts set blocked_until = now() where key_hash = ${key}`);
     expect((await signIn(email)).statusCode).toBe(200);
     expect(await app.worker.query(sql`select from sign_in_attempts where key_hash = ${key}`)).toEqual([]);
@@ -203,13 +207,17 @@ describe('signing in', () => {
     const { email } = await createAccount();
     const ip = '203.0.113.77';
     const network = { 'x-forwarded-for': ip };
+    const key = sha256(`network:${networkOf(ip)}`);
     await app.worker.query(sql`
       insert into sign_in_attempts (key_hash, failures, last_attempt_at, blocked_until)
-      values (${sha256(`network:${networkOf(ip)}`)}, 49, now(), now())`);
+      values (${key}, 49, now(), now())`);
     for (let count = 0; count < 4; count += 1)
       expect((await signIn(email, PASSWORD, network)).statusCode).toBe(200);
-    for (let count = 0; count < 2; count += 1)
-      expectProblem(await signIn(newAddress(), PASSWORD, network), 'invalid_credentials');
+    expectProblem(await signIn(newAddress(), PASSWORD, network), 'invalid_credentials');
+    expect((await signIn(email, PASSWORD, network)).statusCode).toBe(200);
+    // The first delays are shorter than a sign-in on a busy machine takes.
+    await app.worker.query(sql`update sign_in_attempts set failures = 60 where key_hash = ${key}`);
+    expectProblem(await signIn(newAddress(), PASSWORD, network), 'invalid_credentials');
     expectProblem(await signIn(email, PASSWORD, network), 'rate_limited');
   });
 
