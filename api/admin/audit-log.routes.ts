@@ -43,12 +43,26 @@ export const staffAuditLogRoutes =
           tags: ['Admin'],
           querystring: strictObject({
             ...pageQuery,
-            action: Type.Optional(text(100, { minLength: 1 })),
+            action: Type.Optional(
+              text(100, { minLength: 1, description: 'Only this action, for example inbox.created.' }),
+            ),
             staff_id: Type.Optional(id('User id of a staff member.')),
             resource_id: Type.Optional(text(320, { minLength: 1, description: 'What was changed.' })),
             organization_id: Type.Optional(id('Organization whose log has the entry, too.')),
-            after: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
-            before: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
+            after: Type.Optional(
+              Type.String({
+                format: 'date-time',
+                maxLength: 40,
+                description: 'Only entries at or after this time.',
+              }),
+            ),
+            before: Type.Optional(
+              Type.String({
+                format: 'date-time',
+                maxLength: 40,
+                description: 'Only entries before this time.',
+              }),
+            ),
           }),
           response: { 200: listOf(ref(StaffAuditEntryRecord)), ...problems() },
         },

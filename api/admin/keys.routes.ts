@@ -65,7 +65,7 @@ export const adminKeyRoutes =
             ...pageQuery,
             org_id: Type.Optional(id('Only keys of this organization.')),
             created_by_user_id: Type.Optional(id('Only keys of this person.')),
-            status: Type.Optional(enumOf(KEY_STATUSES)),
+            status: Type.Optional(enumOf(KEY_STATUSES, { description: 'Only those with this status.' })),
             last_used_before: Type.Optional(
               Type.String({
                 format: 'date-time',

@@ -92,7 +92,10 @@ export const adminLimitRoutes =
           operationId: 'adminOrganizations.removeLimitOverride',
           summary: 'Remove an override; the limit of the tier applies again',
           tags: ['Admin'],
-          params: strictObject({ ...OneOrganization.properties, counter: enumOf(LIMITED_RESOURCES) }),
+          params: strictObject({
+            ...OneOrganization.properties,
+            counter: enumOf(LIMITED_RESOURCES, { description: 'What the override limits.' }),
+          }),
           querystring: strictObject({ note: Note }),
           response: { 204: NoContent, ...changeProblems() },
         },

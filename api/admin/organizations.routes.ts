@@ -76,7 +76,14 @@ export const adminOrganizationRoutes =
           description:
             'By a part of the name, the beginning of the slug, of a domain or of a member’s address, or a whole organization id or inbox address.',
           tags: ['Admin'],
-          querystring: strictObject({ ...pageQuery, q: text(320, { minLength: 2 }) }),
+          querystring: strictObject({
+            ...pageQuery,
+            q: text(320, {
+              minLength: 2,
+              description:
+                'Part of the name, beginning of the slug, of a domain or of a member’s address, or a whole organization id or inbox address.',
+            }),
+          }),
           response: { 200: listOf(ref(AdminOrganizationRecord)), ...problems() },
         },
       },
@@ -96,8 +103,11 @@ export const adminOrganizationRoutes =
           description: 'Without the usage of the last minute.',
           tags: ['Admin'],
           querystring: strictObject({
-            counter: enumOf(USAGE_COUNTERS, { default: 'messages_sent' }),
-            limit: Type.Integer({ minimum: 1, maximum: 100, default: 25 }),
+            counter: enumOf(USAGE_COUNTERS, {
+              default: 'messages_sent',
+              description: 'What they are ordered by.',
+            }),
+            limit: Type.Integer({ minimum: 1, maximum: 100, default: 25, description: 'How many.' }),
           }),
           response: { 200: ref(TopOrganizations), ...problems() },
         },

@@ -195,8 +195,8 @@ const dateTime = (description: string) => Type.String({ format: 'date-time', max
 
 export const DirectoryQuery = strictObject({
   ...pageQuery,
-  status: Type.Optional(enumOf(DIRECTORY_STATUSES)),
-  tier: Type.Optional(enumOf(TIERS)),
+  status: Type.Optional(enumOf(DIRECTORY_STATUSES, { description: 'Only organizations with this status.' })),
+  tier: Type.Optional(enumOf(TIERS, { description: 'Only organizations of this tier.' })),
   created_after: Type.Optional(dateTime('Created at or after this time.')),
   created_before: Type.Optional(dateTime('Created before this time.')),
 });

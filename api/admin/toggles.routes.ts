@@ -59,7 +59,7 @@ export const toggleRoutes =
           description:
             'Holds in every process with its next decision. What was held meanwhile is released when it is switched on.',
           tags: ['Admin'],
-          params: strictObject({ name: enumOf(TOGGLE_NAMES) }),
+          params: strictObject({ name: enumOf(TOGGLE_NAMES, { description: 'The switch.' }) }),
           body: strictObject({ enabled: Type.Boolean(), note: Note }, { title: 'SetToggle' }),
           response: { 200: ref(ToggleRecord), ...changeProblems() },
         },

@@ -31,7 +31,9 @@ export const adminUpgradeRequestRoutes =
           tags: ['Admin'],
           querystring: strictObject({
             ...pageQuery,
-            status: Type.Optional(enumOf(UPGRADE_REQUEST_STATUSES)),
+            status: Type.Optional(
+              enumOf(UPGRADE_REQUEST_STATUSES, { description: 'Only those with this status.' }),
+            ),
             organization_id: Type.Optional(id('Organization id (org_…).')),
           }),
           response: { 200: listOf(ref(UpgradeRequestRecord)), ...problems() },

@@ -44,7 +44,9 @@ export const adminUserRoutes =
             query: Type.Optional(
               text(320, { minLength: 1, description: 'Part of the address or name, or the id.' }),
             ),
-            status: Type.Optional(enumOf(ACCOUNT_STATUSES)),
+            status: Type.Optional(
+              enumOf(ACCOUNT_STATUSES, { description: 'Only accounts with this status.' }),
+            ),
             org_id: Type.Optional(id('Only members of this organization.')),
             staff: Type.Optional(Type.Boolean({ description: 'Only staff, or only others.' })),
           }),

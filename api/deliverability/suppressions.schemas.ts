@@ -46,7 +46,7 @@ export const CreateSuppression = strictObject(
 
 export const suppressionQueryFields = {
   email: Type.Optional(text(320, { minLength: 1, description: 'Return only this address.' })),
-  origin: Type.Optional(enumOf(SUPPRESSION_ORIGINS)),
+  origin: Type.Optional(enumOf(SUPPRESSION_ORIGINS, { description: 'Only those with this origin.' })),
 };
 
 export function presentSuppression(suppression: Suppression): Static<typeof SuppressionRecord> {

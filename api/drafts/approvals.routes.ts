@@ -145,7 +145,13 @@ export const approvalRoutes =
           tags: ['Drafts'],
           params: DraftParams,
           querystring: strictObject({
-            seen_version: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
+            seen_version: Type.Optional(
+              Type.Integer({
+                minimum: 0,
+                maximum: 2_147_483_647,
+                description: 'The version that you saw last.',
+              }),
+            ),
           }),
           response: { 200: ref(DraftPreviewRecord), ...problems() },
         },

@@ -101,7 +101,9 @@ export const draftRoutes =
           tags: ['Drafts'],
           querystring: strictObject({
             ...pageQuery,
-            send_status: Type.Optional(enumOf(DRAFT_SEND_STATUSES)),
+            send_status: Type.Optional(
+              enumOf(DRAFT_SEND_STATUSES, { description: 'Only drafts with this status.' }),
+            ),
             inbox_id: Type.Optional(id('Only drafts of this inbox.')),
           }),
           response: { 200: listOf(ref(DraftRecord)), ...problems() },

@@ -183,7 +183,7 @@ export const EventRecord = eventSchema(
 
 export const EventQuery = strictObject({
   ...pageQuery,
-  type: Type.Optional(enumOf(EVENT_TYPES)),
+  type: Type.Optional(enumOf(EVENT_TYPES, { description: 'Only events of this type.' })),
   inbox_id: Type.Optional(id('Only events of this inbox.')),
   message_id: Type.Optional(id('Only events about this message (msg_…).')),
   before: Type.Optional(

@@ -131,7 +131,9 @@ export const inboxRoutes =
             'Cancels queued messages and rejects further mail. Messages stay readable; purge=true deletes them, also for an inbox that was already deleted.',
           tags: ['Inboxes'],
           params: InboxParams,
-          querystring: strictObject({ purge: Type.Boolean({ default: false }) }),
+          querystring: strictObject({
+            purge: Type.Boolean({ default: false, description: 'Also delete its messages.' }),
+          }),
           response: { 204: NoContent, ...changeProblems() },
         },
       },

@@ -63,7 +63,12 @@ export const invitationRoutes =
           operationId: 'invitations.list',
           summary: 'List invitations',
           tags: ['Organization'],
-          querystring: strictObject({ ...pageQuery, status: Type.Optional(enumOf(INVITATION_STATUSES)) }),
+          querystring: strictObject({
+            ...pageQuery,
+            status: Type.Optional(
+              enumOf(INVITATION_STATUSES, { description: 'Only those with this status.' }),
+            ),
+          }),
           response: { 200: listOf(ref(InvitationRecord)), ...problems() },
         },
       },

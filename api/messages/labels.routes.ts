@@ -9,7 +9,7 @@ import { MESSAGE_RESPONSE, MessageRecord, presentMessage } from './messages.sche
 const MessageParams = strictObject({ id: id('Message id (msg_…).') });
 const LabelParams = strictObject({
   id: id('Message id (msg_…).'),
-  label: singleLineText(64, { minLength: 1 }),
+  label: singleLineText(64, { minLength: 1, description: 'The label to remove.' }),
 });
 
 export const Labels = strictObject(

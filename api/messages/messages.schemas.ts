@@ -194,14 +194,21 @@ export const SendMessage = strictObject(
 );
 
 const filters = {
-  direction: Type.Optional(enumOf(['inbound', 'outbound'])),
-  status: Type.Optional(enumOf(MESSAGE_STATUSES)),
-  label: Type.Optional(text(64, { minLength: 1 })),
+  direction: Type.Optional(
+    enumOf(['inbound', 'outbound'], { description: 'Only received or only sent messages.' }),
+  ),
+  status: Type.Optional(enumOf(MESSAGE_STATUSES, { description: 'Only messages with this status.' })),
+  label: Type.Optional(
+    text(64, {
+      minLength: 1,
+      description: 'Only messages with this label. `spam` and `blocked` are listed only this way.',
+    }),
+  ),
   thread_id: Type.Optional(id('Thread; the id of a merged thread finds the messages of the living one.')),
   from: Type.Optional(addressFilter('The sender')),
   to: Type.Optional(addressFilter('A recipient in to, cc or bcc')),
   subject: Type.Optional(text(998, { minLength: 1, description: 'Part of the subject, case-insensitive.' })),
-  has_attachments: Type.Optional(Type.Boolean()),
+  has_attachments: Type.Optional(Type.Boolean({ description: 'Only messages with, or only without files.' })),
   q: Type.Optional(
     singleLineText(MAX_QUERY_LENGTH, {
       minLength: 1,

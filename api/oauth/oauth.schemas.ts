@@ -54,7 +54,12 @@ export const OauthFinished = Type.Unsafe<
   description: 'For programs: a session, the request for the second factor, or the link.',
 });
 
-export const ProviderParams = strictObject({ provider: text(40, { minLength: 1 }) });
+export const ProviderParams = strictObject({
+  provider: text(40, {
+    minLength: 1,
+    description: 'Id of the provider: google, github, or one of the operator’s.',
+  }),
+});
 
 export function presentOauthLink(link: OauthLink): Static<typeof OauthLinkRecord> {
   return {

@@ -31,12 +31,18 @@ export const AuditEntryRecord = strictObject(
 );
 
 export const auditFilterQuery = {
-  action: Type.Optional(text(100, { minLength: 1 })),
+  action: Type.Optional(
+    text(100, { minLength: 1, description: 'Only this action, for example inbox.created.' }),
+  ),
   actor_id: Type.Optional(id('User or key that made the change.')),
   resource_type: Type.Optional(text(64, { minLength: 1, description: 'For example api_key.' })),
   resource_id: Type.Optional(text(320, { minLength: 1, description: 'What was changed.' })),
-  after: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
-  before: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
+  after: Type.Optional(
+    Type.String({ format: 'date-time', maxLength: 40, description: 'Only entries at or after this time.' }),
+  ),
+  before: Type.Optional(
+    Type.String({ format: 'date-time', maxLength: 40, description: 'Only entries before this time.' }),
+  ),
 };
 const AuditQuery = strictObject({ ...pageQuery, ...auditFilterQuery });
 

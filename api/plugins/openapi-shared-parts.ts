@@ -54,12 +54,12 @@ const NAMED_ENUMERATIONS: Readonly<Record<string, readonly string[]>> = {
   Signal: SIGNALS,
   SortOrder: ['asc', 'desc'],
   StaffRole: STAFF_ROLES,
+  SuspendableKind: SUSPENSION_TARGETS,
+  SuspendableStatus: ['active', 'suspended'],
   SuspensionReason: SUSPENSION_REASONS,
-  SuspensionTarget: SUSPENSION_TARGETS,
   Tier: TIERS,
   UsageCounter: USAGE_COUNTERS,
   UsageEventType: LEDGER_KINDS,
-  SuspendableStatus: ['active', 'suspended'],
 };
 const NAME_BY_VALUES = new Map(
   Object.entries(NAMED_ENUMERATIONS).map(([name, values]) => [values.join(), name]),

@@ -36,8 +36,10 @@ export const RefusalRecord = strictObject(
 
 export const refusalQueryFields = {
   inbox_id: Type.Optional(id('Only of this inbox.')),
-  direction: Type.Optional(enumOf(REFUSAL_DIRECTIONS)),
-  reason: Type.Optional(enumOf(REFUSAL_REASONS)),
+  direction: Type.Optional(
+    enumOf(REFUSAL_DIRECTIONS, { description: 'inbound: mail to you; outbound: from an email client.' }),
+  ),
+  reason: Type.Optional(enumOf(REFUSAL_REASONS, { description: 'Only refusals for this reason.' })),
   from: Type.Optional(text(320, { minLength: 1, description: 'Only from this envelope sender.' })),
   to: Type.Optional(text(320, { minLength: 1, description: 'Only to this recipient.' })),
 };

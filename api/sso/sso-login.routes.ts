@@ -30,7 +30,7 @@ export const DEFAULT_TARGET = '/account';
 /** The person signs in to the account, and confirms the link. */
 const LINK_PAGE = '/login?next=%2Flogin%2Flink&notice=link-account';
 /** Identity providers add parameters of their own. */
-const value = text(16_384);
+const value = text(16_384, { description: 'From the identity provider.' });
 const CallbackQuery = Type.Object(
   { code: Type.Optional(value), state: Type.Optional(value), error: Type.Optional(value) },
   { additionalProperties: value, maxProperties: 50 },

@@ -120,7 +120,7 @@ export const UsageHistory = strictObject(
 
 export const LedgerQuery = strictObject({
   ...pageQuery,
-  type: Type.Optional(enumOf(LEDGER_KINDS)),
+  type: Type.Optional(enumOf(LEDGER_KINDS, { description: 'Only entries of this type.' })),
 });
 
 export const UsageEventRecord = strictObject(

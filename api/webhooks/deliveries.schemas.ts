@@ -88,8 +88,8 @@ export const DeliveryRecord = strictObject(
 
 export const DeliveryQuery = strictObject({
   ...pageQuery,
-  status: Type.Optional(enumOf(DELIVERY_STATUSES)),
-  event_type: Type.Optional(enumOf(EVENT_TYPES)),
+  status: Type.Optional(enumOf(DELIVERY_STATUSES, { description: 'Only deliveries with this status.' })),
+  event_type: Type.Optional(enumOf(EVENT_TYPES, { description: 'Only deliveries of this type of event.' })),
 });
 
 export const RotateSecret = strictObject(

@@ -147,6 +147,18 @@ describe('clients generated from the OpenAPI document', () => {
       expect({ name, title }).toEqual({ name, title: name });
   });
 
+  test('get no second type with the name of a part: generators call the part `target` of `Suspension` SuspensionTarget', () => {
+    const pascal = (name: string) =>
+      name.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    const parts = Object.entries(schemas()).flatMap(([name, { properties = {} }]) =>
+      Object.entries(properties as Record<string, Schema>)
+        .filter(([, { $ref, properties: members, enum: values }]) => !$ref && (members || values))
+        .map(([property]) => `${name}${pascal(property)}`),
+    );
+    expect(parts.length).toBeGreaterThan(50);
+    expect(parts.filter((part) => part in schemas())).toEqual([]);
+  });
+
   test('get events as a union that their type decides', () => {
     const { oneOf, discriminator } = schemas().Event as {
       oneOf: Schema[];
@@ -201,6 +213,17 @@ describe('clients generated from the OpenAPI document', () => {
       expect.arrayContaining(['EventType', 'MessageStatus', 'Permission']),
     );
     expect([...places].filter(([, occurrences]) => occurrences > 2)).toEqual([]);
+  });
+
+  test('get every parameter described', () => {
+    const parameters = app.contract.operations.flatMap(({ operationId, parameters: all = [] }) =>
+      all.map(({ name, description, schema }) => ({
+        name: `${operationId} ${name}`,
+        isDescribed: Boolean(description ?? (schema as Schema).description),
+      })),
+    );
+    expect(parameters.length).toBeGreaterThan(500);
+    expect(parameters.filter(({ isDescribed }) => !isDescribed)).toEqual([]);
   });
 
   test('get each group of operations described, and know second paths of an operation', () => {
