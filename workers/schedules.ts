@@ -8,6 +8,7 @@ import {
   ServiceError,
 } from '@temporalio/client';
 import type { Logger } from 'pino';
+import type { Config } from '../platform/config.ts';
 import {
   METER_USAGE,
   METER_USAGE_INTERVAL_MS,
@@ -45,10 +46,8 @@ import {
   CHECK_USAGE_SCHEDULE_ID,
 } from '../workflows/usage-alerts/check-usage.contract.ts';
 
-/** Every schedule of the service. */
-export const SCHEDULES: readonly ScheduleOptions[] = [
+const BILLING_SCHEDULES: readonly ScheduleOptions[] = [
   {
-    // Has nothing to do without billing.
     scheduleId: RECONCILE_BILLING_SCHEDULE_ID,
     spec: { intervals: [{ every: RECONCILE_BILLING_INTERVAL_MS }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 hour' },
@@ -60,12 +59,16 @@ export const SCHEDULES: readonly ScheduleOptions[] = [
     },
   },
   {
-    // Likewise.
     scheduleId: METER_USAGE_SCHEDULE_ID,
     spec: { intervals: [{ every: METER_USAGE_INTERVAL_MS }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '15 minutes' },
     action: { type: 'startWorkflow', workflowType: METER_USAGE, taskQueue: MAINTENANCE_QUEUE, args: [] },
   },
+];
+
+/** Every schedule of the service. */
+export const SCHEDULES: readonly ScheduleOptions[] = [
+  ...BILLING_SCHEDULES,
   {
     scheduleId: RECONCILE_SCHEDULE_ID,
     spec: { intervals: [{ every: RECONCILE_INTERVAL_MS }] },
@@ -102,6 +105,15 @@ export const SCHEDULES: readonly ScheduleOptions[] = [
     },
   },
 ];
+
+/**
+ * The schedules that a configuration needs. Without billing two would start runs that do nothing, 120 a day. One that billing
+ * has left keeps running: an operator may delete it.
+ */
+export const schedulesFor = ({
+  BILLING_ENABLED,
+}: Pick<Config, 'BILLING_ENABLED'>): readonly ScheduleOptions[] =>
+  BILLING_ENABLED ? SCHEDULES : SCHEDULES.filter((schedule) => !BILLING_SCHEDULES.includes(schedule));
 
 export type ScheduleState = 'active' | 'paused';
 

@@ -21,7 +21,7 @@ import {
 } from '../workflows/task-queues.contract.ts';
 import { type Composition, compose } from './composition.ts';
 import { activityLogContext } from './run-context.ts';
-import { watchSchedules } from './schedules.ts';
+import { schedulesFor, watchSchedules } from './schedules.ts';
 import { installRuntime, startTemporalWorkers, withMetricsAddress } from './temporal-worker.ts';
 import {
   installBacklogMetrics,
@@ -104,7 +104,7 @@ export async function startWorkers(
   // Every worker watches them: the one that runs them may be the one that is down.
   const schedules =
     workers && config.SCHEDULES_ENABLED
-      ? await watchSchedules({ temporal: composition.temporal, logger })
+      ? await watchSchedules({ temporal: composition.temporal, logger, schedules: schedulesFor(config) })
       : undefined;
   if (schedules) {
     installScheduleMetrics(registry, schedules);

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { type Client, ScheduleNotFoundError, type ScheduleOptions, ServiceError } from '@temporalio/client';
 import { pino } from 'pino';
-import { watchSchedules } from '../../workers/schedules.ts';
+import { SCHEDULES, schedulesFor, watchSchedules } from '../../workers/schedules.ts';
 
 const schedule = { scheduleId: 'reconcile' } as ScheduleOptions;
 const failedPrecondition = () => {
@@ -61,4 +61,12 @@ test('a schedule is kept while Temporal is away, and if it runs in between', asy
   expect((await checkTimes(9, away)).done).toEqual([]);
   const flickering = Array.from({ length: 4 }, () => 'broken' as const);
   expect((await checkTimes(9, [...flickering, 'runs', ...flickering])).done).toEqual([]);
+});
+
+test('starts no runs for billing without billing', () => {
+  const idsFor = (isEnabled: boolean) =>
+    schedulesFor({ BILLING_ENABLED: isEnabled }).map(({ scheduleId }) => scheduleId);
+  const all = SCHEDULES.map(({ scheduleId }) => scheduleId);
+  expect(idsFor(true)).toEqual(all);
+  expect(idsFor(false)).toEqual(all.filter((id) => id !== 'meter-usage' && id !== 'reconcile-billing'));
 });
