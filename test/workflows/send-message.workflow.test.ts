@@ -129,11 +129,17 @@ describe('sendMessage', () => {
           nonRetryable: attempts === last,
         });
       },
+      // Nothing is ambiguous.
+      resolveAmbiguity: async () => ({ status: 'needs_attention', hasUnsent: true, ambiguous: [] }),
     });
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
       await eventually(async () => expect(await detailsOf(handle)).toContain('TypeError: A defect.'), 20_000);
       expect(await stageOf(handle)).toBe('needs_attention');
+      await handle.signal(RESOLVE_AMBIGUOUS, 'sent');
+      await eventually(async () =>
+        expect(await detailsOf(handle)).toMatch(/TypeError: A defect\..*settles nothing by itself/),
+      );
       await handle.signal(RETRY_SEND_NOW);
       await expect(handle.result()).resolves.toBe('sent');
     });

@@ -64,6 +64,8 @@ interface SendRun {
   ambiguous: readonly number[];
   /** When the run learned of them. */
   ambiguousSince: number;
+  /** Why the send stopped after a failure; empty unless it waits for an operator. */
+  stopped: string;
   /** A signal that was ignored, and why. */
   ignored: string;
   transmission: CancellationScope;
@@ -144,11 +146,10 @@ async function waitAfterFailure(run: SendRun, cause: Error): Promise<SendState |
     : `Sending failed repeatedly and is not retried automatically (${type}).`;
   if ((await stopSend({ messageId, reason, isFinal })) === 'settled')
     return isFinal ? `failed: ${cause.message}` : 'settled';
-  run.stage.report(
-    'needs_attention',
-    `Stopped at ${formatTime(Date.now())} after a failure that retries did not solve: ${type}: ${cause.message} Signals: retryNow, cancel.`,
-  );
+  run.stopped = `Stopped at ${formatTime(Date.now())} after a failure that retries did not solve: ${type}: ${cause.message} Signals: retryNow, cancel.`;
+  run.stage.report('needs_attention', run.stopped);
   await condition(() => run.retryRequested || run.cancelRequested);
+  run.stopped = '';
   return { status: 'needs_attention', hasUnsent: true, ambiguous: [] };
 }
 
@@ -247,6 +248,7 @@ function createRun(messageId: string): SendRun {
     decisions: [],
     ambiguous: [],
     ambiguousSince: 0,
+    stopped: '',
     ignored: '',
     transmission: new CancellationScope(),
   };
@@ -294,6 +296,11 @@ function handleDecisions(run: SendRun): void {
     (input) => {
       try {
         run.decisions.push(readDecision(input, Date.now()));
+        if (run.stopped)
+          run.stage.report(
+            'needs_attention',
+            `${run.stopped} The resolution of ${formatTime(Date.now())} waits for one of these signals: it settles nothing by itself.`,
+          );
       } catch (error) {
         run.ignored = `Ignored a signal at ${formatTime(Date.now())}: ${(error as Error).message}`;
       }
