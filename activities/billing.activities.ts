@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import type { CheckoutClosing } from '../domain/billing/close-checkout.ts';
+import type { CheckoutClosing } from '../domain/billing/checkout-sessions.ts';
 import type { MeterReportingService, ReportCounts } from '../domain/billing/meter-reporting.service.ts';
 import type { MeterSettlementService } from '../domain/billing/meter-settlement.service.ts';
 import type { PaymentGraceService } from '../domain/billing/payment-grace.service.ts';

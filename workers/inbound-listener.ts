@@ -25,6 +25,11 @@ import { newId } from '../platform/ids.ts';
 import { networkOf } from '../platform/network.ts';
 import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import type { Storage, StoredObject } from '../platform/storage.ts';
+import {
+  type ListenerCertificate,
+  readTlsCertificate,
+  watchTlsCertificate,
+} from '../platform/tls-certificate.ts';
 import { withSpan } from '../platform/tracing/span.ts';
 import { watchBuiltInRefusals } from './built-in-refusals.ts';
 import type { Composition } from './composition.ts';
@@ -33,7 +38,6 @@ import { exceedsConnectionLimit, tooManyConnections } from './inbound-limits.ts'
 import { limitReceipts } from './limited-receipts.ts';
 import { createRefusalReports, type ReportRefusal } from './report-refusal.ts';
 import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
-import { type ListenerCertificate, readTlsCertificate, watchTlsCertificate } from './tls-certificate.ts';
 
 export type InboundListenerConfig = Pick<
   Config,

@@ -24,6 +24,11 @@ import type { Config } from '../platform/config.ts';
 import { AppError } from '../platform/errors.ts';
 import { networkOf } from '../platform/network.ts';
 import type { ServiceMetrics } from '../platform/service-metrics.ts';
+import {
+  type ListenerCertificate,
+  readTlsCertificate,
+  watchTlsCertificate,
+} from '../platform/tls-certificate.ts';
 import { withSpan } from '../platform/tracing/span.ts';
 import { type AuthThrottle, createAuthThrottle } from './auth-throttle.ts';
 import { type BuiltInRefusal, watchBuiltInRefusals } from './built-in-refusals.ts';
@@ -32,7 +37,6 @@ import type { DataRate } from './data-rate.ts';
 import { exceedsConnectionLimit, tooManyConnections } from './inbound-limits.ts';
 import { createRefusalReports, type ReportRefusal } from './report-refusal.ts';
 import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
-import { type ListenerCertificate, readTlsCertificate, watchTlsCertificate } from './tls-certificate.ts';
 
 export type SubmissionListenerConfig = Pick<
   Config,

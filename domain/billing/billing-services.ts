@@ -12,7 +12,7 @@ import {
   type BillingAdministrationService,
   createBillingAdministrationService,
 } from './billing-administration.service.ts';
-import { createCheckoutClosing } from './close-checkout.ts';
+import { createCheckoutClosing } from './checkout-sessions.ts';
 import { createMeterReportingService } from './meter-reporting.service.ts';
 import { createMeterSettlementService } from './meter-settlement.service.ts';
 import { createPaymentGraceService, type PaymentGraceService } from './payment-grace.service.ts';

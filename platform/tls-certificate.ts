@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from 'pino';
-import type { ServiceMetrics } from '../platform/service-metrics.ts';
+import type { ServiceMetrics } from './service-metrics.ts';
 
 export interface CertificateFiles {
   keyFile: string;
