@@ -48,7 +48,7 @@ export const staffAuditLogRoutes =
             ),
             staff_id: Type.Optional(id('User id of a staff member.')),
             resource_id: Type.Optional(text(320, { minLength: 1, description: 'What was changed.' })),
-            organization_id: Type.Optional(id('Organization whose log has the entry, too.')),
+            org_id: Type.Optional(id('Organization whose log has the entry, too.')),
             after: Type.Optional(
               Type.String({
                 format: 'date-time',
@@ -75,7 +75,7 @@ export const staffAuditLogRoutes =
             ...(query.action === undefined ? {} : { action: query.action }),
             ...(query.staff_id === undefined ? {} : { staffId: query.staff_id }),
             ...(query.resource_id === undefined ? {} : { resourceId: query.resource_id }),
-            ...(query.organization_id === undefined ? {} : { organizationId: query.organization_id }),
+            ...(query.org_id === undefined ? {} : { organizationId: query.org_id }),
             ...(query.after === undefined ? {} : { after: parseTime('/query/after', query.after) }),
             ...(query.before === undefined ? {} : { before: parseTime('/query/before', query.before) }),
           },

@@ -107,7 +107,7 @@ export const SuspendableRecord = strictObject(
   {
     type: enumOf(SUSPENSION_TARGETS),
     id: text(128),
-    organization_id: text(128),
+    org_id: text(128),
     name: text(320, { description: 'Name of the organization or environment, address of the inbox.' }),
     status: enumOf(['active', 'suspended']),
     suspensions: Type.Array(ref(SuspensionRecord), {
@@ -276,7 +276,7 @@ export function presentSuspendable(thing: SuspendableThing): Static<typeof Suspe
   return {
     type,
     id: targetId,
-    organization_id: organizationId,
+    org_id: organizationId,
     name,
     status,
     suspensions: openSuspensions.map(presentSuspension),

@@ -34,13 +34,13 @@ export const adminUpgradeRequestRoutes =
             status: Type.Optional(
               enumOf(UPGRADE_REQUEST_STATUSES, { description: 'Only those with this status.' }),
             ),
-            organization_id: Type.Optional(id('Organization id (org_…).')),
+            org_id: Type.Optional(id('Organization id (org_…).')),
           }),
           response: { 200: listOf(ref(UpgradeRequestRecord)), ...problems() },
         },
       },
       async (request) => {
-        const { status, organization_id: organizationId } = request.query;
+        const { status, org_id: organizationId } = request.query;
         const page = await upgradeDecisions.list(
           request.staff,
           { status, organizationId },

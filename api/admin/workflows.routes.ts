@@ -148,7 +148,7 @@ export function readFilter(query: {
   failing: boolean;
   type?: string;
   stage?: string;
-  organization_id?: string;
+  org_id?: string;
   about?: string;
   older_than_seconds?: number;
   workflow_id?: string;
@@ -159,7 +159,7 @@ export function readFilter(query: {
     failing: query.failing,
     type: query.type,
     stage: query.stage,
-    organizationId: query.organization_id,
+    organizationId: query.org_id,
     about: query.about,
     workflowId: query.workflow_id,
     startedBefore: ageSeconds === undefined ? undefined : new Date(Date.now() - ageSeconds * 1_000),

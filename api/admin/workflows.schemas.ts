@@ -43,7 +43,7 @@ export const runFilters = {
     }),
   ),
   stage: Type.Optional(text(64, { pattern: '^[a-z_]+$', description: 'For example needs_attention.' })),
-  organization_id: Type.Optional(id('Organization of the runs.')),
+  org_id: Type.Optional(id('Organization of the runs.')),
   about: Type.Optional(
     text(320, {
       pattern: '^[A-Za-z0-9_.:-]+$',
@@ -77,7 +77,7 @@ const runFields = {
   type: text(100),
   status: enumOf(RUN_STATUSES),
   stage: nullableText(64),
-  organization_id: nullableText(128),
+  org_id: nullableText(128),
   inbox_id: nullableText(128),
   resource_id: nullableText(320),
   related_id: nullableText(320),
@@ -203,7 +203,7 @@ export function presentRun(
     type: run.type,
     status: run.status,
     stage: Stage ?? null,
-    organization_id: OrgId ?? null,
+    org_id: OrgId ?? null,
     inbox_id: InboxId ?? null,
     resource_id: ResourceId ?? null,
     related_id: RelatedId ?? null,
@@ -264,7 +264,7 @@ function presentFilter({
 }: StaffJobFilter): Record<string, unknown> {
   return {
     ...filter,
-    ...(organizationId === undefined ? {} : { organization_id: organizationId }),
+    ...(organizationId === undefined ? {} : { org_id: organizationId }),
     ...(startedBefore === undefined ? {} : { started_before: startedBefore }),
   };
 }

@@ -15,7 +15,7 @@ const Previous = strictObject({
 export const ExportRecord = strictObject(
   {
     export_id: id('Export id (exp_…).'),
-    organization_id: id('The exported organization.'),
+    org_id: id('The exported organization.'),
     status: enumOf(EXPORT_STATUSES),
     status_detail: nullableText(1_000, {
       description: 'Why the export failed or was canceled; null otherwise.',
@@ -24,7 +24,7 @@ export const ExportRecord = strictObject(
       files_done: count('Messages and attachments in the archive so far.'),
       files_total: count('Counted at the start; 0 before.'),
       rows_done: count('Lines written to data/*.jsonl so far.'),
-      rows_total: count('Counted at the start; 0 before.'),
+      rows_total: count('An estimate, made at the start; 0 before. rows_done may be more in the end.'),
       bytes_written: count('Archive size so far.'),
     }),
     requested_by: id('API key that requested it first.'),
@@ -52,7 +52,7 @@ export function presentExport(details: ExportDetails): Static<typeof ExportRecor
   const { export: row, link } = details;
   return {
     export_id: row.id,
-    organization_id: row.organizationId,
+    org_id: row.organizationId,
     status: row.status,
     status_detail: row.statusDetail,
     progress: {

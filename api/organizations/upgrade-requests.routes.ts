@@ -38,7 +38,7 @@ export const CreateUpgradeRequest = strictObject(
 export const UpgradeRequestRecord = strictObject(
   {
     id: id('Id of the request (upg_…).'),
-    organization_id: text(128),
+    org_id: text(128),
     tier: enumOf(TIERS, { description: 'The requested tier.' }),
     current_tier: enumOf(TIERS, { description: 'The tier when it was requested.' }),
     note: text(MAX_NOTE_LENGTH),
@@ -103,7 +103,7 @@ export function presentUpgradeRequest(
 ): Static<typeof UpgradeRequestRecord> {
   return {
     id: request.id,
-    organization_id: request.organizationId,
+    org_id: request.organizationId,
     tier: request.tier,
     current_tier: request.currentTier,
     note: request.note,

@@ -21,6 +21,6 @@ export async function requireNoSubscription(
   throw new AppError('conflict', {
     detail: `The organization ${open.organizationId} has the subscription ${open.id}, which is ${open.status} and would go on.`,
     fix: 'Cancel it first: POST /billing/subscription/cancel, or on the billing page. It takes effect with Stripe’s event, within seconds.',
-    extensions: { organization_id: open.organizationId, subscription_status: open.status },
+    extensions: { org_id: open.organizationId, subscription_status: open.status },
   });
 }

@@ -209,6 +209,6 @@ function requireOtherOwners(organizations: LedOrganization[]): void {
   throw new AppError('conflict', {
     detail: `You are the last owner of the organization ${orphaned.name} (${orphaned.id}), which has other members.`,
     fix: 'Make another member an owner first (PATCH /api/v1/org/members/{user_id}), or close the organization (DELETE /api/v1/org).',
-    extensions: { organization_id: orphaned.id },
+    extensions: { org_id: orphaned.id },
   });
 }

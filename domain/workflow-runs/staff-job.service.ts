@@ -118,7 +118,7 @@ function assertSelective(filter: StaffJobFilter | null): void {
   throw invalid(
     '/body/query',
     'The filter would select every run of the service.',
-    'Filter by type, stage, organization_id, about or failing.',
+    'Filter by type, stage, org_id, about or failing.',
   );
 }
 

@@ -176,7 +176,7 @@ describe('upgrade requests', () => {
     const created = await ask();
     expect(created.statusCode).toBe(201);
     expect(created.json()).toMatchObject({
-      organization_id: organizationId,
+      org_id: organizationId,
       tier: 'business',
       current_tier: 'free',
       status: 'open',
@@ -184,7 +184,7 @@ describe('upgrade requests', () => {
       decided_at: null,
     });
     const { id } = created.json();
-    const path = `/admin/upgrade-requests?status=open&organization_id=${organizationId}`;
+    const path = `/admin/upgrade-requests?status=open&org_id=${organizationId}`;
     const open = (await app.call(path, { token: support.token })).json();
     expect(open.data).toEqual([created.json()]);
     const approved = await decide(id, 'approve');

@@ -273,7 +273,7 @@ describe('reassigning the owner', () => {
       returning org_id`);
     const refused = await reassign(memberId);
     expectProblem(refused, 'conflict');
-    expect(refused.json()).toMatchObject({ policy: 'enforce_sso', organization_id: organizationId });
+    expect(refused.json()).toMatchObject({ policy: 'enforce_sso', org_id: organizationId });
     expect(await roles()).toEqual({ [ownerId]: 'owner', [memberId]: 'viewer' });
     expect((await reassign(memberId, undefined, { leave_without_break_glass: true })).statusCode).toBe(200);
     const [entry] = await app.worker.query<{ details: object }>(sql`

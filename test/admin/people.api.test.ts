@@ -181,7 +181,7 @@ describe('people', () => {
       expectProblem(refused, 'conflict');
       expect(refused.json()).toMatchObject({
         policy: 'enforce_sso',
-        organization_id: organizationId,
+        org_id: organizationId,
         fix: expect.stringContaining('leave_without_break_glass'),
       });
       // Nothing has happened.

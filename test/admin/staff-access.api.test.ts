@@ -171,7 +171,7 @@ describe('the staff role of the database', () => {
       reason: 'Ticket 7',
       ip: '192.0.2.9',
     });
-    const filter = `staff_id=${userId}&organization_id=${organizationId}&action=organization.noted`;
+    const filter = `staff_id=${userId}&org_id=${organizationId}&action=organization.noted`;
     const own = (await app.call(`/admin/audit-log?${filter}`, { token: staffToken })).json().data;
     expect(own).toMatchObject([
       {

@@ -57,7 +57,7 @@ describe.each(LEVELS)('an %s', (level) => {
     expect(suspended.json()).toMatchObject({
       type: level,
       id: idOf(level),
-      organization_id: organization.organizationId,
+      org_id: organization.organizationId,
       status: 'suspended',
       suspensions: [
         {

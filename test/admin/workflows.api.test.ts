@@ -66,7 +66,7 @@ describe('the list of runs', () => {
       pendingActivities: failing,
       searchAttributes: { Stage: 'delivering', ResourceId: 'whe_1', RequestId: 'req_1' },
     });
-    const { data } = (await get(`/admin/workflows?organization_id=${organizationId}`)).json();
+    const { data } = (await get(`/admin/workflows?org_id=${organizationId}`)).json();
     expect(data).toEqual([
       {
         workflow_id: run.workflowId,
@@ -74,7 +74,7 @@ describe('the list of runs', () => {
         type: 'deliverWebhook',
         status: 'running',
         stage: 'delivering',
-        organization_id: organizationId,
+        org_id: organizationId,
         inbox_id: null,
         resource_id: 'whe_1',
         related_id: null,
@@ -106,7 +106,7 @@ describe('the list of runs', () => {
     add({}, 'needs_attention');
     add({ status: 'failed' });
     const count = async (query: string) => {
-      const response = await get(`/admin/workflows?organization_id=${organizationId}&${query}`);
+      const response = await get(`/admin/workflows?org_id=${organizationId}&${query}`);
       return response.json().data.length;
     };
     expect(await count('')).toBe(3);
@@ -116,11 +116,9 @@ describe('the list of runs', () => {
     expect(await count('older_than_seconds=1800')).toBe(1);
     expect(await count('failing=true')).toBe(2);
     expect(await count('about=msg_of_nothing')).toBe(0);
-    const first = (await get(`/admin/workflows?organization_id=${organizationId}&limit=2`)).json();
+    const first = (await get(`/admin/workflows?org_id=${organizationId}&limit=2`)).json();
     expect([first.data.length, first.has_more]).toEqual([2, true]);
-    const second = await get(
-      `/admin/workflows?organization_id=${organizationId}&limit=2&cursor=${first.next_cursor}`,
-    );
+    const second = await get(`/admin/workflows?org_id=${organizationId}&limit=2&cursor=${first.next_cursor}`);
     expect([second.json().data.length, second.json().next_cursor]).toEqual([1, null]);
     const elsewhere = await get(`/admin/workflows?limit=2&cursor=${first.next_cursor}`);
     expectProblem(elsewhere, 'invalid_cursor');
@@ -139,7 +137,7 @@ describe('the list of runs', () => {
       });
     }).reverse();
     const wanted = added.filter(({ pendingActivities }) => pendingActivities.length > 0);
-    const path = `/admin/workflows?organization_id=${organizationId}&failing=true`;
+    const path = `/admin/workflows?org_id=${organizationId}&failing=true`;
     const seen: string[] = [];
     const sizes: number[] = [];
     for (let cursor = ''; ; ) {
@@ -164,7 +162,7 @@ describe('the list of runs', () => {
         type: 'sendMessage',
         searchAttributes: { OrgId: organizationId, Stage: 'deferred' },
       });
-    const path = `/admin/workflows?organization_id=${organizationId}&failing=true`;
+    const path = `/admin/workflows?org_id=${organizationId}&failing=true`;
     const first = (await get(path)).json();
     expect([first.data, first.has_more]).toEqual([[], true]);
     const second = (await get(`${path}&cursor=${first.next_cursor}`)).json();
@@ -200,7 +198,7 @@ describe('the list of runs', () => {
         type: 'trackDelivery',
         searchAttributes: { OrgId: organizationId, Stage: 'awaiting_reports' },
       });
-    const { data } = (await get(`/admin/workflows?organization_id=${organizationId}&failing=true`)).json();
+    const { data } = (await get(`/admin/workflows?org_id=${organizationId}&failing=true`)).json();
     expect(data.map(({ workflow_id }: { workflow_id: string }) => workflow_id)).toEqual([run.workflowId]);
   });
 
@@ -261,7 +259,7 @@ describe('one run', () => {
         detail: 'HeldBySuspension: held',
       },
     ];
-    const list = await get(`/admin/workflows?organization_id=${organizationId}&status=failed`);
+    const list = await get(`/admin/workflows?org_id=${organizationId}&status=failed`);
     expect(list.json().data).toMatchObject([{ last_failure: 'HeldBySuspension: held' }]);
     const shown = await get(`/admin/workflows/${encodeURIComponent(run.workflowId)}`);
     expect(shown.json()).toMatchObject({ last_failure: 'HeldBySuspension: held' });
@@ -332,7 +330,7 @@ describe('an action', () => {
   test('resumes a paused activity, also of a type with a signal, and such a run is listed as failing', async () => {
     const paused = failing.map((activity) => ({ ...activity, state: 'paused' as const, lastFailure: null }));
     const { run, organizationId, act, commands, get } = await arrange({ pendingActivities: paused });
-    const { data } = (await get(`/admin/workflows?organization_id=${organizationId}&failing=true`)).json();
+    const { data } = (await get(`/admin/workflows?org_id=${organizationId}&failing=true`)).json();
     expect(data).toMatchObject([{ workflow_id: run.workflowId }]);
     expect((await act('retry')).json()).toMatchObject({ effect: 'activities_retried' });
     expect(commands()).toEqual([{ control: { workflowId: run.workflowId, action: 'retryActivities' } }]);
@@ -524,7 +522,7 @@ describe('an action on many runs', () => {
     const body = {
       action: 'cancel',
       note: 'Customer closed',
-      query: { organization_id: organizationId, stage: 'delivering' },
+      query: { org_id: organizationId, stage: 'delivering' },
     };
     const response = await get('/admin/workflows/bulk', { method: 'POST', body });
     expect(response.statusCode).toBe(202);
@@ -600,7 +598,7 @@ describe('an action on many runs', () => {
 
   test('is stopped between two batches, and never continued', async () => {
     const { organizationId, get } = await arrange({}, 'admin');
-    const body = { action: 'retry', note: 'x', query: { organization_id: organizationId } };
+    const body = { action: 'retry', note: 'x', query: { org_id: organizationId } };
     const job = (await get('/admin/workflows/bulk', { method: 'POST', body })).json();
     const { outbox } = recordingOutbox();
     const jobs = createStaffJobRunner({ database: app.worker, outbox, runs: app.temporalRuns });
@@ -640,7 +638,7 @@ describe('an action on many runs', () => {
     ]) {
       const { organizationId, staff, get } = await arrange({}, 'admin');
       const colleague = await createStaff(app, { role: 'support' });
-      const body = { action: 'terminate', note: 'Ticket 7', query: { organization_id: organizationId } };
+      const body = { action: 'terminate', note: 'Ticket 7', query: { org_id: organizationId } };
       const job = (await get('/admin/workflows/bulk', { method: 'POST', body })).json();
       await app.worker.query(lose(staff.userId));
       expect((await runJob(job.id)).commands).toEqual([]);

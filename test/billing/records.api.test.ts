@@ -368,7 +368,7 @@ test('an organization is closed only after its subscription was canceled', async
     expect(refused.json()).toMatchObject({
       status: 409,
       code: 'conflict',
-      organization_id: paying.organizationId,
+      org_id: paying.organizationId,
       subscription_status: 'active',
     });
   expect((await app.call('/org', { token })).statusCode).toBe(200);

@@ -172,7 +172,7 @@ describe('deleting an account', () => {
     const member = await createTestUser(app.worker, { organizationId, role: 'admin' });
     const problem = expectProblem(await deleteAccount(account), 'conflict');
     expect(problem).toMatchObject({
-      organization_id: organizationId,
+      org_id: organizationId,
       detail: expect.stringContaining('organization Test'),
       fix: expect.stringContaining('/org/members'),
     });

@@ -63,10 +63,7 @@ async function act(workflowId: string, action: string, body: object = {}): Promi
 /** Waits until the list has the run. */
 const untilListed = (query: string, workflowId: string): Promise<Run> =>
   eventually(async () => {
-    const { body } = await admin(
-      'GET',
-      `/admin/workflows?organization_id=${organization.organizationId}&${query}`,
-    );
+    const { body } = await admin('GET', `/admin/workflows?org_id=${organization.organizationId}&${query}`);
     const found = (body.data as unknown as Run[]).find((run) => run.workflow_id === workflowId);
     expect(found).toBeDefined();
     return found as Run;
@@ -238,7 +235,7 @@ describe('staff settle stuck work', () => {
     const job = await admin('POST', '/admin/workflows/bulk', {
       action: 'cancel',
       note,
-      query: { organization_id: organization.organizationId, type: 'sendMessage', stage: 'deferred' },
+      query: { org_id: organization.organizationId, type: 'sendMessage', stage: 'deferred' },
     });
     expect(job.status).toBe(202);
     await eventually(async () => {

@@ -268,7 +268,7 @@ describe('while single sign-on is enforced, the last owner who could repair it',
     app.call(path, { method, token: others[0]?.token ?? '', ...(body ? { body } : {}) });
   const refuse = async (attempt: () => ReturnType<typeof call>) => {
     const problem = expectProblem(await attempt(), 'conflict');
-    expect(problem).toMatchObject({ policy: 'enforce_sso', organization_id: organization.organizationId });
+    expect(problem).toMatchObject({ policy: 'enforce_sso', org_id: organization.organizationId });
     expect(problem.fix).toContain('passkey');
     await addFactor(others[1]?.userId ?? '', 'webauthn', false);
     const { statusCode, body } = await attempt();
