@@ -230,17 +230,23 @@ async function listPage(
 }
 
 /**
- * One request per object, because some S3 servers reject `DeleteObjects`. Stops after as many failures as there are requests
- * at a time: storage is probably down, and each further request would wait for its timeouts.
+ * One request per object, because some S3 servers reject `DeleteObjects`. Stops when more fail than succeed, or as many as there
+ * are requests at a time: storage is probably down, and each further request would wait for its timeouts of 99 s.
  */
 async function deleteConcurrently(
   keys: readonly string[],
   deleteOne: (key: string) => Promise<void>,
 ): Promise<void> {
   const failures: unknown[] = [];
+  let deleted = 0;
   await mapConcurrently(keys, MAX_CONCURRENT_DELETES, async (key) => {
-    if (failures.length >= MAX_CONCURRENT_DELETES) return;
-    await deleteOne(key).catch((error: unknown) => failures.push(error));
+    if (failures.length > Math.min(deleted, MAX_CONCURRENT_DELETES - 1)) return;
+    await deleteOne(key).then(
+      () => {
+        deleted += 1;
+      },
+      (error: unknown) => failures.push(error),
+    );
   });
   if (failures.length > 0) throw failures[0];
 }

@@ -75,6 +75,8 @@ async function readMarker(storage: Pick<Storage, 'getBytes'>): Promise<string> {
 }
 
 const RETRY_DELAY_MS = 2_000;
+/** Storage that takes a request and does not answer it would delay the start by 99 s. */
+const START_TIMEOUT_MS = 5_000;
 
 /**
  * Detects lost commits at the start of a worker.
@@ -83,11 +85,16 @@ const RETRY_DELAY_MS = 2_000;
  */
 export async function detectLossAtStart(
   marker: Pick<ProgressMarker, 'detectLoss'>,
-  { isRequired, logger }: { isRequired: boolean; logger: Pick<Logger, 'warn'> },
+  {
+    isRequired,
+    logger,
+    timeoutMs = START_TIMEOUT_MS,
+  }: { isRequired: boolean; logger: Pick<Logger, 'warn'>; timeoutMs?: number },
 ): Promise<void> {
   for (;;) {
     try {
-      await marker.detectLoss();
+      const detected = marker.detectLoss();
+      await (isRequired ? detected : Promise.race([detected, rejectAfter(timeoutMs)]));
       return;
     } catch (error) {
       logger.warn({ err: error }, 'could not compare the database with the bucket');
@@ -95,4 +102,9 @@ export async function detectLossAtStart(
       await pause(RETRY_DELAY_MS);
     }
   }
+}
+
+async function rejectAfter(timeoutMs: number): Promise<never> {
+  await pause(timeoutMs, undefined, { ref: false });
+  throw new Error(`Storage did not answer within ${timeoutMs} ms`);
 }

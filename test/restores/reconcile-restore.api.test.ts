@@ -336,6 +336,9 @@ test('a worker that sends waits for the bucket at its start, any other does not'
   const logger = { warn: (_fields: object, message: string) => warnings.push(message) } as never;
   await detectLossAtStart(marker, { isRequired: false, logger });
   expect({ tries, warnings: warnings.length }).toEqual({ tries: 1, warnings: 1 });
+  const hanging = { detectLoss: () => new Promise<boolean>(() => undefined) };
+  await detectLossAtStart(hanging, { isRequired: false, logger, timeoutMs: 1 });
+  expect(warnings).toHaveLength(2);
   tries = 0;
   await detectLossAtStart(marker, { isRequired: true, logger });
   expect(tries).toBe(2);
