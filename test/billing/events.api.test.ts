@@ -105,14 +105,14 @@ describe('the webhook', () => {
     const [event, other] = [await unsigned(), await unsigned()];
     const stripe = '198.51.100.1';
     expect((await app.deliver(event, { from: stripe })).json()).toMatchObject({ result: 'accepted' });
-    const forge = async (from: string) => {
-      const codes: string[] = [];
-      for (let request = 0; request < 250; request += 1)
-        codes.push((await app.deliver(event, { secret: 'whsec_forged', from })).json().code);
-      return codes;
+    // At the same time: one after the other, a busy machine may take longer for them than the limit takes to forget them.
+    const forge = async (from: string): Promise<string[]> => {
+      const deliver = () => app.deliver(event, { secret: 'whsec_forged', from });
+      const responses = await Promise.all(Array.from({ length: 400 }, deliver));
+      return responses.map((response) => response.json().code);
     };
     const codes = await forge('203.0.113.1');
-    expect(new Set(codes.slice(0, 200))).toEqual(new Set(['unauthenticated']));
+    expect(codes.filter((code) => code === 'unauthenticated').length).toBeGreaterThanOrEqual(200);
     expect(codes).toContain('rate_limited');
     // Behind a proxy that is not trusted, a forger shares the address of Stripe.
     expect(new Set(await forge(stripe))).toEqual(new Set(['unauthenticated']));
