@@ -76,7 +76,6 @@ export const healthRoutes =
           throw new AppError('unavailable', {
             detail: 'Not reachable: database.',
             fix: 'Wait until the dependency is available again.',
-            headers: { 'retry-after': '5' },
           });
         }
         const ages = Object.entries(await readWithinTimeout(queueAges));

@@ -6,7 +6,7 @@ import { createHtmlConverter } from '../domain/mime/converter/pool.ts';
 import { announceProcess } from '../domain/monitoring/announce-process.ts';
 import { acceptsProviderDeliveries, type Config, loadConfig } from '../platform/config.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
-import { createDependencies } from '../platform/dependencies.ts';
+import { createDependencies, probeDatabase } from '../platform/dependencies.ts';
 import { checkInstallation } from '../platform/installation/check-installation.ts';
 import { createLogger, failStart, logProcessEvents } from '../platform/logger.ts';
 import { createOutbox } from '../platform/outbox/outbox.ts';
@@ -76,7 +76,7 @@ export async function startApi(config: Config, logger: Logger): Promise<StartedA
     database,
     dependencies: createDependencies({
       probes: {
-        database: () => database.ping(),
+        database: () => probeDatabase(database),
         temporal: () => pingTemporal(temporal),
         storage: () => storage.ping(),
       },

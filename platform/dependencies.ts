@@ -1,5 +1,7 @@
+import { sql } from '@mikro-orm/core';
 import type { Logger } from 'pino';
 import { Gauge, type Registry } from 'prom-client';
+import type { Database } from './database/database.ts';
 
 export const DEPENDENCIES = ['database', 'temporal', 'storage'] as const;
 export type DependencyName = (typeof DEPENDENCIES)[number];
@@ -67,6 +69,20 @@ async function withinTimeout(probe: Probe): Promise<void> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error('No response in time')), PROBE_TIMEOUT_MS);
   await Promise.race([probe(), promise]).finally(() => clearTimeout(timer));
+}
+
+/**
+ * Without a server that takes changes nothing can be accepted: a standby after a failover, or one that an operator made
+ * read-only because its disk is full, answers queries all the same.
+ *
+ * @throws Error if PostgreSQL does not answer or only reads.
+ */
+export async function probeDatabase(database: Pick<Database, 'query'>): Promise<void> {
+  const [row] = await database.query<{ readOnly: string }>(
+    sql`select current_setting('transaction_read_only') as "readOnly"`,
+  );
+  if (row?.readOnly !== 'off')
+    throw new Error('PostgreSQL only reads: it is a standby, or default_transaction_read_only is on');
 }
 
 /** Adds a gauge that is 1 while the dependency is available to this process, and 0 otherwise. */

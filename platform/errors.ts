@@ -64,6 +64,9 @@ export interface AppErrorOptions {
   cause?: unknown;
 }
 
+/** A client must not guess when to repeat what a dependency prevented (RFC 9110 section 10.2.3). */
+const RETRY_SOON = { 'retry-after': '5' };
+
 export class AppError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
@@ -85,7 +88,7 @@ export class AppError extends Error {
     this.fix = options.fix;
     this.errors = options.errors;
     this.extensions = options.extensions ?? {};
-    this.headers = options.headers ?? {};
+    this.headers = { ...(code === 'unavailable' ? RETRY_SOON : {}), ...options.headers };
     this.commitsTransaction = options.commitsTransaction ?? false;
   }
 }

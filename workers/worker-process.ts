@@ -3,7 +3,12 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { announceProcess } from '../domain/monitoring/announce-process.ts';
 import { type Config, loadConfig } from '../platform/config.ts';
-import { addDependencyMetrics, createDependencies, type Dependencies } from '../platform/dependencies.ts';
+import {
+  addDependencyMetrics,
+  createDependencies,
+  type Dependencies,
+  probeDatabase,
+} from '../platform/dependencies.ts';
 import { checkInstallation } from '../platform/installation/check-installation.ts';
 import { waitUntilReconciled } from '../platform/installation/pending-restore.ts';
 import { createProgressMarker, detectLossAtStart } from '../platform/installation/progress-marker.ts';
@@ -66,7 +71,7 @@ export async function startWorkers(
   await checkInstallation(composition.database, config, logger);
   const dependencies = createDependencies({
     probes: {
-      database: () => composition.database.ping(),
+      database: () => probeDatabase(composition.database),
       temporal: () => pingTemporal(composition.temporal),
       storage: () => composition.storage.ping(),
     },

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { toClientPath } from '../../api/plugins/client-path.ts';
 import { findNearestName } from '../../api/plugins/nearest-name.ts';
 import { buildExample } from '../../api/plugins/schema-example.ts';
+import { AppError } from '../../platform/errors.ts';
 
 test.each([
   ['/body/to/0/email', 'to[0].email'],
@@ -58,4 +59,13 @@ test('an example is made from the types of a schema', () => {
     kind: 'a',
     names: ['Ada'],
   });
+});
+
+test('an error about a dependency that is unavailable says when to try again', () => {
+  const texts = { detail: 'The file storage is not responding.', fix: 'Repeat the request.' };
+  expect(new AppError('unavailable', texts).headers).toEqual({ 'retry-after': '5' });
+  expect(new AppError('unavailable', { ...texts, headers: { 'retry-after': '60' } }).headers).toEqual({
+    'retry-after': '60',
+  });
+  expect(new AppError('conflict', texts).headers).toEqual({});
 });

@@ -218,7 +218,8 @@ function reportWaiting(
     run.stage.report('deferred', [run.ignored, details].filter(Boolean).join(' '));
     return;
   }
-  const details = `Since ${formatTime(run.ambiguousSince)}, the outcome for recipient ${ambiguous.join(', ')} is unknown: the relay may have accepted the message, but its response was lost. Search the relay’s log for the Message-ID ${messageIdLeft ?? run.messageId}@…, then send the signal or update \`resolveAmbiguous\` with "sent" or "resend", or {"resolution": "sent", "recipient": ${ambiguous[0]}}.`;
+  // As code: the Temporal UI renders Markdown, and turns other quotation marks into typographic ones, which a signal refuses.
+  const details = `Since ${formatTime(run.ambiguousSince)}, the outcome for recipient ${ambiguous.join(', ')} is unknown: the relay may have accepted the message, but its response was lost. Search the relay’s log for the Message-ID ${messageIdLeft ?? run.messageId}@…, then send the signal or update \`resolveAmbiguous\` with \`"sent"\` or \`"resend"\`, or \`{"resolution": "sent", "recipient": ${ambiguous[0]}}\`.`;
   const others = hasUnsent ? `Other recipients are deferred. ${next}` : '';
   run.stage.report('needs_attention', [run.ignored, details, others].filter(Boolean).join(' '));
 }
