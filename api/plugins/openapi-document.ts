@@ -7,6 +7,7 @@ import {
   shareEnumerations,
   shareParameters,
 } from './openapi-shared-parts.ts';
+import { PROBLEM_TYPE } from './problem.ts';
 
 /** The parts of the document that are completed here. */
 interface OpenApiDocument {
@@ -158,17 +159,18 @@ function listOperations({ paths = {} }: OpenApiDocument): OpenApiOperation[] {
   return Object.values(paths).flatMap((item) => Object.values(item ?? {}));
 }
 
-/** Error responses are the same in every operation. */
+/** Defines each error response once. One that differs, such as a page for browsers, stays in its operation. */
 function shareProblem(status: string, response: OpenApiResponse, components: Components): OpenApiResponse {
   const name = PROBLEM_NAMES[status] ?? '';
-  components.responses = {
-    ...components.responses,
-    [name]: {
-      ...response,
-      ...(['429', '503'].includes(status) ? { headers: { 'retry-after': REFERENCE_TO_RETRY_AFTER } } : {}),
-    },
-  };
-  return { $ref: `#/components/responses/${name}` };
+  if (Object.keys(response.content ?? {}).join() !== PROBLEM_TYPE) return response;
+  const full = ['429', '503'].includes(status)
+    ? { ...response, headers: { 'retry-after': REFERENCE_TO_RETRY_AFTER } }
+    : response;
+  components.responses ??= {};
+  components.responses[name] ??= full;
+  return JSON.stringify(components.responses[name]) === JSON.stringify(full)
+    ? { $ref: `#/components/responses/${name}` }
+    : full;
 }
 
 /**

@@ -159,6 +159,29 @@ describe('clients generated from the OpenAPI document', () => {
     expect(parts.filter((part) => part in schemas())).toEqual([]);
   });
 
+  test('get one definition of each error, and know where browsers get a page instead', () => {
+    const typesOf = (operationId: string, status: string) => {
+      const operation = app.contract.operations.find((each) => each.operationId === operationId);
+      return Object.keys(operation?.responses[status]?.content ?? {}).sort();
+    };
+    for (const status of ['400', '429'])
+      expect({
+        page: typesOf('sso.finishOidc', status),
+        program: typesOf('messages.send', status),
+      }).toEqual({
+        page: ['application/problem+json', 'text/html'],
+        program: ['application/problem+json'],
+      });
+    const inline = Object.values(app.contract.description.paths)
+      .flatMap((item) => Object.values(item))
+      .flatMap(({ operationId, responses }) =>
+        Object.entries(responses)
+          .filter(([status, { content }]) => /^[45]/.test(status) && content && !content['text/html'])
+          .map(([status]) => `${operationId} ${status}`),
+      );
+    expect(inline).toEqual([]);
+  });
+
   test('get events as a union that their type decides', () => {
     const { oneOf, discriminator } = schemas().Event as {
       oneOf: Schema[];
