@@ -188,9 +188,9 @@ export function markEnvironment(environmentId: string, marker: string): Promise<
       ['webhook_endpoints', 'description'],
     ])
       await client.query(`update ${table} set ${column} = $2 where env_id = $1`, [environmentId, marker]);
-    await client.query(`update events set data = jsonb_build_object('text', $2::text) where env_id = $1`, [
-      environmentId,
-      marker,
-    ]);
+    await client.query(
+      `update events set data = data || jsonb_build_object('extracted_text', $2::text) where env_id = $1`,
+      [environmentId, marker],
+    );
   });
 }

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import pg from 'pg';
+import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
 import { type IdKind, newId } from '../../platform/ids.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { testStack } from './stack.ts';
@@ -356,7 +357,11 @@ export async function createRichOrganization(
           inbox_id: inboxId,
           type: 'message.received',
           created_at: now,
-          data: json({ message_id: id, text: marker }),
+          data: json({
+            ...buildSampleData('message.received', { inboxId, time: new Date(now) }),
+            message_id: id,
+            extracted_text: marker,
+          }),
         });
         const deliveryId = ids('webhookDelivery');
         await insert('webhook_deliveries', {
