@@ -35,10 +35,14 @@ export interface OutboxOptions {
    * as long as the call took, so that they take at most half of a busy server's time.
    */
   pacedQueues?: readonly string[];
+  renewIntervalMs?: number;
 }
 
 /** The sweep leaves newer rows to the process that wrote them. */
 const FIRST_SWEEP_AFTER_MS = 10_000;
+/** For this long at a time, a process keeps rows from the sweep whose commands wait longer for their turn. */
+const LEASE_MS = 30_000;
+const RENEW_INTERVAL_MS = 5_000;
 /**
  * Calls to Temporal for one task queue that is not paced, per process. A flood of starts for one queue must not occupy the
  * server that starts the runs of the others. More calls would only queue there.
@@ -60,7 +64,7 @@ const MAX_BACKOFF_MS = 600_000;
 export function createOutbox(options: OutboxOptions): Outbox {
   const { database, logger } = options;
   const waiting = new Set<Promise<void>>();
-  const waitingByOrganization = new Map<string, number>();
+  const ownRows = createOwnRows(options);
   const dispatchInTurn = createDispatcher(options);
   const deleteRow = createBatchedDelete(database);
 
@@ -71,6 +75,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
   ): Promise<void> {
     try {
       await dispatchInTurn(organizationId, command);
+      ownRows.noteProgress();
       await deleteRow(organizationId, id);
     } catch (error) {
       logger.warn(
@@ -133,14 +138,12 @@ export function createOutbox(options: OutboxOptions): Outbox {
       });
       em.persist(row);
       afterCommit(() => {
-        const own = waitingByOrganization.get(organizationId) ?? 0;
+        const own = ownRows.countOf(organizationId);
         if (waiting.size >= MAX_WAITING_COMMANDS || own >= MAX_WAITING_COMMANDS_PER_ORGANIZATION) return;
-        waitingByOrganization.set(organizationId, own + 1);
+        const forget = ownRows.add(organizationId, row.id);
         const dispatch = dispatchCommitted(organizationId, row.id, traced).finally(() => {
           waiting.delete(dispatch);
-          const left = (waitingByOrganization.get(organizationId) ?? 1) - 1;
-          if (left > 0) waitingByOrganization.set(organizationId, left);
-          else waitingByOrganization.delete(organizationId);
+          forget();
         });
         waiting.add(dispatch);
       });
@@ -202,6 +205,58 @@ function createDispatcher({ workflows, metrics, pacedQueues = [] }: OutboxOption
         setTimeout(release, Math.min(performance.now() - startedAt, MAX_REST_MS));
       else release();
     }
+  };
+}
+
+/**
+ * The rows whose commands wait in this process. Renews their leases while it makes progress: otherwise the sweep would send
+ * each start of a long queue a second time, and do nothing else meanwhile. If the process dies or hangs, the sweep takes them.
+ */
+function createOwnRows({ database, logger, renewIntervalMs = RENEW_INTERVAL_MS }: OutboxOptions) {
+  const leases = new Map<string, Map<string, number>>();
+  let timer: NodeJS.Timeout | undefined;
+  let hasProgress = false;
+
+  async function renew(organizationId: string, rows: Map<string, number>, now: number): Promise<void> {
+    const ids = [...rows].filter(([, until]) => until < now + LEASE_MS / 2).map(([id]) => id);
+    if (ids.length === 0) return;
+    for (const id of ids) rows.set(id, now + LEASE_MS);
+    const change = { availableAt: new Date(now + LEASE_MS) };
+    // Not those that the sweep has taken.
+    await database.transaction({ organizationId }, ({ em }) =>
+      em.nativeUpdate(OutboxEntity, { id: { $in: ids }, attempts: 0 }, change),
+    );
+  }
+
+  async function renewAll(): Promise<void> {
+    if (leases.size === 0) {
+      clearInterval(timer);
+      timer = undefined;
+    }
+    if (!hasProgress) return;
+    hasProgress = false;
+    const now = Date.now();
+    for (const [organizationId, rows] of [...leases])
+      await renew(organizationId, rows, now).catch((err: unknown) =>
+        logger.warn({ organizationId, err }, 'could not keep outbox rows from the sweep'),
+      );
+  }
+
+  return {
+    noteProgress() {
+      hasProgress = true;
+    },
+    countOf: (organizationId: string) => leases.get(organizationId)?.size ?? 0,
+    /** @returns removes it. */
+    add(organizationId: string, id: string): () => void {
+      const rows = leases.get(organizationId) ?? new Map<string, number>();
+      leases.set(organizationId, rows.set(id, Date.now() + FIRST_SWEEP_AFTER_MS));
+      timer ??= setInterval(() => void renewAll(), renewIntervalMs).unref();
+      return () => {
+        rows.delete(id);
+        if (rows.size === 0 && leases.get(organizationId) === rows) leases.delete(organizationId);
+      };
+    },
   };
 }
 

@@ -58,13 +58,17 @@ class HeldTemporal {
     if (this.holds) await new Promise<void>((resolve) => this.#held.push(resolve));
   }
 
+  releaseOne(): void {
+    this.#held.shift()?.();
+  }
+
   release(): void {
     this.holds = false;
     for (const resume of this.#held) resume();
   }
 }
 
-function arrange(options: Pick<OutboxOptions, 'pacedQueues'> = {}): {
+function arrange(options: Pick<OutboxOptions, 'pacedQueues' | 'renewIntervalMs'> = {}): {
   temporal: HeldTemporal;
   outbox: Outbox;
 } {
@@ -73,6 +77,28 @@ function arrange(options: Pick<OutboxOptions, 'pacedQueues'> = {}): {
 }
 
 describe('the sweep', () => {
+  test('leaves the rows of a long queue to the process in which they wait their turn', async () => {
+    const { temporal, outbox } = arrange({ pacedQueues: ['a'], renewIntervalMs: 100 });
+    temporal.holds = true;
+    await database.systemTransaction(async (transaction) => {
+      for (const name of ['first', 'second', 'third'])
+        outbox.enqueue(transaction, 'org_flood', { start: start(name, 3, 'a', 'org_flood') });
+    });
+    await eventually(() => expect(temporal.arrived).toHaveLength(1));
+    // As if the queue had been long: the sweep would take them.
+    await database.systemTransaction(({ em }) =>
+      em.nativeUpdate(OutboxEntity, {}, { availableAt: new Date(LONG_AGO) }),
+    );
+    temporal.releaseOne();
+    const keptRows = () =>
+      database.systemTransaction(({ em }) =>
+        em.count(OutboxEntity, { availableAt: { $gt: new Date(LONG_AGO) } }),
+      );
+    await eventually(async () => expect(await keptRows()).toBe(2));
+    temporal.release();
+    await outbox.drain();
+  });
+
   test('does not let one organization’s rows hold back another’s', async () => {
     await leaveBehind('org_a_flood', 200);
     await leaveBehind('org_b', 1);
