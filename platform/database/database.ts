@@ -100,11 +100,14 @@ export interface DatabaseOptions {
   debug?: boolean;
 }
 
+/** Longer than the interval of heartbeats, so that an idle process does not connect for each of them. */
+const IDLE_TIMEOUT_MS = 60_000;
+
 export function databaseOptions({ url, poolSize, entities, debug }: DatabaseOptions): Options {
   return {
     clientUrl: url,
     entities,
-    pool: { min: 0, max: poolSize },
+    pool: { min: 0, max: poolSize, idleTimeoutMillis: IDLE_TIMEOUT_MS },
     extensions: [Migrator],
     migrations: { path: new URL('../../migrations', import.meta.url).pathname, snapshot: false },
     namingStrategy: ColumnNames,

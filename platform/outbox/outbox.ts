@@ -35,6 +35,7 @@ export interface OutboxOptions {
    * as long as the call took, so that they take at most half of a busy server's time.
    */
   pacedQueues?: readonly string[];
+  /** How often leases of rows that wait in this process are renewed. Default: 5 s. */
   renewIntervalMs?: number;
 }
 
