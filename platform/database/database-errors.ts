@@ -10,12 +10,17 @@ import { AppError } from '../errors.ts';
 const CONTENTION_CODES = new Set(['40001', '40P01', '55P03', '57014']);
 /** SQLSTATE: text or a time that PostgreSQL cannot store; 08P01 is a NUL in a parameter. */
 const UNSTORABLE_CODES = new Set(['22P05', '22021', '22008', '22007', '08P01']);
-/** SQLSTATE class 08, shutdowns, too many connections, and errors of the socket. */
+/** SQLSTATE class 08, shutdowns, and errors of the socket or of name resolution: the server cannot be reached. */
 const UNREACHABLE_CODES =
-  /^(08(?!P01)...|57P0[123]|53300|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH)$/;
+  /^(08(?!P01)...|57P0[1235]|E(?:CONN(?:REFUSED|RESET|ABORTED)|PIPE|TIMEDOUT|(?:HOST|NET)UNREACH|AI_AGAIN)|ENOTFOUND)$/;
+/**
+ * SQLSTATE: the server answers, but cannot do the work. Class 53 is a lack of disk space, memory or connections, 58030 an
+ * I/O error, and 25006 a server that only reads, such as a standby before its promotion.
+ */
+const INCAPABLE_CODES = /^(53...|58030|25006)$/;
 /** Errors of the driver, which have no code. */
 const UNREACHABLE_MESSAGE =
-  /Connection terminated|timeout exceeded when trying to connect|Cannot use a pool after/;
+  /Connection terminated|is not queryable|timeout exceeded when trying to connect|Cannot use a pool after/;
 
 /** Also for errors of another realm, such as those of sockets within Jest. */
 const isError = (value: unknown): value is Error => value instanceof Error || isNativeError(value);
@@ -31,10 +36,12 @@ export function toDatabaseError(error: unknown): AppError | undefined {
   if (
     error instanceof ConnectionException ||
     UNREACHABLE_CODES.test(code) ||
+    INCAPABLE_CODES.test(code) ||
     UNREACHABLE_MESSAGE.test(error.message)
   ) {
     return new AppError('unavailable', {
-      detail: 'The database is not available; nothing was changed.',
+      // If the connection broke during a commit, the change may have been made.
+      detail: 'The database is not available, and it is unknown whether the request was carried out.',
       fix: 'Repeat the request in a few seconds; for a POST, use the same Idempotency-Key.',
       headers: { 'retry-after': '5' },
       cause: error,
