@@ -116,7 +116,8 @@ export function databaseOptions({ url, poolSize, entities, debug }: DatabaseOpti
     allowGlobalContext: false,
     debug: debug ?? false,
     discovery: { warnWhenNoEntities: false },
-    driverOptions: { application_name: 'agent-email' },
+    // Keepalive ends connections whose other side is gone without a word.
+    driverOptions: { application_name: 'agent-email', keepAlive: true, keepAliveInitialDelayMillis: 10_000 },
   };
 }
 
