@@ -1,8 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import nodemailer from 'nodemailer';
 import { pino } from 'pino';
+import { generate } from 'selfsigned';
 import { createTemporalClient } from '../../platform/temporal.ts';
 import { SCHEDULES, watchSchedules } from '../../workers/schedules.ts';
 import { RECONCILE_SCHEDULE_ID } from '../../workflows/maintenance/reconcile.contract.ts';
@@ -35,13 +38,32 @@ beforeAll(async () => {
     LOG_LEVEL: 'info',
     OTEL_EXPORTER_OTLP_ENDPOINT: await collector.start(),
     OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment=test',
+    ...(await createCertificate()),
   });
   await generateActivity();
 });
 afterAll(async () => {
   await service?.stop();
   await Promise.all([receiver?.stop(), collector?.stop()]);
+  if (certificateFolder) await rm(certificateFolder, { recursive: true });
 });
+
+let certificateFolder: string | undefined;
+
+/** Only a listener with a certificate of its own has metrics of it. */
+async function createCertificate(): Promise<Record<string, string>> {
+  const { private: key, cert } = await generate([{ name: 'commonName', value: 'mail.test' }], {
+    keySize: 2048,
+  });
+  certificateFolder = await mkdtemp(join(tmpdir(), 'agent-email-certificate-'));
+  const files = {
+    SUBMISSION_SMTP_TLS_KEY_FILE: join(certificateFolder, 'key.pem'),
+    SUBMISSION_SMTP_TLS_CERT_FILE: join(certificateFolder, 'cert.pem'),
+  };
+  await writeFile(files.SUBMISSION_SMTP_TLS_KEY_FILE, key);
+  await writeFile(files.SUBMISSION_SMTP_TLS_CERT_FILE, cert);
+  return files;
+}
 
 const scrape = (url: string, token = METRICS_TOKEN) =>
   fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
