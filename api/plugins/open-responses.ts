@@ -78,6 +78,8 @@ export function installOpenResponses(
         scope ? [scope.organizationId, scope.actor.id] : [staff.staffId],
         access.check,
       );
+      // Access may have ended since the request was authenticated, before its signals were watched.
+      access.check();
       openByCredential.set(credential, openCount + 1);
       reply.raw.once('close', () => {
         access.close();
