@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createSemaphore } from './concurrency/semaphore.ts';
-import { yieldCpu } from './cpu-priority.ts';
+import { yieldCpuOfChild } from './cpu-priority.ts';
 
 /**
  * A pool of child processes for jobs that may never end or may exhaust memory. Packages for this (`piscina`, `workerpool`)
@@ -130,7 +130,7 @@ function startWorker({ entry, nodeOptions, isBackground = false }: ChildPoolOpti
     // The child reads untrusted input, so its environment holds no secrets. One malloc arena keeps its memory small.
     env: { NODE_ENV: 'production', MALLOC_ARENA_MAX: '1' },
   });
-  if (isBackground && child.pid !== undefined) yieldCpu(child.pid);
+  if (isBackground && child.pid !== undefined) yieldCpuOfChild(child.pid);
   let killReason: string | undefined;
   // These errors need no handling: the job sees the end of `output`.
   child.stdin.on('error', () => {});
