@@ -344,7 +344,7 @@ export const ConfigSchema = Type.Object({
     'Comma-separated private CIDRs that webhooks and requests to identity providers may reach.',
   ),
   EGRESS_ALLOW_PORTS: optionalText(
-    'Comma-separated additional ports that webhooks and requests to identity providers may use; `*` means any.',
+    'Comma-separated additional ports that webhooks and requests to identity providers may use; `*` means any. Those that browsers refuse for HTTP, such as 25, stay closed.',
   ),
 
   SCHEDULES_ENABLED: flag('Whether the maintenance worker creates and updates the Temporal schedules.', true),

@@ -104,6 +104,7 @@ async function respondOnce(
 ): Promise<string> {
   const { scope } = request;
   const id = createIdempotencyId({
+    organizationId: scope.organizationId,
     credentialId: scope.actor.id,
     method: request.method,
     path: getRoutedPath(request),

@@ -27,6 +27,7 @@ export const ApiKeyEntity = defineEntity({
       table: 'api_keys',
       event: 'update',
       when: `old.revoked_at is distinct from new.revoked_at or old.expires_at is distinct from new.expires_at
+        or old.token_hash is distinct from new.token_hash or old.previous_token_hash is distinct from new.previous_token_hash
         or old.previous_expires_at is distinct from new.previous_expires_at or old.permissions is distinct from new.permissions
         or old.allowed_cidrs is distinct from new.allowed_cidrs`,
       calls: 'signal_access',

@@ -19,6 +19,12 @@ export const EnvironmentEntity = defineEntity({
       when: 'old.status is distinct from new.status',
       calls: 'signal_access',
     }),
+    functionTrigger({
+      name: 'signal_environments_access_end',
+      table: 'environments',
+      event: 'delete',
+      calls: 'signal_access',
+    }),
   ],
   properties: {
     id: primaryId(),

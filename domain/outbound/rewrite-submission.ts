@@ -26,18 +26,20 @@ export interface SubmissionDefaults {
  * Bcc reveals recipients to each other (RFC 5322 section 3.6.3). Sender is redundant if the author sends (section 3.6.2)
  * and could name another person. Receiving servers add the other fields.
  */
-const REMOVED_FIELDS = new Set([
-  'bcc',
-  'resent-bcc',
-  'sender',
-  'return-path',
-  'x-original-to',
-  'delivered-to',
-]);
+const REMOVED_FIELDS = new Set(['bcc', 'sender', 'return-path', 'x-original-to', 'delivered-to']);
 
 /**
- * Applies the changes of a submission server (RFC 6409 section 8): rewrites From, removes Bcc and Sender, adds a missing
- * Date and Message-ID, and ends every line with CRLF. All other bytes are unchanged, so that a signed body remains valid.
+ * The Resent fields tell who sent a message again, and to whom (RFC 5322 section 3.6.6): they could name another person,
+ * and Resent-Bcc reveals recipients.
+ */
+function isRemoved({ name }: HeaderField): boolean {
+  const lowerCase = name.toLowerCase();
+  return REMOVED_FIELDS.has(lowerCase) || lowerCase.startsWith('resent-');
+}
+
+/**
+ * Applies the changes of a submission server (RFC 6409 section 8): rewrites From, removes Bcc, Sender and the
+ * Resent fields, adds a missing Date and Message-ID, and ends every line with CRLF. All other bytes are unchanged, so that a signed body remains valid.
  *
  * @throws AppError `validation_error` or `permission_denied` for a header that {@link checkSubmission} rejects.
  */
@@ -89,7 +91,7 @@ function rewriteHeader(bytes: Buffer, { messageId, date, inboxEmail }: Submissio
   const submitted = parseSubmittedHeader(bytes);
   const author = requireOwnAuthor(submitted, inboxEmail);
   const fields = submitted
-    .filter(({ name }) => !REMOVED_FIELDS.has(name.toLowerCase()))
+    .filter((field) => !isRemoved(field))
     .map((field) => (field.name.toLowerCase() === 'from' ? formatAuthor(author) : field));
   const has = (name: string) => fieldsNamed(fields, name).length > 0;
   if (!has('Date')) fields.unshift({ name: 'Date', value: ` ${date.toUTCString().replace('GMT', '+0000')}` });

@@ -297,7 +297,7 @@ function parseReceiverUrl(text: string, findTargetRefusal: (url: string) => stri
 function targetRefused(refusal: string): AppError {
   return new AppError('unprocessable', {
     detail: `The service would not deliver to this URL: ${refusal}.`,
-    fix: 'Use an https:// URL with a public host and the port 443, 80, 8080 or 8443. An operator can allow others with EGRESS_ALLOW and EGRESS_ALLOW_PORTS.',
+    fix: 'Use an https:// URL with a public host and the port 443, 80, 8080 or 8443. An operator can allow others with EGRESS_ALLOW and EGRESS_ALLOW_PORTS, except ports that browsers refuse for HTTP.',
     errors: [{ path: '/body/url', message: refusal }],
   });
 }

@@ -9,7 +9,7 @@ export const IdempotencyKeyEntity = defineEntity({
   policies: tenantPolicies(),
   indexes: [{ properties: ['createdAt'] }],
   properties: {
-    /** SHA-256 of credential, method, path and key. */
+    /** SHA-256 of organization, credential, method, path and key. */
     id: p.blob().primary(),
     organizationId: idColumn().fieldName('org_id'),
     /** SHA-256 of the body, to distinguish a repeated request from a different one. */

@@ -5,10 +5,11 @@ import type { SealedColumn } from '../sealed-column.ts';
 import { IdempotencyKeyEntity } from './idempotency-key.entity.ts';
 
 /**
- * Two requests are the same if credential, method, path and key are equal. Packages store a response after the request;
- * this store commits it in the transaction of the change.
+ * Two requests are the same if organization, credential, method, path and key are equal: a person acts in several
+ * organizations. Packages store a response after the request; this store commits it in the transaction of the change.
  */
 export interface IdempotentRequest {
+  organizationId: string;
   credentialId: string;
   method: string;
   path: string;
@@ -44,8 +45,9 @@ export interface IdempotencyStore {
 /** Responses are stored for this long. After that, a request with the same key is a new request. */
 const IDEMPOTENCY_RETENTION_MS = 24 * 3_600_000;
 
-export function createIdempotencyId({ credentialId, method, path, key }: IdempotentRequest): Buffer {
-  return sha256(JSON.stringify([credentialId, method, path, key]));
+export function createIdempotencyId(request: IdempotentRequest): Buffer {
+  const { organizationId, credentialId, method, path, key } = request;
+  return sha256(JSON.stringify([organizationId, credentialId, method, path, key]));
 }
 
 export function createIdempotencyStore({ secretBox }: { secretBox: SecretBox }): IdempotencyStore {

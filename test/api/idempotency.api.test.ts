@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { installErrors } from '../../api/plugins/errors.ts';
 import { installIdempotency } from '../../api/plugins/idempotency.ts';
@@ -18,6 +19,7 @@ import {
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
+import { createTestSession } from '../support/sessions.ts';
 
 const app = useTestApp();
 let organization: TestOrganization;
@@ -84,6 +86,27 @@ test('a key is scoped to its credential, path and environment', async () => {
     headers: { 'idempotency-key': 'c', 'x-env-id': organization.sandboxEnvironmentId },
   });
   expectProblem(elsewhere, 'idempotency_key_reused');
+});
+
+test('a person uses one key in two organizations, for two requests', async () => {
+  const other = await createOrganization(app.worker);
+  await app.worker.query(sql`
+    insert into members (org_id, user_id, role, created_at)
+    values (${other.organizationId}, ${organization.ownerId}, 'owner', now()) returning org_id`);
+  const { token } = await createTestSession(app.worker, organization.ownerId, { factors: ['totp'] });
+  const create = (organizationId: string) =>
+    app.call('/inboxes', {
+      method: 'POST',
+      token,
+      body: {},
+      headers: { 'idempotency-key': 'two', 'x-org-id': organizationId },
+    });
+  const first = await create(organization.organizationId);
+  const second = await create(other.organizationId);
+  expect([first.statusCode, second.statusCode]).toEqual([201, 201]);
+  expect(second.json<{ id: string }>().id).not.toBe(first.json<{ id: string }>().id);
+  expect((await create(organization.organizationId)).body).toBe(first.body);
+  expect((await create(other.organizationId)).body).toBe(second.body);
 });
 
 test('the query string and the encoding of the path do not distinguish requests', async () => {

@@ -6,6 +6,7 @@ import { type AddressInfo, createServer as createTcpServer, type Server, type So
 import { afterEach, describe, expect, test } from '@jest/globals';
 import {
   createEgress,
+  createTargetCheck,
   type EgressOptions,
   type EgressRequest,
   readEgressOptions,
@@ -377,6 +378,32 @@ describe('blocked targets', () => {
     expect(receivedBytes).toBe(0);
   });
 });
+
+test('the ports that browsers refuse for HTTP are refused, even if every port is allowed', async () => {
+  const find = createTargetCheck({ allow: [], allowPorts: 'any', requireHttps: false });
+  const ports = Array.from({ length: 65_536 }, (_, port) => port);
+  const urlOf = (port: number) => `http://receiver.example.test:${port}/`;
+  const refused = ports.filter((port) => find(urlOf(port)) !== null);
+  // What the fetch of Node refuses before it connects. Nothing can listen at port 0.
+  const bad = [0];
+  for (const port of ports.slice(0, 20_000)) if (await isBadPort(urlOf(port))) bad.push(port);
+  expect(refused).toEqual(bad);
+  expect(find(urlOf(25))).toBe('port 25 is not for HTTP');
+  expect(await egress().post('http://127.0.0.1:6667/', POST)).toMatchObject({ kind: 'blocked' });
+});
+
+async function isBadPort(url: string): Promise<boolean> {
+  // An option of Node: nothing is connected.
+  const dispatcher = {
+    dispatch() {
+      throw new Error('not refused');
+    },
+  };
+  const failure = await fetch(url, { dispatcher } as RequestInit).catch(
+    (error: { cause: { message: string } }) => error,
+  );
+  return 'cause' in failure && failure.cause.message === 'bad port';
+}
 
 describe('the settings', () => {
   test('are lists of ranges and ports', () => {

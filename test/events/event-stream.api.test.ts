@@ -415,6 +415,43 @@ describe('between two heartbeats, a stream ends', () => {
     await expectEnd(revoked, revoke, { code: 'unauthenticated', kept: organization });
   });
 
+  test('when its key gets another token, at once or after the overlap', async () => {
+    const organization = await createOrganization(first.worker);
+    const rotate = (keyId: string, overlapSeconds: number) => async () => {
+      const rotated = await first.call(`/api-keys/${keyId}/rotate`, {
+        method: 'POST',
+        token: organization.token,
+        body: { overlap_seconds: overlapSeconds },
+      });
+      expect(rotated.statusCode).toBe(201);
+      return rotated.json<{ token: string }>();
+    };
+    const key = await createKey(first.worker, organization);
+    const end = { code: 'unauthenticated', kept: organization };
+    await expectEnd(key, rotate(key.keyId, 0), end);
+    // The token before a rotation ends with its overlap, or with the next rotation.
+    const { token } = await rotate(key.keyId, 0)();
+    await expectEnd({ token }, rotate(key.keyId, 1), end);
+    const replaced = await rotate(key.keyId, 3_600)();
+    await rotate(key.keyId, 3_600)();
+    await expectEnd(replaced, rotate(key.keyId, 3_600), end);
+  });
+
+  test('when its environment is deleted', async () => {
+    const organization = await createOrganization(first.worker);
+    const created = await first.call('/org/environments', {
+      method: 'POST',
+      token: organization.token,
+      body: { name: 'Short', kind: 'sandbox' },
+    });
+    const { id } = created.json<{ id: string }>();
+    await expectEnd(
+      { ...organization, environmentId: id },
+      () => first.call(`/org/environments/${id}`, { method: 'DELETE', token: organization.token }),
+      { code: 'not_found', kept: organization },
+    );
+  });
+
   test('when the session is over, or the membership', async () => {
     const organization = await createOrganization(first.worker);
     const { organizationId, ownerId } = organization;

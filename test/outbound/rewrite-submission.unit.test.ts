@@ -68,6 +68,16 @@ describe('the author of a submitted message', () => {
     expect(sent).not.toMatch(/victim/);
   });
 
+  test.each(['From', 'Sender', 'Reply-To', 'To', 'Cc', 'Bcc', 'Date', 'Message-ID', 'X-Other'])(
+    'does not leave with a Resent-%s, which could name another person',
+    async (name) => {
+      const sent = await submit(
+        `resent-${name}: victim@bank.test,\r\n\tvictim@bank.test\r\n${COMPLETE}RESENT-${name}: victim@bank.test\r\n\r\nx`,
+      );
+      expect(sent).toBe(`${COMPLETE}\r\nx`);
+    },
+  );
+
   test('is the only one that leaves, whatever is submitted', async () => {
     const part = fc.constantFrom(
       'From',

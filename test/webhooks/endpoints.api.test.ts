@@ -90,7 +90,7 @@ test.each([
 });
 
 test('allows the targets that an operator opens for deliveries', async () => {
-  const open = await startTestApp({ config: { EGRESS_ALLOW: '127.0.0.0/8', EGRESS_ALLOW_PORTS: '9' } });
+  const open = await startTestApp({ config: { EGRESS_ALLOW: '127.0.0.0/8', EGRESS_ALLOW_PORTS: '9000' } });
   try {
     const at = (url: string) =>
       open.call('/webhooks/endpoints', {
@@ -98,12 +98,27 @@ test('allows the targets that an operator opens for deliveries', async () => {
         token: organization.token,
         body: { ...VALID, url },
       });
-    expect((await at('http://127.0.0.1:9/hook')).statusCode).toBe(201);
-    expectProblem(await at('http://127.0.0.1:10/hook'), 'unprocessable');
+    expect((await at('http://127.0.0.1:9000/hook')).statusCode).toBe(201);
+    expectProblem(await at('http://127.0.0.1:9001/hook'), 'unprocessable');
   } finally {
     await open.close();
   }
 });
+
+test.each(['25', '465', '587', '6667', '*'])(
+  'refuses ports that browsers refuse for HTTP, even if EGRESS_ALLOW_PORTS is %s',
+  async (ports) => {
+    const open = await startTestApp({ config: { EGRESS_ALLOW_PORTS: ports } });
+    try {
+      const url = `https://receiver.example.test:${ports === '*' ? '6697' : ports}/hook`;
+      const request = { method: 'POST' as const, token: organization.token, body: { ...VALID, url } };
+      const problem = expectProblem(await open.call('/webhooks/endpoints', request), 'unprocessable');
+      expect(problem.errors).toEqual([expect.objectContaining({ path: 'url' })]);
+    } finally {
+      await open.close();
+    }
+  },
+);
 
 test('plain HTTP is allowed only in development', async () => {
   const url = 'http://receiver.example.test/hook';
