@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { storableTime } from '../../platform/database/storable.ts';
 import { type BounceReason, findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts';
 import { type LeafPart, parseFields, parseLeafParts } from './leaf-parts.ts';
 
@@ -184,8 +185,7 @@ function decodeXtext(text: string): string {
 }
 
 function parseDate(field: string | undefined): Date | null {
-  const time = Date.parse(field?.slice(0, 100) ?? '');
-  return Number.isNaN(time) ? null : new Date(time);
+  return storableTime(Date.parse(field?.slice(0, 100) ?? ''));
 }
 
 export interface BounceClassification {

@@ -1,3 +1,4 @@
+import { storableTime } from '../../platform/database/storable.ts';
 import { limitHeaderBytes } from '../mime/header-limit.ts';
 import { findAddress } from './addresses-in-text.ts';
 import { type LeafPart, parseFields, parseHeaderFields, parseLeafParts } from './leaf-parts.ts';
@@ -105,6 +106,5 @@ function getFieldValues(block: string, name: string): string[] {
 }
 
 function parseDate(field: string | undefined): Date | null {
-  const time = Date.parse(field?.slice(0, 100) ?? '');
-  return Number.isNaN(time) ? null : new Date(time);
+  return storableTime(Date.parse(field?.slice(0, 100) ?? ''));
 }

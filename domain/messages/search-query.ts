@@ -1,3 +1,4 @@
+import { storableTime } from '../../platform/database/storable.ts';
 import { listCodeSpellings } from './code-spellings.ts';
 import { invalidQuery, isWords, parseTerms, type Term } from './search-terms.ts';
 
@@ -124,10 +125,8 @@ function readFilename(value: string, quoted: boolean): Omit<Facet, 'negated'> {
 function parseDate(field: string, value: string): Date {
   const wellFormed =
     /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/i.test(value);
-  const time = new Date(wellFormed ? value : Number.NaN);
-  const sameDay =
-    !Number.isNaN(time.getTime()) && (value.length > 10 || time.toISOString().startsWith(value));
-  if (!sameDay)
+  const time = storableTime(wellFormed ? Date.parse(value) : Number.NaN);
+  if (time === null || (value.length === 10 && !time.toISOString().startsWith(value)))
     throw invalidQuery(
       `has no date after ${field}:`,
       `Use ${field}:2026-01-31 or ${field}:2026-01-31T12:00:00Z.`,

@@ -1,3 +1,5 @@
+import { storableTime } from '../../platform/database/storable.ts';
+
 /** JSON from a provider. Any field may be missing or have another type. */
 export type JsonObject = Record<string, unknown>;
 
@@ -23,6 +25,5 @@ export function toText(value: unknown): string | null {
 }
 
 export function toDate(value: unknown): Date | null {
-  const time = Date.parse(toText(value) ?? '');
-  return Number.isNaN(time) ? null : new Date(time);
+  return storableTime(Date.parse(toText(value) ?? ''));
 }

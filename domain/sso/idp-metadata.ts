@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto';
+import { storableTime } from '../../platform/database/storable.ts';
 import {
   attributeOf,
   childrenOf,
@@ -98,6 +99,8 @@ function readCertificate(base64: string): X509Certificate {
     throw new MetadataRefusal('has a malformed certificate');
   }
   const { asymmetricKeyType, asymmetricKeyDetails } = certificate.publicKey;
+  if (storableTime(Date.parse(certificate.validTo)) === null)
+    throw new MetadataRefusal('has a certificate without a valid end');
   if (asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) < MIN_RSA_BITS)
     throw new MetadataRefusal(`has a certificate with an RSA key of fewer than ${MIN_RSA_BITS} bits`);
   return certificate;

@@ -14,6 +14,7 @@ import {
   fetchUserInfo,
   type IDToken,
 } from 'openid-client';
+import { storableTime } from '../../platform/database/storable.ts';
 import { FetchFailure, type GuardedFetch } from '../../platform/egress/guarded-fetch.ts';
 import type { SsoCheckName, SsoChecks } from './sso-checks.ts';
 
@@ -264,6 +265,5 @@ function isSameUrl(one: string, other: string): boolean {
 
 /** Null for what is no time: providers may send any number. */
 function toDate(seconds: unknown): Date | null {
-  const date = new Date(typeof seconds === 'number' ? seconds * 1000 : Number.NaN);
-  return Number.isNaN(date.getTime()) ? null : date;
+  return storableTime(typeof seconds === 'number' ? seconds * 1000 : Number.NaN);
 }

@@ -1,3 +1,4 @@
+import { LATEST_STORABLE_MS, storableTime } from '../../platform/database/storable.ts';
 import type { StatedIdentity } from './check-identity.ts';
 import { ASSERTION } from './saml-response.ts';
 import type { SsoChecks } from './sso-checks.ts';
@@ -140,7 +141,8 @@ function requireConfirmation(
   );
   const notOnOrAfter = attributeOf(valid ?? answers[0], 'NotOnOrAfter');
   if (!valid) return checks.fail('time', notOnOrAfter ?? 'no NotOnOrAfter', new Date(now).toISOString());
-  return new Date((parseTime(notOnOrAfter) ?? now) + 2 * TOLERANCE_MS);
+  const end = (parseTime(notOnOrAfter) ?? now) + 2 * TOLERANCE_MS;
+  return storableTime(end) ?? new Date(LATEST_STORABLE_MS);
 }
 
 /** When the person signed in at the identity provider. */

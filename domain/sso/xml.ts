@@ -1,4 +1,5 @@
 import { DOMParser } from '@xmldom/xmldom';
+import { SaxesParser } from 'saxes';
 
 /** XML that is malformed, or more than a SAML message needs. The message says why, without the content. */
 export class XmlRefusal extends Error {}
@@ -22,7 +23,7 @@ const MAX_ELEMENTS = 5_000;
 const MAX_ATTRIBUTES = 50;
 
 /**
- * Parses a document without DTD, entities of its own, comments, processing instructions and CDATA sections: no identity
+ * Parses a well-formed document without DTD, entities of its own, comments, processing instructions and CDATA sections: no identity
  * provider needs them, and parsers and signatures differ on them.
  *
  * @throws XmlRefusal
@@ -35,6 +36,10 @@ export function parseXml(xml: string): XmlElement {
   const refuse = () => {
     throw new XmlRefusal('is not well-formed XML');
   };
+  // The DOM parser accepts what XML forbids: unknown entities, a bare "&", control characters. Others read it differently.
+  const strict = new SaxesParser({ xmlns: true });
+  strict.on('error', refuse);
+  strict.write(body).close();
   const document = new DOMParser({
     locator: {},
     errorHandler: { warning: refuse, error: refuse, fatalError: refuse },

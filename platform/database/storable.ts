@@ -17,3 +17,14 @@ export function storableJson<T>(value: T): T {
     return Object.fromEntries(Object.entries(entry).map(([name, member]) => [storableText(name), member]));
   });
 }
+
+const EARLIEST_MS = Date.parse('0001-01-01T00:00:00Z');
+export const LATEST_STORABLE_MS = Date.parse('9999-12-31T23:59:59Z');
+
+/**
+ * Returns null for a time that cannot be stored: an invalid one, or one outside the years 1 to 9999, whose ISO form
+ * PostgreSQL rejects.
+ */
+export function storableTime(milliseconds: number): Date | null {
+  return milliseconds >= EARLIEST_MS && milliseconds <= LATEST_STORABLE_MS ? new Date(milliseconds) : null;
+}

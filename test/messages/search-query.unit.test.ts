@@ -99,6 +99,8 @@ describe('operators of q', () => {
     ['has:pdf', 'supports has:attachment'],
     ['before:soon', 'has no date after before:'],
     ['after:2026-02-30', 'has no date after after:'],
+    ['after:9999-12-31T23:59:59-23:59', 'has no date after after:'],
+    ['before:0001-01-01T00:00:00+23:59', 'has no date after before:'],
     ['-before:2026-01-01', 'cannot negate before:'],
     ['filename:...', 'no letter or digit after filename:'],
     ['OR a', 'has OR without a word'],

@@ -331,6 +331,40 @@ describe('a SAML response', () => {
     expect(await countIdentities()).toBe(0);
   });
 
+  test.each([
+    ['the year 9999', '9999-12-31T23:59:59Z'],
+    ['the year 10000 in UTC', '9999-12-31T23:59:59-23:59'],
+  ])('that ends in %s signs in once', async (_name, end) => {
+    const begun = await begin();
+    const answer = answerTo(begun, { notOnOrAfter: end, confirmationEnd: end });
+    const response = await post(begun.browser, signedAssertion(answer), begun.relayState);
+    expect([response.statusCode, response.json().user?.email]).toEqual([200, address()]);
+    const again = await begin();
+    const replayed = answerTo(again, { ...answer, ...answerTo(again), assertionId: answer.assertionId });
+    const refused = await post(again.browser, signedAssertion(replayed), again.relayState);
+    expect(expectProblem(refused, 'sso_failed')).toMatchObject({ check: 'replay' });
+  });
+
+  test.each([
+    ['a &amp; b', 'a & b'],
+    ['&amp;unknown;', '&unknown;'],
+    ['a]]&gt;b', 'a]]>b'],
+    ['a\u0001b', 'a\u0001b'],
+    ['a\ufffeb', 'a\ufffeb'],
+    ['a\ufffdb', 'a&#0;b'],
+    ['a\u001fb', 'a&#x1f;b'],
+  ])('whose NameID was signed as %j and is sent as %j is not well-formed', async (signed, sent) => {
+    const begun = await begin();
+    const xml = signedAssertion(answerTo(begun, { nameId: signed })).replace(
+      `>${signed}<`,
+      () => `>${sent}<`,
+    );
+    expect(xml).toContain(`>${sent}</saml:NameID>`);
+    const problem = expectProblem(await post(begun.browser, xml, begun.relayState), 'sso_failed');
+    expect(problem).toMatchObject({ check: 'response' });
+    expect(await countIdentities()).toBe(0);
+  });
+
   test('that is signed must name its destination', async () => {
     const begun = await begin();
     const xml = signedResponse(answerTo(begun, { destination: undefined }));

@@ -1,0 +1,26 @@
+import { globSync, readFileSync } from 'node:fs';
+import { expect, test } from '@jest/globals';
+
+/** Files that parse times without `storableTime`, and why that is safe. */
+const EXCEPTIONS: Record<string, string> = {
+  'domain/messages/merge-threads.ts': 'compares times of stored rows',
+  'domain/notifications/templates.ts': 'a time that this service wrote',
+  'domain/providers/sns-message.ts': 'compares the validity of a certificate with the clock',
+  'domain/retention/retention-plan.ts': 'a time that this service wrote',
+  'domain/sso/idp-metadata.ts': 'certificates whose end passed storableTime',
+  'domain/sso/saml-assertion.ts': 'compares with the clock; what is stored passes storableTime',
+  'domain/sso/saml-client.ts': 'compares the validity of a certificate with the clock',
+  'domain/workflow-runs/staff-job-runner.ts': 'a time that this service wrote',
+};
+
+test('times in text of strangers are parsed by storableTime, so that none fails in PostgreSQL', () => {
+  const files = globSync('domain/**/*.ts').filter((file) =>
+    readFileSync(file, 'utf8')
+      .split('\n')
+      .some((line, index, lines) => {
+        const call = `${lines[index - 1] ?? ''}${line}`;
+        return line.includes('Date.parse(') && !call.includes('storableTime(');
+      }),
+  );
+  expect(files.sort()).toEqual(Object.keys(EXCEPTIONS).sort());
+});
