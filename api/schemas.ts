@@ -76,7 +76,9 @@ export const Problem = Type.Object(
       text(64, { description: 'policy_violation, message_rejected: the policy of the organization.' }),
     ),
     rejection_reason: Type.Optional(
-      enumOf(['blocked_recipient', 'rate_limited', 'account_paused'], { description: 'message_rejected.' }),
+      enumOf(['blocked_recipient', 'rate_limited', 'account_paused'], {
+        description: 'Why the send was refused: message_rejected, a suspension, a rate or usage limit.',
+      }),
     ),
     counter: Type.Optional(
       text(64, { description: 'usage_limit_exceeded, plan_limit_reached: what has reached its limit.' }),

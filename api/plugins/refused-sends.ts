@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest, RouteHandlerMethod } from 'fastif
 import { LRUCache } from 'lru-cache';
 import type { SendRefusal } from '../../domain/identity/scope.ts';
 import { isUsageLimitExceeded } from '../../domain/usage/limit-errors.ts';
+import { AppError } from '../../platform/errors.ts';
 import { toAppError } from './errors.ts';
 
 declare module 'fastify' {
@@ -17,6 +18,8 @@ const WINDOW_MS = 1_000;
 const MAX_PER_CREDENTIAL = 10;
 const MAX_TRACKED = 10_000;
 
+type RefusalReason = SendRefusal['reason'];
+
 export interface RefusedSends {
   /**
    * Refuses a request. If it is a send, it may instead continue as refused: then its handler only records
@@ -25,7 +28,7 @@ export interface RefusedSends {
    *
    * @throws the refusal, unless the request continues.
    */
-  refuse(request: FastifyRequest, error: unknown, reason: SendRefusal['reason']): void;
+  refuse(request: FastifyRequest, error: unknown, reason: RefusalReason): void;
 }
 
 export function createRefusedSends(): RefusedSends {
@@ -48,15 +51,22 @@ export function createRefusedSends(): RefusedSends {
   return {
     refuse(request, error, reason) {
       const refusal = toAppError(error);
-      if (refusal.status >= 500 || !mayAnnounce(request)) throw error;
-      if (reason === 'rate_limited' && !admit(request)) throw error;
-      request.scope = { ...request.scope, sendRefusal: { reason, error: refusal } };
+      if (refusal.status >= 500 || !request.routeOptions.config.announcesRefusals) throw error;
+      const sendRefusal = { reason, error: withReason(refusal, reason) };
+      const mayAnnounce = request.scope.permissions.has('messages:send');
+      if (!mayAnnounce || (reason === 'rate_limited' && !admit(request))) throw sendRefusal.error;
+      request.scope = { ...request.scope, sendRefusal };
     },
   };
 }
 
-function mayAnnounce({ routeOptions: { config }, scope }: FastifyRequest): boolean {
-  return config.announcesRefusals === true && scope.permissions.has('messages:send');
+/** The response to a refused send says what its event says. */
+function withReason(error: AppError, reason: RefusalReason): AppError {
+  return new AppError(error.code, {
+    ...error,
+    extensions: { ...error.extensions, rejection_reason: reason },
+    cause: error.cause,
+  });
 }
 
 /**
@@ -75,7 +85,8 @@ export function installRefusedSends(app: FastifyInstance): void {
         } catch (error) {
           if (!isUsageLimitExceeded(error)) throw error;
           // Without the transaction of the Idempotency-Key, which was rolled back.
-          request.scope = { ...scope, sendRefusal: { reason: 'rate_limited', error } };
+          const reason = 'rate_limited';
+          request.scope = { ...scope, sendRefusal: { reason, error: withReason(error, reason) } };
         }
       }
       return record(request, async () => handle.call(this, request, reply));

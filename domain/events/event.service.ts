@@ -19,7 +19,7 @@ export interface EventService {
   /**
    * Records an event in the caller's transaction, with one delivery for each subscribed endpoint. The deliveries'
    * workflows start after the commit. The delivery to a disabled or failing endpoint is `held`, and so is every delivery of
-   * a suspended or closed organization.
+   * a suspended or closed organization, except the announcement that a suspension has refused a send.
    */
   record<Type extends keyof EventDataByType>(transaction: Transaction, event: NewEvent<Type>): Promise<void>;
 }
@@ -55,7 +55,7 @@ export function createEventService({ addDelivery, onRecorded }: EventServiceOpti
       );
       const isReinstated =
         endpoints.some(({ ownerHold }) => ownerHold === 'suspension') &&
-        !(await confirmSuspension(em, event));
+        !(await confirmSuspension(em, { ...event, data: truncated }));
       for (const endpoint of endpoints)
         addDelivery(transaction, event, isReinstated ? { ...endpoint, ownerHold: null } : endpoint);
       if (onRecorded) transaction.afterCommit(() => onRecorded(type));

@@ -1,4 +1,9 @@
 import { sql } from '@mikro-orm/core';
+import type { Sql } from '../../platform/database/sql.ts';
+
+/** SQL: an open suspension for abuse affects one of the targets. */
+export const isSuspendedForAbuse = (targetIds: Sql) => sql`exists (select from suspensions s
+  where s.target_id in (${targetIds}) and s.reason = 'abuse' and s.lifted_at is null)`;
 
 /**
  * SQL: an open suspension for abuse affects the inbox `i` of the environment `e` and the organization `o`. Looked up only if
@@ -6,5 +11,4 @@ import { sql } from '@mikro-orm/core';
  */
 export const IS_SUSPENDED_FOR_ABUSE = sql`case
   when o.status = 'active' and e.status = 'active' and i.status = 'active' then false
-  else exists (select from suspensions s
-    where s.target_id in (o.id, e.id, i.id) and s.reason = 'abuse' and s.lifted_at is null) end`;
+  else ${isSuspendedForAbuse(sql`o.id, e.id, i.id`)} end`;

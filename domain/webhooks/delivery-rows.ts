@@ -2,7 +2,7 @@ import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import type { Event } from '../events/event.entity.ts';
-import { confirmSuspension, IS_SUSPENDED, JOIN_STATUSES } from '../events/event-suspension.ts';
+import { confirmSuspension, IS_HELD_BY_SUSPENSION, JOIN_STATUSES } from '../events/event-suspension.ts';
 import { isOffSql } from '../toggles/find-toggle.ts';
 import { type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
 import type { WebhookEndpoint } from './endpoint.entity.ts';
@@ -99,7 +99,7 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
        e.holding_since as "holdingSince",
        v.id as "eventId", v.env_id as "environmentId", v.inbox_id as "inboxId", v.org_id as "eventOrganizationId", v.type, v.data, v.test,
        v.created_at as "createdAt", o.deleted_at is not null as "isOrganizationDeleted",
-       ${IS_SUSPENDED} as "isSuspended", ${isOffSql('webhook_deliveries')} as "isSwitchedOff"
+       ${IS_HELD_BY_SUSPENSION} as "isSuspended", ${isOffSql('webhook_deliveries')} as "isSwitchedOff"
      from webhook_deliveries d
        join webhook_endpoints e on e.id = d.endpoint_id join events v on v.id = d.event_id
        ${JOIN_STATUSES}

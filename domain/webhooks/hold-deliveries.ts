@@ -1,7 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
-import { IS_SUSPENDED, JOIN_STATUSES } from '../events/event-suspension.ts';
+import { IS_HELD_BY_SUSPENSION, JOIN_STATUSES } from '../events/event-suspension.ts';
 
 /** Deliveries held per transaction. */
 const HOLD_BATCH_SIZE = 1_000;
@@ -45,6 +45,6 @@ export async function holdSuspendedDeliveries(em: EntityManager, endpointId: str
   await em.execute(sql`
     update webhook_deliveries set held_for = 'suspension', next_attempt_at = null where id = any(array(
       select d.id from webhook_deliveries d join events v on v.id = d.event_id ${JOIN_STATUSES}
-      where d.endpoint_id = ${endpointId} and d.status = 'held' and d.held_for = 'endpoint_failing' and ${IS_SUSPENDED}
+      where d.endpoint_id = ${endpointId} and d.status = 'held' and d.held_for = 'endpoint_failing' and ${IS_HELD_BY_SUSPENSION}
       order by d.id limit ${HOLD_BATCH_SIZE} for update of d skip locked))`);
 }

@@ -2,7 +2,7 @@ import { sql } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { IS_SUSPENDED, JOIN_STATUSES } from '../events/event-suspension.ts';
+import { IS_HELD_BY_SUSPENSION, JOIN_STATUSES } from '../events/event-suspension.ts';
 import { isOffSql } from '../toggles/find-toggle.ts';
 import { isFailing, lockProbedEndpoint, startHolding } from './endpoint-health.ts';
 import { restartDeliveries } from './restart-deliveries.ts';
@@ -133,7 +133,7 @@ export function releaseSuspendedDeliveries(
   organizationId: string,
 ): Promise<number> {
   const selection = sql`select d.id from webhook_deliveries d join events v on v.id = d.event_id ${JOIN_STATUSES}
-      where d.org_id = ${organizationId} and d.status = 'held' and d.held_for = 'suspension' and not ${IS_SUSPENDED}
+      where d.org_id = ${organizationId} and d.status = 'held' and d.held_for = 'suspension' and not ${IS_HELD_BY_SUSPENSION}
       order by d.id limit ${RELEASE_BATCH_SIZE} for update of d skip locked`;
   return restartDeliveries(transaction, outbox, { selection, mode: 'release' });
 }

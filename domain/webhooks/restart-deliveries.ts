@@ -3,7 +3,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { IS_SUSPENDED, JOIN_STATUSES, lockSuspensionHolds } from '../events/event-suspension.ts';
+import { IS_HELD_BY_SUSPENSION, JOIN_STATUSES, lockSuspensionHolds } from '../events/event-suspension.ts';
 import type { HoldReason } from './delivery.entity.ts';
 import { buildDeliveryStart, type DeliveryStartInput } from './delivery-start.ts';
 
@@ -34,9 +34,9 @@ export async function restartDeliveries(
       : sql`d.attempts`;
   const rows = await em.execute<RestartedRow[]>(
     sql`update webhook_deliveries d
-     set status = case when ${IS_SUSPENDED} or ${waits} then 'held' else 'pending' end,
-       held_for = case when ${IS_SUSPENDED} then 'suspension' when ${waits} then 'endpoint_failing' end,
-       next_attempt_at = case when ${IS_SUSPENDED} or ${waits} then null else now() end,
+     set status = case when ${IS_HELD_BY_SUSPENSION} or ${waits} then 'held' else 'pending' end,
+       held_for = case when ${IS_HELD_BY_SUSPENSION} then 'suspension' when ${waits} then 'endpoint_failing' end,
+       next_attempt_at = case when ${IS_HELD_BY_SUSPENSION} or ${waits} then null else now() end,
        episode = d.episode + 1, prior_attempts = ${priorAttempts}, completed_at = null, reconciled_at = null
      from events v ${JOIN_STATUSES}, webhook_endpoints w
      where v.id = d.event_id and w.id = d.endpoint_id and d.status <> 'pending'
@@ -64,7 +64,7 @@ async function startReinstated(em: EntityManager, held: readonly RestartedRow[])
   return em.execute<RestartedRow[]>(
     sql`update webhook_deliveries d set status = 'pending', held_for = null, next_attempt_at = now()
      from events v ${JOIN_STATUSES}
-     where v.id = d.event_id and d.id in (${held.map(({ id }) => id)}) and not ${IS_SUSPENDED}
+     where v.id = d.event_id and d.id in (${held.map(({ id }) => id)}) and not ${IS_HELD_BY_SUSPENSION}
      returning ${RESTARTED}`,
   );
 }

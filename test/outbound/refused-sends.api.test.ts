@@ -55,7 +55,9 @@ describe('a suspended account', () => {
             ),
       );
       for (const [path, body] of sends)
-        expectProblem(await as(app)(path, body, { 'idempotency-key': path }), `${suspended}_suspended`);
+        expect(
+          expectProblem(await as(app)(path, body, { 'idempotency-key': path }), `${suspended}_suspended`),
+        ).toMatchObject({ rejection_reason: 'account_paused' });
       const events = await rejected();
       expect(events.map(({ data }) => (data as Rejected).subject)).toEqual(SUBJECTS);
       expect(events[0]).toMatchObject({
@@ -70,7 +72,9 @@ describe('a suspended account', () => {
       });
       expect(await messages()).toBe(1);
       // Nothing else that is refused is a send.
-      expectProblem(await as(app)(`/inboxes/${inbox.id}/drafts`, CONTENT), `${suspended}_suspended`);
+      expect(
+        expectProblem(await as(app)(`/inboxes/${inbox.id}/drafts`, CONTENT), `${suspended}_suspended`),
+      ).not.toHaveProperty('rejection_reason');
       expect(await rejected()).toHaveLength(4);
     },
   );
@@ -106,7 +110,10 @@ test('a hard limit announces each send that it refuses, with and without an Idem
     body: { counters: limit },
   });
   expect([set.statusCode, set.body]).toEqual([200, expect.any(String)]);
-  for (const [path, body] of sends) expectProblem(await as(app)(path, body), 'usage_limit_exceeded');
+  for (const [path, body] of sends)
+    expect(expectProblem(await as(app)(path, body), 'usage_limit_exceeded')).toMatchObject({
+      rejection_reason: 'rate_limited',
+    });
   const events = await rejected();
   expect(events.map(({ data }) => [(data as Rejected).subject, (data as Rejected).rejection_reason])).toEqual(
     SUBJECTS.map((subject) => [subject, 'rate_limited']),
@@ -136,7 +143,7 @@ describe('a rate limit', () => {
     const refused = responses.filter(({ statusCode }) => statusCode === 429);
     expect(refused.length).toBeGreaterThan(30);
     for (const response of refused) {
-      expectProblem(response, 'rate_limited');
+      expect(expectProblem(response, 'rate_limited')).toMatchObject({ rejection_reason: 'rate_limited' });
       expect(response.headers).toMatchObject({ 'retry-after': '1' });
     }
     const events = await rejected();

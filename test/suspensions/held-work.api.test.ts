@@ -3,6 +3,7 @@ import { sql } from '@mikro-orm/core';
 import { createHeldWorkService } from '../../domain/administration/held-work.service.ts';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { awaitSuspensionHolds } from '../../domain/events/event-suspension.ts';
+import type { RejectionReason } from '../../domain/events/event-types.ts';
 import type { SuspensionTargetType } from '../../domain/suspensions/suspension.entity.ts';
 import type { SuspensionTarget } from '../../domain/suspensions/suspension-target.ts';
 import { HELD_WHILE_SUSPENDED } from '../../domain/webhooks/attempt-outcome.ts';
@@ -245,6 +246,9 @@ describe('webhook deliveries', () => {
       const arranged = await arrange(0);
       const events = createWebhookEvents({ outbox: service.outbox });
       const inbox = await createInbox(database, arranged.organization);
+      await database.query(sql`
+        update webhook_endpoints set events = '{message.received,message.rejected}'
+        where id = ${arranged.endpointId} returning id`);
       const { organizationId, productionEnvironmentId: environmentId } = arranged;
       const record = (transaction: Transaction) =>
         events.record(transaction, {
@@ -254,6 +258,17 @@ describe('webhook deliveries', () => {
           type: 'message.received',
           data: buildSampleData('message.received', { inboxId: inbox.id, time: new Date() }),
         });
+      const recordRefusal = (reason: RejectionReason) => (transaction: Transaction) =>
+        events.record(transaction, {
+          organizationId,
+          environmentId,
+          inboxId: inbox.id,
+          type: 'message.rejected',
+          data: {
+            ...buildSampleData('message.rejected', { inboxId: inbox.id, time: new Date() }),
+            rejection_reason: reason,
+          },
+        });
       const targets: Record<SuspensionTargetType, SuspensionTarget> = {
         organization: arranged.target,
         environment: { type: 'environment', id: environmentId, organizationId },
@@ -261,7 +276,7 @@ describe('webhook deliveries', () => {
       };
       const countStarts = () =>
         service.commands.filter(({ start }) => start?.workflowType === DELIVER_WEBHOOK).length;
-      return { ...arranged, targets, countStarts, record };
+      return { ...arranged, targets, countStarts, record, recordRefusal };
     };
     const waitsFor = (pid: number) =>
       eventually(async () => {
@@ -290,6 +305,48 @@ describe('webhook deliveries', () => {
         expect(countStarts()).toBe(2);
       },
     );
+
+    describe('that announce a send refused by the suspension', () => {
+      test.each(LEVELS)('are delivered while the %s is suspended, but not for abuse', async (type) => {
+        const { targets, countStarts, recordRefusal, ...arranged } = await arrangeEvents();
+        await service.suspend(targets[type], 'payment');
+        await database.systemTransaction(recordRefusal('account_paused'));
+        await database.systemTransaction(recordRefusal('rate_limited'));
+        const [announced] = await arranged.deliveries();
+        expect(await arranged.deliveries()).toMatchObject([
+          { status: 'pending', heldFor: null },
+          { status: 'held', heldFor: 'suspension' },
+        ]);
+        expect(countStarts()).toBe(1);
+
+        await service.suspend(targets.organization, 'abuse');
+        const worker = arranged.worker(async () => httpAnswer(200));
+        await worker.attempt(announced?.id ?? '', true, 1);
+        await database.systemTransaction(recordRefusal('account_paused'));
+        const held = { status: 'held', heldFor: 'suspension', attempts: 0 };
+        expect(await arranged.deliveries()).toMatchObject([held, held, held]);
+
+        // What the suspension for payment alone would not hold leaves with the end of the one for abuse.
+        await service.reinstate(targets.organization, 'abuse');
+        expect((await service.settle(arranged.organizationId)).released.deliveries).toBe(2);
+        await worker.attempt(announced?.id ?? '', true, 2);
+        expect(await arranged.deliveries()).toMatchObject([
+          { status: 'delivered' },
+          held,
+          { status: 'pending' },
+        ]);
+      });
+
+      test('are held while the organization is closed', async () => {
+        const { organizationId, recordRefusal, ...arranged } = await arrangeEvents();
+        await database.query(sql`
+          update organizations set status = 'suspended', deleted_at = now() where id = ${organizationId} returning id`);
+        await database.systemTransaction(recordRefusal('account_paused'));
+        expect(await arranged.deliveries()).toMatchObject([
+          { status: 'held', heldFor: 'organization_deleted' },
+        ]);
+      });
+    });
 
     test('are held without a run while the organization is closed', async () => {
       const { organizationId, countStarts, record, ...arranged } = await arrangeEvents();
