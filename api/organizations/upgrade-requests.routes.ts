@@ -63,7 +63,12 @@ export const upgradeRequestRoutes =
     app.post(
       '/org/upgrade-requests',
       {
-        config: { permission: 'billing:manage', readPermission: 'billing:manage' },
+        config: {
+          permission: 'billing:manage',
+          readPermission: 'billing:manage',
+          // An organization that has used its calls up asks for more.
+          exemptFromUsageLimit: true,
+        },
         schema: {
           operationId: 'upgradeRequests.create',
           summary: 'Ask the administrators of the service for another tier',
@@ -81,7 +86,7 @@ export const upgradeRequestRoutes =
     app.get(
       '/org/upgrade-requests',
       {
-        config: { permission: 'billing:manage' },
+        config: { permission: 'billing:manage', exemptFromUsageLimit: true },
         schema: {
           operationId: 'upgradeRequests.list',
           summary: 'List the organization’s requests for another tier',

@@ -41,6 +41,11 @@ test('writes answered calls once a second and rejects calls over a hard limit', 
 
   const own = await app.call('/org/limits', { token, method: 'PUT', body: { counters: {} } });
   expect(own.statusCode).toBe(200);
+  const upgrade = { tier: 'business', note: 'The calls are used up.' };
+  expect((await app.call('/org/upgrade-requests', { token, method: 'POST', body: upgrade })).statusCode).toBe(
+    201,
+  );
+  expect((await app.call('/org/upgrade-requests', { token })).statusCode).toBe(200);
   // A leaked key that used up the limit can still be revoked.
   const { keyId } = await createKey(app.worker, { organizationId });
   expect((await app.call(`/api-keys/${keyId}`, { token, method: 'DELETE' })).statusCode).toBe(204);
