@@ -35,7 +35,12 @@ export const TotpSetup = strictObject(
 );
 const code = text(32, { minLength: 1, description: 'Six digits of the authenticator app.' });
 export const VerifyTotp = strictObject(
-  { enrollment_id: id('Id of the enrollment (mfa_…).'), code },
+  {
+    enrollment_id: Type.Optional(
+      id('Id of the enrollment (mfa_…). Default: the one that waits for its first code.'),
+    ),
+    code,
+  },
   { $id: 'VerifyTotp', title: 'VerifyTotp' },
 );
 export const mfaToken = text(64, { minLength: 1, description: 'From POST /auth/login.' });

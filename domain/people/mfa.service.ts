@@ -41,12 +41,13 @@ export interface MfaService {
    * Completes an enrollment with a first code. The session has proved the factor then, so one that could only enroll
    * becomes a full one.
    *
+   * @param input.enrollmentId default: the person's one pending enrollment.
    * @returns recovery codes with the person's first factor, otherwise null.
    * @throws AppError `invalid_credentials` for a wrong code; `not_found`, also an hour after {@link setUpTotp}.
    */
   confirmTotp(
     person: Person,
-    input: { enrollmentId: string; code: string },
+    input: { enrollmentId?: string | undefined; code: string },
   ): Promise<{ enrollment: Enrollment; recoveryCodes: string[] | null }>;
   /**
    * @throws AppError `session_expired` as above; `policy_violation` for the last factor if an organization requires one;
@@ -115,14 +116,16 @@ export function createMfaService(options: MfaOptions): MfaService {
       });
     },
 
-    confirmTotp: (person, { enrollmentId, code }) =>
+    confirmTotp: (person, { enrollmentId: requestedId, code }) =>
       database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
         await lockPerson(em, person.userId);
-        const [pending] = await em.execute<{ secret: Buffer; name: string }[]>(sql`
-          select secret, name from mfa_enrollments where id = ${enrollmentId} and user_id = ${person.userId}
+        // At most one is pending: a new one replaces it.
+        const [pending] = await em.execute<{ id: string; secret: Buffer; name: string }[]>(sql`
+          select id, secret, name from mfa_enrollments where user_id = ${person.userId}
             and type = 'totp' and confirmed_at is null and ${IS_SETUP_OPEN} for update`);
-        if (!pending) throw notFound('enrollment', enrollmentId);
+        if (!pending || (requestedId ?? pending.id) !== pending.id) throw nothingPending(requestedId);
+        const { id: enrollmentId } = pending;
         const step = await findTotpStep(
           secretBox.open(pending.secret, totpContext(enrollmentId)),
           code,
@@ -181,6 +184,14 @@ export function createMfaService(options: MfaOptions): MfaService {
       });
     },
   };
+}
+
+function nothingPending(enrollmentId: string | undefined): AppError {
+  if (enrollmentId !== undefined) return notFound('enrollment', enrollmentId);
+  return new AppError('not_found', {
+    detail: 'No authenticator app waits for its first code.',
+    fix: 'Begin an enrollment: POST /api/v1/auth/mfa/totp/setup. It ends after an hour.',
+  });
 }
 
 /** Runs after the removal. An owner must be able to repair the single sign-on that an organization enforces. */

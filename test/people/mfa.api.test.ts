@@ -84,6 +84,17 @@ describe('enrolling an authenticator app', () => {
     expect((await readAccountMail(app, account.email)).at(-1)?.template).toBe('mfa-added');
   });
 
+  test('takes a code alone for the enrollment that waits, and says if none does', async () => {
+    const code = (value: string) => post('/auth/mfa/totp/verify', { code: value }, account.token);
+    expectProblem(await code('000000'), 'not_found');
+    await setUp();
+    const { enrollment_id: id, secret } = await setUp();
+    expectProblem(await code('000000'), 'invalid_credentials');
+    const verified = await code(await codeOf(secret));
+    expect(verified.json()).toMatchObject({ enrollment: { id }, recovery_codes: expect.any(Array) });
+    expectProblem(await code(await codeOf(secret)), 'not_found');
+  });
+
   test('needs a right code, and signing in stays as it was until then', async () => {
     const { enrollment_id } = await setUp();
     const wrong = await post('/auth/mfa/totp/verify', { enrollment_id, code: '000000' }, account.token);
