@@ -9,15 +9,26 @@ import type { ArchiveSnapshot } from './part-buffer.ts';
 /** Another worker has saved a newer checkpoint, or the export has ended. */
 export class StaleCheckpointError extends Error {}
 
-/** Returns the progress columns of an export at a position. */
-export function toProgress({
-  rows,
-  files,
-  missingFiles,
-  offset,
-}: ArchivePosition): Pick<Export, 'rowsDone' | 'filesDone' | 'sizeBytes'> {
+export type Progress = Pick<Export, 'rowsDone' | 'rowsTotal' | 'filesDone' | 'filesTotal' | 'sizeBytes'>;
+
+/**
+ * Returns the progress columns of an export at a position. The totals were estimated when it started; they grow with what
+ * is written beyond them, because mail arrives meanwhile.
+ */
+export function toProgress(
+  { rows, files, missingFiles, offset }: ArchivePosition,
+  { rowsTotal, filesTotal }: Pick<Progress, 'rowsTotal' | 'filesTotal'>,
+): Progress {
   const sum = (counts: Record<string, number>) => Object.values(counts).reduce((all, each) => all + each, 0);
-  return { rowsDone: sum(rows), filesDone: sum(files) + missingFiles, sizeBytes: offset };
+  const rowsDone = sum(rows);
+  const filesDone = sum(files) + missingFiles;
+  return {
+    rowsDone,
+    rowsTotal: Math.max(rowsTotal, rowsDone),
+    filesDone,
+    filesTotal: Math.max(filesTotal, filesDone),
+    sizeBytes: offset,
+  };
 }
 
 /** Saves the progress of a running export. */
@@ -37,7 +48,7 @@ export interface Checkpoints {
 /** Continues from the last checkpoint of an export. */
 export async function openCheckpoints(
   database: Pick<Database, 'query' | 'systemTransaction'>,
-  row: Pick<Export, 'id' | 'organizationId' | 'checkpoint'>,
+  row: Pick<Export, 'id' | 'organizationId' | 'checkpoint' | 'rowsTotal' | 'filesTotal'>,
 ): Promise<Checkpoints> {
   const last = await readLastSegment(database, row.id);
   let number = row.checkpoint;
@@ -54,7 +65,7 @@ export async function openCheckpoints(
         const saved = await em.nativeUpdate(
           ExportEntity,
           { id: row.id, status: 'running', checkpoint: number },
-          { checkpoint: number + 1, position, partBuffer, updatedAt, ...toProgress(position) },
+          { checkpoint: number + 1, position, partBuffer, updatedAt, ...toProgress(position, row) },
         );
         if (saved === 0) throw new StaleCheckpointError();
         await em.insertMany(

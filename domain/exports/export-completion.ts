@@ -1,4 +1,4 @@
-import { LockMode, sql } from '@mikro-orm/core';
+import { LockMode, raw, sql } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { UploadedPart } from '../../platform/multipart-uploads.ts';
 import type { Storage } from '../../platform/storage.ts';
@@ -64,6 +64,9 @@ export function createExportCompletion({
         {
           status: 'ready',
           sizeBytes,
+          // The totals were an estimate.
+          rowsTotal: raw('rows_done'),
+          filesTotal: raw('files_done'),
           completedAt,
           expiresAt,
           updatedAt: completedAt,

@@ -8,7 +8,7 @@ import type { ArchivePosition } from './archive-position.ts';
 import { choosePartSize, estimateArchive } from './archive-size.ts';
 import { type ArchiveWriterOptions, createArchiveWriter } from './archive-writer.ts';
 import { type Export, ExportEntity } from './export.entity.ts';
-import { openCheckpoints, StaleCheckpointError, toProgress } from './export-checkpoints.ts';
+import { openCheckpoints, type Progress, StaleCheckpointError, toProgress } from './export-checkpoints.ts';
 import { createExportCompletion, type ExportCompletion } from './export-completion.ts';
 import { ExportSegmentEntity } from './export-segment.entity.ts';
 import { PartBuffer } from './part-buffer.ts';
@@ -131,7 +131,7 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
         if (writer.readsCheckpoints(buffer.position)) await sender.saveCheckpoint();
         buffer.add(await writer.writeStep(source, buffer.position));
         if (buffer.hasFullPart) await sender.sendFullParts();
-        onProgress?.(formatProgress({ ...row, ...toProgress(buffer.position) }));
+        onProgress?.(formatProgress(toProgress(buffer.position, row)));
         if (now().getTime() < deadlineMs || buffer.unsentBytes > MAX_CHECKPOINT_BYTES) continue;
         return await sender.saveCheckpoint();
       }
@@ -181,8 +181,6 @@ function isUploadLost(error: unknown): boolean {
   return error instanceof StorageError && (error.failure === 'missing' || error.failure === 'mismatched');
 }
 
-function formatProgress(
-  row: Pick<Export, 'rowsDone' | 'rowsTotal' | 'filesDone' | 'filesTotal' | 'sizeBytes'>,
-): string {
+function formatProgress(row: Progress): string {
   return `${row.filesDone} of ${row.filesTotal} files, ${row.rowsDone} of ${row.rowsTotal} rows, ${row.sizeBytes} bytes`;
 }

@@ -222,6 +222,30 @@ describe('writing an export', () => {
     await asSchemaOwner((client) => client.query(`delete from list_entries where id like 'lse_7zzz%'`));
   });
 
+  test('reports progress that never passes its total, however low the estimate was', async () => {
+    const { exportId } = await arrange({ messages: 4 });
+    const runner = createTestExportRunner(app);
+    await runner.write(exportId, { deadlineMs: 0 });
+    await asSchemaOwner((client) =>
+      client.query('update exports set rows_total = 2, files_total = 1 where id = $1', [exportId]),
+    );
+    const reported: number[][] = [];
+    const read = (progress: string) => reported.push([...progress.matchAll(/\d+/g)].map(Number));
+    await runner.write(exportId, { deadlineMs: Number.POSITIVE_INFINITY, onProgress: read });
+    const last = reported.at(-1) ?? [];
+    expect(last[2]).toBeGreaterThan(50);
+    for (const [filesDone = 0, filesTotal = 0, rowsDone = 0, rowsTotal = 0] of reported) {
+      expect(filesDone).toBeLessThanOrEqual(filesTotal);
+      expect(rowsDone).toBeLessThanOrEqual(rowsTotal);
+    }
+    const { rowsDone, rowsTotal, filesDone, filesTotal, status } = await readExportRow(exportId);
+    expect({ status, rowsTotal, filesTotal }).toEqual({
+      status: 'ready',
+      rowsTotal: rowsDone,
+      filesTotal: filesDone,
+    });
+  });
+
   test('contains each thread once, even if it loses its first messages and gains new ones meanwhile', async () => {
     const { organization, exportId } = await arrange({ messages: 2 });
     const threadId = await addLongThread(organization.organizationId);
