@@ -19,7 +19,10 @@ type EventMessage = Pick<
   | 'providerMessageId'
   | 'sentAt'
 >;
-export type EventRecipient = Pick<Recipient, 'position' | 'email' | 'statusCode' | 'diagnosticCode'>;
+export type EventRecipient = Pick<
+  Recipient,
+  'position' | 'field' | 'email' | 'statusCode' | 'diagnosticCode'
+>;
 
 type BounceKind = ReturnType<typeof classifyBounce>;
 
@@ -109,6 +112,11 @@ function addresses(recipients: EventRecipient[]): string[] {
   return recipients.map(({ email }) => email);
 }
 
+/** Of the field To. Empty if only copies (Cc, Bcc) are concerned. */
+function primaryAddresses(recipients: EventRecipient[]): string[] {
+  return addresses(recipients.filter(({ field }) => field === 'to'));
+}
+
 function buildSentData(
   message: EventMessage,
   sent: EventRecipient[],
@@ -119,7 +127,7 @@ function buildSentData(
     thread_id: message.threadId,
     inbox_id: message.inboxId,
     from_address: message.fromEmail,
-    to_addresses: addresses(sent),
+    to_addresses: primaryAddresses(sent),
     subject: message.subject,
     provider_message_id: message.providerMessageId ?? message.rfcMessageId ?? message.id,
     sent_at: (message.sentAt ?? now).toISOString(),
@@ -134,7 +142,7 @@ function buildRejectedData(
   return {
     inbox_id: message.inboxId,
     from_address: message.fromEmail,
-    to_addresses: addresses(rejected),
+    to_addresses: primaryAddresses(rejected),
     subject: message.subject,
     // A relay refuses a message for its content or by policy. This is the closest of the specified reasons.
     rejection_reason: rejection?.reason ?? 'blocked_recipient',

@@ -30,7 +30,7 @@ export type OutcomeMessage = Pick<
 >;
 export type OutcomeRecipient = Pick<
   Recipient,
-  'position' | 'email' | 'status' | 'statusCode' | 'diagnosticCode' | 'sentAt' | 'updatedAt'
+  'position' | 'field' | 'email' | 'status' | 'statusCode' | 'diagnosticCode' | 'sentAt' | 'updatedAt'
 >;
 export type OutcomeAttempt = Pick<
   SendAttempt,
@@ -67,7 +67,7 @@ const MESSAGE_COLUMNS = sql`id, org_id as "organizationId", env_id as "environme
   rfc_message_id as "rfcMessageId", provider_message_id as "providerMessageId", tracked, created_at as "createdAt",
   queued_at as "queuedAt", sent_at as "sentAt", delivered_at as "deliveredAt", bounced_at as "bouncedAt",
   complained_at as "complainedAt"`;
-const RECIPIENT_FIELDS = sql`'position', position, 'email', email, 'status', status, 'statusCode', status_code,
+const RECIPIENT_FIELDS = sql`'position', position, 'field', field, 'email', email, 'status', status, 'statusCode', status_code,
   'diagnosticCode', diagnostic_code, 'sentAt', sent_at, 'updatedAt', updated_at`;
 const ATTEMPT_FIELDS = sql`'position', position, 'number', number, 'state', state, 'stateRead', state,
   'refusedScope', refused_scope, 'statusCode', status_code, 'response', response,

@@ -46,6 +46,28 @@ describe('dispatch', () => {
     );
   });
 
+  test.each([
+    ['accepted', 'message.sent'],
+    ['refused', 'message.rejected'],
+  ] as const)(
+    'announces a message that is %s with the addresses of its field To alone',
+    async (answer, type) => {
+      const world = await arrange();
+      world.transport.answerWith(async () =>
+        answer === 'accepted' ? accepted : { ...refused, scope: 'message' },
+      );
+      const id = await world.sendTo({
+        to: [{ email: 'ada@people.example' }],
+        cc: [{ email: 'cc@people.example' }],
+        bcc: [{ email: 'bcc@people.example' }],
+      });
+      await dispatchOnce(world, id);
+      const { events, types } = await stateOf(id);
+      expect(types).toEqual([type]);
+      expect(events[0]?.data).toMatchObject({ to_addresses: ['ada@people.example'] });
+    },
+  );
+
   test('transmits and records once when both steps are repeated', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');

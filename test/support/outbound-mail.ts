@@ -42,11 +42,12 @@ export async function arrangeSending(
     events: createWebhookEvents({ outbox }),
   });
   const scope = testScope(organization, inbox);
-  const send = async (...to: string[]) => {
+  const sendTo = async (recipients: Partial<Record<'to' | 'cc' | 'bcc', { email: string }[]>>) => {
     const { message } = await sends.send(scope, inbox.id, {
-      to: to.map((email) => ({ email })),
+      to: [],
       cc: [],
       bcc: [],
+      ...recipients,
       replyTo: [],
       subject: 'Subject',
       textBody: 'Text',
@@ -56,7 +57,8 @@ export async function arrangeSending(
     });
     return message.id;
   };
-  return { ...services, transport, commands, sends, scope, send, inbox };
+  const send = (...to: string[]) => sendTo({ to: to.map((email) => ({ email })) });
+  return { ...services, transport, commands, sends, scope, send, sendTo, inbox };
 }
 
 /** The state of a message in the database. */
