@@ -208,6 +208,15 @@ export function createServices({
   });
   const requireDeletable = config.BILLING_ENABLED ? requireNoSubscription : async () => undefined;
   const restoreDeleted = createRestoreDeleted({ outbox, notifications: shared.personNotifications });
+  const billingServices = createBillingServices({
+    config,
+    database,
+    workerDatabase,
+    outbox,
+    logger,
+    notifications: shared.notifications,
+    suspensions: shared.suspensions,
+  });
   return {
     inboxes: createInboxService({
       database,
@@ -297,15 +306,7 @@ export function createServices({
       isOwnSsoSession,
       onWeaken: ownerNotices.policiesWeakened,
     }),
-    ...createBillingServices({
-      config,
-      database,
-      workerDatabase,
-      outbox,
-      logger,
-      notifications: shared.notifications,
-      suspensions: shared.suspensions,
-    }),
+    ...billingServices,
     auditLog: createAuditLogService({ database }),
     staffAuditLog: createStaffAuditLogService({ database }),
     toggles: createToggleService({ database, outbox }),
@@ -333,7 +334,8 @@ export function createServices({
     upgradeDecisions: createUpgradeDecisionService({
       database,
       notifications: shared.notifications,
-      isPaidTier: (tier) => isPaidTier(config, tier),
+      findPaymentPage: (tenant, tier) =>
+        isPaidTier(config, tier) ? billingServices.billing?.findPaymentPage(tenant, tier) : undefined,
       async onApprove(transaction, staff, { organizationId, tier, decisionNote }) {
         // Then the subscription grants the tier.
         if (isPaidTier(config, tier)) return;

@@ -27,6 +27,7 @@ import {
 import { StaffIdentity } from './admin/staff.routes.ts';
 import { StaffMemberRecord } from './admin/staff-members.routes.ts';
 import { ToggleList, ToggleRecord } from './admin/toggles.routes.ts';
+import { UpgradeDecisionRecord } from './admin/upgrade-requests.routes.ts';
 import { AdminUserDetails, AdminUserRecord } from './admin/users.schemas.ts';
 import {
   AcceptedRunAction,
@@ -389,6 +390,7 @@ export const sharedSchemas = [
   CreatedSsoSetupLink,
   SsoSetupLinkRecord,
   UpgradeRequestRecord,
+  UpgradeDecisionRecord,
   CreateUpgradeRequest,
   SuspensionRecord,
   StartCheckout,

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import type { BillingService } from '../../domain/billing/billing.service.ts';
 import type { BillingAdministrationService } from '../../domain/billing/billing-administration.service.ts';
 import { MAX_EXTENSION_DAYS } from '../../workflows/billing/enforce-payment-grace.contract.ts';
-import { requireBilling } from '../billing/billing.routes.ts';
+import { refuseWithoutBilling, requireBilling } from '../billing/billing.routes.ts';
 import { presentSubscription, SubscriptionRecord } from '../billing/billing.schemas.ts';
 import { id, postProblems, problems, ref, strictObject, timestamp } from '../schemas.ts';
 import { Note } from './note.ts';
@@ -28,6 +28,7 @@ export const adminBillingRoutes =
     billingAdministration: BillingAdministrationService | undefined;
   }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
+    refuseWithoutBilling(app, billing);
     app.get(
       '/orgs/:id/billing',
       {

@@ -4,13 +4,24 @@ import type { UpgradeDecisionService } from '../../domain/upgrade-requests/upgra
 import { UPGRADE_REQUEST_STATUSES } from '../../domain/upgrade-requests/upgrade-request.entity.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { presentUpgradeRequest, UpgradeRequestRecord } from '../organizations/upgrade-requests.routes.ts';
-import { enumOf, id, postProblems, problems, ref, strictObject } from '../schemas.ts';
+import { enumOf, id, nullableText, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import { AdminNote } from './organizations.schemas.ts';
 
 const DECISIONS = [
   ['approve', 'approved', 'Approve a request and grant the tier'],
   ['reject', 'rejected', 'Reject a request'],
 ] as const;
+
+export const UpgradeDecisionRecord = strictObject(
+  {
+    ...UpgradeRequestRecord.properties,
+    checkout_url: nullableText(2_048, {
+      description:
+        'Where the owners pay for an approved tier, to pass on to them; null if nothing has to be paid. The tier follows the payment.',
+    }),
+  },
+  { $id: 'UpgradeDecision', title: 'UpgradeDecision' },
+);
 
 export const adminUpgradeRequestRoutes =
   ({
@@ -62,13 +73,17 @@ export const adminUpgradeRequestRoutes =
             tags: ['Admin'],
             params: strictObject({ id: id('Id of the request (upg_…).') }),
             body: ref(AdminNote),
-            response: { 200: ref(UpgradeRequestRecord), ...postProblems() },
+            response: { 200: ref(UpgradeDecisionRecord), ...postProblems() },
           },
         },
-        async ({ staff, params, body }) =>
-          presentUpgradeRequest(
-            await upgradeDecisions.decide(staff, params.id, { decision, note: body.note }),
-          ),
+        async ({ staff, params, body }) => {
+          const { note } = body;
+          const { request, checkoutUrl } = await upgradeDecisions.decide(staff, params.id, {
+            decision,
+            note,
+          });
+          return { ...presentUpgradeRequest(request), checkout_url: checkoutUrl };
+        },
       );
     done();
   };

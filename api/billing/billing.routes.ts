@@ -1,5 +1,5 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import type { BillingService } from '../../domain/billing/billing.service.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -34,6 +34,14 @@ export function requireBilling<Service>(service: Service | undefined): Service {
   });
 }
 
+/** Says so before anything is said about the body, which would be useless advice. */
+export function refuseWithoutBilling(app: FastifyInstance, service: object | undefined): void {
+  if (!service)
+    app.addHook('preParsing', async () => {
+      requireBilling(service);
+    });
+}
+
 export const billingRoutes =
   ({
     billing,
@@ -46,6 +54,7 @@ export const billingRoutes =
   }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.decorateRequest('billingAnswer', undefined);
+    refuseWithoutBilling(app, billing);
     const operation = (name: string, summary: string) => ({
       operationId: `${unversioned ? 'billingUnversioned' : 'billing'}.${name}`,
       summary: unversioned ? `${summary} (same as /api/v1)` : summary,

@@ -12,10 +12,12 @@ const amount = (description: string) => Type.Integer({ description });
 export const StartCheckout = strictObject(
   {
     tier: enumOf(TIERS, { description: 'The tier to subscribe to.' }),
-    success_url: url(
-      'Where Stripe sends people after the payment. It proves nothing: the tier follows Stripe’s event.',
+    success_url: Type.Optional(
+      url(
+        'Where Stripe sends people after the payment. It proves nothing: the tier follows Stripe’s event. Default: the billing page.',
+      ),
     ),
-    cancel_url: url('Where Stripe sends people who turn back.'),
+    cancel_url: Type.Optional(url('Where Stripe sends people who turn back. Default: the billing page.')),
   },
   { $id: 'StartCheckout', title: 'StartCheckout' },
 );

@@ -17,15 +17,7 @@ const STRIPE = 'Stripe';
 
 /** The page on which owners pay for the organization. It leads to Stripe's pages for everything about cards and invoices. */
 export const billingPages =
-  ({
-    pages,
-    billing,
-    publicUrl,
-  }: {
-    pages: Pages;
-    billing: BillingService | undefined;
-    publicUrl: string;
-  }): FastifyPluginCallbackTypebox =>
+  ({ pages, billing }: { pages: Pages; billing: BillingService | undefined }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     const pathOf = ({ scope }: FastifyRequest) => `/billing?org=${scope.organizationId}`;
 
@@ -98,12 +90,7 @@ export const billingPages =
       },
       async (request, reply) =>
         attempt(request, reply, async (service) => {
-          const back = `${publicUrl}${pathOf(request)}`;
-          const { url } = await service.checkout(request.scope, {
-            tier: request.body.tier,
-            successUrl: `${back}&notice=payment-under-way`,
-            cancelUrl: back,
-          });
+          const { url } = await service.checkout(request.scope, { tier: request.body.tier });
           return pages.leave(request, reply, { url, name: STRIPE });
         }),
     );

@@ -41,7 +41,7 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
     await context.register(invitationPages(all));
     await context.register(ssoPages(all));
     await context.register(ssoSetupPages(all));
-    await context.register(billingPages({ ...all, publicUrl: config.PUBLIC_URL.replace(/\/+$/, '') }));
+    await context.register(billingPages(all));
     await context.register(approvalPages(all));
     await context.register(sendingPolicyPages(all));
     await registerConsole(context, all);

@@ -71,11 +71,7 @@ export const REQUEST_EXAMPLES: Readonly<Record<string, object>> = {
   CreateSsoSetupLink: { email: 'it@shop.example' },
   SsoConfirm: { confirm_token: 'from the response of the callback' },
   SsoLink: { link_token: 'from the error account_exists' },
-  StartCheckout: {
-    tier: 'developer',
-    success_url: 'https://mail.example.com/billing',
-    cancel_url: 'https://mail.example.com/billing',
-  },
+  StartCheckout: { tier: 'developer' },
   OpenPortal: { return_url: 'https://mail.example.com/billing' },
   ChangePlan: { tier: 'business', preview: true },
   CancelSubscription: { when: 'period_end' },

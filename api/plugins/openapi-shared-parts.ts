@@ -8,6 +8,7 @@ import { SIGNALS } from '../../domain/messages/signals.ts';
 import { TIERS } from '../../domain/organizations/tier.ts';
 import { STAFF_ROLES } from '../../domain/staff/staff-scope.ts';
 import { SUSPENSION_REASONS, SUSPENSION_TARGETS } from '../../domain/suspensions/suspension.entity.ts';
+import { UPGRADE_REQUEST_STATUSES } from '../../domain/upgrade-requests/upgrade-request.entity.ts';
 import { LIMITED_RESOURCES, USAGE_COUNTERS } from '../../domain/usage/counters.ts';
 import { LIMIT_KINDS } from '../../domain/usage/tiers.ts';
 import { LEDGER_KINDS } from '../../domain/usage/usage-ledger.ts';
@@ -58,6 +59,7 @@ const NAMED_ENUMERATIONS: Readonly<Record<string, readonly string[]>> = {
   SuspendableStatus: ['active', 'suspended'],
   SuspensionReason: SUSPENSION_REASONS,
   Tier: TIERS,
+  UpgradeRequestStatus: UPGRADE_REQUEST_STATUSES,
   UsageCounter: USAGE_COUNTERS,
   UsageEventType: LEDGER_KINDS,
 };

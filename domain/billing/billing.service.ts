@@ -1,5 +1,5 @@
 import type Stripe from 'stripe';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, TenantScope } from '../../platform/database/database.ts';
 import type { Row } from '../../platform/database/find-rows.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
@@ -18,8 +18,9 @@ import type { Redirects } from './redirects.ts';
 
 export interface CheckoutRequest {
   tier: Tier;
-  successUrl: string;
-  cancelUrl: string;
+  /** Where Stripe sends people after the payment, and those who turn back. Default: the billing page. */
+  successUrl?: string | undefined;
+  cancelUrl?: string | undefined;
 }
 
 export interface PlanChangeRequest {
@@ -59,6 +60,13 @@ export interface BillingService {
    * is not for sale; `validation_error` for a target that is not allowed.
    */
   checkout(scope: Scope, request: CheckoutRequest): Promise<{ id: string; url: string }>;
+  /**
+   * Returns the page on which the owners pay for the tier, for staff to pass on: a checkout, or with a subscription the
+   * billing page, which changes its plan.
+   *
+   * @throws AppError as {@link checkout}; `organization_deleted`.
+   */
+  findPaymentPage(tenant: TenantScope, tier: Tier): Promise<string>;
   /** Returns Stripe's page for payment methods and invoices. @throws AppError `conflict` before the first checkout. */
   openPortal(scope: Scope, returnUrl: string | undefined): Promise<{ url: string }>;
   /**
@@ -80,7 +88,7 @@ export interface BillingServiceOptions {
 
 export function createBillingService(options: BillingServiceOptions): BillingService {
   const { database, stripe, prices, redirects, publicUrl } = options;
-  const billingPage = (scope: Scope) => `${publicUrl}/billing?org=${scope.organizationId}`;
+  const billingPage = (scope: TenantScope) => `${publicUrl}/billing?org=${scope.organizationId}`;
 
   const portal = async (customer: string, returnUrl: string) => {
     try {
@@ -95,7 +103,7 @@ export function createBillingService(options: BillingServiceOptions): BillingSer
   };
 
   /** @throws AppError `conflict` with the link of the portal, if a subscription has not ended. */
-  async function refuseSecond(scope: Scope, customer: string): Promise<void> {
+  async function refuseSecond(scope: TenantScope, customer: string): Promise<void> {
     // Not the rows: the event of a checkout that was just completed may still be on its way.
     const { data } = await callStripe(() =>
       stripe.subscriptions.list({ customer, status: 'all', limit: 100 }),
@@ -108,6 +116,40 @@ export function createBillingService(options: BillingServiceOptions): BillingSer
       fix: 'Change or pay it in the portal (portal_url), or POST /billing/subscription/change-plan.',
       extensions: { portal_url: url, subscription_status: open.status },
     });
+  }
+
+  async function startCheckout(
+    scope: TenantScope,
+    {
+      tier,
+      successUrl = `${billingPage(scope)}&notice=payment-under-way`,
+      cancelUrl = billingPage(scope),
+    }: CheckoutRequest,
+  ): Promise<{ id: string; url: string }> {
+    const details = {
+      price: requirePrice(prices, tier),
+      meteredPrices: prices.metered.forSale,
+      tier,
+      successUrl: redirects.check('/body/success_url', successUrl),
+      cancelUrl: redirects.check('/body/cancel_url', cancelUrl),
+    };
+    const { customer, subscription } = await readBilling(database, scope);
+    const open = async (customerId: string) => {
+      await refuseSecond(scope, customerId);
+      return openCheckout(options, scope, {
+        ...details,
+        customerId,
+        previous: customer?.checkoutSessionId ?? null,
+        previousSubscription: subscription?.id ?? null,
+      });
+    };
+    const customerId = await ensureCustomer(options, scope, { current: customer });
+    try {
+      return await open(customerId);
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      return open(await ensureCustomer(options, scope, { current: customer, replaced: customerId }));
+    }
   }
 
   async function requireOpen(scope: Scope): Promise<Row<BillingSubscription>> {
@@ -130,32 +172,18 @@ export function createBillingService(options: BillingServiceOptions): BillingSer
       return readBilling(database, scope);
     },
 
-    async checkout(scope, { tier, ...urls }) {
+    async checkout(scope, request) {
       requireOrganizationWide(scope);
-      const price = requirePrice(prices, tier);
-      const successUrl = redirects.check('/body/success_url', urls.successUrl);
-      const cancelUrl = redirects.check('/body/cancel_url', urls.cancelUrl);
-      const { customer, subscription } = await readBilling(database, scope);
-      const open = async (customerId: string) => {
-        await refuseSecond(scope, customerId);
-        const previous = customer?.checkoutSessionId ?? null;
-        return openCheckout(options, scope, {
-          customerId,
-          price,
-          meteredPrices: prices.metered.forSale,
-          tier,
-          successUrl,
-          cancelUrl,
-          previous,
-          previousSubscription: subscription?.id ?? null,
-        });
-      };
-      const customerId = await ensureCustomer(options, scope, { current: customer });
+      return startCheckout(scope, request);
+    },
+
+    async findPaymentPage(tenant, tier) {
       try {
-        return await open(customerId);
+        return (await startCheckout(tenant, { tier })).url;
       } catch (error) {
-        if (!isMissing(error)) throw error;
-        return open(await ensureCustomer(options, scope, { current: customer, replaced: customerId }));
+        const hasSubscription = error instanceof AppError && 'subscription_status' in error.extensions;
+        if (!hasSubscription) throw error;
+        return billingPage(tenant);
       }
     },
 

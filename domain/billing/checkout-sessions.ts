@@ -1,10 +1,9 @@
 import { sql } from '@mikro-orm/core';
 import type Stripe from 'stripe';
 import { sha256 } from '../../platform/crypto.ts';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, TenantScope } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
-import type { Scope } from '../identity/scope.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { saveCheckoutSession } from './customer-rows.ts';
 
@@ -33,7 +32,7 @@ const MAX_ATTEMPTS = 5;
  */
 export async function openCheckout(
   { database, stripe }: { database: Database; stripe: Stripe },
-  scope: Scope,
+  scope: TenantScope,
   details: CheckoutDetails,
 ): Promise<{ id: string; url: string }> {
   const { customerId, price, meteredPrices, successUrl, cancelUrl } = details;
@@ -62,7 +61,7 @@ export async function openCheckout(
 /** A repeated key answers with the session of the first request, which may be over by now. */
 async function createOpenSession(
   stripe: Stripe,
-  scope: Scope,
+  scope: TenantScope,
   details: CheckoutDetails & { fingerprint: string },
 ): Promise<{ id: string; url: string }> {
   const { customerId, price, meteredPrices, tier, successUrl, cancelUrl, fingerprint } = details;

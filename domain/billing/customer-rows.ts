@@ -1,10 +1,9 @@
 import { sql } from '@mikro-orm/core';
 import type Stripe from 'stripe';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, TenantScope } from '../../platform/database/database.ts';
 import { findRow, findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { callStripe } from '../../platform/stripe/stripe-client.ts';
 import { organizationDeleted } from '../identity/authentication.ts';
-import type { Scope } from '../identity/scope.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { type BillingCustomer, BillingCustomerEntity } from './billing-customer.entity.ts';
@@ -26,7 +25,7 @@ export interface BillingState {
   meteredCounters: MeteredCounter[];
 }
 
-export function readBilling(database: Database, scope: Scope): Promise<BillingState> {
+export function readBilling(database: Database, scope: TenantScope): Promise<BillingState> {
   return database.read(scope, (reader) => readBillingState(reader, scope.organizationId));
 }
 
@@ -61,7 +60,7 @@ export async function readBillingState(reader: RowReader, organizationId: string
  */
 export async function ensureCustomer(
   { database, stripe }: { database: Database; stripe: Stripe },
-  scope: Scope,
+  scope: TenantScope,
   { current, replaced = null }: { current: Row<BillingCustomer> | undefined; replaced?: string | null },
 ): Promise<string> {
   const { organizationId } = scope;
@@ -92,7 +91,7 @@ export async function ensureCustomer(
  */
 export function saveCheckoutSession(
   database: Database,
-  scope: Scope,
+  scope: TenantScope,
   { sessionId, previous }: { sessionId: string; previous: string | null },
 ): Promise<string | null> {
   const { organizationId } = scope;

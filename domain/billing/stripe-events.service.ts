@@ -61,7 +61,7 @@ export function createStripeEventService(options: StripeEventOptions): StripeEve
       if (event.livemode !== isLive) return ignore('it belongs to the other mode');
       if (event.account) return ignore('it belongs to another account');
       const subject = findSubject(event);
-      if (!subject) return 'ignored';
+      if (!subject) return ignore('it concerns no subscription');
       if (Object.values(subject).some((id) => id !== null && !isText(id))) throw malformed();
       return database.systemTransaction(async (transaction) => {
         const { em } = transaction;
@@ -148,8 +148,11 @@ function findSubject({ type, data }: Stripe.Event): Subject | null {
   if (type.startsWith('customer.subscription.'))
     return { customerId, subscriptionId: object.id, sessionId: null };
   if (type.startsWith('invoice.')) {
-    const { parent } = data.object as Stripe.Invoice;
-    const subscriptionId = idOf(parent?.subscription_details?.subscription);
+    // Before the API version 2025-03-31, an invoice names its subscription at the top level.
+    const { parent, subscription } = data.object as Stripe.Invoice & {
+      subscription?: string | { id: string } | null;
+    };
+    const subscriptionId = idOf(parent?.subscription_details?.subscription ?? subscription);
     return subscriptionId === null ? null : { customerId, subscriptionId, sessionId: null };
   }
   if (type.startsWith('checkout.session.')) {

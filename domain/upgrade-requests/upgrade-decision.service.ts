@@ -1,6 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Database, TenantScope, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
 import { findRow, queryRows, type Row } from '../../platform/database/find-rows.ts';
 import { storableText } from '../../platform/database/storable.ts';
@@ -24,31 +24,47 @@ export interface UpgradeFilter {
 
 export type Decision = 'approved' | 'rejected';
 
+export interface UpgradeDecision {
+  request: Row<UpgradeRequest>;
+  /** Where the owners pay for the tier; null if nothing has to be paid. */
+  checkoutUrl: string | null;
+}
+
 export interface UpgradeDecisionService {
   list(staff: StaffScope, filter: UpgradeFilter, page: PageRequest): Promise<Page<Row<UpgradeRequest>>>;
   /**
-   * Decides an open request, and emails the owners. An approval grants the tier, unless billing does.
+   * Decides an open request, and emails the owners. An approval grants the tier, unless owners have to pay for it: then
+   * the answer has the page on which they do.
    *
-   * @throws AppError `not_found`; `conflict` if it is decided already, or to approve one that another tier has overtaken.
+   * @throws AppError `not_found`; `conflict` if it is decided already, or to approve one that another tier has overtaken;
+   * `unavailable` if Stripe gives no page. Nothing is decided then.
    */
   decide(
     staff: StaffScope,
     id: string,
     decision: { decision: Decision; note: string },
-  ): Promise<Row<UpgradeRequest>>;
+  ): Promise<UpgradeDecision>;
 }
 
 export interface UpgradeDecisionOptions {
   database: Database;
   notifications: Pick<NotificationService, 'notifyOwners'>;
-  /** Whether owners still have to pay for the tier; an email then leads to the payment. */
-  isPaidTier(tier: Tier): boolean;
+  /** Returns the page on which the owners pay for the tier; undefined for a tier that staff grant. */
+  findPaymentPage(tenant: TenantScope, tier: Tier): Promise<string> | undefined;
   /** Grants the tier of an approved request, in the transaction of the approval. */
   onApprove(transaction: Transaction, staff: StaffScope, request: Row<UpgradeRequest>): Promise<void>;
 }
 
 export function createUpgradeDecisionService(options: UpgradeDecisionOptions): UpgradeDecisionService {
   const { database, notifications } = options;
+
+  async function openCheckout(staff: StaffScope, id: string): Promise<string | null> {
+    const request = await database.staffTransaction(staff, ({ em }) => findRequest(em, id));
+    if (request.status !== 'open') throw alreadyDecided(request);
+    const { organizationId, tier } = request;
+    return (await options.findPaymentPage({ organizationId, requestId: staff.requestId }, tier)) ?? null;
+  }
+
   return {
     list: (staff, { status, organizationId }, page) =>
       database.staffTransaction(staff, ({ em }) =>
@@ -61,8 +77,10 @@ export function createUpgradeDecisionService(options: UpgradeDecisionOptions): U
         }),
       ),
 
-    decide: (staff, id, { decision, note }) =>
-      database.staffTransaction(staff, async (transaction) => {
+    async decide(staff, id, { decision, note }) {
+      // Before the transaction, because it asks Stripe. A checkout that is not passed on has no effect.
+      const checkoutUrl = decision === 'approved' ? await openCheckout(staff, id) : null;
+      const request = await database.staffTransaction(staff, async (transaction) => {
         const { em } = transaction;
         const decided = await decideOpen(em, id, { decision, note, staffId: staff.staffId });
         const { organizationId, tier } = decided;
@@ -80,12 +98,14 @@ export function createUpgradeDecisionService(options: UpgradeDecisionOptions): U
         });
         await notifications.notifyOwners(transaction, {
           organizationId,
-          template: templateOf(decision, options.isPaidTier(tier)),
+          template: templateOf(decision, checkoutUrl !== null),
           params: { organizationId, requestId: id, tier, note },
           dedupeKey: `upgrade/${id}`,
         });
         return decided;
-      }),
+      });
+      return { request, checkoutUrl };
+    },
   };
 }
 
@@ -126,10 +146,18 @@ async function decideOpen(
     where id = ${id} and status = 'open' returning ${columns}`,
   );
   if (decided) return decided;
-  const existing = await findRow(em, UpgradeRequestEntity, { where: { id } });
-  if (!existing) throw notFound('upgrade request', id);
-  throw new AppError('conflict', {
-    detail: `The request ${id} is ${existing.status} already.`,
+  throw alreadyDecided(await findRequest(em, id));
+}
+
+async function findRequest(em: EntityManager, id: string): Promise<Row<UpgradeRequest>> {
+  const request = await findRow(em, UpgradeRequestEntity, { where: { id } });
+  if (!request) throw notFound('upgrade request', id);
+  return request;
+}
+
+function alreadyDecided({ id, status }: Row<UpgradeRequest>): AppError {
+  return new AppError('conflict', {
+    detail: `The request ${id} is ${status} already.`,
     fix: 'To give another tier: PATCH /api/v1/admin/orgs/{id}/tier.',
   });
 }

@@ -4,6 +4,7 @@ import { StandInError } from '../../dev/stripe-stand-in/ledger.ts';
 import { SETTLE_HELD_WORK } from '../../workflows/suspensions/settle-held-work.contract.ts';
 import { createKey } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
+import { createStaff } from '../support/staff.ts';
 import { arrangeSuspensions } from '../support/suspensions.ts';
 import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
 import { type BillingApp, startBillingApp } from './billing-app.ts';
@@ -40,6 +41,31 @@ describe('without billing', () => {
       expect(response.json()).toMatchObject({ status: 404, code: 'feature_disabled' });
     }
   });
+
+  test.each(['checkout', 'portal', 'subscription/change-plan', 'subscription/cancel'])(
+    'POST /billing/%s says so before it looks at the body, and after the credential',
+    async (path) => {
+      const { token } = await app.createFree();
+      for (const prefix of ['', '/api/v1'])
+        for (const [contentType, raw] of [
+          ['application/json', '{"tier":'],
+          ['application/json', '{"unknown":true}'],
+          ['text/plain', 'x'],
+        ] as const) {
+          const headers = { 'content-type': contentType };
+          const send = (by?: string) =>
+            self.call(`/billing/${path}`, {
+              method: 'POST',
+              prefix,
+              raw,
+              headers,
+              ...(by ? { token: by } : {}),
+            });
+          expect((await send(token)).json()).toMatchObject({ code: 'feature_disabled' });
+          expect((await send()).json()).toMatchObject({ code: 'unauthenticated' });
+        }
+    },
+  );
 });
 
 describe('a checkout', () => {
@@ -61,6 +87,49 @@ describe('a checkout', () => {
       subscription_tier: 'developer',
       suspend_at: null,
     });
+  });
+
+  test('needs only a tier, and then leads back to the billing page', async () => {
+    const organization = await app.createFree();
+    const { id } = (await post('/checkout', organization.token, { tier: 'developer' })).json();
+    const page = `${app.config.PUBLIC_URL}/billing?org=${organization.organizationId}`;
+    expect(app.ledger.sessions.get(id)).toMatchObject({
+      success_url: `${page}&notice=payment-under-way`,
+      cancel_url: page,
+    });
+  });
+
+  test('is what staff pass on when they approve an upgrade to a tier that has a price', async () => {
+    const { token: staff } = await createStaff(app);
+    const ask = async ({ token }: { token: string }, tier: string) =>
+      (
+        await app.call('/org/upgrade-requests', { method: 'POST', token, body: { tier, note: 'More mail.' } })
+      ).json();
+    const approve = async ({ id }: { id: string }) =>
+      app.call(`/admin/upgrade-requests/${id}/approve`, {
+        method: 'POST',
+        token: staff,
+        body: { note: 'Welcome' },
+      });
+    const free = await app.createFree();
+    const request = await ask(free, 'developer');
+    app.standIn.intercept = () => {
+      throw new StandInError(500, 'down', { type: 'api_error' });
+    };
+    expect((await approve(request)).json()).toMatchObject({ code: 'unavailable' });
+    app.standIn.intercept = () => undefined;
+    const approved = (await approve(request)).json();
+    expect(approved).toMatchObject({ id: request.id, status: 'approved', tier: 'developer' });
+    const session = [...app.ledger.sessions.values()].find(({ id }) => approved.checkout_url.includes(id));
+    expect(app.pay(session?.id ?? '', 'works')).toBe(true);
+    expect(await app.stateOf(free)).toMatchObject({ tier: 'free' });
+    await app.follow(free);
+    expect(await app.stateOf(free)).toMatchObject({ tier: 'developer' });
+    expect((await approve(request)).json()).toMatchObject({ code: 'conflict' });
+
+    // With a subscription the plan changes on the billing page.
+    const larger = (await approve(await ask(free, 'business'))).json();
+    expect(larger.checkout_url).toBe(`${app.config.PUBLIC_URL}/billing?org=${free.organizationId}`);
   });
 
   test('waits for a payment that arrives later', async () => {

@@ -101,6 +101,24 @@ describe('the webhook', () => {
     expect(app.commands).toHaveLength(before);
   });
 
+  test.each([
+    ['as its id', (id: string): unknown => id],
+    ['as an object', (id: string): unknown => ({ id })],
+  ])(
+    'takes an invoice of an older API version, which names its subscription %s',
+    async (_name, reference) => {
+      const { paying, events } = await failRenewal();
+      const failed = eventOf(events, 'invoice.payment_failed');
+      const { parent, ...invoice } = failed.data.object as { parent?: unknown };
+      expect(parent).toBeDefined();
+      const object = { ...invoice, subscription: reference(paying.subscription.id) };
+      const response = await app.deliver({ ...failed, data: { object } } as StripeEventRecord);
+      expect(response.json()).toMatchObject({ result: 'accepted' });
+      await app.settle(paying);
+      expect(await app.stateOf(paying)).toMatchObject({ subscription: 'past_due', grace: 'waiting' });
+    },
+  );
+
   test('refuses an address whose bodies have no valid signature, and nothing that Stripe signs', async () => {
     const [event, other] = [await unsigned(), await unsigned()];
     const stripe = '198.51.100.1';

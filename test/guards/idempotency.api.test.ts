@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals';
+import { billingConfig } from '../support/billing-config.ts';
 import type { Operation } from '../support/contract.ts';
 import { formCall } from '../support/form.ts';
 import { BODIES } from '../support/operations.ts';
@@ -9,7 +10,12 @@ import { createStaff } from '../support/staff.ts';
 import type { Call } from '../support/test-app.ts';
 
 const app = useTestApp({
-  config: { TRUST_PROXY: '127.0.0.1', RATE_LIMIT_BURST: '1000', ORGANIZATION_RATE_LIMIT_BURST: '1000' },
+  config: {
+    ...billingConfig(),
+    TRUST_PROXY: '127.0.0.1',
+    RATE_LIMIT_BURST: '1000',
+    ORGANIZATION_RATE_LIMIT_BURST: '1000',
+  },
 });
 let ownerToken: string;
 let staffToken: string;
