@@ -3,7 +3,7 @@
  * are bounded and matches cannot overlap, so a search takes linear time.
  */
 export const ADDRESS_IN_TEXT =
-  /(?<![\w.!#$%&*+/=?^`{|}~-])[\w+~-][\w.!#$%&'*+/=?^`{|}~-]{0,99}@(?:[a-z\d](?:[a-z\d._-]{0,251}[a-z\d])?|\[[\d.]{7,15}\])/gi;
+  /(?<![\w.!#$%&*+/=?^`{|}~-])[\w+~-][\w.!#$%&'*+/=?^`{|}~-]{0,99}@(?:[a-z\d](?:[a-z\d]|[._-](?=[a-z\d_-])){0,252}|\[[\d.]{7,15}\])/gi;
 
 const MAX_FIELD_CHARACTERS = 2_000;
 

@@ -32,7 +32,9 @@ const REASON_RULES: readonly ReasonRule[] = [
     reason: 'suppressed',
     status: '5.1.1',
     patterns: [
-      /\bsuppress(?:ed|ion)\b/iu,
+      /\bsuppression[- ]list\b/iu,
+      /\b(?:address(?:es)?|recipients?|destination|account|user|domain|delivery|sending)(?: \S{1,60}){0,6} suppress(?:ed|ion)\b/iu,
+      /\bsuppressed (?:address|recipient|destination|because|due|by|on)\b/iu,
       /\bon (?:the|your|our) (?:bounce|block) list of your account\b/iu,
       /\bbounced address\b/iu,
     ],
@@ -52,7 +54,12 @@ const REASON_RULES: readonly ReasonRule[] = [
       /\btoo many messages (?:in|on) (?:the |this )?mailbox/iu,
       /\bnumber of messages in recipient'?s mailbox exceeded/iu,
       /user has too many messages/iu,
-      /\bexceeds? (?:the )?(?:allowed|allocated|maximum) (?:size|storage|space)\b/iu,
+      /\bexceeds? (?:the |its |their )?(?:allowed|allocated|maximum) (?:storage|space)\b/iu,
+      /\b(?:not|n't|no)(?: have)? (?:enough|sufficient)(?: \S{1,20}){0,3} (?:space|storage|room)\b/iu,
+      /\b(?:space|storage|quota) (?:is )?(?:not enough|insufficient|full|exhausted|used up)\b/iu,
+      /\breach(?:ed|es|ing)?(?: \S{1,20}){0,4} (?:quota|storage limit|mailbox limit)\b/iu,
+      /\b(?:diskspace|storage|mail) quota\b/iu,
+      /\bdisk (?:is )?full\b/iu,
       /\bVS\d?-?MF\b/iu,
       /\bSTOREDRV\.Deliver; ?(?:mailbox )?full/iu,
       /\bQuotaExceeded/iu,
@@ -71,6 +78,15 @@ const REASON_RULES: readonly ReasonRule[] = [
       /メールボックス\S{0,12}(?:一杯|いっぱい|満杯|フル)/iu,
       /邮箱(?:\S{0,6})(?:已?满|空间不足|容量)/iu,
       /信箱(?:\S{0,6})(?:已?滿|空間不足)/iu,
+      /skrzynk\S{1,3} (?:\S{1,30} ){0,4}(?:pełn|przepełnion)/iu,
+      /(?:brevlåda|postlåda|postkasse|postboks|innboks|indbakke|inkorg)\S{0,3} (?:\S{1,30} ){0,3}(?:full|fuld)/iu,
+      /postilaatik\S{1,3} (?:\S{1,30} ){0,3}(?:täynnä|täysi)/iu,
+      /schránk\S{1,2} (?:\S{1,30} ){0,3}(?:pln[áa]|přeplněn)/iu,
+      /postafiók\S{0,3} (?:\S{1,30} ){0,3}(?:megtelt|tele)/iu,
+      /posta kutusu (?:\S{1,30} ){0,3}dolu/iu,
+      /(?:cutie|căsuț)\S{0,4} (?:\S{1,30} ){0,3}plină/iu,
+      /(?:γραμματοκιβώτιο|θυρίδα)\S{0,2} (?:\S{1,30} ){0,3}(?:γεμάτ|πλήρ)/iu,
+      /(?:편지함|메일함|사서함|저장 ?공간|용량)\S{0,3} ?(?:\S{1,12} ){0,2}(?:가득|초과|부족)/iu,
     ],
   },
   {
@@ -78,14 +94,16 @@ const REASON_RULES: readonly ReasonRule[] = [
     status: '5.1.1',
     patterns: [
       /\b(?:account|user|recipient|address|mailbox|person|e-?mail)(?: address)?,?(?: that)? you(?:'ve| have)? (?:tried|are trying|attempted|entered|sent)(?: \S{1,20}){0,4}(?: is| was)? (?:does not|doesn't|not|n't|un(?:known|available)|invalid)/iu,
-      /\b(?:user|recipient|mail ?box|address|addressee|account|alias|person|e-?mail|user ?name|login|destinatary|customer|subscriber|member|resolver\S{0,40})(?:\(s\)|s)?(?:'s)?(?: (?:e-?mail|address|name|account|mail ?box|in|of|for|to|domain|at|host))?(?: ?[<"'([]?[^\s<>"'()[\]]{1,120}[>"')\]]?)?,?:? ?(?:(?:is|was|are|has been|have been|does|do|could|can|currently) ){0,2}(?:unknown|unrecognised|unrecognized|invalid|not ?found|not (?:be )?(?:found|valid|exist(?:ing)?|known|recognised|recognized|listed|located|correct|a (?:known|valid)|our customer|have an? (?:\S{1,20} )?account)|n[o']t exists?|doesn't (?:exist|have)|does not (?:exist|have)|did not exist|not exist|nonexistent|non-existent|non existent|not available|unavailable|undeliverable|cannot be found|couldn't be found|can't be found|wasn't found|no longer (?:exist|valid|available|on|in use|used|active|here|accept)|not local|ambiguous|rejected\b(?!: (?:greylist|access denied|domain|host|unverified)))/iu,
+      /\b(?:user|recipient|mail ?box|address|addressee|account|alias|person|e-?mail|user ?name|login|destinatary|customer|subscriber|member|resolver\S{0,40})(?:\(s\)|s)?(?:'s)?(?: (?:e-?mail|address|name|account|mail ?box|in|of|for|to|domain|at|host))?(?: ?[<"'([]?[^\s<>"'()[\]]{1,120}[>"')\]]?)?,?:? ?(?:(?:is|was|are|has been|have been|does|do|could|can|currently) ){0,2}(?:unknown|unrecognised|unrecognized|invalid|not ?found|not (?:be )?(?:found|valid|exist(?:ing)?|known|recognised|recognized|listed|located|correct|a (?:known|valid)|our customer|have an? (?:\S{1,20} )?account)|n[o']t exists?|doesn't (?:exist|have)|does not (?:exist|have)|did not exist|not exist|nonexistent|non-existent|non existent|not available|unavailable|undeliverable|cannot be found|couldn't be found|can't be found|wasn't found|no longer (?:exist|valid|available|on|in use|used|active|here|accept)|not local|ambiguous)/iu,
+      /\b(?:user|recipient|mail ?box|addressee|account|e-?mail address|address)(?: ?[<"'([]?[^\s<>"'()[\]]{1,120}[>"')\]]?)?:? (?:(?:is|was|has been) )?rejected\b(?!: (?:greylist|access denied|domain|host|unverified))/iu,
     ],
   },
   {
     reason: 'user_unknown',
     status: '5.1.1',
     patterns: [
-      /\b(?:no such|unknown|invalid|nonexistent|non-existent|non existent|not a (?:valid|known)|bad (?:destination )?|undeliverable|unrecognized|unrecognised|no valid|no)(?: (?:local|e-?mail|mail|virtual|remote|destination|receipient|final|such|or|illegal|internal|host|mobile))* ?(?:user|recipient|mail ?box(?:es)?|addressee|account|person|alias|subscriber|inbox|addres+|addr)(?:s|\(s\)|es)?\b(?! (?:error|mails? from|domain|host|server))/iu,
+      /\b(?:no such|unknown|invalid|nonexistent|non-existent|non existent|not a (?:valid|known)|bad (?:destination )?|undeliverable|unrecognized|unrecognised|no valid|no)(?: (?:local|e-?mail|mail|virtual|remote|destination|receipient|final|delivery|such|or|illegal|internal|host|mobile))* ?(?:user(?: ?id)?|recipient|mail ?box(?:es)?|addressee|account|person|alias|subscriber|inbox|addres+|addr)(?:s|\(s\)|es)?\b(?! (?:error|mails? from|domain|host|server))/iu,
+      /\b(?:bad|no such|unknown|invalid)_(?:recipient|user|address|mailbox)/iu,
       /\bRecipNotFound/iu,
       /RecipientNotFound/iu,
       /\bADR\.Recip/iu,
@@ -99,7 +117,7 @@ const REASON_RULES: readonly ReasonRule[] = [
       /name is not recogni[sz]ed/iu,
       /unable to (?:find|look ?up|validate) (?:the )?(?:recipient|user|account|mailbox)/iu,
       /not our customer/iu,
-      /is not a (?:valid|known) (?:mailbox|user|recipient|address)/iu,
+      /\bnot an? (?:valid|known|active|existing|local) (?:e-?mail )?(?:mail ?box|user|recipient|address|account)/iu,
       /can(?:not|'t) find (?:the )?(?:user|recipient|mailbox)/iu,
       /couldn't find (?:the )?(?:user|recipient|address)/iu,
       /recipient (?:address )?rejected(?!: (?:greylist|access denied|domain|host|unverified))/iu,
@@ -192,7 +210,7 @@ const REASON_RULES: readonly ReasonRule[] = [
     reason: 'too_big',
     status: '5.3.4',
     patterns: [
-      /\b(?:message|mail|e-?mail|size|header|attachment|data|content|messages)(?: \S{1,20}){0,5} (?:too (?:big|large|long)|exceed(?:s|ed|ing)?(?: \S{1,20}){0,5} (?:size|limit|maximum|max)|larger than|over ?size|size limit|over the (?:maximum|limit))/iu,
+      /\b(?:message|mail|e-?mail|size|header|attachment|data|content|messages)(?: \S{1,20}){0,5} (?:too (?:big|large|long)|exceed(?:s|ed|ing)?(?: \S{1,20}){0,5} (?:size|limit|maximum|max)\b(?! (?:number|deliver|retr|attempt|hop|time|count|age))|larger than|over ?size|size limit|over the (?:maximum|limit))/iu,
       /\btoo (?:big|large)(?: an? )?(?: e-?mail| message)?\b/iu,
       /\bmaximum (?:message|mail|allowable|allowed) (?:file )?size/iu,
       /\bmessage size (?:exceed|limit|violat)/iu,
@@ -227,6 +245,7 @@ const REASON_RULES: readonly ReasonRule[] = [
       /\bretry time ?(?:out)? (?:not reached|exceeded)/iu,
       /\bretry timeout\b/iu,
       /\bin the queue too long/iu,
+      /\bexceed(?:s|ed)? (?:the )?max(?:imum)? (?:number of )?(?:delivery )?(?:attempts|retries|deliver)/iu,
       /\b(?:could|was|has) not (?:be )?(?:been )?delivered (?:with)?in (?:\S{1,12} ){1,3}(?:hours?|days?)/iu,
       /\bunable to deliver (?:this|your) message after/iu,
       /\bgiving up (?:on|after|now)/iu,
@@ -345,13 +364,23 @@ export function findReason(text: string): { reason: BounceReason; status: string
 
 /** Preceded by a reply code, a `#` or a label. Other triples of numbers may be versions. */
 const LABELED_STATUS =
-  /(?:\b[245]\d\d[ -](?:\d{3}[ -])?[[(<"']?#?|#|\bstatus(?: code)?[:= ]{1,3}\(?|\berror(?: code)?[:= ]{1,3}\(?)([245]\.[0-7]\.\d{1,3})(?![\d.]*\d)/i;
-const ANY_STATUS = /(?<![\d.])([245]\.[0-7]\.\d{1,3})(?!\.?\d)/;
+  /(?:\b[45]\d\d[ -](?:\d{3}[ -])?[[(<"']?#?|#|\bstatus(?: code)?[:= ]{1,3}\(?|\berror(?: code)?[:= ]{1,3}\(?)([45]\.[0-7]\.\d{1,3})(?![\d.]*\d)/i;
+const ANY_STATUS = /(?<![\p{L}\d.])([45]\.[0-7]\.\d{1,3})(?!\.?\d)/giu;
+/** The end of a text that a version number follows: `Mailman 5.1.1`, `version: 5.1.1`. */
+const BEFORE_VERSION =
+  /(?<!(?:^|[^\p{L}\d])(?:status|code|error|errors|said|says|failed|failure|returned|rejected|reply|response|responded|reason|result|dsn|smtp|esmtp|with|was|is|und|y|et|e))[\p{L}][\p{L}\d+._-]{0,40} {1,3}$|\b(?:version|release|v)[:=. ]{0,3}$/iu;
 
-/** Finds an enhanced status code (RFC 3463). Prefers one in a place where servers usually put it. */
+/**
+ * Finds an enhanced status code of a failure (RFC 3463), one in a place where servers usually put it if there is any.
+ * Numbers after a word are versions: `Mailman 5.1.1`.
+ */
 export function findEnhancedCode(text: string): string | null {
   const searched = text.slice(0, MAX_TEXT_CHARACTERS);
-  return LABELED_STATUS.exec(searched)?.[1] ?? ANY_STATUS.exec(searched)?.[1] ?? null;
+  const labeled = LABELED_STATUS.exec(searched)?.[1];
+  if (labeled !== undefined) return labeled;
+  for (const { 1: code = '', index } of searched.matchAll(ANY_STATUS))
+    if (!BEFORE_VERSION.test(searched.slice(Math.max(0, index - 50), index))) return code;
+  return null;
 }
 
 /** SMTP reply codes (RFC 5321 section 4.2.3, RFC 5248 and common extensions), not any three-digit number. */

@@ -41,8 +41,35 @@ export function findRecipients(notice: Notice): NoticeRecipient[] {
       detail: extractDetail(address, lines, relevantMentions) || notice.text,
     }));
   }
-  return [{ address: findReturnedRecipient(notice), detail: notice.text }];
+  const address =
+    findReturnedRecipient(notice) ?? findAliasedRecipient(lines) ?? findLocalRecipient(lines, notice);
+  return [{ address, detail: notice.text }];
 }
+
+/** Exim, if the address to which it forwards is secret: `an undisclosed address (generated from anna@example.com)`. */
+function findAliasedRecipient(lines: readonly string[]): string | null {
+  const line = lines.find((text) => GENERATED_FROM.test(text));
+  return line === undefined ? null : (findAddressesOnLine(line)[0] ?? null);
+}
+
+const GENERATED_FROM = /\b(?:generated|expanded|forwarded) from\b.{0,20}@/i;
+
+/** Servers that name only the mailbox, on the line below `to the following recipients:`, mean their own domain. */
+function findLocalRecipient(lines: readonly string[], { fields }: Notice): string | null {
+  const domain = /@([\w.-]{3,255})/.exec(fields.get('from') ?? '')?.[1];
+  const intro = lines.findIndex((line) => LOCAL_INTRO.test(line));
+  const from = fields.get('from') ?? '';
+  if (domain === undefined || intro === -1 || !/mailer-daemon|postmaster/i.test(from.slice(0, 500)))
+    return null;
+  const below = lines
+    .slice(intro + 1, intro + 5)
+    .find((line) => line.trim() !== '' && !line.trim().endsWith(':'));
+  const name = /^\s{0,20}([\w.+-]{2,64})\s{0,20}$/.exec(below ?? '')?.[1];
+  return name === undefined ? null : `${name}@${domain}`;
+}
+
+const LOCAL_INTRO =
+  /(?:the |to )following (?:recipient|address|user|mailbox)|not delivered to|could not be delivered to/i;
 
 /** Finds the recipient in the returned message or in a VERP address; null if there is none or more than one. */
 export function findReturnedRecipient({
@@ -59,14 +86,31 @@ export function findReturnedRecipient({
     'x-rcpt-to',
   ]) {
     const address = findAddress(original.get(name) ?? '');
-    if (address) return address;
+    if (address && !isReturnPathOf(address, fields)) return address;
   }
   const to = distinctAddresses(findAddresses((original.get('to') ?? '').slice(0, 20_000)));
+  if (to[0] !== undefined && isToList(to[0], fields, original)) return decodeVerpRecipient(fields);
   if (to.length === 1 && !original.has('cc')) return to[0] ?? null;
   const received = /\bfor <?([^\s<>;]{1,200}@[^\s<>;]{1,200})>?/i.exec(
     original.get('received') ?? rest.slice(0, 5_000),
   );
   return received?.[1] ?? to[0] ?? decodeVerpRecipient(fields) ?? null;
+}
+
+/** A mailing list is not the recipient whose address failed. */
+function isToList(to: string, fields: Map<string, string>, original: Map<string, string>): boolean {
+  return (
+    isReturnPathOf(to, fields) || ['list-id', 'list-post', 'mailing-list'].some((name) => original.has(name))
+  );
+}
+
+/** `offers-bounces@example.com` receives the notices on messages of the list `offers@example.com`. */
+function isReturnPathOf(address: string, fields: Map<string, string>): boolean {
+  const list = address.slice(0, address.lastIndexOf('@')).toLowerCase();
+  const path = (fields.get('to') ?? '').slice(0, 2_000).toLowerCase();
+  return ['-bounces', '-admin', '-owner', '-request', '-errors'].some((end) =>
+    path.includes(`${list}${end}`),
+  );
 }
 
 /** VERP: `list-bounces+user=example.org@…` contains the recipient. */
@@ -93,7 +137,7 @@ function selectRecipients(mentions: Mention[]): string[] {
 
 /** Labels in front of a recipient's address, in several languages. */
 const LABEL_BEFORE =
-  /(?:^|[\s(>:<,"'*-])(?:(?:final|original|failed|intended|undeliverable|invalid|unknown|bad|local|remote|rcpt|addressed|deliver(?:y|ed)?|sent|message|mail|the|following|your|reach|affected)[ -]?){0,3}(?:recipients?|recipient\(s\)|addressees?|address(?:es)?|rcpt|to|for|users?|user ?name|mail ?box|account|e-?mail|destinat(?:aire|ario|ion|ário)s?|adresse|an|für|empf[äa]nger|para|aan|naar|ontvanger|à|a|получател\S{1,4}|адрес\S{0,4}|кому|пользовател\S{0,4}|宛先|あて先|送信先|受信者|アドレス|收件人|收件者|地址)(?: ?(?:address|adresse|name|is|\(s\)))?[\s:：=<"'([,>→-]{0,8}$/iu;
+  /(?:^|[\s(>:<,"'*-])(?:(?:final|original|failed|intended|delivery|undeliverable|invalid|unknown|bad|local|remote|rcpt|addressed|deliver(?:y|ed)?|sent|message|mail|the|following|your|reach|affected)[ -]?){0,3}(?:recipients?|recipient\(s\)|addressees?|address(?:es)?|rcpt|to|for|users?|user ?name|user ?id|smtp|mail ?box|account|e-?mail|destinat(?:aire|ario|ion|ário)s?|adresse|an|für|empf[äa]nger|para|aan|naar|ontvanger|à|a|получател\S{1,4}|адрес\S{0,4}|кому|пользовател\S{0,4}|宛先|あて先|送信先|受信者|アドレス|收件人|收件者|地址)(?: ?(?:address|adresse|name|is|\(s\)))?[\s:：=<"'([,>→-]{0,8}$/iu;
 const SENDER_BEFORE =
   /(?:^|[\s(:<,"'-])(?:from|sender|sent by|reply-to|return-path|message-?id|in-reply-to|references|contact|mailto|e-?mail us at|write to|questions?|help|support|on behalf of|von|absender|de(?: la part de)?|exp[ée]diteur|remitente|mittente|afzender|от|отправител\S{1,4}|差出人|送信者|发件人|寄件者|by|id|forward(?:ed|ing)? (?:this|it|the \S+) to|please (?:contact|e-?mail|send|forward)|administrator)[\s:：=<"'([,-]{0,6}$/iu;
 const SENDER_LINE =
@@ -114,9 +158,7 @@ function findMentions(lines: string[], notice: Notice): Mention[] {
   );
   const senders = new Set(
     [
-      ...['to', 'from', 'delivered-to', 'x-original-to', 'envelope-to'].map((name) =>
-        notice.fields.get(name),
-      ),
+      ...['to', 'from', 'delivered-to', 'envelope-to'].map((name) => notice.fields.get(name)),
       ...['from', 'sender', 'reply-to', 'return-path'].map((name) => notice.returnedFields.get(name)),
     ]
       .flatMap((value) => findAddresses((value ?? '').slice(0, 5_000)))
@@ -145,7 +187,9 @@ function findMentions(lines: string[], notice: Notice): Mention[] {
 }
 
 /** Recognizes internationalized addresses only in angle brackets; elsewhere, only ASCII addresses. */
-function findAddressesOnLine(text: string): string[] {
+function findAddressesOnLine(line: string): string[] {
+  // Exchange 5.5: `dda:SMTP=anna@example.com;`.
+  const text = line.replace(/\b(?:smtp|rfc-?822)=/gi, (type) => ' '.repeat(type.length));
   const bracketed = [...text.matchAll(/<((?:"[^"\n]{1,64}"|[^\s<>"@]{1,64})@[^\s<>@]{1,255})>/g)].map(
     ([, address = '']) => address.replace(/^(?:smtp|mailto|rfc822)[:;]/i, ''),
   );

@@ -81,9 +81,9 @@ export function parseStatusFields(content: string): DeliveryReport {
     .map(parseFields);
   const first = blocks[0] ?? new Map<string, string>();
   return {
-    recipients: mergeSplitBlocks(blocks)
-      .flatMap((fields) => parseRecipient(fields) ?? [])
-      .slice(0, MAX_RECIPIENTS),
+    recipients: distinctRecipients(
+      mergeSplitBlocks(moveMisplacedAction(blocks)).flatMap((fields) => parseRecipient(fields) ?? []),
+    ).slice(0, MAX_RECIPIENTS),
     originalEnvelopeId:
       decodeXtext(first.get('original-envelope-id')?.slice(0, MAX_FIELD_CHARACTERS) ?? '') || null,
     arrivalDate: parseDate(first.get('arrival-date')),
@@ -97,6 +97,21 @@ function splitRecipientBlocks(block: string): string[] {
     .slice(0, MAX_RECIPIENTS);
   if (starts.length < 2) return [block];
   return starts.map((start, n) => block.slice(n === 0 ? 0 : start, starts[n + 1]));
+}
+
+/** Some programs put the action of the only recipient into the per-message fields. */
+function moveMisplacedAction(blocks: Map<string, string>[]): Map<string, string>[] {
+  const [first, second, ...others] = blocks;
+  const action = first?.get('action');
+  if (!first || !second || action === undefined || second.has('action')) return blocks;
+  if (!first.has('reporting-mta') || hasRecipient(first) || !hasRecipient(second)) return blocks;
+  const message = new Map([...first].filter(([name]) => name !== 'action'));
+  return [message, new Map([...second, ['action', action]]), ...others];
+}
+
+/** Some servers repeat the block of a recipient. */
+function distinctRecipients(recipients: ReportedRecipient[]): ReportedRecipient[] {
+  return [...new Map(recipients.map((recipient) => [JSON.stringify(recipient), recipient])).values()];
 }
 
 /** Merges a block without a recipient into the previous one: an extra empty line split them. */
@@ -145,6 +160,9 @@ const ACTION_SPELLINGS: readonly [RegExp, ReportAction][] = [
   [/^expan/i, 'expanded'],
 ];
 
+/** `smtp; 250 2.1.5 OK` */
+const ACCEPTED = /\b2\d\d[ -]2\.\d{1,3}\.\d{1,3}\b/;
+
 /** Derives the action from the field, or from the codes if the field is missing or unknown. */
 function parseAction(
   field: string | undefined,
@@ -154,6 +172,7 @@ function parseAction(
   const word = /[a-z]+/i.exec(field ?? '')?.[0] ?? '';
   const action = ACTION_SPELLINGS.find(([spelling]) => spelling.test(word))?.[1];
   if (action) return action;
+  if (status === null && diagnostic !== null && ACCEPTED.test(diagnostic)) return 'delivered';
   const code =
     status ?? (diagnostic === null ? null : (findEnhancedCode(diagnostic) ?? findReplyCode(diagnostic)));
   if (code === null) return null;
@@ -207,6 +226,8 @@ const BAD_ADDRESS_REASONS = new Set<BounceReason>([
   'account_disabled',
   'moved',
 ]);
+/** Reasons for which servers also report the code of an invalid address, which it is not. */
+const OTHER_REASONS = new Set<BounceReason>(['policy', 'too_big', 'relay_denied', 'loop']);
 /** Policy rejections also mention the address, but do not mean that it is invalid. */
 const POLICY_WORDS =
   /\b(?:spam|blocked|black ?list|block ?list|policy|reputation|relay(?:ing)?|dmarc|spf|dkim|rate|virus)\b/i;
@@ -224,9 +245,10 @@ export function classifyBounce(status: string | null, diagnostic: string | null)
   const reason = findReason(text)?.reason ?? null;
   const code = resolveStatus(status, text);
   if (code.startsWith('4') || code === '5.2.2') return { type: 'Transient', subType: 'General' };
-  if (reason === 'suppressed') return { type: 'Permanent', subType: 'Suppressed' };
-  if (BAD_ADDRESS_CODES.has(code)) return { type: 'Permanent', subType: 'NoEmail' };
   if (reason === 'mailbox_full') return { type: 'Transient', subType: 'General' };
+  if (reason === 'suppressed') return { type: 'Permanent', subType: 'Suppressed' };
+  if (BAD_ADDRESS_CODES.has(code) && !(reason !== null && OTHER_REASONS.has(reason)))
+    return { type: 'Permanent', subType: 'NoEmail' };
   const isBadAddress =
     GENERIC_CODES.has(code) && reason !== null && BAD_ADDRESS_REASONS.has(reason) && !POLICY_WORDS.test(text);
   return { type: 'Permanent', subType: isBadAddress ? 'NoEmail' : 'General' };
@@ -237,13 +259,15 @@ export function classifyBounce(status: string | null, diagnostic: string | null)
  * that matches the text, in the reported class.
  */
 export function resolveStatus(status: string | null, text: string): string {
-  if (status !== null && !status.endsWith('.0.0')) return status;
+  // A failure with a code of success was reported carelessly.
+  if (status !== null && !status.endsWith('.0.0') && !status.startsWith('2')) return status;
   const codeInText = findEnhancedCode(text);
   if (codeInText !== null && !codeInText.endsWith('.0.0')) return codeInText;
   const reason = findReason(text);
   const replyClass = findReplyCode(text)?.[0];
-  const reportedClass = replyClass ?? codeInText?.[0] ?? status?.[0];
-  if (reason === null) return codeInText ?? (replyClass ? `${replyClass}.0.0` : (status ?? '5.0.0'));
+  const statusClass = status?.startsWith('2') ? undefined : status?.[0];
+  const reportedClass = replyClass ?? codeInText?.[0] ?? statusClass;
+  if (reason === null) return codeInText ?? `${reportedClass ?? '5'}.0.0`;
   // A temporary reason takes precedence over class 5, which servers use for every message that they stop retrying.
   if (reason.status.startsWith('4') && replyClass !== '5') return reason.status;
   return `${reportedClass ?? reason.status[0]}${reason.status.slice(1)}`;

@@ -21,6 +21,7 @@ import {
 } from './dsn.ts';
 import { type FeedbackReport, findFeedbackReport } from './feedback-report.ts';
 import { type LeafPart, parseHeaderFields, parseLeafParts } from './leaf-parts.ts';
+import { findRejectionByFilter } from './mdn-rejection.ts';
 
 /** The kind of report that a message is. `mail` is not a report. */
 export type MailKind = 'bounce' | 'delay' | 'delivered' | 'complaint' | 'auto_reply' | 'mail';
@@ -72,9 +73,23 @@ export function readMailReport(raw: Buffer): MailReport {
     return buildMailReport(
       reported.map((recipient) => completeFromNotice(recipient, notice, reported.length === 1)),
     );
+  const rejection = findRejectionByFilter(fields, leaves, notice.text);
+  if (rejection) return buildMailReport([readRejection(rejection.recipient, notice)]);
   if (isAutoReply(notice)) return { kind: 'auto_reply', recipients: [], feedback: null };
   if (isBounceNotice(notice)) return buildMailReport(parseNoticeText(notice));
   return { kind: 'mail', recipients: [], feedback: null };
+}
+
+/** A rejection by a filter of the recipient is a refusal (RFC 5429 section 2.1), unless its text gives another reason. */
+function readRejection(recipient: string | null, notice: Notice): RecipientReport {
+  const address = recipient ?? findRecipients(notice)[0]?.address ?? null;
+  const diagnostic = joinLines(notice.text.split('\n')) || null;
+  const isExplained = containsReason(notice.text);
+  return {
+    ...classifyRecipient(address, 'failed', isExplained ? null : '5.7.1', diagnostic),
+    finalRecipient: recipient,
+    originalRecipient: null,
+  };
 }
 
 /** Finds status fields in a part without the report type. Trusted only if the message looks like a bounce. */
@@ -95,8 +110,8 @@ function completeFromNotice(
 ): RecipientReport {
   const named = isOnlyRecipient && needsNoticeText(reported) ? findRecipients(notice) : [];
   const address =
+    (isQualified(reported.finalRecipient) ? reported.finalRecipient : reported.originalRecipient) ??
     reported.finalRecipient ??
-    reported.originalRecipient ??
     named[0]?.address ??
     findReturnedRecipient(notice);
   const text =
@@ -108,6 +123,13 @@ function completeFromNotice(
     finalRecipient,
     originalRecipient,
   };
+}
+
+/** The sender never saw the name of a host inside the recipient's system: `anna@mailstore`. */
+function isQualified(address: string | null): boolean {
+  return (
+    address !== null && /@[^@]*\.(?!(?:local|localdomain|internal|lan)$)[^.@]+$/i.test(address.slice(-320))
+  );
 }
 
 function needsNoticeText({

@@ -86,6 +86,12 @@ export const ADAPTERS: Record<string, Adapters> = {
     findRecipients: ({ findRecipients }) => inNotices(findRecipients),
     findReturnedRecipient: ({ findReturnedRecipient }) => inNotices(findReturnedRecipient),
   },
+  'delivery-reports/described-message': {
+    separateDescription: ({ separateDescription }) => [
+      (text) => separateDescription(text.split('\n')),
+      (text) => separateDescription([text]),
+    ],
+  },
   'delivery-reports/dsn': {
     parseDeliveryReport: ({ parseDeliveryReport }) => inMessages((raw) => parseDeliveryReport(bytes(raw))),
     findDeliveryReport: ({ findDeliveryReport }) => [
@@ -125,6 +131,17 @@ export const ADAPTERS: Record<string, Adapters> = {
   },
   'delivery-reports/read-report': {
     readMailReport: ({ readMailReport }) => inMessages((raw) => readMailReport(bytes(raw))),
+  },
+  'delivery-reports/mdn-rejection': {
+    findRejectionByFilter: ({ findRejectionByFilter }) => [
+      (text) => findRejectionByFilter(new Map(), [leaf('message/disposition-notification', text)], text),
+      (text) =>
+        findRejectionByFilter(
+          fields(text, 'subject', 'auto-submitted'),
+          [leaf('message/disposition-notification', `Disposition: a; deleted\nFinal-Recipient: ${text}`)],
+          text,
+        ),
+    ],
   },
   'delivery-reports/report-outcomes': {
     readReportOutcomes: ({ readReportOutcomes }) => [
