@@ -39,6 +39,7 @@ import { installMetrics } from './plugins/metrics.ts';
 import { installOpenResponses } from './plugins/open-responses.ts';
 import { installOpenApi } from './plugins/openapi.ts';
 import { installPluginNames } from './plugins/plugin-names.ts';
+import { installPreconditions } from './plugins/preconditions.ts';
 import { PROBLEM_TYPE, sendProblem, toProblemDocument } from './plugins/problem.ts';
 import { installReceipts } from './plugins/receipts.ts';
 import { createRefusedSends, installRefusedSends } from './plugins/refused-sends.ts';
@@ -114,6 +115,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       address: ADDRESS_LIMIT,
     },
   });
+  installPreconditions(app);
   installUsageMetering(app, { meter: services.apiCalls, refusedSends });
   const secretBox = createSecretBox(config.ENCRYPTION_KEY);
   installIdempotency(app, { database, store: createIdempotencyStore({ secretBox }), publicUrl });

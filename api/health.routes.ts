@@ -52,7 +52,7 @@ export const healthRoutes =
           summary: 'Check liveness',
           tags: ['Health'],
           security: [],
-          response: { 200: Live },
+          response: { 200: Live, ...problems() },
         },
       },
       async () => ({ status: 'ok' as const }),

@@ -101,9 +101,11 @@ const STATUS_DESCRIPTIONS: Record<number, string> = {
   403: 'The credential lacks the permission, or the organization, environment or inbox is suspended, or the organization is closed.',
   404: 'The resource does not exist or is not accessible.',
   409: 'The current state does not allow the operation.',
+  412: '`If-Match` names no version that the resource has.',
   413: 'The body is too large.',
   415: 'The content type is not supported.',
   422: 'The request is valid but cannot be processed.',
+  428: 'The version that the request is based on is missing.',
   429: 'Too many requests.',
   500: 'Internal server error.',
   503: 'A dependency is unavailable. No partial change was made.',
@@ -129,8 +131,8 @@ export function changeProblems(...extraStatuses: number[]) {
 }
 
 /** Error responses of a POST; 422 because an Idempotency-Key may have been used before. */
-export function postProblems() {
-  return changeProblems(422);
+export function postProblems(...extraStatuses: number[]) {
+  return changeProblems(422, ...extraStatuses);
 }
 
 /** A response without a body. */

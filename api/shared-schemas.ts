@@ -67,7 +67,7 @@ import {
   DraftPreviewRecord,
   RejectDraft,
 } from './drafts/approvals.routes.ts';
-import { DraftApproval, DraftFields, DraftReceipt, DraftRecord } from './drafts/drafts.schemas.ts';
+import { DraftApproval, DraftFields, DraftReceipt, DraftRecord, SendDraft } from './drafts/drafts.schemas.ts';
 import { EventRecord, eventSchemas } from './events/events.schemas.ts';
 import { ExportRecord } from './exports/exports.schemas.ts';
 import { CredentialsRecord, RotatedCredentials } from './inboxes/credentials.routes.ts';
@@ -260,6 +260,7 @@ export const sharedSchemas = [
   DraftPreviewRecord,
   DraftRecord,
   DraftReceipt,
+  SendDraft,
   DraftFields,
   MessageSummary,
   MessageRecord,

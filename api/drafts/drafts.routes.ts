@@ -4,12 +4,12 @@ import { type Static, Type } from 'typebox';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
 import { DRAFT_SEND_STATUSES } from '../../domain/drafts/draft.entity.ts';
 import type { DraftDetails, DraftInput, DraftService } from '../../domain/drafts/draft.service.ts';
-import { invalid } from '../../platform/errors.ts';
 import { storeBodyFiles } from '../attachments/body-files.ts';
 import { type Lists, listOf, PageQuery, pageQuery } from '../lists.ts';
 import { CONTENT_BODY_LIMIT_BYTES } from '../messages/content.schemas.ts';
 import { readDraftContent } from '../messages/content.ts';
 import { MESSAGE_RESPONSE, MessageRecord } from '../messages/messages.schemas.ts';
+import { IfMatchHeaders, parseIfMatch } from '../plugins/preconditions.ts';
 import {
   changeProblems,
   enumOf,
@@ -19,7 +19,6 @@ import {
   problems,
   ref,
   strictObject,
-  text,
 } from '../schemas.ts';
 import { parseTime } from '../time.ts';
 import {
@@ -29,13 +28,11 @@ import {
   presentDraft,
   presentSent,
   SCHEDULED_RESPONSE,
+  SendDraft,
 } from './drafts.schemas.ts';
 
 const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });
 const DraftParams = strictObject({ id: id('Draft id (drf_…).') });
-const IfMatchHeaders = Type.Object({
-  'if-match': Type.Optional(text(64, { description: 'The ETag or version that the change is based on.' })),
-});
 
 export const draftRoutes =
   ({
@@ -143,13 +140,16 @@ export const draftRoutes =
           params: DraftParams,
           headers: IfMatchHeaders,
           body: ref(DraftFields),
-          response: { 200: ref(DraftRecord), ...changeProblems(422) },
+          response: { 200: ref(DraftRecord), ...changeProblems(412, 422) },
         },
       },
       async (request, reply) => {
-        const version = parseIfMatch(request.headers['if-match']);
+        const ifMatch = parseIfMatch(request.headers['if-match']);
         const patch = readDraft(request.body, request.filesToAttach);
-        return presentWithEtag(reply, await drafts.update(request.scope, request.params.id, patch, version));
+        return presentWithEtag(
+          reply,
+          await drafts.update(request.scope, request.params.id, patch, { ifMatch }),
+        );
       },
     );
 
@@ -162,11 +162,13 @@ export const draftRoutes =
           summary: 'Delete a draft',
           tags: ['Drafts'],
           params: DraftParams,
-          response: { 204: NoContent, ...changeProblems() },
+          headers: IfMatchHeaders,
+          response: { 204: NoContent, ...changeProblems(412) },
         },
       },
       async (request, reply) => {
-        await drafts.delete(request.scope, request.params.id);
+        const ifMatch = parseIfMatch(request.headers['if-match']);
+        await drafts.delete(request.scope, request.params.id, { ifMatch });
         return reply.code(204).send(null);
       },
     );
@@ -176,6 +178,7 @@ export const draftRoutes =
       {
         config: {
           permission: 'messages:send',
+          bodyMayBeEmpty: true,
           announcesRefusals: true,
           ...MESSAGE_RESPONSE,
           ...SCHEDULED_RESPONSE,
@@ -184,14 +187,18 @@ export const draftRoutes =
           operationId: 'drafts.send',
           summary: 'Send a draft',
           description:
-            'The draft becomes a message and is deleted. If the send is refused, the draft is kept. If a policy requires approval, the draft waits for it and is returned with 202.',
+            'The draft becomes a message and is deleted. If the send is refused, the draft is kept. If a policy requires approval, the draft waits for it and is returned with 202. A person who sends a draft that a key made or last changed names its version while such a policy is on, by `If-Match` or `version`.',
           tags: ['Drafts'],
           params: DraftParams,
-          response: { 201: ref(MessageRecord), 202: ref(DraftRecord), ...postProblems() },
+          headers: IfMatchHeaders,
+          body: ref(SendDraft),
+          response: { 201: ref(MessageRecord), 202: ref(DraftRecord), ...postProblems(412, 428) },
         },
       },
       async (request, reply) => {
-        const sent = await drafts.send(request.scope, request.params.id);
+        const { scope, params, headers, body } = request;
+        const ifMatch = parseIfMatch(headers['if-match']);
+        const sent = await drafts.send(scope, params.id, { ifMatch, version: body.version });
         return presentSent(reply, sent);
       },
     );
@@ -214,12 +221,4 @@ function readDraft(body: Static<typeof DraftFields>, files: DraftInput['files'])
       ? {}
       : { sendAt: send_at === null ? null : parseTime('/body/send_at', send_at) }),
   };
-}
-
-/** Accepts `"3"`, `W/"3"` or a bare `3`; `*` matches any version. */
-function parseIfMatch(ifMatch: string | undefined): number | undefined {
-  if (ifMatch === undefined || ifMatch.trim() === '*') return undefined;
-  const [, version] = /^(?:W\/)?"?(\d{1,9})"?$/.exec(ifMatch.trim()) ?? [];
-  if (version !== undefined) return Number(version);
-  throw invalid('/headers/if-match', 'is not a draft version', 'Send the ETag of the draft unchanged.');
 }

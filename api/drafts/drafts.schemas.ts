@@ -13,6 +13,7 @@ import {
   id,
   nullableText,
   nullableTimestamp,
+  orNull,
   ref,
   strictObject,
   text,
@@ -125,7 +126,8 @@ export const DraftRecord = strictObject(
     }),
     version: Type.Integer({
       minimum: 1,
-      description: 'Increases with every change; compared with If-Match.',
+      description:
+        'Increases with every change; compared with If-Match and with the version in a request to send.',
     }),
     created_at: timestamp(),
     updated_at: timestamp(),
@@ -159,6 +161,21 @@ export const DraftFields = strictObject(fields, {
   title: 'DraftFields',
   description: 'Every field is optional: an omitted field is kept, null clears it.',
 });
+
+export const SendDraft = strictObject(
+  {
+    version: Type.Optional(
+      orNull(
+        Type.Integer({
+          minimum: 1,
+          maximum: 2_147_483_647,
+          description: 'The version of the draft that you have seen. Another one is a 409.',
+        }),
+      ),
+    ),
+  },
+  { $id: 'SendDraft', title: 'SendDraft' },
+);
 
 function presentApproval(draft: DraftDetails['draft']): Static<typeof DraftApproval> | null {
   const { approvalRequestedAt, approvalReview, requestedByKind, requestedById } = draft;

@@ -205,10 +205,13 @@ async function runHandler(
   };
 }
 
-/** @throws the error itself if a repeated request must run again: permissions, limits and availability may change. */
+/** A repeated request runs again: permissions, limits and `If-Match`, which is not part of the stored request, may change. */
+const NOT_STORED = [401, 403, 412, 428, 429];
+
+/** @throws the error itself if a repeated request must run again. */
 function requireStorable(error: unknown): AppError {
   const rejection = toAppError(error);
-  if (rejection.status >= 500 || [401, 403, 429].includes(rejection.status)) throw error;
+  if (rejection.status >= 500 || NOT_STORED.includes(rejection.status)) throw error;
   return rejection;
 }
 

@@ -15,6 +15,7 @@ export const REQUEST_EXAMPLES: Readonly<Record<string, object>> = {
   },
   ApproveDraft: { version: 3, note: 'Fine', remember_recipients: true },
   RejectDraft: { version: 3, note: 'Wrong price' },
+  SendDraft: { version: 3 },
   SendMessage: {
     to: [{ email: 'ada@people.example', name: 'Ada' }],
     subject: 'The report you asked for',

@@ -72,7 +72,7 @@ export function createDraftCreation(options: ApprovalOptions): DraftCreation<Dra
 
 async function insertDraft(
   transaction: Transaction,
-  { inbox, fields, submission, attach }: NewDraft,
+  { scope: { actor }, inbox, fields, submission, attach }: NewDraft,
 ): Promise<{ draft: Draft; attachments: Attachment[] }> {
   const draft: Partial<Draft> & Pick<Draft, 'id' | 'version'> = {
     id: newId('draft'),
@@ -85,6 +85,8 @@ async function insertDraft(
     replyTo: [],
     headers: {},
     submission: submission ?? null,
+    lastEditedByKind: actor.kind,
+    lastEditedById: actor.id,
     version: 0,
   };
   setFields(draft, fields);

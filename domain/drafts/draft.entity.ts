@@ -122,6 +122,9 @@ export const DraftEntity = defineEntity({
     submission: p.json().$type<Submission>().strictNullable(),
     /** Incremented with every change; compared with `If-Match`. */
     version: p.integer().default(1),
+    /** Who made the present version: created or last changed it. Null for a draft from before this was recorded. */
+    lastEditedByKind: p.text().$type<Actor['kind']>().strictNullable(),
+    lastEditedById: idColumn().strictNullable(),
     /** When the reconciler last checked the row's workflow run; null if never. */
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),

@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
-import { findRow, type Row } from '../../platform/database/find-rows.ts';
+import { findRow, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { attachFiles, findDraftAttachments, readDraftAttachments } from '../attachments/attach-files.ts';
@@ -15,6 +15,7 @@ import { buildEnvelope, type OutboundContent } from '../outbound/outbound-conten
 import { createDraft, type DraftDetails, type DraftFields, saveDraft, setFields } from './create-draft.ts';
 import { type Draft, DraftEntity, type DraftSendStatus } from './draft.entity.ts';
 import { requestApproval, voidApproval } from './draft-approval.ts';
+import { type DraftPrecondition, requirePrecondition, requireSeenVersion } from './draft-precondition.ts';
 import { signalUnscheduled } from './draft-schedule.ts';
 import {
   draftNotFound,
@@ -22,7 +23,6 @@ import {
   lockDraft,
   lockDraftRow,
   readInboxWithinReach,
-  versionConflict,
   withinReach,
 } from './find-draft.ts';
 import { replanSend } from './plan-send.ts';
@@ -57,25 +57,35 @@ export interface DraftService {
     content: OutboundContent & { sendAt: Date; files?: readonly FileToAttach[] | undefined },
   ): Promise<DraftDetails>;
   /**
-   * @param expectedVersion the version the change is based on (`If-Match`).
-   * @throws AppError `not_found`, `conflict` if the draft has another version, `payload_too_large`, `permission_denied` if
-   * the draft is or becomes scheduled and the credential may not send.
+   * @throws AppError `not_found`, `precondition_failed` if the draft has another version, `payload_too_large`,
+   * `permission_denied` if the draft is or becomes scheduled and the credential may not send.
    */
-  update(scope: Scope, draftId: string, patch: DraftInput, expectedVersion?: number): Promise<DraftDetails>;
+  update(
+    scope: Scope,
+    draftId: string,
+    patch: DraftInput,
+    precondition?: DraftPrecondition,
+  ): Promise<DraftDetails>;
   get(scope: Scope, draftId: string): Promise<DraftDetails>;
   list(scope: Scope, inboxId: string, page: PageRequest): Promise<Page<DraftDetails>>;
   /** Lists the drafts of everything that the credential reaches, in every environment. */
   listAll(scope: Scope, filter: DraftFilter, page: PageRequest): Promise<Page<DraftDetails>>;
-  delete(scope: Scope, draftId: string): Promise<void>;
+  /** @throws AppError `not_found`, `precondition_failed` if the draft has another version. */
+  delete(scope: Scope, draftId: string, precondition?: DraftPrecondition): Promise<void>;
   /**
    * Turns the draft into a message: afterwards the draft is deleted, the message is queued and its workflow starts,
    * even if this process crashes right after the commit. If two calls race, one sends and the other finds no draft.
    *
    * @throws AppError `not_found`, `draft_target_not_found`, `no_recipients`, `message_rejected`, `*_suspended`,
-   * `usage_limit_exceeded`, `conflict` if the draft waits for approval or was rejected; the draft is kept in each case.
-   * @returns the message, or the draft if a policy lets it wait for an approval.
+   * `usage_limit_exceeded`, `precondition_failed` or `conflict` if the draft has another version, `precondition_required` if
+   * a person must name the version, `conflict` if the draft waits for approval or was rejected; the draft is kept in each case.
+   * @returns the message, or the draft if it waits for an approval.
    */
-  send(scope: Scope, draftId: string): Promise<MessageDetails | DraftDetails>;
+  send(
+    scope: Scope,
+    draftId: string,
+    precondition?: DraftPrecondition,
+  ): Promise<MessageDetails | DraftDetails>;
   /** Sends a scheduled draft when it is due. A refusal is recorded on the draft. */
   sendDue(draftId: string, scheduleVersion: number): Promise<DueDraftResult>;
   /** Unschedules a draft because an operator ended its workflow, and records the reason in `send_error`. */
@@ -107,7 +117,7 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
         });
       }),
 
-    update: (scope, draftId, patch, expectedVersion) =>
+    update: (scope, draftId, patch, precondition = {}) =>
       database.transaction(scope, async (transaction) => {
         const before = await lockDraftRow(transaction, scope, draftId);
         const { files, ...fields } = patch;
@@ -115,10 +125,10 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
         // Such a draft is sent without another call, so planning or changing it needs the permission to send.
         if (fields.sendAt || ['scheduled', 'pending_approval'].includes(before.sendStatus))
           requirePermission(scope, 'messages:send');
-        if (expectedVersion !== undefined && before.version !== expectedVersion)
-          throw versionConflict(before);
+        requirePrecondition(before, precondition);
         if (before.submission) throw submittedBytesAreFixed();
-        const draft = { ...before };
+        const { kind: lastEditedByKind, id: lastEditedById } = scope.actor;
+        const draft = { ...before, lastEditedByKind, lastEditedById };
         const changedFields = setFields(draft, fields);
         const attachments = files
           ? await replaceFiles(transaction.em, { scope, inbox, draftId, files })
@@ -146,10 +156,11 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
         return { items: await loadDetailsForAll(reader, items), next };
       }),
 
-    delete: (scope, draftId) =>
+    delete: (scope, draftId, precondition = {}) =>
       database.transaction(scope, async (transaction) => {
         const draft = await lockDraft(transaction.em, scope, draftId);
         await requireActiveInbox(transaction.em, draft.inboxId);
+        requirePrecondition(draft, precondition);
         voidApproval(transaction, outbox, draft);
         if (draft.sendStatus === 'scheduled') signalUnscheduled(transaction, outbox, draft);
         transaction.em.remove(draft);
@@ -167,9 +178,10 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
         return { items: await loadDetailsForAll(reader, items), next };
       }),
 
-    send: (scope, draftId) =>
+    send: (scope, draftId, precondition = {}) =>
       database.transaction(scope, async (transaction) => {
         const draft = await lockDraft(transaction.em, scope, draftId);
+        if (!scope.sendRefusal) await requireSendable(transaction, scope, draft, precondition);
         return sendOrRequestApproval(transaction, options, scope, draft).catch((error: unknown) => {
           throw scope.permissions.has('drafts:read') ? error : withoutDraftContent(error);
         });
@@ -193,6 +205,20 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
   };
 }
 
+/** @throws AppError as {@link DraftService.send} for the state and version of the draft. */
+async function requireSendable(
+  reader: RowReader,
+  scope: Scope,
+  draft: Draft,
+  precondition: DraftPrecondition,
+): Promise<void> {
+  const isPerson = scope.actor.kind === 'user';
+  requirePrecondition(draft, precondition);
+  if (isPerson && draft.sendStatus === 'pending_approval') throw mustBeApproved(draft);
+  if (!isPerson && draft.sendStatus === 'rejected' && draft.decidedById) throw wasRejected(draft);
+  await requireSeenVersion(reader, scope, draft, precondition);
+}
+
 async function sendOrRequestApproval(
   transaction: Transaction,
   options: SendDraftOptions,
@@ -201,14 +227,9 @@ async function sendOrRequestApproval(
 ): Promise<MessageDetails | DraftDetails> {
   const { em } = transaction;
   const wasPending = draft.sendStatus === 'pending_approval';
-  if (wasPending && scope.actor.kind === 'user') throw mustBeApproved(draft);
-  if (draft.sendStatus === 'rejected' && draft.decidedById && scope.actor.kind !== 'user')
-    throw wasRejected(draft);
-  const sent = await sendDraft(transaction, draft, options, { scope });
-  if (sent !== 'needs_approval') {
-    voidApproval(transaction, options.outbox, draft);
-    return sent;
-  }
+  // What waits keeps waiting for a person, whatever the policy is now.
+  const sent = await sendDraft(transaction, draft, options, { scope, isWaiting: wasPending });
+  if (sent !== 'needs_approval') return sent;
   const attachments = await findDraftAttachments(em, draft.id);
   if (!wasPending) {
     const inbox = await readInbox(em, scope, draft.inboxId);

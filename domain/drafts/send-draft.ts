@@ -35,7 +35,9 @@ export interface DraftSend {
   /** Its actor is who sends the message. */
   scope: Scope;
   /** A person has approved the draft's version. */
-  isApproved?: boolean;
+  isApproved?: boolean | undefined;
+  /** The draft waits for an approval. */
+  isWaiting?: boolean;
   priority?: Priority;
 }
 
@@ -71,7 +73,7 @@ interface DraftToSend {
 async function sendComposed(
   transaction: Transaction,
   { outbox, events, unsubscribeLinks, sharedDomainLimit }: SendDraftOptions,
-  { draft, inbox, send: { scope, isApproved = false, priority } }: DraftToSend,
+  { draft, inbox, send: { scope, isApproved, isWaiting, priority } }: DraftToSend,
 ): Promise<MessageDetails | 'needs_approval'> {
   const { em } = transaction;
   const { thread, parent } = await findDraftTarget(em, draft);
@@ -83,6 +85,7 @@ async function sendComposed(
     content,
     threadId: thread?.id,
     isApproved,
+    isWaiting,
     sharedDomainLimit,
   });
   if (needsApproval) return 'needs_approval';
@@ -102,7 +105,12 @@ async function sendComposed(
 async function sendSubmission(
   transaction: Transaction,
   { outbox, events, sharedDomainLimit }: SendDraftOptions,
-  { draft, inbox, submission, send: { scope, isApproved = false } }: DraftToSend & { submission: Submission },
+  {
+    draft,
+    inbox,
+    submission,
+    send: { scope, isApproved, isWaiting },
+  }: DraftToSend & { submission: Submission },
 ): Promise<MessageDetails | 'needs_approval'> {
   const { em } = transaction;
   const { needsApproval } = await checkSend(transaction, events, {
@@ -111,6 +119,7 @@ async function sendSubmission(
     content: envelopeContent(draft, submission),
     threadId: await findLinkedThreadId(em, inbox.id, submission),
     isApproved,
+    isWaiting,
     sharedDomainLimit,
   });
   if (needsApproval) return 'needs_approval';

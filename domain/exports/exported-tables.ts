@@ -407,6 +407,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'send_error',
       'requested_by_kind',
       'requested_by_id',
+      'last_edited_by_kind',
+      'last_edited_by_id',
       'approval_requested_at',
       'approval_expires_at',
       'approval_review',

@@ -23,7 +23,9 @@ export interface SendToCheck {
   /** Null if the message starts a thread. */
   threadId?: string | null;
   /** A person approved this content: no further approval is asked for. */
-  isApproved?: boolean;
+  isApproved?: boolean | undefined;
+  /** It waits for an approval already, and needs one even if the policy has changed since. */
+  isWaiting?: boolean | undefined;
   /** Unset: the shared domain has no daily cap. */
   sharedDomainLimit?: SharedDomainLimit | undefined;
 }
@@ -45,7 +47,15 @@ export interface CheckedSend {
 export async function checkSend(
   transaction: Transaction,
   events: EventService,
-  { scope, inbox, content, threadId = null, isApproved = false, sharedDomainLimit }: SendToCheck,
+  {
+    scope,
+    inbox,
+    content,
+    threadId = null,
+    isApproved = false,
+    isWaiting = false,
+    sharedDomainLimit,
+  }: SendToCheck,
 ): Promise<CheckedSend> {
   if (scope.sendRefusal)
     throw await recordRefusedRequest(transaction, events, inbox, content, scope.sendRefusal);
@@ -53,7 +63,7 @@ export async function checkSend(
   const recipients = toRecipientKeys(content);
   const { em } = transaction;
   const gateInput = await readGateInput(em, inbox.id, recipients, threadId);
-  const needsApproval = !isApproved && isForApproval(scope, gateInput);
+  const needsApproval = !isApproved && (isWaiting || isForApproval(scope, gateInput));
   const refusal =
     findRefusal(gateInput) ??
     (needsApproval

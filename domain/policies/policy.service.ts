@@ -18,7 +18,8 @@ export interface PolicyService {
   /**
    * Takes effect with the next request of each session and key, and the next message.
    *
-   * @throws AppError `validation_error` for a malformed range or domain; `conflict` if the caller could not get in any more.
+   * @throws AppError `validation_error` for a malformed range or domain; `conflict` if the caller could not get in any more;
+   * `permission_denied` if anyone but a person weakens a policy.
    */
   update(scope: Scope, change: Partial<Policies>): Promise<Policies>;
 }
@@ -54,6 +55,8 @@ export function createPolicyService({
           on conflict (org_id) do update set updated_at = now()`);
         const before = await findPolicies(em, organizationId);
         const after = { ...before, ...normalized };
+        const weakened = findWeakenedPolicies(before, after);
+        requirePersonToWeaken(scope, weakened);
         const isOwnSso = await isOwnSsoSession(em, scope);
         requireCallerStaysIn(scope, after, isOwnSso);
         if (after.enforceSso && !before.enforceSso && !isOwnSso) throw notOwnSsoSession(organizationId);
@@ -77,7 +80,6 @@ export function createPolicyService({
           details: { ...normalized },
         });
         if (after.enforceSso) await requireBreakGlassOwner(em, organizationId);
-        const weakened = findWeakenedPolicies(before, after);
         if (weakened.length > 0) await onWeaken(transaction, scope, weakened);
         return after;
       });
@@ -120,6 +122,21 @@ export function requireValidRanges(ranges: readonly string[] = []): void {
         'must be an IP address or a CIDR range',
         'Use a form like 203.0.113.0/24 or 2001:db8::/32.',
       );
+}
+
+/**
+ * Policies limit what keys do, so a key must not loosen them.
+ *
+ * @throws AppError `permission_denied`, naming the policies.
+ */
+function requirePersonToWeaken({ actor }: Scope, weakened: readonly WeakenedPolicy[]): void {
+  if (actor.kind === 'user' || weakened.length === 0) return;
+  const names = weakened.map(({ policy }) => policy).join(', ');
+  throw new AppError('permission_denied', {
+    detail: `This change weakens ${names}, which only a person may do. Nothing was changed.`,
+    fix: 'Ask an owner or admin to make the change with their own session. A key may make policies stricter.',
+    extensions: { permission: 'policies:manage', policy: weakened[0]?.policy ?? names },
+  });
 }
 
 /** The caller must satisfy the policy: a mistake must not lock the organization out. */

@@ -598,6 +598,32 @@ describe('a change of a waiting draft', () => {
   });
 });
 
+describe('a draft that waits when the policy ends', () => {
+  test('keeps waiting for a person, whatever a key does', async () => {
+    const { pend, setMode, post, patch, readDraft, messages } = await arrange();
+    const { id } = await pend();
+    await setMode('off');
+    const again = await post(`/drafts/${id}/send`);
+    expect([again.statusCode, again.json().send_status]).toEqual([202, 'pending_approval']);
+    for (const change of [{ text_body: 'Changed' }, { send_at: IN_A_WEEK }, { send_at: null }]) {
+      expect((await patch(`/drafts/${id}`, change)).json()).toMatchObject({
+        send_status: 'pending_approval',
+      });
+      expect((await post(`/drafts/${id}/send`)).statusCode).toBe(202);
+    }
+    expect((await readDraft(id))?.sendStatus).toBe('pending_approval');
+    expect(await messages()).toEqual([]);
+  });
+
+  test('is sent by an approval', async () => {
+    const { pend, setMode, approver } = await arrange();
+    const { id, version } = await pend();
+    await setMode('off');
+    expectProblem(await approver.post(`/drafts/${id}/send`), 'conflict');
+    expect((await approver.post(`/drafts/${id}/approve`, { version })).statusCode).toBe(201);
+  });
+});
+
 test('a draft that was scheduled before the policy waits when it is due', async () => {
   const { send, setMode, readDraft, approver } = await arrange('off');
   const { id } = (await send({ send_at: IN_A_WEEK })).json();

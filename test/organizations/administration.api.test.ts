@@ -1,4 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  type OrganizationPolicies,
+  OrganizationPoliciesEntity,
+} from '../../domain/policies/organization-policies.entity.ts';
 import { createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -90,6 +94,76 @@ describe('the policies of an organization', () => {
     const { token } = await createTestSession(app.worker, userId);
     expectProblem(await app.call('/org/policies', { token }), 'permission_denied');
     expectProblem(await patch({ require_mfa: false }, token), 'permission_denied');
+  });
+});
+
+describe('a key with policies:manage', () => {
+  const STRICT: Omit<OrganizationPolicies, 'organizationId' | 'updatedAt'> = {
+    requireMfa: true,
+    enforceSso: true,
+    ssoSatisfiesMfa: false,
+    sessionMaxAgeHours: 8,
+    allowedCidrs: ['127.0.0.0/8'],
+    maxRecipientsPerMessage: 5,
+    allowedRecipientDomains: ['people.example'],
+    blockedRecipientDomains: ['rivals.example'],
+    dailySendCapPerInbox: 10,
+    requireSendApproval: 'all',
+    autoSubmittedHeader: true,
+    supportAccess: 'ask',
+    supportAccessUntil: null,
+  };
+  const WEAKER: Record<string, unknown> = {
+    require_mfa: false,
+    enforce_sso: false,
+    sso_satisfies_mfa: true,
+    session_max_age_hours: null,
+    allowed_cidrs: ['126.0.0.0/7'],
+    max_recipients_per_message: 6,
+    allowed_recipient_domains: ['people.example', 'more.example'],
+    blocked_recipient_domains: [],
+    daily_send_cap_per_inbox: 11,
+    require_send_approval: 'external',
+    auto_submitted_header: false,
+    support_access: 'allowed',
+    support_access_until: new Date(Date.now() + 3_600_000).toISOString(),
+  };
+  const set = (policies: Partial<OrganizationPolicies>) =>
+    app.worker.systemTransaction(({ em }) =>
+      em.upsert(OrganizationPoliciesEntity, {
+        organizationId: organization.organizationId,
+        updatedAt: new Date(),
+        ...policies,
+      }),
+    );
+  const read = async () => (await app.call('/org/policies', { token: organization.token })).json();
+
+  test('weakens none of them: each is a 403 that changes nothing', async () => {
+    await set(STRICT);
+    const before = await read();
+    expect(Object.keys(WEAKER).sort()).toEqual(Object.keys(before).sort());
+    for (const [policy, value] of Object.entries(WEAKER)) {
+      const problem = expectProblem(
+        await patch({ [policy]: value }, organization.token),
+        'permission_denied',
+      );
+      expect(problem).toMatchObject({ policy, detail: expect.stringContaining(policy) });
+    }
+    expect(await read()).toEqual(before);
+  });
+
+  test('does not weaken one policy by making another one stricter in the same request', async () => {
+    await set({ requireSendApproval: 'all' });
+    const body = { require_send_approval: 'off', max_recipients_per_message: 1 };
+    expectProblem(await patch(body, organization.token), 'permission_denied');
+    expect(await read()).toMatchObject({ require_send_approval: 'all', max_recipients_per_message: null });
+  });
+
+  test('makes them stricter, and repeats what is set', async () => {
+    expect((await patch({ require_send_approval: 'external' }, organization.token)).statusCode).toBe(200);
+    expect((await patch({ require_send_approval: 'all' }, organization.token)).statusCode).toBe(200);
+    expect((await patch({ require_send_approval: 'all' }, organization.token)).statusCode).toBe(200);
+    expect((await patch({ require_send_approval: 'off' })).statusCode).toBe(200);
   });
 });
 

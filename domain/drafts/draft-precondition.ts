@@ -1,0 +1,51 @@
+import type { Row, RowReader } from '../../platform/database/find-rows.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { Scope } from '../identity/scope.ts';
+import { findPolicies } from '../policies/find-policies.ts';
+import type { Draft } from './draft.entity.ts';
+import { versionConflict } from './find-draft.ts';
+
+/** The versions that `If-Match` names; `any`: `*`. */
+export type IfMatch = 'any' | readonly number[];
+
+/** The version of a draft that a request is based on. */
+export interface DraftPrecondition {
+  ifMatch?: IfMatch | undefined;
+  /** From the body. */
+  version?: number | undefined;
+}
+
+/** @throws AppError `precondition_failed` if `If-Match` names other versions, `conflict` if the body does. */
+export function requirePrecondition(draft: Row<Draft>, { ifMatch, version }: DraftPrecondition): void {
+  if (ifMatch !== undefined && ifMatch !== 'any' && !ifMatch.includes(draft.version))
+    throw new AppError('precondition_failed', {
+      detail: `If-Match does not name the version of the draft, which is now ${draft.version}.`,
+      fix: `Fetch the draft, look at its changes, and repeat the request with If-Match: "${draft.version}".`,
+      extensions: { version: draft.version },
+    });
+  if (version !== undefined && version !== draft.version) throw versionConflict(draft);
+}
+
+/**
+ * Under send approval, what a person sends counts as seen by a person. So a person names the version of a draft that
+ * something else, such as a key, made or last changed.
+ *
+ * @throws AppError `precondition_required`.
+ */
+export async function requireSeenVersion(
+  reader: RowReader,
+  { actor, organizationId }: Pick<Scope, 'actor' | 'organizationId'>,
+  draft: Row<Draft>,
+  { ifMatch, version }: DraftPrecondition,
+): Promise<void> {
+  const isNamed = ifMatch !== undefined || version !== undefined;
+  if (isNamed || actor.kind !== 'user' || draft.lastEditedByKind === 'user') return;
+  const { requireSendApproval } = await findPolicies(reader, organizationId);
+  if (requireSendApproval === 'off') return;
+  throw new AppError('precondition_required', {
+    detail:
+      'No person made the last change of this draft, and the organization requires that a person sees what is sent.',
+    fix: `Review the draft, then send it with the version that you saw: {"version": ${draft.version}}, or If-Match: "${draft.version}".`,
+    extensions: { version: draft.version },
+  });
+}
