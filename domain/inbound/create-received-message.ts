@@ -56,7 +56,7 @@ export async function createReceivedMessage(
     at,
     findOtherwise: () => findThreadByReturnPath(em, receipt),
   });
-  const automated = isAutoSubmitted(mail.headers, receipt.mailFrom);
+  const automated = mail.isAutomatic || isAutoSubmitted(mail.headers, receipt.mailFrom);
   const message = em.create(MessageEntity, {
     id: toMessageId(receipt.id),
     organizationId,

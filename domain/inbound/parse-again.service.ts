@@ -136,7 +136,7 @@ interface LateContent {
 }
 
 function parsedFields(message: Message, { receipt, mail, from, isNewParticipant }: LateContent) {
-  const automated = isAutoSubmitted(mail.headers, receipt.mailFrom);
+  const automated = mail.isAutomatic || isAutoSubmitted(mail.headers, receipt.mailFrom);
   const { spf = 'none', dkim = 'none', dmarc: before = 'none', arc = 'none' } = message.authentication ?? {};
   const dmarc = mail.isAuthorAmbiguous ? 'fail' : before;
   return {

@@ -83,6 +83,28 @@ test('a report to an inbox is an ordinary message', async () => {
   expect([await state(), await bounces()]).toEqual(['sent', []]);
 });
 
+test.each([
+  { name: 'qmail-no-mailbox', automated: true },
+  { name: 'exim-delay', automated: true },
+  { name: 'dsn-plain', automated: true },
+  { name: 'mdn-rejected-full', automated: true },
+  { name: 'arf-abuse', automated: true },
+  { name: 'lang-fr-plain-ascii', automated: true },
+  { name: 'not-vacation-de', automated: true },
+  { name: 'not-challenge', automated: true },
+  { name: 'not-person-about-delivery', automated: false },
+  { name: 'not-newsletter', automated: false },
+])('with an envelope sender, $name has automated: $automated', async ({ name, automated }) => {
+  const { receive } = await arrangeInbox(database);
+  // Without the fields that say so themselves.
+  const raw = sample(name)
+    .toString('latin1')
+    .replace(/^(?:auto-submitted|precedence|list-[a-z]+|x-auto[a-z-]*):.*\n(?:[ \t].*\n)*/gim, '');
+  const { message } = await receive(Buffer.from(raw, 'latin1'), { mailFrom: 'someone@people.example' });
+  expect(message?.automated).toBe(automated);
+  expect(message?.signals.includes('automated')).toBe(automated);
+});
+
 test('mail that is not a report joins the thread of the return path', async () => {
   const { receive } = await arrangeInbox(database);
   const raw = Buffer.from(

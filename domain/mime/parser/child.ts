@@ -7,20 +7,37 @@ import { type DoneFrame, FRAME } from './protocol.ts';
 
 /** Bytes of a body per frame. */
 const CHUNK_BYTES = 256 * 1024;
+/** A report is at the start of a message; what it returns follows. */
+const MAX_REPORT_BYTES = 256 * 1024;
+
+export interface ParserChildOptions {
+  /** Whether a message, of which this is the start, is a report on another one or an automatic reply. Never throws. */
+  isAutomatic(start: Buffer): boolean;
+}
 
 /**
  * Parses one message after another until the input ends.
  *
  * @throws Error for failures that are not caused by a message. The process then exits, and the pool starts another.
  */
-export async function runParserChild(input: Readable, output: Writable): Promise<void> {
-  let job: { raw: PassThrough; done: Promise<void> } | undefined;
+export async function runParserChild(
+  input: Readable,
+  output: Writable,
+  { isAutomatic }: ParserChildOptions,
+): Promise<void> {
+  let job: { raw: PassThrough; start: Buffer[]; startBytes: number; done: Promise<void> } | undefined;
   for await (const { type, payload } of readFrames(input)) {
     if (!job) {
       const raw = new PassThrough();
-      job = { raw, done: parseAndSend(raw, output) };
+      const start: Buffer[] = [];
+      const readAutomatic = () => isAutomatic(Buffer.concat(start).subarray(0, MAX_REPORT_BYTES));
+      job = { raw, start, startBytes: 0, done: parseAndSend(raw, output, readAutomatic) };
       // It is awaited below. Until then, a rejection must not be reported as unhandled.
       job.done.catch(() => {});
+    }
+    if (type === FRAME.raw && job.startBytes < MAX_REPORT_BYTES) {
+      job.start.push(payload);
+      job.startBytes += payload.length;
     }
     // Once the parser has stopped, the rest of the message is ignored.
     if (type === FRAME.raw && !job.raw.destroyed && !job.raw.write(payload)) await waitForDrain(job.raw);
@@ -37,7 +54,7 @@ async function waitForDrain(stream: PassThrough): Promise<void> {
   controller.abort();
 }
 
-async function parseAndSend(raw: Readable, output: Writable): Promise<void> {
+async function parseAndSend(raw: Readable, output: Writable, readAutomatic: () => boolean): Promise<void> {
   const send = (type: string, value: unknown) => writeFrame(output, type, Buffer.from(JSON.stringify(value)));
   // Frames must not be interleaved, and the header is sent by an event handler.
   let sent = Promise.resolve();
@@ -58,7 +75,8 @@ async function parseAndSend(raw: Readable, output: Writable): Promise<void> {
   await sendText(output, FRAME.html, html);
   const { extractedText, ...read } = readMessageText({ text, html });
   await sendText(output, FRAME.extracted, extractedText);
-  const done: DoneFrame = { parseError, hasText: text !== null, hasHtml: html !== null, ...read };
+  const bodies = { hasText: text !== null, hasHtml: html !== null };
+  const done: DoneFrame = { parseError, ...bodies, isAutomatic: readAutomatic(), ...read };
   await send(FRAME.done, done);
 }
 

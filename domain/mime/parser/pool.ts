@@ -11,7 +11,10 @@ import { createPreview } from '../preview.ts';
 import { type DoneFrame, type FileFrame, FRAME, type HeaderFrame } from './protocol.ts';
 
 /** A parsed message with what an agent reads of it. */
-export interface ParsedInboundMail extends ParsedMail, MessageText {}
+export interface ParsedInboundMail extends ParsedMail, MessageText {
+  /** The content is a report on another message or an automatic reply, whatever the header says. */
+  isAutomatic: boolean;
+}
 
 /** The result before anything is parsed, or if only the raw bytes can be stored. */
 export function emptyInboundMail(parseError: string | null): ParsedInboundMail {
@@ -21,6 +24,7 @@ export function emptyInboundMail(parseError: string | null): ParsedInboundMail {
     preview: '',
     hiddenText: null,
     hasMismatchedLink: false,
+    isAutomatic: false,
   };
 }
 

@@ -25,4 +25,5 @@ export interface DoneFrame extends Omit<MessageText, 'extractedText'> {
   parseError: string | null;
   hasText: boolean;
   hasHtml: boolean;
+  isAutomatic: boolean;
 }
