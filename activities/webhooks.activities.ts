@@ -1,4 +1,4 @@
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { DeliveryService } from '../domain/webhooks/delivery.service.ts';
 import { withApplicationFailures } from './failures.ts';
 
@@ -24,6 +24,8 @@ export function createWebhookActivities({ deliveries }: { deliveries: DeliverySe
           type: outcome.kind === 'retry' ? 'DeliveryFailed' : 'EndpointBusy',
           message: outcome.kind === 'retry' ? `Attempt ${attempts}: ${detail}` : detail,
           nextRetryDelay: Math.max(1, delayMs),
+          // Waiting for a slot is no failure, and would flood the log.
+          ...(outcome.kind === 'busy' ? { category: ApplicationFailureCategory.BENIGN } : {}),
         });
       }),
 

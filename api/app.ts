@@ -43,6 +43,7 @@ import { installPreconditions } from './plugins/preconditions.ts';
 import { PROBLEM_TYPE, sendProblem, toProblemDocument } from './plugins/problem.ts';
 import { installReceipts } from './plugins/receipts.ts';
 import { createRefusedSends, installRefusedSends } from './plugins/refused-sends.ts';
+import { installRequestBytes } from './plugins/request-bytes.ts';
 import { installRequestContext } from './plugins/request-context.ts';
 import { installSecurityHeaders } from './plugins/security-headers.ts';
 import { installSerialization } from './plugins/serialization.ts';
@@ -61,6 +62,8 @@ export interface AppOptions {
   queueAges: QueueAges;
   services: Services;
   metrics?: Pick<ServiceMetrics, 'register'>;
+  /** How long a body may stand still. */
+  bodyStallTimeoutMs?: number | undefined;
 }
 
 /** Rate limit of one address for requests without a valid credential. */
@@ -116,6 +119,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     },
   });
   installPreconditions(app);
+  installRequestBytes(app, { stallTimeoutMs: options.bodyStallTimeoutMs });
   installUsageMetering(app, { meter: services.apiCalls, refusedSends });
   const secretBox = createSecretBox(config.ENCRYPTION_KEY);
   installIdempotency(app, { database, store: createIdempotencyStore({ secretBox }), publicUrl });

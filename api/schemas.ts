@@ -93,13 +93,14 @@ export const Problem = Type.Object(
 
 /** Possible for any request; 404 because `x-env-id` may name an unknown environment. */
 const COMMON_STATUSES = [400, 401, 403, 404, 429, 500, 503];
-/** Possible for any change: conflicts, and bodies that are too large or not JSON. */
-const CHANGE_STATUSES = [409, 413, 415];
+/** Possible for any change: conflicts, and bodies that stop arriving, are too large or not JSON. */
+const CHANGE_STATUSES = [408, 409, 413, 415];
 const STATUS_DESCRIPTIONS: Record<number, string> = {
   400: 'The request is invalid.',
   401: 'There is no valid credential.',
   403: 'The credential lacks the permission, or the organization, environment or inbox is suspended, or the organization is closed.',
   404: 'The resource does not exist or is not accessible.',
+  408: 'The body did not arrive.',
   409: 'The current state does not allow the operation.',
   412: '`If-Match` names no version that the resource has.',
   413: 'The body is too large.',

@@ -9,6 +9,7 @@ import {
   Worker,
 } from '@temporalio/worker';
 import type { Logger } from 'pino';
+import { attemptActivities } from '../domain/webhooks/attempt-shares.ts';
 import type { Config } from '../platform/config.ts';
 import { temporalConnectionOptions } from '../platform/temporal.ts';
 import type { Tracing } from '../platform/tracing/tracing.ts';
@@ -117,8 +118,10 @@ export async function startTemporalWorkers({
   const workflowBundle = await loadWorkflowBundle();
   const connection = await connect(config, logger);
   const { INBOUND_CONCURRENCY: inbound, WORKER_CONCURRENCY: activityLimit } = config;
-  const activitySlots = (queue: TaskQueue) =>
-    queue === INBOUND_QUEUE ? Math.min(inbound, activityLimit) : activityLimit;
+  const activitySlots = (queue: TaskQueue) => {
+    if (queue === WEBHOOKS_QUEUE) return attemptActivities(activityLimit);
+    return queue === INBOUND_QUEUE ? Math.min(inbound, activityLimit) : activityLimit;
+  };
   const workers = await Promise.all(
     (Object.entries(activities) as [TaskQueue, object][]).map(([taskQueue, ofQueue]) =>
       Worker.create({

@@ -28,6 +28,7 @@ export const attachmentRoutes =
         bodyLimit: MAX_FILE_BYTES,
         config: {
           permission: 'drafts:write',
+          bodyIsStreamed: 'form',
           // The response only describes the bytes of this request.
           readPermission: 'drafts:write',
           prepare: storeUpload(attachments),

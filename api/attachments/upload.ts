@@ -65,6 +65,8 @@ async function readSingleFile(request: FastifyRequest, put: StoreFile): Promise<
   const parts = request.parts();
   try {
     for (;;) {
+      // It may have failed before the parser began.
+      if (request.bodyClaim?.failure) throw request.bodyClaim.failure;
       const { value: part, done } = await parts.next().catch(throwMalformedForm);
       if (done) break;
       if (part.type !== 'file')
@@ -91,7 +93,7 @@ async function storePart(part: MultipartFile, put: StoreFile): Promise<StoredFil
     return await put(readPartMetadata(part), part.file);
   } catch (error) {
     part.file.resume();
-    return streamError && streamError === error ? throwMalformedForm() : Promise.reject(error);
+    return streamError && streamError === error ? throwMalformedForm(error) : Promise.reject(error);
   }
 }
 
@@ -121,7 +123,9 @@ function unescapeFormFileName(filename: string): string {
   return filename.replaceAll('%22', '"');
 }
 
-function throwMalformedForm(): never {
+/** @throws AppError the given one, if the body did not arrive. */
+function throwMalformedForm(error: unknown): never {
+  if (error instanceof AppError) throw error;
   throw invalid(
     '/body',
     'is not a complete multipart/form-data body: it is malformed or truncated',

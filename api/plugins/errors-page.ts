@@ -36,6 +36,8 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
     'The resource does not exist or is outside the organization, environment or inbox of the key. The response does not say which.',
   feature_disabled: 'This installation does not offer the feature.',
   method_not_allowed: 'The path supports other methods; <code>Allow</code> lists them.',
+  request_timeout:
+    'No byte of the body arrived for 10 seconds. The connection is closed. Repeat the request.',
   account_exists:
     'The address of the person has an account here, which is not linked with the provider or single sign-on. Sign in to it as before, and link it; for single sign-on, with <code>link_token</code> at <code>POST /auth/sso/link</code>.',
   already_exists: 'The name, address or key is already taken.',
@@ -57,7 +59,7 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
   idempotency_key_reused: 'The key was used for another request. Use a new one for each operation.',
   unprocessable: 'The request is well-formed but cannot be processed.',
   rate_limited:
-    'Wait for the number of seconds in <code>Retry-After</code>. The RateLimit headers state how much is left.',
+    'Wait for the number of seconds in <code>Retry-After</code>. The RateLimit headers state how much is left. Open streams and waiting calls, and the bytes of bodies in progress, are limited, too: <code>detail</code> names the limit.',
   usage_limit_exceeded:
     'The counter named in <code>counter</code> has reached a hard limit; monthly counters reset at <code>resets_at</code>. There is no <code>Retry-After</code>, because that may be weeks away.',
   internal: 'An error in the service. It is logged under the <code>request_id</code>.',

@@ -206,7 +206,7 @@ async function runHandler(
 }
 
 /** A repeated request runs again: permissions, limits and `If-Match`, which is not part of the stored request, may change. */
-const NOT_STORED = [401, 403, 412, 428, 429];
+const NOT_STORED = [401, 403, 408, 412, 428, 429];
 
 /** @throws the error itself if a repeated request must run again. */
 function requireStorable(error: unknown): AppError {

@@ -72,7 +72,7 @@ export const rawMailRoutes =
       '/providers/raw',
       {
         bodyLimit: MAX_MAIL_BYTES,
-        config: { public: 'signed' },
+        config: { public: 'signed', bodyIsStreamed: true },
         validatorCompiler: skipBodyValidation(app.validatorCompiler),
         // A single parameter is a list of one.
         preValidation: async ({ query }) => {

@@ -20,6 +20,7 @@ import {
   settled,
   terminalChange,
 } from './attempt-outcome.ts';
+import type { AttemptShare } from './attempt-shares.ts';
 import { MAX_CONCURRENT_ATTEMPTS, openAttempt } from './attempt-slots.ts';
 import {
   type DeliveryRow,
@@ -51,6 +52,8 @@ export interface BeginOptions extends OpenOptions {
   outbox: Outbox;
   quota: QuotaCache;
   pacing: RetryPacing;
+  /** Of the attempts in progress; without one, the attempt is postponed. */
+  share: AttemptShare;
   /** Whether the caller can wait in memory for a slot; if not, the attempt is postponed. */
   canWaitForSlot: (endpointId: string) => boolean;
 }
@@ -73,7 +76,7 @@ export interface NoFreeSlot {
 
 /** Time for the parts of an attempt besides the request: checking the URL and recording the result. */
 const LEASE_MARGIN_MS = 15_000;
-/** How often one process tries to lease a slot of an endpoint. */
+/** How often one process tries to lease a slot of an endpoint, or a share of the worker for an organization. */
 const SLOT_PACE: Pace = { minDelayMs: 500, intervalMs: 20 };
 
 /** Starts an attempt if the delivery is due and a slot is free; otherwise returns why not. */
@@ -111,7 +114,8 @@ async function takeSlot(
   now: boolean,
 ): Promise<StartedAttempt | AttemptOutcome | NoFreeSlot> {
   const { em } = transaction;
-  const { endpoint } = due;
+  const { endpoint, delivery } = due;
+  if (!options.share.claim(delivery.organizationId)) return postponeUntilShare(em, due, options.pacing);
   const started = await startAttempt(em, options, due);
   if (started) return started;
   if (isFailing(endpoint)) return holdWhileFailing(transaction, options.outbox, due, now);
@@ -157,15 +161,33 @@ async function holdWhileFailing(
   });
 }
 
-/** Sets `nextAttemptAt` to the next try for a slot. Does not count as an attempt. */
-async function postponeUntilSlot(
+function postponeUntilSlot(
   em: EntityManager,
-  { delivery, endpoint }: DueDelivery,
+  due: DueDelivery,
   pacing: RetryPacing,
 ): Promise<AttemptOutcome> {
-  const delayMs = pacing.nextDelayMs(endpoint.id, SLOT_PACE);
-  await updateDelivery(em, delivery.id, { nextAttemptAt: new Date(Date.now() + delayMs) });
+  const delayMs = pacing.nextDelayMs(due.endpoint.id, SLOT_PACE);
   const detail = `Waiting for a slot: the endpoint has ${MAX_CONCURRENT_ATTEMPTS} attempts in progress.`;
+  return postpone(em, due, { delayMs, detail });
+}
+
+function postponeUntilShare(
+  em: EntityManager,
+  due: DueDelivery,
+  pacing: RetryPacing,
+): Promise<AttemptOutcome> {
+  const delayMs = pacing.nextDelayMs(due.delivery.organizationId, SLOT_PACE);
+  const detail = 'Waiting for a slot: the organization has its share of the attempts in progress.';
+  return postpone(em, due, { delayMs, detail });
+}
+
+/** Sets `nextAttemptAt` to the next try. Does not count as an attempt. */
+async function postpone(
+  em: EntityManager,
+  { delivery }: DueDelivery,
+  { delayMs, detail }: { delayMs: number; detail: string },
+): Promise<AttemptOutcome> {
+  await updateDelivery(em, delivery.id, { nextAttemptAt: new Date(Date.now() + delayMs) });
   return { kind: 'busy', delayMs, attempts: delivery.attempts, detail };
 }
 

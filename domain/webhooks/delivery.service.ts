@@ -1,3 +1,4 @@
+import type { FairShare } from '../../platform/concurrency/fair-share.ts';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Egress } from '../../platform/egress/egress.ts';
@@ -12,6 +13,7 @@ import {
   settleAs,
   terminalChange,
 } from './attempt-outcome.ts';
+import { type AttemptShare, createAttemptShare } from './attempt-shares.ts';
 import { type AttemptRequest, beginAttempt, type StartedAttempt } from './begin-attempt.ts';
 import { lockDelivery } from './delivery-rows.ts';
 import { postEvent } from './post-event.ts';
@@ -39,6 +41,8 @@ export interface DeliveryServiceOptions {
   secretBox: SecretBox;
   notifications: NotificationService;
   timeoutMs: number;
+  /** Attempts in progress in this worker, probes included: see `createAttemptShares`. */
+  shares: FairShare;
   /** 0 ≤ x < 1, for the jitter. */
   random: () => number;
   /** How many attempts an organization may still make. */
@@ -53,7 +57,7 @@ const MAX_SLOT_WAITERS = 25;
 const SLOT_WAIT_MS = 500;
 
 export function createDeliveryService(options: DeliveryServiceOptions): DeliveryService {
-  const { database, slotWaitMs = SLOT_WAIT_MS } = options;
+  const { database, shares, slotWaitMs = SLOT_WAIT_MS } = options;
   const { quota = createQuotaCache({ counter: 'webhook_deliveries' }) } = options;
   const pacing = createRetryPacing({ maxDelayMs: MAX_PACING_DELAY_MS, now: Date.now });
   const slotWaiters = createSlotWaiters({
@@ -66,12 +70,15 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
    * A short wait for a slot saves a wait in Temporal, which costs more than the attempt itself. Another worker or a new
    * attempt may take the released slot first, so this tries again until `slotWaitMs` has passed.
    */
-  async function beginOrWait(request: AttemptRequest): Promise<StartedAttempt | AttemptOutcome> {
+  async function beginOrWait(
+    request: AttemptRequest,
+    share: AttemptShare,
+  ): Promise<StartedAttempt | AttemptOutcome> {
     const deadline = performance.now() + slotWaitMs;
     for (;;) {
       const leftMs = deadline - performance.now();
       const canWaitForSlot = (endpointId: string) => leftMs > 0 && slotWaiters.shouldWait(endpointId);
-      const result = await beginAttempt({ ...options, quota, pacing, canWaitForSlot }, request);
+      const result = await beginAttempt({ ...options, quota, pacing, share, canWaitForSlot }, request);
       if (result.kind !== 'no_free_slot') return result;
       await slotWaiters.wait(result.endpointId, leftMs);
     }
@@ -79,12 +86,18 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
 
   return {
     async attempt(deliveryId, now, episode) {
-      const started = await beginOrWait({ deliveryId, now, episode });
-      if (started.kind !== 'started') return started;
-      const result = await postEvent(options, started);
-      const outcome = await recordAttempt(options, { ...started, deliveryId, result });
-      slotWaiters.slotReleased(started.endpoint.id);
-      return outcome;
+      // Kept while the attempt waits for a slot of its endpoint: waiting occupies the worker, too.
+      const share = createAttemptShare(shares);
+      try {
+        const started = await beginOrWait({ deliveryId, now, episode }, share);
+        if (started.kind !== 'started') return started;
+        const result = await postEvent(options, started);
+        const outcome = await recordAttempt(options, { ...started, deliveryId, result });
+        slotWaiters.slotReleased(started.endpoint.id);
+        return outcome;
+      } finally {
+        share.release();
+      }
     },
 
     cancel: (deliveryId, episode) => cancelDelivery(database, deliveryId, episode),

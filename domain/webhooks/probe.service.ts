@@ -5,6 +5,7 @@ import type { EgressResult } from '../../platform/egress/egress.ts';
 import { WEBHOOK_MAX_RETRY_AFTER_MS } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { probeIntervalMs } from '../../workflows/webhooks/probe-endpoint.contract.ts';
 import { createQuotaCache } from '../usage/quota-cache.ts';
+import { type AttemptShare, createAttemptShare } from './attempt-shares.ts';
 import { type StartedAttempt, startAttempt } from './begin-attempt.ts';
 import type { DeliveryServiceOptions } from './delivery.service.ts';
 import { lockDueDelivery, updateDelivery } from './delivery-rows.ts';
@@ -60,9 +61,9 @@ const MAX_DUE_BEFORE_RELEASE = RELEASE_BATCH_SIZE / 2;
 const SOON_MS = 10_000;
 
 export function createProbeService(options: DeliveryServiceOptions): ProbeService {
-  const { database, outbox, quota = createQuotaCache({ counter: 'webhook_deliveries' }) } = options;
+  const { database, outbox, shares, quota = createQuotaCache({ counter: 'webhook_deliveries' }) } = options;
 
-  const beginProbe = (run: ProbeRun & { now: boolean }) =>
+  const beginProbe = (run: ProbeRun & { now: boolean }, share: AttemptShare) =>
     database.systemTransaction(async ({ em }): Promise<StartedProbe | ProbeOutcome> => {
       const { end, endpoint } = await lockFailingEndpoint(em, run);
       if (end) return ended(end);
@@ -86,6 +87,8 @@ export function createProbeService(options: DeliveryServiceOptions): ProbeServic
         await holdSuspendedDeliveries(em, endpoint.id);
         return repeat(REQUESTED_DELAY_MS, 'The oldest deliveries wait for the end of a suspension.');
       }
+      if (due && !share.claim(endpoint.organizationId))
+        return repeat(BUSY_DELAY_MS, 'The organization has its share of the attempts in progress.');
       const started = due && (await startAttempt(em, options, due));
       if (!started) return repeat(BUSY_DELAY_MS, 'Another attempt is in progress.');
       const priorAttempts = due.delivery.priorAttempts + 1;
@@ -106,11 +109,16 @@ export function createProbeService(options: DeliveryServiceOptions): ProbeServic
 
   return {
     async attempt(run) {
-      const started = await beginProbe(run);
-      if (started.kind !== 'started') return started;
-      const result = await postEvent(options, started);
-      await recordAttempt(options, { ...started, result });
-      return afterProbe(run, result);
+      const share = createAttemptShare(shares);
+      try {
+        const started = await beginProbe(run, share);
+        if (started.kind !== 'started') return started;
+        const result = await postEvent(options, started);
+        await recordAttempt(options, { ...started, result });
+        return await afterProbe(run, result);
+      } finally {
+        share.release();
+      }
     },
 
     async release(run) {

@@ -67,6 +67,8 @@ export interface TestAppOptions {
   databaseUrl?: string;
   /** The same for the workers' login. */
   workerUrl?: string;
+  /** How long a body may stand still. */
+  bodyStallTimeoutMs?: number;
 }
 
 const probesOf = (database: Database) => ({
@@ -99,6 +101,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     database,
     dependencies: options.dependencies ?? createDependencies({ probes: probesOf(database), logger }),
     queueAges: options.queueAges ?? { read: async () => ({}) },
+    bodyStallTimeoutMs: options.bodyStallTimeoutMs,
     services: createServices({
       temporalRuns,
       schedules: options.schedules ?? { list: async () => [] },

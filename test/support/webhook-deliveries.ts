@@ -1,5 +1,6 @@
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
+import { createAttemptShares } from '../../domain/webhooks/attempt-shares.ts';
 import { type WebhookDelivery, WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import {
   createDeliveryService,
@@ -28,7 +29,7 @@ export const httpAnswer = (status: number): EgressResult => ({
 });
 
 type WorkerOptions = Partial<
-  Pick<DeliveryServiceOptions, 'timeoutMs' | 'slotWaitMs' | 'secretBox' | 'quota'>
+  Pick<DeliveryServiceOptions, 'timeoutMs' | 'slotWaitMs' | 'shares' | 'secretBox' | 'quota'>
 >;
 
 export interface TestDeliveries {
@@ -95,6 +96,7 @@ export async function arrangeDeliveries(
     secretBox,
     notifications: createNotificationService({ outbox }),
     timeoutMs: 15_000,
+    shares: createAttemptShares(50),
     random: () => 0.5,
     ...options,
   });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
+import { createAttemptShares } from '../../domain/webhooks/attempt-shares.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import { createDeliveryService } from '../../domain/webhooks/delivery.service.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
@@ -78,6 +79,7 @@ async function arrange(answers: EgressResult[], inboxIds: string[] | null = null
     secretBox,
     notifications,
     timeoutMs: 15_000,
+    shares: createAttemptShares(50),
     random: () => 0.5,
   });
   const read = () =>
@@ -237,6 +239,7 @@ describe('a delivery', () => {
       secretBox,
       notifications: createNotificationService(recordingOutbox()),
       timeoutMs: 15_000,
+      shares: createAttemptShares(50),
       random: () => 0.5,
     });
     await expect(dying.attempt(id, false)).rejects.toThrow('killed');

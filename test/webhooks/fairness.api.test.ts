@@ -1,10 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
+import { createAttemptShares } from '../../domain/webhooks/attempt-shares.ts';
 import { MAX_CONCURRENT_ATTEMPTS } from '../../domain/webhooks/attempt-slots.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { FAILING_AFTER_FAILURES } from '../../domain/webhooks/endpoint-health.ts';
 import { createRetryPacing } from '../../domain/webhooks/retry-pacing.ts';
 import { createSlotWaiters } from '../../domain/webhooks/slot-waiters.ts';
+import { organizationHolder } from '../../platform/concurrency/fair-share.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';
 import { eventually } from '../support/eventually.ts';
@@ -171,6 +173,72 @@ test('a worker with a wrong encryption key uses up no attempt', async () => {
   expect((await deliveries())[0]).toMatchObject({ status: 'pending', attempts: 0 });
   await expect(worker(async () => httpAnswer(200)).attempt(deliveryId, false, 1)).resolves.toMatchObject({
     status: 'delivered',
+  });
+});
+
+describe('the attempts of a worker', () => {
+  test('are shared: receivers that answer late leave slots to another organization, and no attempt is used up', async () => {
+    const shares = createAttemptShares(6);
+    const late = slowReceiver();
+    const greedy = await arrangeDeliveries(database, 9);
+    const other = await arrangeDeliveries(database, 3);
+    const ofGreedy = greedy.worker(late.post, { shares });
+    const inFlight = greedy.deliveryIds.slice(0, 6).map((id) => ofGreedy.attempt(id, false, 1));
+    await eventually(() => expect(late.waiting()).toBe(6));
+    for (const id of greedy.deliveryIds.slice(6))
+      await expect(ofGreedy.attempt(id, false, 1)).resolves.toMatchObject({ kind: 'busy', attempts: 0 });
+    expect((await greedy.deliveries()).slice(6)).toMatchObject(
+      Array.from({ length: 3 }, () => ({ status: 'pending', attempts: 0 })),
+    );
+
+    const prompt = other.worker(async () => httpAnswer(200), { shares });
+    for (const id of other.deliveryIds)
+      await expect(prompt.attempt(id, false, 1)).resolves.toMatchObject({ status: 'delivered' });
+    late.respondToAll(200);
+    expect((await Promise.all(inFlight)).map(({ kind }) => kind)).toEqual(inFlight.map(() => 'settled'));
+    expect(shares.usage()).toEqual({ used: 0, waiting: 0 });
+  });
+
+  test('include those that wait for a slot of their endpoint', async () => {
+    const shares = createAttemptShares(12);
+    const late = slowReceiver();
+    const { worker, deliveryIds } = await arrangeDeliveries(database, 20);
+    const service = worker(late.post, { shares, slotWaitMs: 30_000 });
+    const outcomes = deliveryIds.map((id) => service.attempt(id, false, 1));
+    await eventually(() => expect(late.waiting()).toBe(MAX_CONCURRENT_ATTEMPTS));
+    await eventually(() => expect(shares.usage().used).toBe(12));
+    const settled: string[] = [];
+    for (const outcome of outcomes) void outcome.then(({ kind }) => settled.push(kind));
+    await eventually(() => expect(settled).toEqual(Array.from({ length: 8 }, () => 'busy')));
+    late.respondToAll(200);
+    await eventually(() => expect(late.waiting()).toBe(2));
+    late.respondToAll(200);
+    await Promise.all(outcomes);
+  });
+
+  test('include probes', async () => {
+    const shares = createAttemptShares(3);
+    const { probe, endpointId, organization } = await arrangeDeliveries(database, 1, {
+      failingSince: new Date(),
+      consecutiveFailures: FAILING_AFTER_FAILURES,
+      holdingSince: new Date(),
+      probeEpisode: 1,
+    });
+    await database.query(sql`update webhook_deliveries set status = 'held', held_for = 'endpoint_failing'
+      where endpoint_id = ${endpointId}`);
+    const hung = slowReceiver();
+    const run = { endpointId, episode: 1, now: true };
+    const holders = [organizationHolder(organization.organizationId)];
+    const held = [1, 2, 3].map(() => shares.tryAcquire({ holders }));
+    await expect(probe(hung.post, { shares }).attempt(run)).resolves.toMatchObject({ kind: 'repeat' });
+    expect(hung.waiting()).toBe(0);
+    for (const release of held) release?.();
+    const probing = probe(hung.post, { shares }).attempt(run);
+    await eventually(() => expect(hung.waiting()).toBe(1));
+    expect(shares.usage().used).toBe(1);
+    hung.respondToAll(200);
+    await probing;
+    expect(shares.usage().used).toBe(0);
   });
 });
 

@@ -1,6 +1,7 @@
 import { createWebhookJobActivities } from '../../activities/webhook-jobs.activities.ts';
 import { createWebhookProbeActivities } from '../../activities/webhook-probes.activities.ts';
 import { createWebhookActivities } from '../../activities/webhooks.activities.ts';
+import { createAttemptShares } from '../../domain/webhooks/attempt-shares.ts';
 import { createBulkJobRunner, overdueBulkJobs } from '../../domain/webhooks/bulk-job-runner.ts';
 import {
   cancelDelivery,
@@ -38,6 +39,7 @@ export const webhooksRoom: Room = {
         secretBox,
         notifications,
         timeoutMs: config.WEBHOOK_TIMEOUT_MS,
+        shares: createAttemptShares(config.WORKER_CONCURRENCY),
         random: Math.random,
       };
       return {
