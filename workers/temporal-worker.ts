@@ -9,7 +9,7 @@ import {
   Worker,
 } from '@temporalio/worker';
 import type { Logger } from 'pino';
-import { attemptActivities } from '../domain/webhooks/attempt-shares.ts';
+import { attemptActivities } from '../domain/webhooks/attempt-slots.ts';
 import type { Config } from '../platform/config.ts';
 import { temporalConnectionOptions } from '../platform/temporal.ts';
 import type { Tracing } from '../platform/tracing/tracing.ts';

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { unauthenticated } from '../../domain/identity/authentication.ts';
+import { createFairShare, type Holder, organizationHolder } from '../../platform/concurrency/fair-share.ts';
 import { createSemaphore } from '../../platform/concurrency/semaphore.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { AccessSignals } from '../../platform/event-signals.ts';
@@ -9,8 +10,9 @@ export interface OpenResponses {
   /**
    * Counts this response until it is closed.
    *
-   * @returns a signal that aborts when the client disconnects, the process shuts down or the credential loses its access; the
-   * response must then end. In the last case the reason is the {@link AppError} that a new request would get.
+   * @returns a signal that aborts when the client disconnects, the process shuts down, the credential loses its access, or
+   * another organization needs the place of one with more than its share; the response must then end. In the last two cases
+   * the reason is the {@link AppError} that a new request would get.
    * @throws AppError `rate_limited`.
    */
   admit(request: FastifyRequest, reply: FastifyReply): AbortSignal;
@@ -31,7 +33,7 @@ const MAX_CONCURRENT_CHECKS = 4;
 const RECHECK_DELAY_MS = 250;
 /** Timers of Node fire at once beyond 24 days. */
 const MAX_TIMER_MS = 86_400_000;
-/** Responses still open after this time are destroyed, because a client that does not read would block the shutdown. */
+/** Responses that must end and are still open after this time are destroyed: a client that does not read would hold them. */
 const DRAIN_TIMEOUT_MS = 2_000;
 
 export function installOpenResponses(
@@ -39,7 +41,7 @@ export function installOpenResponses(
   { accessSignals, ...limits }: OpenResponsesOptions,
 ): OpenResponses {
   const checks = createSemaphore(MAX_CONCURRENT_CHECKS);
-  const openByCredential = new Map<string, number>();
+  const shares = createFairShare({ name: 'streams and waits', capacity: limits.perProcess });
   const openResponses = new Map<AbortController, FastifyReply>();
   let closing = false;
 
@@ -52,9 +54,7 @@ export function installOpenResponses(
       raw.once('close', () => socket?.end());
       controller.abort();
     }
-    setTimeout(() => {
-      for (const reply of openResponses.values()) reply.raw.destroy();
-    }, DRAIN_TIMEOUT_MS).unref();
+    for (const reply of openResponses.values()) destroyLater(reply);
   });
 
   return {
@@ -64,14 +64,22 @@ export function installOpenResponses(
     admit(request, reply) {
       const { scope, staff } = request;
       const { socket } = request.raw;
-      const credential = scope?.actor.id ?? staff.staffId;
-      const openCount = openByCredential.get(credential) ?? 0;
-      if (openCount >= limits.perCredential) throw tooManyOpen('This credential has', limits.perCredential);
-      if (openResponses.size >= limits.perProcess) throw tooManyOpen('This process has', limits.perProcess);
       const controller = new AbortController();
       if (closing || socket.destroyed) controller.abort();
       // The client is already gone: `close` has been emitted, so it would never be uncounted.
       if (socket.destroyed) return controller.signal;
+      const release = shares.tryAcquire({
+        holders: holdersOf(request, limits.perCredential),
+        reclaim() {
+          controller.abort(takenBack());
+          destroyLater(reply);
+          return true;
+        },
+      });
+      if (!release)
+        throw shares.isAtMaximum({ holders: holdersOf(request, limits.perCredential) })
+          ? tooManyOpen('This credential has', limits.perCredential)
+          : tooManyOpen('This process has', limits.perProcess);
       openResponses.set(controller, reply);
       const access = watchAccess(request, controller, checks);
       const unwatch = accessSignals.watch(
@@ -80,19 +88,22 @@ export function installOpenResponses(
       );
       // Access may have ended since the request was authenticated, before its signals were watched.
       access.check();
-      openByCredential.set(credential, openCount + 1);
       reply.raw.once('close', () => {
+        release();
         access.close();
         unwatch();
         controller.abort();
         openResponses.delete(controller);
-        const remaining = (openByCredential.get(credential) ?? 1) - 1;
-        if (remaining > 0) openByCredential.set(credential, remaining);
-        else openByCredential.delete(credential);
       });
       return controller.signal;
     },
   };
+}
+
+/** Destroys the connection: a pipelined response has no socket yet. */
+function destroyLater({ raw, request }: FastifyReply): void {
+  const timer = setTimeout(() => request.raw.socket.destroy(), DRAIN_TIMEOUT_MS).unref();
+  raw.once('close', () => clearTimeout(timer));
 }
 
 /**
@@ -158,6 +169,21 @@ export async function findAccessRefusal(request: FastifyRequest): Promise<AppErr
 /** The refusal that ended a response, if one did. */
 export function readRefusal({ reason }: AbortSignal): AppError | undefined {
   return reason instanceof AppError ? reason : undefined;
+}
+
+function holdersOf({ scope, staff }: FastifyRequest, max: number): Holder[] {
+  if (!scope) return [{ kind: 'credential', id: staff.staffId, max }];
+  return [{ kind: 'credential', id: scope.actor.id, max }, organizationHolder(scope.organizationId)];
+}
+
+/** A client that connects again gets what its organization has left. */
+function takenBack(): AppError {
+  return new AppError('rate_limited', {
+    detail:
+      'The organization has more than its share of the open streams and waiting calls, which others need.',
+    fix: `Follow several inboxes with one stream, and continue it from the last event. Try again in ${RETRY_AFTER_SECONDS} s.`,
+    headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
+  });
 }
 
 function tooManyOpen(holder: string, limit: number): AppError {

@@ -153,6 +153,8 @@ function passOn(
 ): Readable {
   let receivedBytes = 0;
   const body = new PassThrough();
+  // Its reader may have stopped.
+  body.on('error', () => {});
   claim.fail = (error) => body.destroy(error);
   payload.once('error', (error) => body.destroy(error));
   payload.on('data', (chunk: Buffer) => {

@@ -20,8 +20,7 @@ import {
   settled,
   terminalChange,
 } from './attempt-outcome.ts';
-import type { AttemptShare } from './attempt-shares.ts';
-import { MAX_CONCURRENT_ATTEMPTS, openAttempt } from './attempt-slots.ts';
+import { type AttemptShare, MAX_CONCURRENT_ATTEMPTS, openAttempt } from './attempt-slots.ts';
 import {
   type DeliveryRow,
   type DueDelivery,

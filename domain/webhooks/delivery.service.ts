@@ -13,7 +13,7 @@ import {
   settleAs,
   terminalChange,
 } from './attempt-outcome.ts';
-import { type AttemptShare, createAttemptShare } from './attempt-shares.ts';
+import { type AttemptShare, createAttemptShare } from './attempt-slots.ts';
 import { type AttemptRequest, beginAttempt, type StartedAttempt } from './begin-attempt.ts';
 import { lockDelivery } from './delivery-rows.ts';
 import { postEvent } from './post-event.ts';

@@ -5,7 +5,7 @@ import type { EgressResult } from '../../platform/egress/egress.ts';
 import { WEBHOOK_MAX_RETRY_AFTER_MS } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { probeIntervalMs } from '../../workflows/webhooks/probe-endpoint.contract.ts';
 import { createQuotaCache } from '../usage/quota-cache.ts';
-import { type AttemptShare, createAttemptShare } from './attempt-shares.ts';
+import { type AttemptShare, createAttemptShare } from './attempt-slots.ts';
 import { type StartedAttempt, startAttempt } from './begin-attempt.ts';
 import type { DeliveryServiceOptions } from './delivery.service.ts';
 import { lockDueDelivery, updateDelivery } from './delivery-rows.ts';

@@ -1,6 +1,6 @@
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
-import { createAttemptShares } from '../../domain/webhooks/attempt-shares.ts';
+import { createAttemptShares } from '../../domain/webhooks/attempt-slots.ts';
 import { type WebhookDelivery, WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import {
   createDeliveryService,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
-import { createAttemptShares } from '../../domain/webhooks/attempt-shares.ts';
+import { createAttemptShares } from '../../domain/webhooks/attempt-slots.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import { createDeliveryService } from '../../domain/webhooks/delivery.service.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
-import { createAttemptShares } from '../../domain/webhooks/attempt-shares.ts';
-import { MAX_CONCURRENT_ATTEMPTS } from '../../domain/webhooks/attempt-slots.ts';
+import { createAttemptShares, MAX_CONCURRENT_ATTEMPTS } from '../../domain/webhooks/attempt-slots.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { FAILING_AFTER_FAILURES } from '../../domain/webhooks/endpoint-health.ts';
 import { createRetryPacing } from '../../domain/webhooks/retry-pacing.ts';

@@ -1,7 +1,7 @@
 import { createWebhookJobActivities } from '../../activities/webhook-jobs.activities.ts';
 import { createWebhookProbeActivities } from '../../activities/webhook-probes.activities.ts';
 import { createWebhookActivities } from '../../activities/webhooks.activities.ts';
-import { createAttemptShares } from '../../domain/webhooks/attempt-shares.ts';
+import { createAttemptShares } from '../../domain/webhooks/attempt-slots.ts';
 import { createBulkJobRunner, overdueBulkJobs } from '../../domain/webhooks/bulk-job-runner.ts';
 import {
   cancelDelivery,
