@@ -2,6 +2,8 @@
 const MAX_STUB_WORDS = 150;
 const MAX_STUB_CHARACTERS = 4_000;
 const MAX_COUNTED_CHARACTERS = 100_000;
+/** A longer text that mentions a browser may be about browsers. */
+const MAX_POINTER_WORDS = 40;
 /** A text that mentions a browser or HTML is a pointer if the HTML has half as many words again. */
 const MIN_RATIO_OF_POINTER = 1.5;
 /** Any other text is only a fragment if it has less than a quarter of the words. */
@@ -29,8 +31,8 @@ export function mayBeStub(text: string): boolean {
 }
 
 /**
- * Whether the text body is only a placeholder for the HTML: it says to view the message in a browser, or has a fraction
- * of its words. A text with which the HTML starts is no placeholder, because the rest of the HTML may be a quote.
+ * Whether the text body is only a placeholder for the HTML: it says to view the message in a browser and is not in the
+ * HTML itself, or has a fraction of its words. A text with which the HTML starts is no placeholder, because the rest of the HTML may be a quote.
  */
 export function isStub(text: string, htmlText: string): boolean {
   if (!mayBeStub(text)) return false;
@@ -38,7 +40,9 @@ export function isStub(text: string, htmlText: string): boolean {
   const wordsOfHtml = countWords(htmlText);
   if (wordsOfHtml === 0 || startsWithWords(htmlText, text)) return false;
   if (words === 0) return true;
-  if (POINTER.test(text) && wordsOfHtml >= words * MIN_RATIO_OF_POINTER) return true;
+  const mayPoint = POINTER.test(text);
+  if (mayPoint && words <= MAX_POINTER_WORDS && !containsWords(htmlText, text)) return true;
+  if (mayPoint && wordsOfHtml >= words * MIN_RATIO_OF_POINTER) return true;
   return wordsOfHtml >= Math.max(MIN_WORDS_OF_HTML, words * MIN_RATIO_OF_FRAGMENT);
 }
 
@@ -47,12 +51,19 @@ function countWords(text: string): number {
 }
 
 function startsWithWords(text: string, start: string): boolean {
-  const letters = (whole: string) =>
-    whole
-      .slice(0, 2 * MAX_STUB_CHARACTERS)
-      .replace(URLS, '')
-      .replace(/[^\p{L}\p{N}]+/gu, '')
-      .toLowerCase();
-  const expected = letters(start);
-  return expected !== '' && letters(text).startsWith(expected);
+  const expected = toLetters(start);
+  return expected !== '' && toLetters(text).startsWith(expected);
+}
+
+/** Whether a text is also in the HTML, so that its author wrote it. */
+function containsWords(text: string, part: string): boolean {
+  return toLetters(text).includes(toLetters(part));
+}
+
+function toLetters(whole: string): string {
+  return whole
+    .slice(0, 2 * MAX_STUB_CHARACTERS)
+    .replace(URLS, '')
+    .replace(/[^\p{L}\p{N}]+/gu, '')
+    .toLowerCase();
 }

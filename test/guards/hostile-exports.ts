@@ -315,6 +315,9 @@ export const ADAPTERS: Record<string, Adapters> = {
       (text) => markInitialQuotes(toLines('BS> a\nTom> a\n'.repeat(text.length / 14))),
     ],
   },
+  'mime/quotes/shared-lines': {
+    splitSharedLines: ({ splitSharedLines }) => [(text) => splitSharedLines(toLines(text))],
+  },
   'mime/quotes/tracker-lines': {
     findTrackerLine: ({ findTrackerLine }) => [
       (text) => {

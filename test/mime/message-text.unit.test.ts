@@ -198,10 +198,24 @@ describe('a text part that only points to the HTML is passed over:', () => {
   });
 
   test.each([
+    ['This email requires an HTML-capable mail client.', 'Your code is 4711'],
+    ['Your mail program does not support HTML.', 'Hi Bob'],
+    ['View this email in your browser: https://a.example/1', 'Friday at noon works.'],
+    ['Diese Nachricht ist im HTML-Format.', 'Ja, Freitag'],
+  ])('%s, although the HTML is shorter', (text, words) => {
+    expect(readMessageText({ text, html: `<p>${words}</p>` }).extractedText).toBe(words);
+  });
+
+  test.each([
     [
       'a reply whose HTML has an unmarked quote',
       'Yes, in the browser.',
       `<p>Yes, in the browser.</p>${html}`,
+    ],
+    [
+      'a text about browsers in the middle of the HTML',
+      'The new browser is great.',
+      '<h1>Hello</h1><p>The new browser is great.</p>',
     ],
     [
       'a short text with the same HTML',

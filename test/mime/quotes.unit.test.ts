@@ -88,6 +88,9 @@ describe('extracts the replies of many clients in many languages:', () => {
     ['quote marks after initials', wholeMails('initials.txt', 'text'), 24],
     ['several device signatures', endedReplies('device-signatures.txt'), 82],
     ['zero-width marks at the end', endedReplies('zero-width-ends.txt'), 54],
+    ['attributions that share a line with the reply', wholeMails('shared-lines.txt', 'text'), 10],
+    ['header blocks without a sender', wholeMails('headers-without-sender.txt', 'text'), 14],
+    ['plain blockquotes', wholeMails('blockquotes.txt', 'html'), 5],
     ['text that only resembles a quote', wholeMails('kept-text.txt', 'text'), 19],
   ])('%s', (_what, fixtures, atLeast) => {
     const wrong = fixtures.filter((mail) => extractReply(mail).replaceAll('\r\n', '\n') !== mail.reply);

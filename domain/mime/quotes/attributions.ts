@@ -60,16 +60,24 @@ function findWithVerb(lines: Line[], at: number): Attribution | null {
 
 /** `On Mon, 2 Mar 2026 at 10:11, Bob`, an empty line, `<bob@example.com> wrote:`. */
 function isBrokenBeforeAddress(joined: string, next: Line | undefined): boolean {
-  if (next?.kind !== 'text' || !DATE_FIRST.test(joined) || !TIME.test(joined)) return false;
-  return /^[<([]\S{3,320}/.test(next.text) || (joined.endsWith(',') && BRACKETED_ADDRESS.test(next.text));
+  if (!DATE_FIRST.test(joined) || !TIME.test(joined)) return false;
+  if (OPEN_BRACKET.test(joined)) return next?.kind === 'text' || next?.text.startsWith('> ') === true;
+  if (next?.kind !== 'text') return false;
+  return (
+    /^(?:[<([](?:\S{3,320}|$)|< mailto:)/.test(next.text) ||
+    (joined.endsWith(',') && BRACKETED_ADDRESS.test(next.text))
+  );
 }
+
+/** Polymail: `Bob`, an empty line, `<`, `mailto:Bob <bob@example.com>`, `> wrote:`, with or without empty lines between. */
+const OPEN_BRACKET = /<(?: ?mailto:[^<>@]{0,100}<[^\s<>@]{1,64}@[^\s<>@]{1,255}>)?$/;
 
 /** `Bob <`, `bob@example.com`, `> wrote:`: the bracket resembles a quote mark. */
 function isClosingBracket(joined: string, line: Line | undefined): boolean {
   return (
     line?.kind === 'quoted' &&
-    /<\s?[^\s<>@]{1,64}@[^\s<>@]{1,255}$/.test(joined) &&
-    /^> ?[^<>]{2,40}:$/.test(line.text)
+    (/<\s?[^\s<>@]{1,64}@[^\s<>@]{1,255}$/.test(joined) || OPEN_BRACKET.test(joined)) &&
+    /^> ?[^<>]{0,40}:$/.test(line.text)
   );
 }
 

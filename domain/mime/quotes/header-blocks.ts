@@ -6,6 +6,8 @@ const MAX_BLOCK_LINES = 30;
 const FIELD = /^[|*_ ]*([\p{L}\p{M}][\p{L}\p{M}'’./ -]{0,29}?)[*_ ]*(?:[:\uff1a]|\|)[*_ ]*(.*)$/u;
 /** eM Client writes fields without a colon, below a divider. */
 const FIELD_WITHOUT_COLON = /^(from|to|cc|sent|date|subject|von|an|datum|betreff|de|à|objet) +(\S.*)$/iu;
+/** French webmail: `Message du 04/03/2026 10:11`, also with a colon. */
+const MESSAGE_DU = /^(message du) (\d.*)$/i;
 /** All fields on one line, as HTML converters leave them. */
 const FIELDS_ON_ONE_LINE = /(?<![\p{L}])([\p{L}][\p{L} ]{0,19}?) ?[:\uff1a]/gu;
 const ADDRESS = /[^\s<>@]{1,64}@[^\s<>@]{1,255}/;
@@ -31,6 +33,7 @@ export function countHeaderBlockLines(lines: Line[], at: number, belowDivider = 
   if (isBlockInOneLine(lines[at])) return 1;
   const seen = new Set<HeaderField>();
   let senderHasAddress = false;
+  let recipientHasAddress = false;
   let hasTime = false;
   let hasDate = false;
   let end = at;
@@ -44,17 +47,21 @@ export function countHeaderBlockLines(lines: Line[], at: number, belowDivider = 
     for (const meaning of field.meanings) seen.add(meaning);
     if (field.meanings.has('from') && ADDRESS.test(field.value || (lines[next + 1]?.text ?? '')))
       senderHasAddress = true;
+    recipientHasAddress ||= field.meanings.has('to') && ADDRESS.test(field.value);
     if (field.meanings.has('date')) {
       hasTime ||= TIME.test(field.value);
       hasDate ||= DATE.test(field.value);
     }
     end = next + 1;
   }
-  return isHeaderBlock(seen, { senderHasAddress, hasTime, hasDate, belowDivider }) ? end - at : null;
+  const traits = { senderHasAddress, recipientHasAddress, hasTime, hasDate, belowDivider };
+  if (isHeaderBlock(seen, traits)) return end - at;
+  return isBlockWithoutSender(seen, traits) && isBelowText(lines, at) ? end - at : null;
 }
 
 interface BlockTraits {
   senderHasAddress: boolean;
+  recipientHasAddress: boolean;
   hasTime: boolean;
   hasDate: boolean;
   belowDivider: boolean;
@@ -70,12 +77,29 @@ function isHeaderBlock(
   return seen.has('date') && (senderHasAddress || (hasTime && seen.has('to')));
 }
 
+/** `Date: Wed, 4 Mar 2026 10:11:00 +0000` and `To: alice@example.com`, which people do not write below their text. */
+function isBlockWithoutSender(
+  seen: Set<HeaderField>,
+  { recipientHasAddress, hasTime, hasDate }: BlockTraits,
+): boolean {
+  if (seen.has('from') || !seen.has('date') || !seen.has('to')) return false;
+  return hasDate && hasTime && (recipientHasAddress || seen.has('subject'));
+}
+
+function isBelowText(lines: Line[], at: number): boolean {
+  const isApart = lines[at - 1]?.kind !== 'text' || isRule(lines[at - 1]);
+  return isApart && lines.slice(0, at).some(({ kind }) => kind === 'text');
+}
+
 function parseField(
   line: Line | undefined,
   colonless: boolean,
 ): { meanings: ReadonlySet<HeaderField>; value: string } | null {
   if (line === undefined || line.kind !== 'text') return null;
-  const match = FIELD.exec(line.text) ?? (colonless ? FIELD_WITHOUT_COLON.exec(line.text) : null);
+  const match =
+    FIELD.exec(line.text) ??
+    MESSAGE_DU.exec(line.text) ??
+    (colonless ? FIELD_WITHOUT_COLON.exec(line.text) : null);
   const meanings = HEADER_FIELDS.get(match?.[1]?.trim().toLowerCase() ?? '');
   return meanings === undefined ? null : { meanings, value: match?.[2] ?? '' };
 }

@@ -161,22 +161,29 @@ interface RegionStack {
   innermost(): Region | undefined;
   /** Whether any of the open regions is quoted. Counted, because there may be many. */
   isQuoted(): boolean;
+  /** Whether the mail program marks none of the quoted regions. */
+  isPassage(): boolean;
 }
 
 function createRegionStack(): RegionStack {
   const open: Region[] = [];
   let quotes = 0;
+  let answered = 0;
   const isQuote = (region: Region | undefined) => region === 'quoted' || region === 'answered';
   return {
     push(region) {
       open.push(region);
       if (isQuote(region)) quotes += 1;
+      if (region === 'answered') answered += 1;
     },
     pop() {
-      if (isQuote(open.pop())) quotes -= 1;
+      const region = open.pop();
+      if (isQuote(region)) quotes -= 1;
+      if (region === 'answered') answered -= 1;
     },
     innermost: () => open.at(-1),
     isQuoted: () => quotes > 0,
+    isPassage: () => quotes > 0 && answered === 0,
   };
 }
 
@@ -190,6 +197,7 @@ function markToRegion(mark: string): Region {
 function toLineInRegions(raw: string, regions: RegionStack): Line {
   const line = toLine(raw.replace(ANY_MARK, ''));
   const innermost = regions.innermost();
+  if (line.kind === 'quoted' && regions.isPassage()) return { ...line, isPassage: true };
   if (line.kind === 'quoted' || innermost === undefined) return line;
   if (innermost === 'attribution' || !regions.isQuoted()) {
     return line.kind === 'blank' ? line : { ...line, kind: innermost as LineKind };

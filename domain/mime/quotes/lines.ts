@@ -5,6 +5,8 @@ export interface Line {
   /** Normalized for comparison: without invisible characters, white space collapsed, truncated to 1,000 characters. */
   text: string;
   kind: LineKind;
+  /** Within a plain `blockquote`: a quote, or a passage that its author indents or quotes by hand. Only from HTML. */
+  isPassage?: boolean;
 }
 
 /** `attribution`, `cut` and `signature` come only from HTML, where a class or id identifies them. */

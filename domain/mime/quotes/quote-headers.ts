@@ -45,6 +45,9 @@ export const QUOTE_LANGUAGES: Record<string, QuoteLanguage> = {
       'original nachricht',
       'originalmail',
       'ursprünglicher termin',
+      'antwort nachricht',
+      'antwortnachricht',
+      'antwort-nachricht',
     ],
     forwarded: [
       'weitergeleitete nachricht',
@@ -56,7 +59,7 @@ export const QUOTE_LANGUAGES: Record<string, QuoteLanguage> = {
   French: {
     wrote: ['a écrit', 'écrit', 'a ecrit', 'écrivait'],
     from: ['de', 'expéditeur'],
-    date: ['envoyé', 'date', 'envoyé le', 'envoyée', 'envoye'],
+    date: ['envoyé', 'date', 'envoyé le', 'envoyée', 'envoye', 'message du'],
     to: ['à', 'pour', 'destinataire', 'destinataires', 'copie à', 'a'],
     subject: ['objet', 'sujet'],
     original: [

@@ -1,8 +1,9 @@
 import { findAttribution } from './attributions.ts';
 import { classifyDivider, countHeaderBlockLines, isReplyAboveMarker, isRule } from './header-blocks.ts';
 import { markInitialQuotes } from './initials.ts';
-import { type Line, normalizeText } from './lines.ts';
+import { type Line, normalizeText, toLine } from './lines.ts';
 import { isMobileSignature } from './mobile-signatures.ts';
+import { splitSharedLines } from './shared-lines.ts';
 
 export interface ReplyLines {
   /** Lines of the message; empty if all of it is quoted. */
@@ -19,10 +20,11 @@ export interface ReplyLines {
  * - Removes quoted lines at the start or the end, or with an attribution: a reply above, below or around one quote.
  * - Keeps quoted lines between answers, and passages quoted by hand.
  */
-export function extractReplyLines(lines: Line[]): ReplyLines {
+export function extractReplyLines(received: Line[]): ReplyLines {
+  const lines = splitSharedLines(received);
   markInitialQuotes(lines);
   const { cut, forward } = findHistory(lines);
-  const runs = groupIntoRuns(lines.slice(0, cut ?? lines.length));
+  const runs = restorePassages(groupIntoRuns(lines.slice(0, cut ?? lines.length)), cut !== null);
   const quotes = cut !== null || runs.some((run) => run.quoted);
   const hasOwnText = hasText(runs.filter((run) => !run.quoted).flatMap((run) => run.lines));
   if (!hasOwnText && (forward || (cut !== null && runs.length === 0)))
@@ -149,7 +151,8 @@ function groupIntoRuns(lines: Line[]): Run[] {
       continue;
     }
     const quoted = line.kind === 'quoted' || line.kind === 'attribution' || isWrappedQuote(lines, at);
-    if (run === undefined || run.quoted !== quoted) runs.push({ quoted, attributed: false, lines: [line] });
+    if (run === undefined || run.quoted !== quoted || startsAnotherQuote(run, line))
+      runs.push({ quoted, attributed: false, lines: [line] });
     else run.lines.push(line);
     const last = runs.at(-1);
     if (last && line.kind === 'attribution') last.attributed = true;
@@ -157,10 +160,41 @@ function groupIntoRuns(lines: Line[]): Run[] {
   return runs;
 }
 
+/** An attribution below a passage announces another quote. */
+function startsAnotherQuote(run: Run, line: Line): boolean {
+  return line.kind === 'attribution' && isPassage(run);
+}
+
+function isPassage({ quoted, attributed, lines }: Run): boolean {
+  return quoted && !attributed && lines.some((line) => line.isPassage);
+}
+
+/**
+ * A plain `blockquote` is the author's, if the quoted message is elsewhere, or if it is the start of the message with
+ * text below. A last one without attribution is the quoted message.
+ */
+function restorePassages(runs: Run[], isFollowedByHistory: boolean): Run[] {
+  const lastQuote = isFollowedByHistory ? runs.length : runs.findLastIndex((run) => run.attributed);
+  const hasText = runs.some((run) => !run.quoted);
+  return runs.map((run, at) => {
+    const isAuthors = isPassage(run) && (at < lastQuote || (at === 0 && hasText));
+    return isAuthors ? { ...run, quoted: false, lines: run.lines.map(removeQuoteMark) } : run;
+  });
+}
+
+function removeQuoteMark(line: Line): Line {
+  return line.kind === 'quoted' ? toLine(line.raw.replace(/^[ \t]{0,3}> ?/, '')) : line;
+}
+
+/** Text converters put the target of a link behind its words, on a line of its own, or wrapped. */
+const LINK = /^[<(]https?:[^\s<>()]{1,500}[>)] ?>?$/i;
+const OPEN_LINK = /[<(]https?:[^\s<>()]{1,500}$/i;
+
 /** Whether the line is the end of a long quoted line that a program wrapped without `>`. */
 function isWrappedQuote(lines: Line[], at: number): boolean {
   const [above, line, below] = [lines[at - 1], lines[at], lines[at + 1]];
   if (above?.kind !== 'quoted' || below?.kind !== 'quoted' || line?.kind !== 'text') return false;
+  if (LINK.test(line.text) || (OPEN_LINK.test(above.text) && /^\S{1,200}[)>]$/.test(line.text))) return true;
   return above.text.length >= 68 && line.text.length <= 40 && /^[\p{Ll}\d(<]|^https?:/u.test(line.text);
 }
 
