@@ -61,7 +61,7 @@ export async function recoverDeletion(
   subjectId: string,
 ): Promise<RecoveredDeletion | undefined> {
   const [recovered] = await em.execute<RecoveredDeletion[]>(sql`
-    update deletions set status = 'recovered', ended_at = now()
+    update deletions set status = 'recovered', ended_at = greatest(clock_timestamp(), deleted_at)
     where subject_id = ${subjectId} and ${IS_RECOVERABLE} returning ${RETURNED}`);
   return recovered;
 }
@@ -72,6 +72,6 @@ export function recoverClosedWith(
   accountDeletionId: string,
 ): Promise<RecoveredDeletion[]> {
   return em.execute<RecoveredDeletion[]>(sql`
-    update deletions set status = 'recovered', ended_at = now()
+    update deletions set status = 'recovered', ended_at = greatest(clock_timestamp(), deleted_at)
     where account_deletion_id = ${accountDeletionId} and ${IS_RECOVERABLE} returning ${RETURNED}`);
 }

@@ -91,7 +91,11 @@ export function createSuspensionService({ outbox, onChange }: SuspensionServiceO
   };
 }
 
-/** Returns undefined if one is open for the reason. Only abuse concerns work that was accepted before. */
+/**
+ * Returns undefined if one is open for the reason. Only abuse concerns work that was accepted before. The times are of the
+ * clock, as in {@link liftSuspension}: `now()` is the start of the transaction, which may have waited for the lock while the
+ * change before it was made.
+ */
 async function insertSuspension(
   em: EntityManager,
   { type, id, organizationId }: SuspensionTarget,
@@ -104,7 +108,7 @@ async function insertSuspension(
     insert into suspensions (id, org_id, target_type, target_id, reason, note, actor_kind, actor_id, created_at, changed_at,
       settled_at)
     values (${newId('suspension')}, ${organizationId}, ${type}, ${id}, ${reason}, ${storableText(note)}, ${actor.kind},
-      ${actor.id}, now(), now(), ${reason === 'abuse' ? null : new Date()})
+      ${actor.id}, clock_timestamp(), clock_timestamp(), ${reason === 'abuse' ? null : new Date()})
     on conflict (target_id, reason) where lifted_at is null do nothing returning ${columns}`,
   );
   return row;
@@ -119,8 +123,9 @@ async function liftSuspension(
     em,
     SuspensionEntity,
     (columns) => sql`
-    update suspensions set lifted_at = now(), lifted_note = ${storableText(note)}, lifted_by_kind = ${actor.kind},
-      lifted_by_id = ${actor.id}, changed_at = now(), settled_at = null, reconciled_at = null
+    update suspensions set lifted_at = greatest(clock_timestamp(), created_at), lifted_note = ${storableText(note)},
+      lifted_by_kind = ${actor.kind}, lifted_by_id = ${actor.id},
+      changed_at = greatest(clock_timestamp(), created_at), settled_at = null, reconciled_at = null
     where target_id = ${id} and reason = ${reason} and lifted_at is null returning ${columns}`,
   );
   return row;

@@ -87,6 +87,25 @@ test('a suspension and a reinstatement for another reason at the same time leave
   }
 });
 
+test('a reinstatement that began before the suspension it lifts is stored after it', async () => {
+  const { targetOf, suspend, suspensions } = await arrange();
+  const target = targetOf('organization');
+  const actor = { kind: 'staff' as const, id: 'usr_staff' };
+  const times = (rows: { createdAt: Date; liftedAt: Date | null; changedAt: Date }[]) =>
+    rows.map(({ createdAt, liftedAt, changedAt }) => [createdAt, liftedAt ?? changedAt].map(Number));
+  const again = await database.systemTransaction(async (transaction) => {
+    // The transaction has begun, and waits for the one that suspends.
+    await transaction.em.execute(sql`select pg_sleep(0.01)`);
+    await suspend(target, 'policy');
+    const request = { reason: 'policy' as const, note: 'Test', actor };
+    const lifted = await suspensions.reinstate(transaction, target, request);
+    return [lifted.suspension, (await suspensions.suspend(transaction, target, request)).suspension];
+  });
+  const [[created = 0, lifted = 0] = [], [createdAgain = 0] = []] = times(again);
+  expect(lifted).toBeGreaterThanOrEqual(created);
+  expect(createdAgain).toBeGreaterThanOrEqual(lifted);
+});
+
 describe('the service itself', () => {
   test('suspends for payment and lifts only that, once each, and audits it', async () => {
     const { organizationId, targetOf, suspend, suspensions, statusOf } = await arrange();
