@@ -120,11 +120,11 @@ export const adminUserRoutes =
     app.post(
       '/users/:id/revoke-sessions',
       {
-        config: { staff: 'support' },
+        config: { staff: 'admin' },
         schema: {
           operationId: 'adminUsers.revokeSessions',
           summary: 'End all sessions of a person',
-          description: 'The person gets an email. Sessions of staff can be ended by admins only.',
+          description: 'The person gets an email.',
           tags: ['Admin'],
           params: UserParams,
           body: ref(AdminNote),

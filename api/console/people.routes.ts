@@ -7,7 +7,7 @@ import type {
   AccessChange,
   UserAdministrationService,
 } from '../../domain/administration/user-administration.service.ts';
-import type { StaffRole, StaffScope } from '../../domain/staff/staff-scope.ts';
+import type { StaffScope } from '../../domain/staff/staff-scope.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { Note } from '../admin/note.ts';
 import { type Lists, pageQuery } from '../lists.ts';
@@ -96,17 +96,17 @@ export const peopleConsole =
       (change: typeof reinstate | typeof revokeSessions): ChangePerson =>
       (staff, userId, { note }) =>
         change(staff, userId, note);
-    const changes: [path: string, role: StaffRole, change: ChangePerson][] = [
-      ['suspend', 'admin', suspend],
-      ['reinstate', 'admin', withNote(reinstate)],
-      ['reset-mfa', 'admin', resetMfa],
-      ['revoke-sessions', 'support', withNote(revokeSessions)],
+    const changes: [path: string, change: ChangePerson][] = [
+      ['suspend', suspend],
+      ['reinstate', withNote(reinstate)],
+      ['reset-mfa', resetMfa],
+      ['revoke-sessions', withNote(revokeSessions)],
     ];
-    for (const [path, role, change] of changes)
+    for (const [path, change] of changes)
       app.post(
         `/admin/people/:id/${path}`,
         {
-          config: { staff: role },
+          config: { staff: 'admin' },
           schema: {
             operationId: `console.${path.replace(/-(\w)/g, (_match, letter: string) => letter.toUpperCase())}OfPerson`,
             params: ResourceParams,

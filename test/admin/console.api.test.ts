@@ -154,6 +154,15 @@ describe('the console', () => {
     expect(listed.body).toContain(`href="/admin/people/${userId}"`);
     const path = `/admin/people/${userId}`;
     expect((await browser.open(path)).body).toContain(email);
+    const support = await openConsole('support');
+    expect((await support.browser.open(path)).body).not.toContain('revoke-sessions');
+    const refused = await app.call(`${path}/revoke-sessions`, {
+      method: 'POST',
+      prefix: '',
+      headers: { cookie: `session=${support.token}`, 'content-type': 'application/x-www-form-urlencoded' },
+      raw: 'note=Lost+laptop',
+    });
+    expect(refused.statusCode).toBe(403);
     const ended = await browser.submit(`${path}/revoke-sessions`, { note: 'Lost laptop' });
     expect(ended.body).toMatch(/Lost laptop/);
     expect((await app.call('/user/me', { token })).statusCode).toBe(401);

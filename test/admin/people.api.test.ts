@@ -130,12 +130,14 @@ describe('people', () => {
     ]);
   });
 
-  test('lose their sessions by support, and their factors by admins', async () => {
+  test('lose their sessions and factors by admins, not by support', async () => {
     const [support, admin] = [await createStaff(app, { role: 'support' }), await createStaff(app)];
     const account = await createAccountQuickly(app);
     await addFactors(account.userId);
     const path = `/admin/users/${account.userId}`;
-    expect((await post(`${path}/revoke-sessions`, support.token)).json()).toEqual({ revoked: 1 });
+    expectProblem(await post(`${path}/revoke-sessions`, support.token), 'permission_denied');
+    expect((await get('/user/me', account.token)).statusCode).toBe(200);
+    expect((await post(`${path}/revoke-sessions`, admin.token)).json()).toEqual({ revoked: 1 });
     expectProblem(await get('/user/me', account.token), 'unauthenticated');
     expectProblem(await post(`${path}/reset-mfa`, support.token), 'permission_denied');
     expectProblem(await post(`${path}/suspend`, support.token), 'permission_denied');

@@ -33,6 +33,18 @@ async function findOthers(token: string | undefined, status: number, only = oper
   return others;
 }
 
+/** What `docs/administration.md` gives to support besides reading: stuck work, and visits for reading. */
+const SUPPORT_CHANGES = [
+  'impersonations.end',
+  'impersonations.start',
+  'workflows.cancel',
+  'workflows.cancelByQuery',
+  'workflows.resolve',
+  'workflows.resolveByQuery',
+  'workflows.retry',
+  'workflows.retryByQuery',
+];
+
 describe('operations of staff', () => {
   test('refuse every credential that is no session', async () => {
     const { token } = await createOrganization(app.worker);
@@ -52,6 +64,13 @@ describe('operations of staff', () => {
     const ofAdmins = operations().filter((operation) => operation['x-staff-role'] === 'admin');
     expect(await findOthers(token, 403, ofAdmins)).toEqual([]);
     expectOk(await app.call('/admin/me', { token }));
+  });
+
+  test('of support change only what the documentation gives to the role', () => {
+    const changes = operations().filter(
+      (operation) => operation['x-staff-role'] === 'support' && operation.method !== 'GET',
+    );
+    expect(changes.map(({ operationId }) => operationId).sort()).toEqual(SUPPORT_CHANGES);
   });
 
   const expectOk = ({ statusCode }: { statusCode: number }) => expect(statusCode).toBe(200);
