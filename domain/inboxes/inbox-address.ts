@@ -17,21 +17,27 @@ export interface AddressRequest {
   email?: string;
 }
 
-/** Role mailboxes of a domain (RFC 2142), and addresses that the service itself uses to send or to receive reports. */
+/**
+ * Role mailboxes of a domain (RFC 2142), and addresses that the service itself uses to send or to receive reports. Written
+ * without separators, which {@link isReserved} ignores: `no.reply` is `no-reply` to its reader.
+ */
 const RESERVED_USERNAMES = new Set([
   'postmaster',
   'abuse',
   'hostmaster',
-  'mailer-daemon',
+  'mailerdaemon',
   'noreply',
-  'no-reply',
+  'donotreply',
   'bounce',
   'bounces',
   'complaints',
   'feedback',
 ]);
 
-/** On the shared domain these could be mistaken for the service's own. Organizations may use them on their own domains. */
+/**
+ * On the shared domain these could be mistaken for the service's own, or prove to a certificate authority that their reader
+ * owns the domain. Organizations may use them on their own domains.
+ */
 const RESERVED_ON_SHARED_DOMAIN = new Set([
   'webmaster',
   'noc',
@@ -39,7 +45,7 @@ const RESERVED_ON_SHARED_DOMAIN = new Set([
   'root',
   'admin',
   'dmarc',
-  'tls-reports',
+  'tlsreports',
   'administrator',
   'info',
   'support',
@@ -50,6 +56,17 @@ const RESERVED_ON_SHARED_DOMAIN = new Set([
   'www',
   'uucp',
   'ftp',
+  'billing',
+  'owner',
+  'staff',
+  // Names that certificate authorities have mailed to validate a domain.
+  'ssladmin',
+  'ssladministrator',
+  'sslwebmaster',
+  'sysadmin',
+  'is',
+  'it',
+  'mis',
 ]);
 
 /** A dot-atom (RFC 5321) of characters that every system accepts. Plus-tags are excluded, because senders add them. */
@@ -104,9 +121,14 @@ function validateAddress(
       'must be 1 to 64 letters, digits, dots, dashes and underscores, starting with a letter or digit',
       'Choose another name, or omit it for a random one.',
     );
-  if (RESERVED_USERNAMES.has(username) || (shared && RESERVED_ON_SHARED_DOMAIN.has(username)))
+  if (isReserved(username, shared))
     throw invalid(path, 'is reserved', 'Choose another name, or omit it for a random one.');
   return { email: `${username}@${domain}`, username, domain };
+}
+
+function isReserved(username: string, isShared: boolean): boolean {
+  const name = username.replace(/[._-]/g, '');
+  return RESERVED_USERNAMES.has(name) || (isShared && RESERVED_ON_SHARED_DOMAIN.has(name));
 }
 
 /** Returns the address as stored for inboxes: in lower case, without a plus-tag. */
