@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
+import { isCidr } from './network.ts';
 
 /**
  * Every setting of every process, with its default. `.env.example` is generated from it (a test compares them).
@@ -383,6 +384,7 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     else problems.push(`${error.instancePath.slice(1)} ${error.message}`);
   }
   if (values.BILLING_ENABLED === true) problems.push(...findBillingProblems(values));
+  problems.push(...findRangeProblems(values));
   if (problems.length > 0) throw new Error(`Invalid configuration:\n  ${problems.join('\n  ')}`);
   return Object.freeze(candidate as Static<typeof ConfigSchema>);
 }
@@ -401,6 +403,20 @@ function findBillingProblems(values: Record<string, unknown>): string[] {
     ...(hasPrice
       ? []
       : ['STRIPE_PRICES_DEVELOPER or another tier’s prices are required with BILLING_ENABLED']),
+  ];
+}
+
+/** Names of ranges that `proxy-addr` knows, which Fastify uses. */
+const PROXY_RANGES = ['loopback', 'linklocal', 'uniquelocal'];
+
+function findRangeProblems(values: Record<string, unknown>): string[] {
+  const listed = (name: string) =>
+    typeof values[name] === 'string' ? values[name].split(',').map((range) => range.trim()) : [];
+  const trusted = listed('TRUST_PROXY').filter((range) => !PROXY_RANGES.includes(range) && !isCidr(range));
+  const allowed = listed('EGRESS_ALLOW').filter((range) => range !== '' && !isCidr(range));
+  return [
+    ...trusted.map((range) => `TRUST_PROXY: ${JSON.stringify(range)} is not an address or CIDR`),
+    ...allowed.map((range) => `EGRESS_ALLOW: ${JSON.stringify(range)} is not a CIDR`),
   ];
 }
 

@@ -1,11 +1,12 @@
 import { BlockList, isIP } from 'node:net';
 import { AppError } from '../../platform/errors.ts';
+import { splitCidr } from '../../platform/network.ts';
 
 /**
  * Whether an address lies in one of the ranges. IPv4 addresses in IPv6 form (`::ffff:192.0.2.1`) count as IPv4. An empty
  * list allows every address.
  *
- * @param ranges CIDRs as {@link isCidr} accepts them.
+ * @param ranges CIDRs as `isCidr` accepts them.
  */
 export function isAddressAllowed(ip: string, ranges: readonly string[]): boolean {
   if (ranges.length === 0) return true;
@@ -18,24 +19,6 @@ export function isAddressAllowed(ip: string, ranges: readonly string[]): boolean
     list.addSubnet(network, prefix, isIP(network) === 4 ? 'ipv4' : 'ipv6');
   }
   return list.check(address, family === 4 ? 'ipv4' : 'ipv6');
-}
-
-/** Whether a text is an address or a CIDR range (RFC 4632 section 3.1, RFC 4291 section 2.3). */
-export function isCidr(text: string): boolean {
-  const { network, prefix } = splitCidr(text);
-  const family = isIP(network);
-  if (family === 0 || network.includes('%')) return false;
-  return Number.isInteger(prefix) && prefix >= 0 && prefix <= (family === 4 ? 32 : 128);
-}
-
-function splitCidr(text: string): { network: string; prefix: number } {
-  const slash = text.indexOf('/');
-  const network = slash === -1 ? text : text.slice(0, slash);
-  if (slash !== -1) {
-    const prefix = text.slice(slash + 1);
-    return { network, prefix: /^\d{1,3}$/.test(prefix) ? Number(prefix) : Number.NaN };
-  }
-  return { network, prefix: isIP(network) === 4 ? 32 : 128 };
 }
 
 /** Whether every address of a range lies in one of the ranges. An empty list allows every address. */

@@ -1,5 +1,6 @@
 import { pipeline } from 'node:stream';
 import ipaddr from 'ipaddr.js';
+import { parseAddress } from '../../platform/network.ts';
 import { limitHeader } from '../mime/header-limit.ts';
 import type { RawMail } from './raw-mail.ts';
 
@@ -143,5 +144,5 @@ function selectDkimResult(results: NonNullable<MailauthReport['dkim']['results']
 
 /** Whether the address is not loopback, private, link-local or reserved. */
 export function isPublicAddress(address: string): boolean {
-  return ipaddr.isValid(address) && ipaddr.process(address).range() === 'unicast';
+  return parseAddress(address) !== null && ipaddr.process(address).range() === 'unicast';
 }

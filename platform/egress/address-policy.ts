@@ -1,7 +1,5 @@
-import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-
-type Address = ipaddr.IPv4 | ipaddr.IPv6;
+import { type Address, isCidr, parseAddress } from '../network.ts';
 
 /** Decides which addresses the service may connect to on behalf of customers. */
 export interface AddressPolicy {
@@ -26,7 +24,10 @@ const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
  * @throws Error for an invalid CIDR.
  */
 export function createAddressPolicy(allow: string[]): AddressPolicy {
-  const allowed = allow.map((cidr) => ipaddr.parseCIDR(cidr));
+  const allowed = allow.map((cidr) => {
+    if (!isCidr(cidr)) throw new Error(`${cidr} is not a CIDR range`);
+    return ipaddr.parseCIDR(cidr);
+  });
   return {
     findRefusal(text) {
       const address = parse(text);
@@ -40,8 +41,8 @@ export function createAddressPolicy(allow: string[]): AddressPolicy {
 
 function parse(text: string): Address | null {
   const withoutZone = text.replace(/%.*$/, '').replace(/^\[(.*)\]$/, '$1');
-  // ipaddr.js would also accept `127.1` and `0x7f000001`, which no socket or resolver reports.
-  return isIP(withoutZone) === 0 ? null : unwrap(ipaddr.parse(withoutZone));
+  const address = parseAddress(withoutZone);
+  return address && unwrap(address);
 }
 
 /** Returns the IPv4 address embedded in a mapped, translated or tunneled IPv6 address; other addresses unchanged. */

@@ -58,14 +58,20 @@ describe('address ranges of a key', () => {
     expect(await statusOf(token, '192.0.2.1')).toBe(403);
   });
 
-  test.each([['198.51.100.0/33'], ['x'], [''], ['fe80::1%eth0'], ['198.51.100.0/24', '::/129']])(
-    'reject malformed ones: %j',
-    async (...ranges) => {
-      expectProblem(await create({ allowed_cidrs: ranges }), 'validation_error');
-      const { id } = (await create({})).json();
-      expectProblem(await patch(id, { allowed_cidrs: ranges }), 'validation_error');
-    },
-  );
+  test.each([
+    ['198.51.100.0/33'],
+    ['203.0.113.0/024'],
+    ['203.0.113.0/00'],
+    ['010.0.0.0/8'],
+    ['x'],
+    [''],
+    ['fe80::1%eth0'],
+    ['198.51.100.0/24', '::/129'],
+  ])('reject malformed ones: %j', async (...ranges) => {
+    expectProblem(await create({ allowed_cidrs: ranges }), 'validation_error');
+    const { id } = (await create({})).json();
+    expectProblem(await patch(id, { allowed_cidrs: ranges }), 'validation_error');
+  });
 
   test('are inherited, and not wider than those of the creating key', async () => {
     const maker = await createMaker({ allowed_cidrs: ['127.0.0.0/8', '2001:db8::/32'] });
