@@ -17,8 +17,12 @@ export function installErrors(app: FastifyInstance, { publicUrl }: { publicUrl: 
   app.setErrorHandler((error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     // A refused send stays refused, whatever else is wrong with it.
     const refusal = request.scope?.sendRefusal?.error;
-    const problem = refusal ?? payloadTooLarge(error, request) ?? toAppError(error);
-    if (problem.status >= 500)
+    const isAborted = !request.raw.complete && request.raw.readableAborted;
+    const problem =
+      refusal ?? payloadTooLarge(error, request) ?? (isAborted ? malformedRequest() : toAppError(error));
+    // The client is gone in the middle of its body: what failed because of that is no error of the service.
+    if (isAborted) request.log.info({ err: error }, 'request aborted');
+    else if (problem.status >= 500)
       request.log.error({ err: problem.cause ?? error, code: problem.code }, 'request failed');
     else request.log.debug({ code: problem.code, detail: problem.detail }, 'request rejected');
     sendProblem(request, reply, problem, publicUrl);

@@ -69,6 +69,14 @@ export interface TestAppOptions {
   workerUrl?: string;
   /** How long a body may stand still. */
   bodyStallTimeoutMs?: number;
+  /** Takes each line of the log, from `info`. */
+  onLogLine?: (line: LogLine) => void;
+}
+
+export interface LogLine {
+  /** pino's: 50 is an error. */
+  level: number;
+  msg: string;
 }
 
 const probesOf = (database: Database) => ({
@@ -92,7 +100,10 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     entry: resolve(import.meta.dirname, '../../workers/html-converter.ts'),
     processes: 1,
   });
-  const logger = pino({ level: config.LOG_LEVEL });
+  const { onLogLine } = options;
+  const logger = onLogLine
+    ? pino({ level: 'info' }, { write: (line) => onLogLine(JSON.parse(line)) })
+    : pino({ level: config.LOG_LEVEL });
   const { outbox, commands } = recordingOutbox();
   const temporalRuns = new FakeWorkflowRuns();
   const app = await buildApp({
