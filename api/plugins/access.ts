@@ -20,6 +20,7 @@ import type { RecordImpersonatedCall } from '../../domain/impersonation/imperson
 import { isSessionToken } from '../../domain/sessions/session-token.ts';
 import { endOfStaffAccess, type StaffAuthenticator } from '../../domain/staff/staff-authenticator.ts';
 import type { StaffRole, StaffScope } from '../../domain/staff/staff-scope.ts';
+import { sha256 } from '../../platform/crypto.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { RateLimit, RateLimiter, RateVerdict } from '../../platform/rate-limit/rate-limiter.ts';
 import type { BrowserSession } from '../people/browser-session.ts';
@@ -87,7 +88,7 @@ export interface AccessOptions {
   recordImpersonatedCall: RecordImpersonatedCall;
   /** Shared by all processes; limits credentials and organizations. */
   limiter: RateLimiter;
-  /** Local to this process; limits callers without a valid credential by address. */
+  /** Local to this process; limits callers without a valid credential by address, and refused ones by credential. */
   addressLimiter: RateLimiter;
   refusedSends: RefusedSends;
   /** The credential of pages. */
@@ -190,16 +191,27 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     enforceRateLimit(reply, await addressLimiter.take(request.ip, limits.address));
   }
 
-  /** Requests without a valid credential count towards the limit of their address. */
-  async function limitAddressIfRejected<T>(
+  /**
+   * Requests without a valid credential count towards the limit of their address. Those with one that are refused
+   * otherwise count towards a limit of the credential; an error of the service counts for nobody.
+   */
+  async function limitIfRejected<T>(
     request: FastifyRequest,
     reply: FastifyReply,
     work: () => Promise<T>,
   ): Promise<T> {
     return work().catch(async (error: unknown) => {
-      await limitAddress(request, reply);
+      const status = error instanceof AppError ? error.status : 500;
+      if (status === 401) await limitAddress(request, reply);
+      else if (status < 500) await limitRefused(request, reply);
       throw error;
     });
+  }
+
+  async function limitRefused(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const { token } = readCredentials(request, browserSession);
+    const bucket = `refused:${sha256(token).toString('base64url')}`;
+    enforceRateLimit(reply, await addressLimiter.take(bucket, limits.credential));
   }
 
   const signedCallers = createSignedCallers();
@@ -235,19 +247,19 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     if (open === 'unlimited') return;
     if (open === 'signed') return limitSigned(request, reply);
     if (person) {
-      await limitAddressIfRejected(request, reply, async () => {
+      await limitIfRejected(request, reply, async () => {
         request.person = await authenticatePerson(request, person);
       });
       return enforceRateLimit(reply, await limiter.take(request.person.userId, limits.credential));
     }
     if (staff) {
-      await limitAddressIfRejected(request, reply, async () => {
+      await limitIfRejected(request, reply, async () => {
         request.staff = await authenticateStaff(request, staff);
       });
       return enforceRateLimit(reply, await limiter.take(request.staff.staffId, limits.credential));
     }
     if (open || !permission) return limitAddress(request, reply);
-    const { scope, suspension } = await limitAddressIfRejected(request, reply, () => authenticate(request));
+    const { scope, suspension } = await limitIfRejected(request, reply, () => authenticate(request));
     request.scope = scope;
     markImpersonated(request, scope);
     if (scope.impersonation) requireImpersonationAccess(scope.impersonation, accessOf(request));
