@@ -34,6 +34,7 @@ import { installDrain } from './plugins/drain.ts';
 import { installErrors, malformedRequest, toAppError } from './plugins/errors.ts';
 import { installIdempotency } from './plugins/idempotency.ts';
 import { installJsonBodies } from './plugins/json-body.ts';
+import { installKnownDevices } from './plugins/known-devices.ts';
 import { installMethodNotAllowed } from './plugins/method-not-allowed.ts';
 import { installMetrics } from './plugins/metrics.ts';
 import { installOpenResponses } from './plugins/open-responses.ts';
@@ -88,6 +89,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   installTracing(app);
   installRequestContext(app);
   await app.register(cookie);
+  installKnownDevices(app, cookies);
   installSecurityHeaders(app, { publicUrl });
   installJsonBodies(app);
   installValidation(app, sharedSchemas);

@@ -64,6 +64,7 @@ import { UserEntity } from './people/user.entity.ts';
 import { OrganizationPoliciesEntity } from './policies/organization-policies.entity.ts';
 import { RefusalEntity } from './refusals/refusal.entity.ts';
 import { RetentionPolicyEntity } from './retention/retention-policy.entity.ts';
+import { KnownDeviceEntity } from './sessions/known-device.entity.ts';
 import { SessionEntity } from './sessions/session.entity.ts';
 import { SsoAssertionEntity } from './sso/sso-assertion.entity.ts';
 import { SsoAttemptEntity } from './sso/sso-attempt.entity.ts';
@@ -102,6 +103,7 @@ export const entities = [
   MemberEntity,
   InvitationEntity,
   SessionEntity,
+  KnownDeviceEntity,
   StaffMemberEntity,
   StaffAuditEntryEntity,
   StaffJobEntity,

@@ -112,13 +112,14 @@ export const invitationRoutes =
           response: { 200: SignInResponse, ...postProblems() },
         },
       },
-      async (request) => {
+      async (request, reply) => {
         const session = await request.findSession();
         const { userId, signIn } = await invitationAcceptance.accept(
           request.body,
           clientOf(request),
           session,
         );
+        reply.rememberDevice(signIn);
         return presentSignIn(signIn, await accounts.get(userId));
       },
     );

@@ -208,6 +208,9 @@ async function answer(
     return reply.redirect(outcome.redirectTo, 303);
   }
   const { userId, signIn } = outcome.signedIn;
-  if (wantsJson(request)) return presentSignIn(signIn, await accounts.get(userId));
+  if (wantsJson(request)) {
+    reply.rememberDevice(signIn);
+    return presentSignIn(signIn, await accounts.get(userId));
+  }
   return browserSignIn.finish(reply, signIn, outcome.redirectTo);
 }

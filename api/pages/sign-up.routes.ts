@@ -66,7 +66,7 @@ export const signUpPages =
       },
       async (request, reply) => {
         const { organization_name: organizationName, ...input } = request.body;
-        const starting = withSameDuration(signUps.start({ ...input, organizationName }));
+        const starting = withSameDuration(signUps.start({ ...input, organizationName }, request));
         const problem = await rejectionOf(starting);
         if (problem) return showSignUp(request, reply, request.body, problem);
         const { browserToken } = await starting;

@@ -48,9 +48,11 @@ export const authRoutes =
           response: { 202: ref(SignUpAccepted), ...postProblems() },
         },
       },
-      async ({ body }, reply) => {
+      async ({ body, ip }, reply) => {
         const { organization_name: organizationName, ...input } = body;
-        const { browserToken } = await withSameDuration(signUps.start({ ...input, organizationName }));
+        const { browserToken } = await withSameDuration(
+          signUps.start({ ...input, organizationName }, { ip }),
+        );
         cookies.set(reply, SIGN_UP_COOKIE, browserToken, { maxAgeSeconds: SIGN_UP_COOKIE_SECONDS });
         return reply.code(202).send({ status: 'verification_sent' as const });
       },
@@ -82,6 +84,7 @@ export const authRoutes =
           clientOf(request),
         );
         cookies.clear(reply, SIGN_UP_COOKIE);
+        reply.rememberDevice(verified);
         const account = await accounts.get(verified.userId);
         return {
           token: verified.session.token,
@@ -108,11 +111,12 @@ export const authRoutes =
           response: { 200: SignInResponse, ...postProblems() },
         },
       },
-      async (request) => {
+      async (request, reply) => {
         const { userId, signIn } = await signIns.signInByPassword(
           request.body,
           browserClientOf(request, cookies),
         );
+        reply.rememberDevice(signIn);
         return presentSignIn(signIn, await accounts.get(userId));
       },
     );

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { CreatedSession } from '../../domain/sessions/create-session.ts';
 import type { Cookies } from '../plugins/cookies.ts';
 
 const SESSION_COOKIE = 'session';
@@ -11,7 +12,7 @@ const IMPERSONATION_COOKIE = 'impersonation';
 export interface BrowserSession {
   /** The session token, undefined if the browser has none. */
   read(request: FastifyRequest): string | undefined;
-  start(reply: FastifyReply, session: { token: string; expiresAt: Date }): void;
+  start(reply: FastifyReply, session: CreatedSession): void;
   end(reply: FastifyReply): void;
   /** The token of an impersonation that this browser has begun; undefined if it has none. */
   readImpersonation(request: FastifyRequest): string | undefined;
@@ -23,8 +24,11 @@ export interface BrowserSession {
 export function createBrowserSession(cookies: Cookies): BrowserSession {
   return {
     read: (request) => cookies.read(request, SESSION_COOKIE),
-    start: (reply, { token, expiresAt }) =>
-      cookies.set(reply, SESSION_COOKIE, token, { maxAgeSeconds: secondsUntil(expiresAt) }),
+    start(reply, session) {
+      const { token, expiresAt } = session;
+      cookies.set(reply, SESSION_COOKIE, token, { maxAgeSeconds: secondsUntil(expiresAt) });
+      reply.rememberDevice({ session });
+    },
     end(reply) {
       cookies.clear(reply, SESSION_COOKIE);
       cookies.clear(reply, IMPERSONATION_COOKIE);

@@ -3,8 +3,10 @@ import type { Client } from '../../domain/people/client.ts';
 import type { Cookies } from '../plugins/cookies.ts';
 
 /** Who makes a request without a session, for the list of sessions and the audit log. */
-export function clientOf({ ip, headers, id }: FastifyRequest): Client {
-  return { ip, userAgent: headers['user-agent']?.slice(0, 300) ?? null, requestId: id };
+export function clientOf(request: FastifyRequest): Client {
+  const { ip, headers, id } = request;
+  const userAgent = headers['user-agent']?.slice(0, 300) ?? null;
+  return { ip, userAgent, requestId: id, deviceTokens: request.readDeviceTokens() };
 }
 
 /** Identifies a browser to pages before it has a session: binds their forms, and sign-ins that wait for a second factor. */

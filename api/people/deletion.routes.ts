@@ -100,9 +100,10 @@ export const deletionOfPeopleRoutes =
           response: { 200: SignInResponse, ...postProblems() },
         },
       },
-      async (request) => {
+      async (request, reply) => {
         const proof = readProof(request.body);
         const { userId, signIn } = await accountDeletions.recover(proof, clientOf(request));
+        reply.rememberDevice(signIn);
         return presentSignIn(signIn, await accounts.get(userId));
       },
     );

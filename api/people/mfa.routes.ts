@@ -42,10 +42,11 @@ export const mfaRoutes =
           response: { 200: SignInResponse, ...postProblems() },
         },
       },
-      async (request) => {
+      async (request, reply) => {
         const input = { mfaToken: request.body.mfa_token, proof: readProof(request.body) };
         const client = browserClientOf(request, cookies);
         const { userId, signIn } = await mfaChallenges.complete(input, client);
+        reply.rememberDevice(signIn);
         return presentSignIn(signIn, await accounts.get(userId));
       },
     );

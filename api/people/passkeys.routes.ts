@@ -100,9 +100,10 @@ export const passkeyRoutes =
           response: { 200: SignInResponse, ...postProblems() },
         },
       },
-      async (request) => {
+      async (request, reply) => {
         const client = browserClientOf(request, cookies);
         const { userId, signIn } = await passkeySignIns.signIn(request.body.response, client);
+        reply.rememberDevice(signIn);
         return presentSignIn(signIn, await accounts.get(userId));
       },
     );

@@ -181,9 +181,10 @@ export const ssoLoginRoutes =
           response: { 200: SignInResponse, ...postProblems() },
         },
       },
-      async (request) => {
+      async (request, reply) => {
         const input = { token: request.body.link_token, browserToken: ssoCookies.readBrowser(request) };
         const { userId, signIn } = await ssoLogins.link(request.person, input, clientOf(request));
+        reply.rememberDevice(signIn);
         return presentSignIn(signIn, await accounts.get(userId));
       },
     );
@@ -233,7 +234,10 @@ export function createAnswers({ accounts, browserSession, ssoCookies }: AnswerDe
       };
     }
     const { userId, signIn } = outcome.signedIn;
-    if (isProgram) return presentSignIn(signIn, await accounts.get(userId));
+    if (isProgram) {
+      reply.rememberDevice(signIn);
+      return presentSignIn(signIn, await accounts.get(userId));
+    }
     // SSO never asks for a second factor of this service before the session begins.
     if (signIn.kind !== 'session') throw ssoNotStarted();
     browserSession.start(reply, signIn.session);

@@ -35,7 +35,7 @@ export async function addStaffMember(
 ): Promise<AddedStaffMember> {
   const email = address.toLowerCase();
   const password = randomBytes(18).toString('base64url');
-  const passwordHash = await hashPassword(password);
+  const passwordHash = await hashPassword(password, null);
   return database.systemTransaction(async ({ em }) => {
     const [existing] = await em.execute<{ id: string }[]>(sql`select id from users where email = ${email}`);
     const userId = existing?.id ?? createUser(em, { email, passwordHash, emailVerifiedAt: new Date() });

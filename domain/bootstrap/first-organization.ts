@@ -41,7 +41,7 @@ export async function createFirstOrganization(
   input: FirstOrganizationInput,
 ): Promise<FirstOrganization | null> {
   const ownerPassword = randomBytes(18).toString('base64url');
-  const passwordHash = await hashPassword(ownerPassword);
+  const passwordHash = await hashPassword(ownerPassword, null);
   return database.systemTransaction(async ({ em }) => {
     await lockKey(em, 'first-organization');
     if ((await em.count(OrganizationEntity, {})) > 0) return null;

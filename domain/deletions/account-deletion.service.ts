@@ -140,7 +140,7 @@ export function createAccountDeletionService(options: AccountDeletionOptions): A
     const account = email.toLowerCase();
     const user = await throttle.run({ account, ip: client.ip }, async () => {
       const found = await findUser(database, account);
-      const isRight = await verifyPassword(found?.passwordHash ?? null, password);
+      const isRight = await verifyPassword(found?.passwordHash ?? null, password, client.ip);
       if (!found || !isRight) throw invalidCredentials();
       return found;
     });

@@ -628,6 +628,7 @@ export const NOT_EXPORTED: Record<string, string> = {
   refusals: 'mail that never arrived; available through the API for 30 days',
   reputation_outcomes: 'derived from messages and their recipients',
   restores: 'restores of the installation’s database',
+  known_devices: 'belong to people, not to the organization',
   sessions: 'belong to people, not to the organization',
   sign_in_attempts: 'throttles sign-ins; contains no organization',
   sign_ups: 'belong to people who are not users yet',

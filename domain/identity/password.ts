@@ -1,18 +1,22 @@
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import { createSemaphore } from '../../platform/concurrency/semaphore.ts';
+import { createPasswordHashQueue } from './password-hash-queue.ts';
 
 /** OWASP recommends these argon2id parameters if 64 MiB are affordable. */
 const PARAMETERS = { memoryKib: 65_536, passes: 3, parallelism: 1 };
 const TAG_BYTES = 32;
-/** Each computation takes 64 MiB and a thread of libuv's pool, which files and DNS need too. */
-const MAX_CONCURRENT_HASHES = 2;
-const slots = createSemaphore(MAX_CONCURRENT_HASHES);
+/** One for the process. */
+const queue = createPasswordHashQueue();
 
-/** Returns a PHC string. It includes the parameters, so they can be raised later. */
-export async function hashPassword(password: string): Promise<string> {
+/**
+ * Returns a PHC string. It includes the parameters, so they can be raised later.
+ *
+ * @param ip of the client; null for a program of the operator.
+ * @throws AppError `rate_limited` if too many computations wait.
+ */
+export async function hashPassword(password: string, ip: string | null): Promise<string> {
   const nonce = randomBytes(16);
-  const tag = await compute(password, nonce, PARAMETERS, TAG_BYTES);
+  const tag = await queue.run(ip, () => compute(password, nonce, PARAMETERS, TAG_BYTES));
   const { memoryKib, passes, parallelism } = PARAMETERS;
   return `$argon2id$v=19$m=${memoryKib},t=${passes},p=${parallelism}$${unpaddedBase64(nonce)}$${unpaddedBase64(tag)}`;
 }
@@ -24,8 +28,14 @@ const PHC_PATTERN =
  * Checks a password in constant time.
  *
  * @param phc null if there is no account or it has no password: takes as long as a check, and returns false.
+ * @param ip of the client.
+ * @throws AppError `rate_limited` if too many computations wait.
  */
-export async function verifyPassword(phc: string | null, password: string): Promise<boolean> {
+export function verifyPassword(phc: string | null, password: string, ip: string): Promise<boolean> {
+  return queue.run(ip, () => verify(phc, password));
+}
+
+async function verify(phc: string | null, password: string): Promise<boolean> {
   const [, memoryKib, passes, parallelism, nonce, tag] = PHC_PATTERN.exec(phc ?? '') ?? [];
   if (nonce === undefined || tag === undefined) {
     await compute(password, randomBytes(16), PARAMETERS, TAG_BYTES);
@@ -41,25 +51,20 @@ export async function verifyPassword(phc: string | null, password: string): Prom
   return timingSafeEqual(actual, expected);
 }
 
-async function compute(
+function compute(
   password: string,
   nonce: Buffer,
   { memoryKib, passes, parallelism }: typeof PARAMETERS,
   tagLength: number,
 ): Promise<Buffer> {
-  const release = await slots.acquire();
-  try {
-    return await promisify(argon2)('argon2id', {
-      message: password.normalize('NFKC'),
-      nonce,
-      parallelism,
-      tagLength,
-      memory: memoryKib,
-      passes,
-    });
-  } finally {
-    release();
-  }
+  return promisify(argon2)('argon2id', {
+    message: password.normalize('NFKC'),
+    nonce,
+    parallelism,
+    tagLength,
+    memory: memoryKib,
+    passes,
+  });
 }
 
 function unpaddedBase64(bytes: Buffer): string {

@@ -10,6 +10,7 @@ import type { Person } from '../identity/person.ts';
 import type { MemberRole } from '../identity/roles.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
 import { addMember } from '../organizations/add-member.ts';
+import { lockAccountAddress } from '../people/account-address.ts';
 import type { Client } from '../people/client.ts';
 import { createUser } from '../people/create-user.ts';
 import { hashOneTimeToken } from '../people/one-time-token.ts';
@@ -90,10 +91,11 @@ export function createAcceptInvitationService({
 
     async accept(input, client, session) {
       const invitation = await findPending(database, input.token);
-      const newUser = session ? undefined : await prepareUser(invitation, input);
+      const newUser = session ? undefined : await prepareUser(invitation, input, client.ip);
       if (session) requireOwnInvitation(invitation, session, input);
       return database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
+        if (newUser) await lockAccountAddress(em, invitation.email);
         await claim(em, invitation);
         const userId = newUser ? createUser(em, newUser) : await requireUser(em, invitation, session);
         await em.flush();
@@ -149,6 +151,7 @@ async function findPending(database: Database, token: string): Promise<FoundInvi
 async function prepareUser(
   { email, userId, isUserDeleted }: FoundInvitation,
   { name, password }: Acceptance,
+  ip: string,
 ): Promise<Parameters<typeof createUser>[1]> {
   if (userId !== null)
     throw new AppError('conflict', {
@@ -166,7 +169,7 @@ async function prepareUser(
   return {
     email,
     name: safeName,
-    passwordHash: await hashPassword(password),
+    passwordHash: await hashPassword(password, ip),
     emailVerifiedAt: new Date(),
   };
 }
@@ -244,7 +247,7 @@ async function keepSession(
   const { sessionId: id } = person;
   return {
     kind: 'session',
-    session: { id, token, expiresAt: new Date(session.expiresAt) },
+    session: { id, token, expiresAt: new Date(session.expiresAt), deviceTokens: [] },
     isEnrollmentOnly: false,
   };
 }

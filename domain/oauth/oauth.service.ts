@@ -7,6 +7,7 @@ import type { OauthProvider } from '../../platform/oauth-providers.ts';
 import type { Person } from '../identity/person.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import type { Tier } from '../organizations/tier.ts';
+import { lockAccountAddress } from '../people/account-address.ts';
 import type { Client } from '../people/client.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import { startSession } from '../people/start-session.ts';
@@ -168,7 +169,7 @@ async function signIn(
   async function createAccount(): Promise<string> {
     const email = provedAddress(identity, options.ownDomains);
     if (email === null) throw emailNotVerified(provider);
-    await lockKey(em, 'account address', email);
+    await lockAccountAddress(em, email);
     if (await isAddressTaken(em, email)) throw accountExists(provider);
     const newId = await createOauthAccount(em, { email, identity, tier: options.tier, client });
     await linkIdentity(em, provider, { userId: newId, identity });

@@ -1,5 +1,16 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
 import { invalid } from '../../platform/errors.ts';
 import { findAddressProblem } from '../mime/address-syntax.ts';
+
+/**
+ * Lets one transaction at a time count and send emails to an address, or create its account. It waits whether or not the
+ * address has an account: a lock on the row of one would tell by timing.
+ *
+ * @param email in lower case.
+ */
+export const lockAccountAddress = (em: EntityManager, email: string): Promise<void> =>
+  lockKey(em, 'account-address', email);
 
 /**
  * Normalizes the address of an account: strict ASCII, lower case, no quoting. Addresses in the service's own domains are

@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -11,7 +12,7 @@ import { requireSafeName } from '../identity/safe-name.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { endSessions } from '../sessions/session.service.ts';
-import { normalizeAccountAddress } from './account-address.ts';
+import { lockAccountAddress, normalizeAccountAddress } from './account-address.ts';
 import { createAccountToken, useAccountToken, voidAccountTokens } from './account-tokens.ts';
 import type { Client } from './client.ts';
 import { voidSignUps } from './prove-address.ts';
@@ -89,6 +90,7 @@ export function createAccountService(options: AccountOptions): AccountService {
       await requireCurrentPassword({ database, throttle }, person, currentPassword);
       await database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
+        await lockKey(em, 'email-changes', person.userId);
         await requireFewChanges(em, person.userId);
         const token = await createAccountToken(em, {
           userId: person.userId,
@@ -116,7 +118,9 @@ export function createAccountService(options: AccountOptions): AccountService {
       database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
         const { userId, newEmail } = await useAccountToken(em, token, 'change_email');
-        if (newEmail === null || (await isAddressTaken(em, newEmail))) throw invalidCredentials();
+        if (newEmail === null) throw invalidCredentials();
+        await lockAccountAddress(em, newEmail);
+        if (await isAddressTaken(em, newEmail)) throw invalidCredentials();
         const [old] = await em.execute<{ email: string }[]>(
           sql`select email from users where id = ${userId} and deleted_at is null for update`,
         );

@@ -55,7 +55,7 @@ export function createRecoveryToken(em: EntityManager, userId: string): Promise<
 
 /**
  * Mails another token if the address belongs to an account that can be recovered, at most three times an hour. For calls
- * whose answer must not reveal that the account exists.
+ * whose answer must not reveal that the account exists. The caller has locked the address.
  *
  * @returns whether the address belongs to such an account.
  */

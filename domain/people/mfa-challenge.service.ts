@@ -56,7 +56,8 @@ export function createMfaChallengeService(options: MfaChallengeOptions): MfaChal
     async complete(input, client) {
       const userId = await database.peopleTransaction(({ em }) => findWaitingUser(em, input.mfaToken));
       if (userId === undefined) throw invalidCredentials();
-      return throttle.run({ account: `mfa:${userId}`, ip: client.ip }, () => complete(input, client));
+      const device = { person: { userId }, tokens: client.deviceTokens ?? [] };
+      return throttle.run({ account: `mfa:${userId}`, ip: client.ip, device }, () => complete(input, client));
     },
   };
 

@@ -8,6 +8,7 @@ import type { Person } from '../identity/person.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { endSessions } from '../sessions/session.service.ts';
+import { lockAccountAddress } from './account-address.ts';
 import { createAccountToken, useAccountToken, voidAccountTokens } from './account-tokens.ts';
 import type { Client } from './client.ts';
 import { mailRecoveryToken } from './deleted-account.ts';
@@ -49,15 +50,17 @@ const MAX_RESETS_PER_HOUR = 3;
 export function createPasswordService(options: PasswordOptions): PasswordService {
   const { database, notifications, throttle } = options;
   return {
-    async requestReset(email) {
+    async requestReset(entered) {
+      const email = entered.toLowerCase();
       await database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
+        await lockAccountAddress(em, email);
         // The password of a deleted account is not the way in: its recovery is.
-        if (await mailRecoveryToken(transaction, notifications, email.toLowerCase())) return;
+        if (await mailRecoveryToken(transaction, notifications, email)) return;
         const [user] = await em.execute<{ id: string; email: string; resets: number }[]>(sql`
           select id, email, (select count(*)::int from account_tokens t where t.user_id = u.id
               and t.purpose = 'reset_password' and t.created_at > now() - interval '1 hour') as resets
-          from users u where email = ${email.toLowerCase()} and deleted_at is null and status = 'active'`);
+          from users u where email = ${email} and deleted_at is null and status = 'active'`);
         // Refusing here would reveal that the account exists.
         if (!user || user.resets >= MAX_RESETS_PER_HOUR) return;
         const token = await createAccountToken(em, {
@@ -77,7 +80,7 @@ export function createPasswordService(options: PasswordOptions): PasswordService
 
     async reset({ token, password }, client) {
       requireStrongPassword(password, '/body/password');
-      const passwordHash = await hashPassword(password);
+      const passwordHash = await hashPassword(password, client.ip);
       await throttle.run({ account: `reset:${client.ip}`, ip: client.ip }, () =>
         database.peopleTransaction(async (transaction) => {
           const { userId } = await useAccountToken(transaction.em, token, 'reset_password');
@@ -92,7 +95,7 @@ export function createPasswordService(options: PasswordOptions): PasswordService
     async change(person, { currentPassword, newPassword }) {
       const user = await requireCurrentPassword({ database, throttle }, person, currentPassword);
       requireStrongPassword(newPassword, '/body/new_password', [user.email, user.name ?? '']);
-      const passwordHash = await hashPassword(newPassword);
+      const passwordHash = await hashPassword(newPassword, person.ip);
       await database.peopleTransaction((transaction) =>
         setPassword(transaction, {
           userId: person.userId,

@@ -6,7 +6,7 @@ import type { Sql } from '../../platform/database/sql.ts';
 /** Rows deleted per table and call; the next sweep continues. */
 const BATCH_SIZE = 5_000;
 
-/** Deletes expired challenges, tokens, sign-ups, unconfirmed factors and throttles. Returns how many rows. */
+/** Deletes expired challenges, tokens, sign-ups, devices, unconfirmed factors and throttles. Returns how many rows. */
 export async function purgeSignIns(database: Database): Promise<number> {
   let count = 0;
   for (const statement of statements()) count += await deleteRows(database, statement);
@@ -26,6 +26,8 @@ const statements = (): Sql[] => [
   sql`delete from mfa_enrollments where id in (
     select id from mfa_enrollments
     where confirmed_at is null and created_at < now() - interval '1 hour' limit ${BATCH_SIZE})`,
+  sql`delete from known_devices where token_hash in (
+    select token_hash from known_devices where expires_at < now() limit ${BATCH_SIZE})`,
   sql`delete from sign_in_attempts where key_hash in (
     select key_hash from sign_in_attempts
     where last_attempt_at < now() - interval '1 day' and blocked_until < now() limit ${BATCH_SIZE})`,

@@ -40,8 +40,9 @@ export async function requireCurrentPassword(
     requireFreshLogin(person);
     return user;
   }
-  await throttle.run({ account: user.email, ip: person.ip }, async () => {
-    if (!(await verifyPassword(user.passwordHash, password))) throw invalidCredentials();
+  // A counter of its own: strangers who guess at the sign-in must not keep a person out who is signed in.
+  await throttle.run({ account: `person:${user.id}`, ip: null }, async () => {
+    if (!(await verifyPassword(user.passwordHash, password, person.ip))) throw invalidCredentials();
   });
   return user;
 }

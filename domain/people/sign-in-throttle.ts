@@ -4,12 +4,26 @@ import { sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import { networkOf } from '../../platform/network.ts';
+import { claimDeviceAttempt, releaseDeviceAttempt } from '../sessions/known-devices.ts';
 
 /** Attempts that cost nothing, after which each one delays the next: 1 s, 2 s, 4 s, … */
 const FREE_ATTEMPTS = { account: 5, network: 50 };
 const MAX_DELAY_SECONDS = 900;
 /** Attempts older than this are forgotten. */
 const WINDOW_MINUTES = 60;
+
+/** Whose attempt it is. */
+export interface Attempt {
+  /**
+   * What is guessed at: an address as it was entered, in lower case, whether or not an account has it; or a prefix with an
+   * id. Each has a counter of its own.
+   */
+  account: string;
+  /** Null does not count for the network: the caller is signed in, and strangers in their network must not stop them. */
+  ip: string | null;
+  /** In a known device of the person, the attempt counts for the device alone, as long as it has failures left. */
+  device?: { person: { userId: string } | { email: string }; tokens: readonly string[] } | undefined;
+}
 
 /**
  * Slows down guessing of passwords, codes and tokens, by account and by client network (an IPv4 address or an IPv6 /64).
@@ -18,32 +32,29 @@ const WINDOW_MINUTES = 60;
 export interface SignInThrottle {
   /**
    * Runs an attempt. It counts before it runs, so concurrent guesses count too. A success resets the account, and does not
-   * count for the network, which many people may share.
+   * count for the network, which many people may share. Only a 401 is a failure: an attempt that ends with any other error
+   * was no guess, and does not count.
    *
-   * @param account the address as it was entered, in lower case, whether or not an account has it.
    * @throws AppError `rate_limited` if a previous failure blocks it; what `attempt` throws.
    */
-  run<T>(client: { account: string; ip: string }, attempt: () => Promise<T>): Promise<T>;
+  run<T>(client: Attempt, attempt: () => Promise<T>): Promise<T>;
 }
 
 export function createSignInThrottle({ database }: { database: Database }): SignInThrottle {
   return {
-    async run({ account, ip }, attempt) {
-      const network = sha256(`network:${networkOf(ip)}`);
-      const keys = [
-        { hash: accountKey(account), free: FREE_ATTEMPTS.account },
-        { hash: network, free: FREE_ATTEMPTS.network },
-      ];
-      const waitSeconds = await count(database, keys);
-      if (waitSeconds > 0) throw tooManyAttempts(waitSeconds);
-      const result = await attempt();
-      await database.peopleTransaction(async ({ em }) => {
-        await forgetFailures(em, account);
-        await em.execute(sql`
-          update sign_in_attempts set failures = greatest(failures - 1, 0), blocked_until = now()
-          where key_hash = ${network}`);
-      });
-      return result;
+    async run(client, attempt) {
+      const counted = await database.peopleTransaction(({ em }) => count(em, client));
+      if (counted.waitSeconds > 0) throw tooManyAttempts(counted.waitSeconds);
+      try {
+        const result = await attempt();
+        await database.peopleTransaction(({ em }) => counted.succeed(em));
+        return result;
+      } catch (error) {
+        const isFailure = error instanceof AppError && error.status === 401;
+        if (!isFailure)
+          await database.peopleTransaction(({ em }) => counted.takeBack(em)).catch(() => undefined);
+        throw error;
+      }
     },
   };
 }
@@ -55,37 +66,82 @@ export async function forgetFailures(em: EntityManager, account: string): Promis
 
 const accountKey = (account: string): Buffer => sha256(`account:${account}`);
 
+interface CountedAttempt {
+  /** If it is blocked; then nothing was counted. */
+  waitSeconds: number;
+  succeed(em: EntityManager): Promise<void>;
+  takeBack(em: EntityManager): Promise<void>;
+}
+
+async function count(em: EntityManager, { account, ip, device }: Attempt): Promise<CountedAttempt> {
+  const tokenHash = device && (await claimDeviceAttempt(em, device.person, device.tokens));
+  if (tokenHash) {
+    const release = (inner: EntityManager) => releaseDeviceAttempt(inner, tokenHash);
+    // The failures of others stay: a sign-in of the person must not give strangers new attempts.
+    return { waitSeconds: 0, succeed: release, takeBack: release };
+  }
+  const byAccount = { hash: accountKey(account), free: FREE_ATTEMPTS.account };
+  const byNetwork =
+    ip === null ? [] : [{ hash: sha256(`network:${networkOf(ip)}`), free: FREE_ATTEMPTS.network }];
+  const { waitSeconds, takeBack } = await countKeys(em, [byAccount, ...byNetwork]);
+  return {
+    waitSeconds,
+    async succeed(inner) {
+      await forgetFailures(inner, account);
+      for (const { hash } of byNetwork) await takeBack(inner, hash);
+    },
+    async takeBack(inner) {
+      await takeBack(inner, byAccount.hash);
+      for (const { hash } of byNetwork) await takeBack(inner, hash);
+    },
+  };
+}
+
 interface AttemptKey {
   hash: Buffer;
   free: number;
 }
 
-/** Counts one attempt for each key. Returns the seconds to wait if one of them is blocked; then none is counted. */
-async function count(database: Database, keys: AttemptKey[]): Promise<number> {
-  return database.peopleTransaction(async ({ em }) => {
-    let waitSeconds = 0;
-    const failures = new Map<AttemptKey, number>();
-    for (const key of keys) {
-      // Locks the row, and returns it as it was. The clock, because `now()` is older than the lock; minus a millisecond,
-      // because stored times are rounded.
-      const [row] = await em.execute<{ failures: number; isOld: boolean; waitSeconds: number }[]>(sql`
-        insert into sign_in_attempts as a (key_hash, failures, last_attempt_at, blocked_until)
-        values (${key.hash}, 0, now(), now() - interval '1 second')
-        on conflict (key_hash) do update set failures = a.failures
-        returning failures, last_attempt_at < now() - ${WINDOW_MINUTES} * interval '1 minute' as "isOld",
-          greatest(0, ceil(extract(epoch from blocked_until - clock_timestamp())))::int as "waitSeconds"`);
-      failures.set(key, row && !row.isOld ? row.failures + 1 : 1);
-      waitSeconds = Math.max(waitSeconds, row?.waitSeconds ?? 0);
-    }
-    if (waitSeconds > 0) return waitSeconds;
-    for (const [{ hash, free }, attempts] of failures)
-      await em.execute(sql`
-        update sign_in_attempts set failures = ${attempts}, last_attempt_at = now(),
-          blocked_until = clock_timestamp() + ${delaySeconds(attempts - free)} * interval '1 second'
-            - interval '1 millisecond'
+interface CountedKeys {
+  /** The seconds to wait if one of the keys is blocked; then none is counted. */
+  waitSeconds: number;
+  takeBack(em: EntityManager, hash: Buffer): Promise<void>;
+}
+
+/** Counts one attempt for each key. */
+async function countKeys(em: EntityManager, keys: AttemptKey[]): Promise<CountedKeys> {
+  let waitSeconds = 0;
+  const attemptsOf = new Map<AttemptKey, number>();
+  for (const key of keys) {
+    // Locks the row, and returns it as it was. The clock, because `now()` is older than the lock; minus a millisecond,
+    // because stored times are rounded.
+    const [row] = await em.execute<{ failures: number; isOld: boolean; waitSeconds: number }[]>(sql`
+      insert into sign_in_attempts as a (key_hash, failures, last_attempt_at, blocked_until)
+      values (${key.hash}, 0, now(), now() - interval '1 second')
+      on conflict (key_hash) do update set failures = a.failures
+      returning failures, last_attempt_at < now() - ${WINDOW_MINUTES} * interval '1 minute' as "isOld",
+        greatest(0, ceil(extract(epoch from blocked_until - clock_timestamp())))::int as "waitSeconds"`);
+    attemptsOf.set(key, row && !row.isOld ? row.failures + 1 : 1);
+    waitSeconds = Math.max(waitSeconds, row?.waitSeconds ?? 0);
+  }
+  if (waitSeconds > 0) return { waitSeconds, takeBack: async () => undefined };
+  for (const [{ hash, free }, attempts] of attemptsOf)
+    await em.execute(sql`
+      update sign_in_attempts set failures = ${attempts}, last_attempt_at = now(),
+        blocked_until = clock_timestamp() + ${delaySeconds(attempts - free)} * interval '1 second'
+          - interval '1 millisecond'
+      where key_hash = ${hash}`);
+  const countOf = new Map([...attemptsOf].map(([{ hash }, attempts]) => [hash, attempts]));
+  return {
+    waitSeconds: 0,
+    async takeBack(inner, hash) {
+      // The delay ends only if no other attempt has counted since: it would be theirs.
+      await inner.execute(sql`
+        update sign_in_attempts set failures = greatest(failures - 1, 0),
+          blocked_until = case when failures = ${countOf.get(hash) ?? 0} then now() else blocked_until end
         where key_hash = ${hash}`);
-    return 0;
-  });
+    },
+  };
 }
 
 /** The delay after the given number of attempts beyond the free ones. */

@@ -33,9 +33,10 @@ export function createSignInService({
   return {
     async signInByPassword({ email, password }, client) {
       const account = email.toLowerCase();
-      const userId = await throttle.run({ account, ip: client.ip }, async () => {
+      const device = { person: { email: account }, tokens: client.deviceTokens ?? [] };
+      const userId = await throttle.run({ account, ip: client.ip, device }, async () => {
         const user = await findUserByEmail(database, account);
-        const isRight = await verifyPassword(user?.passwordHash ?? null, password);
+        const isRight = await verifyPassword(user?.passwordHash ?? null, password, client.ip);
         if (!user || !isRight) throw invalidCredentials();
         return user.id;
       });

@@ -14,7 +14,7 @@ import { findFreeSlug } from '../organizations/slug.ts';
 import type { Tier } from '../organizations/tier.ts';
 import type { CreatedSession } from '../sessions/create-session.ts';
 import { requireOn } from '../toggles/find-toggle.ts';
-import { normalizeAccountAddress } from './account-address.ts';
+import { lockAccountAddress, normalizeAccountAddress } from './account-address.ts';
 import type { Client } from './client.ts';
 import { createUser } from './create-user.ts';
 import { mailRecoveryToken } from './deleted-account.ts';
@@ -47,7 +47,7 @@ export interface SignUpService {
    * @returns the token of the browser that signs up, which proves in {@link verify} that the same person is there.
    * @throws AppError `validation_error`, `switched_off`, or `rate_limited` for a fourth email to the address within an hour.
    */
-  start(input: NewSignUp): Promise<{ browserToken: string }>;
+  start(input: NewSignUp, client: Pick<Client, 'ip'>): Promise<{ browserToken: string }>;
   /**
    * Creates the user, their organization with two environments, and its first key, and signs the person in.
    *
@@ -74,17 +74,18 @@ const MAX_EMAILS_PER_HOUR = 3;
 export function createSignUpService(options: SignUpOptions): SignUpService {
   const { database, notifications, throttle, ownDomains, tier } = options;
   return {
-    async start(input) {
+    async start(input, client) {
       const email = normalizeAccountAddress(input.email, '/body/email', ownDomains);
       const name = requireSafeName(input.name, '/body/name');
       const organizationName = requireSafeName(input.organizationName, '/body/organization_name');
       requireStrongPassword(input.password, '/body/password', [email, name, organizationName]);
-      const passwordHash = await hashPassword(input.password);
+      const passwordHash = await hashPassword(input.password, client.ip);
       const mailed = createOneTimeToken();
       const browser = createOneTimeToken();
       await database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
         await requireOn(em, 'sign_up');
+        await lockAccountAddress(em, email);
         await requireFewEmails(em, email);
         await em.execute(sql`
           insert into sign_ups (id, email, name, organization_name, password_hash, link_token_hash, browser_token_hash,
@@ -108,9 +109,12 @@ export function createSignUpService(options: SignUpOptions): SignUpService {
 
     async verify({ token, browserToken, password }, client) {
       const signUp = await findSignUp(database, token);
-      // A wrong password counts for the address; the cost is the same for an unknown token.
-      await throttle.run({ account: signUp?.email ?? `token:${token}`, ip: client.ip }, async () => {
-        if (!(await isSamePerson(signUp, browserToken, password))) throw invalidCredentials();
+      // A counter of its own: who guesses at the sign-in of the address must not keep its owner from finishing the sign-up.
+      // The cost is the same for an unknown token.
+      const account = signUp ? `sign-up:${signUp.id}` : `token:${token}`;
+      await throttle.run({ account, ip: client.ip }, async () => {
+        if (!(await isSamePerson(signUp, { browserToken, password, ip: client.ip })))
+          throw invalidCredentials();
       });
       if (!signUp) throw invalidCredentials();
       return database.peopleTransaction(({ em }) => complete(em, signUp, client, tier));
@@ -139,12 +143,15 @@ function findSignUp(database: Database, token: string): Promise<PendingSignUp | 
 
 async function isSamePerson(
   signUp: PendingSignUp | undefined,
-  browserToken: string | undefined,
-  password: string | undefined,
+  {
+    browserToken,
+    password,
+    ip,
+  }: { browserToken: string | undefined; password: string | undefined; ip: string },
 ): Promise<boolean> {
   if (browserToken !== undefined && signUp?.browserTokenHash.equals(hashOneTimeToken(browserToken)))
     return true;
-  return verifyPassword(signUp?.passwordHash ?? null, password ?? '');
+  return verifyPassword(signUp?.passwordHash ?? null, password ?? '', ip);
 }
 
 async function complete(
@@ -154,6 +161,7 @@ async function complete(
   tier: Tier,
 ): Promise<VerifiedSignUp> {
   await requireOn(em, 'sign_up');
+  await lockAccountAddress(em, signUp.email);
   const claimed = await em.execute<object[]>(sql`
     update sign_ups set used_at = now() where id = ${signUp.id} and used_at is null returning id`);
   if (claimed.length === 0 || (await isAddressTaken(em, signUp.email))) throw invalidCredentials();

@@ -22,6 +22,8 @@ export interface SignIn {
   userAgent: string | null;
   /** Binds a request for the second factor to the browser; undefined for clients without cookies. */
   browserToken?: string;
+  /** Of the people who have signed in with this browser; undefined for clients without cookies. */
+  deviceTokens?: readonly string[];
 }
 
 /** How a person may prove the second factor. */
@@ -72,6 +74,7 @@ export async function startSession(em: EntityManager, signIn: SignIn): Promise<S
     ...(signIn.authenticatedAt === undefined ? {} : { authenticatedAt: signIn.authenticatedAt }),
     ip,
     userAgent,
+    deviceTokens: signIn.deviceTokens ?? [],
   });
   return { kind: 'session', session, isEnrollmentOnly };
 }

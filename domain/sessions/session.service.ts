@@ -5,6 +5,7 @@ import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Person, SessionFactor } from '../identity/person.ts';
 import { SESSION_LIFETIME_MS } from './create-session.ts';
+import { forgetDevices } from './known-devices.ts';
 
 export interface SessionSummary {
   id: string;
@@ -58,7 +59,8 @@ export function createSessionService({ database }: { database: Database }): Sess
 }
 
 /**
- * Ends a person's sessions in the caller's transaction, for example because their password changed. Returns their number.
+ * Ends a person's sessions and known devices in the caller's transaction, for example because their password changed. Returns
+ * the number of sessions.
  *
  * @param except the session to keep; null ends all.
  */
@@ -66,6 +68,7 @@ export async function endSessions(em: EntityManager, userId: string, except: str
   const ended = await em.execute<object[]>(sql`
     update sessions set revoked_at = now()
     where user_id = ${userId} and revoked_at is null and id is distinct from ${except} returning id`);
+  await forgetDevices(em, userId);
   return ended.length;
 }
 

@@ -4,6 +4,7 @@ import { lockKey } from '../../platform/database/advisory-lock.ts';
 import { hasAuditEntry, recordAudit } from '../audit/record-audit.ts';
 import { FRESH_LOGIN_MS } from '../identity/person.ts';
 import { addMember, isMember } from '../organizations/add-member.ts';
+import { lockAccountAddress } from '../people/account-address.ts';
 import type { Client } from '../people/client.ts';
 import { createUser } from '../people/create-user.ts';
 import { voidSignUps } from '../people/prove-address.ts';
@@ -34,7 +35,7 @@ export async function findAccount(
   const { issuer, subject, email } = claims;
   // Of two concurrent first logins one creates the account.
   await lockKey(em, 'sso-subject', configurationId, issuer, subject);
-  await lockKey(em, 'account-address', email);
+  await lockAccountAddress(em, email);
   const [identity] = await em.execute<{ userId: string }[]>(sql`
     update sso_identities set email = ${email}, last_login_at = now()
     where configuration_id = ${configurationId} and issuer = ${issuer} and subject = ${subject}

@@ -1,5 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { recordAudit } from '../audit/record-audit.ts';
@@ -146,6 +147,7 @@ export function disableConfiguration(configuration: SsoConfiguration): void {
 }
 
 export async function requireFew(em: EntityManager, { organizationId }: SsoScope): Promise<void> {
+  await lockKey(em, 'sso-configurations', organizationId);
   const count = await em.count(SsoConfigurationEntity, { organizationId });
   if (count >= MAX_CONFIGURATIONS)
     throw new AppError('conflict', {

@@ -27,7 +27,7 @@ export type QuickAccount = Omit<TestAccount, 'apiKey'> & { organizationId: strin
 
 /** The same account without sign-up, which takes most of a second so that its time reveals nothing. */
 export async function createAccountQuickly(app: TestApp): Promise<QuickAccount> {
-  passwordHash ??= hashPassword(PASSWORD);
+  passwordHash ??= hashPassword(PASSWORD, null);
   const { organizationId, ownerId: userId } = await createOrganization(app.worker);
   const email = newAddress();
   await app.worker.query(sql`

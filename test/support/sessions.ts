@@ -45,6 +45,7 @@ export function createTestSession(
       factors: [],
       ip: '192.0.2.1',
       userAgent: 'test',
+      deviceTokens: [],
       ...session,
     }),
   );
