@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { CreatedSession } from '../../domain/sessions/create-session.ts';
+import type { StartedSession } from '../../domain/people/start-session.ts';
 import type { Cookies } from '../plugins/cookies.ts';
 
 const SESSION_COOKIE = 'session';
@@ -12,7 +12,7 @@ const IMPERSONATION_COOKIE = 'impersonation';
 export interface BrowserSession {
   /** The session token, undefined if the browser has none. */
   read(request: FastifyRequest): string | undefined;
-  start(reply: FastifyReply, session: CreatedSession): void;
+  start(reply: FastifyReply, session: StartedSession): void;
   end(reply: FastifyReply): void;
   /** The token of an impersonation that this browser has begun; undefined if it has none. */
   readImpersonation(request: FastifyRequest): string | undefined;

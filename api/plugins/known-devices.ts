@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { SignInResult } from '../../domain/people/start-session.ts';
-import type { CreatedSession } from '../../domain/sessions/create-session.ts';
+import type { SignInResult, StartedSession } from '../../domain/people/start-session.ts';
 import { KNOWN_DEVICE_DAYS, MAX_PEOPLE_PER_BROWSER } from '../../domain/sessions/known-devices.ts';
 import type { Cookies } from './cookies.ts';
 
@@ -11,7 +10,7 @@ declare module 'fastify' {
   }
   interface FastifyReply {
     /** Makes the browser of a complete sign-in known. A sign-in that waits for its second factor changes nothing. */
-    rememberDevice(signIn: SignInResult | { session: CreatedSession }): void;
+    rememberDevice(signIn: SignInResult | { session: StartedSession }): void;
   }
 }
 

@@ -2,13 +2,14 @@ import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { deleteRows } from '../../platform/database/delete-rows.ts';
 import type { Sql } from '../../platform/database/sql.ts';
+import { purgeKnownDevices } from '../sessions/known-devices.ts';
 
 /** Rows deleted per table and call; the next sweep continues. */
 const BATCH_SIZE = 5_000;
 
 /** Deletes expired challenges, tokens, sign-ups, devices, unconfirmed factors and throttles. Returns how many rows. */
 export async function purgeSignIns(database: Database): Promise<number> {
-  let count = 0;
+  let count = await purgeKnownDevices(database);
   for (const statement of statements()) count += await deleteRows(database, statement);
   return count;
 }
@@ -26,8 +27,6 @@ const statements = (): Sql[] => [
   sql`delete from mfa_enrollments where id in (
     select id from mfa_enrollments
     where confirmed_at is null and created_at < now() - interval '1 hour' limit ${BATCH_SIZE})`,
-  sql`delete from known_devices where token_hash in (
-    select token_hash from known_devices where expires_at < now() limit ${BATCH_SIZE})`,
   sql`delete from sign_in_attempts where key_hash in (
     select key_hash from sign_in_attempts
     where last_attempt_at < now() - interval '1 day' and blocked_until < now() limit ${BATCH_SIZE})`,

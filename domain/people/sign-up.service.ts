@@ -12,7 +12,6 @@ import type { PersonNotificationService } from '../notifications/person-notifica
 import { createOrganization } from '../organizations/create-organization.ts';
 import { findFreeSlug } from '../organizations/slug.ts';
 import type { Tier } from '../organizations/tier.ts';
-import type { CreatedSession } from '../sessions/create-session.ts';
 import { requireOn } from '../toggles/find-toggle.ts';
 import { lockAccountAddress, normalizeAccountAddress } from './account-address.ts';
 import type { Client } from './client.ts';
@@ -22,7 +21,7 @@ import { createOneTimeToken, hashOneTimeToken } from './one-time-token.ts';
 import { requireStrongPassword } from './password-rules.ts';
 import { voidSignUps } from './prove-address.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
-import { invalidCredentials, startSession } from './start-session.ts';
+import { invalidCredentials, type StartedSession, startSession } from './start-session.ts';
 
 export interface NewSignUp {
   email: string;
@@ -32,7 +31,7 @@ export interface NewSignUp {
 }
 
 export interface VerifiedSignUp {
-  session: CreatedSession;
+  session: StartedSession;
   userId: string;
   organizationId: string;
   /** The organization's first key, with every permission a key may have. Not returned again. */

@@ -4,6 +4,7 @@ import { randomBase62, sha256 } from '../../platform/crypto.ts';
 import type { SessionFactor, SessionMethod } from '../identity/person.ts';
 import { accountDeleted, invalidCredentials } from '../identity/sign-in-errors.ts';
 import { type CreatedSession, createSession } from '../sessions/create-session.ts';
+import { rememberDevice } from '../sessions/known-devices.ts';
 import type { MfaType } from './mfa-enrollment.entity.ts';
 
 export { invalidCredentials, wrongCredentials } from '../identity/sign-in-errors.ts';
@@ -29,8 +30,13 @@ export interface SignIn {
 /** How a person may prove the second factor. */
 export type MfaMethod = MfaType | 'recovery_code';
 
+export interface StartedSession extends CreatedSession {
+  /** For the cookie of the browser, which is a known device of the person now. Empty: the cookie stays as it is. */
+  deviceTokens: string[];
+}
+
 export type SignInResult =
-  | { kind: 'session'; session: CreatedSession; isEnrollmentOnly: boolean }
+  | { kind: 'session'; session: StartedSession; isEnrollmentOnly: boolean }
   /** The token is valid for ten minutes and five wrong codes. */
   | { kind: 'mfa_required'; mfaToken: string; methods: MfaMethod[] };
 
@@ -74,9 +80,10 @@ export async function startSession(em: EntityManager, signIn: SignIn): Promise<S
     ...(signIn.authenticatedAt === undefined ? {} : { authenticatedAt: signIn.authenticatedAt }),
     ip,
     userAgent,
-    deviceTokens: signIn.deviceTokens ?? [],
   });
-  return { kind: 'session', session, isEnrollmentOnly };
+  // A session that can only enroll a second factor is no complete sign-in.
+  const deviceTokens = isEnrollmentOnly ? [] : await rememberDevice(em, userId, signIn.deviceTokens ?? []);
+  return { kind: 'session', session: { ...session, deviceTokens }, isEnrollmentOnly };
 }
 
 /** Whether the person has a second factor, which {@link startSession} asks for after the first. */

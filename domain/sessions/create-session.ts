@@ -2,7 +2,6 @@ import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { newId } from '../../platform/ids.ts';
 import type { SessionFactor, SessionKind, SessionMethod } from '../identity/person.ts';
-import { rememberDevice } from './known-devices.ts';
 import { createSessionToken, hashSessionToken } from './session-token.ts';
 
 export interface NewSession {
@@ -15,8 +14,6 @@ export interface NewSession {
   authenticatedAt?: Date;
   ip: string;
   userAgent: string | null;
-  /** Tokens of the people whom the browser knows. */
-  deviceTokens: readonly string[];
 }
 
 export interface CreatedSession {
@@ -24,8 +21,6 @@ export interface CreatedSession {
   /** Not stored. */
   token: string;
   expiresAt: Date;
-  /** For the cookie of the browser, which is a known device of the person now. Empty: the cookie stays as it is. */
-  deviceTokens: string[];
 }
 
 /** A session ends this long after the person signed in, whatever they do. */
@@ -56,8 +51,5 @@ export async function createSession(em: EntityManager, session: NewSession): Pro
     update sessions set revoked_at = now() where revoked_at is null and id in (
       select id from sessions where user_id = ${session.userId} and revoked_at is null
       order by id desc offset ${MAX_SESSIONS_PER_USER})`);
-  // A session that can only enroll a second factor is no complete sign-in.
-  const deviceTokens =
-    session.kind === 'full' ? await rememberDevice(em, session.userId, session.deviceTokens) : [];
-  return { id, token, expiresAt, deviceTokens };
+  return { id, token, expiresAt };
 }

@@ -1,6 +1,8 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { randomBase62, sha256 } from '../../platform/crypto.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { deleteRows } from '../../platform/database/delete-rows.ts';
 
 /** A browser stays known for this long after the last complete sign-in. */
 export const KNOWN_DEVICE_DAYS = 90;
@@ -11,6 +13,7 @@ export const MAX_PEOPLE_PER_BROWSER = 5;
 /** More are forgotten: first those in which the person never signed in again, such as a script that keeps no cookies. */
 const MAX_DEVICES_PER_PERSON = 50;
 const TOKEN_LENGTH = 43;
+const PURGE_BATCH_SIZE = 5_000;
 
 /** Hashes for `in`, which must not be empty: no token has the empty hash. */
 const hashesOf = (tokens: readonly string[]): Buffer[] => [
@@ -82,4 +85,13 @@ async function addDevice(em: EntityManager, userId: string): Promise<string> {
 /** Ends all known devices of a person, in the caller's transaction. */
 export async function forgetDevices(em: EntityManager, userId: string): Promise<void> {
   await em.execute(sql`delete from known_devices where user_id = ${userId}`);
+}
+
+/** Deletes devices that are known no more, at most one batch. Returns their number. */
+export function purgeKnownDevices(database: Database): Promise<number> {
+  return deleteRows(
+    database,
+    sql`delete from known_devices where token_hash in (
+      select token_hash from known_devices where expires_at < now() limit ${PURGE_BATCH_SIZE})`,
+  );
 }

@@ -45,7 +45,6 @@ export function createTestSession(
       factors: [],
       ip: '192.0.2.1',
       userAgent: 'test',
-      deviceTokens: [],
       ...session,
     }),
   );
