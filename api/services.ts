@@ -238,7 +238,7 @@ export function createServices({
     approvedRecipients: createApprovedRecipientService({ database }),
     messageWaits: createMessageWaitService({ database, messages, eventStreams }),
     outcomeWaits: createOutcomeWaitService({ messages, eventStreams }),
-    deletions: createDeletionService({ database, outbox }),
+    deletions: createDeletionService({ database, outbox, events: shared.events }),
     labels: createLabelService({ database, events }),
     attachments: shared.attachments,
     replies: createReplyService({ ...sending, converter, drafts: draftCreation }),

@@ -2,6 +2,7 @@ import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
 import { entities } from '../domain/entities.ts';
 import { createExpiredMailService } from '../domain/retention/expired-mail.service.ts';
+import { createWebhookEvents } from '../domain/webhooks/webhook-events.ts';
 import { createDatabase } from '../platform/database/database.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import { type IsolatedService, startIsolatedService, waitFor } from '../test/support/isolated-service.ts';
@@ -121,7 +122,12 @@ async function timeBatches(stack: IsolatedService, owner: pg.Client): Promise<vo
   await applyPolicy(owner);
   const database = await createDatabase({ url: stack.ownerDatabaseUrl, poolSize: 2, entities });
   const outbox: Outbox = { enqueue: () => undefined, sweep: async () => 0, drain: async () => undefined };
-  const { deleteExpired } = createExpiredMailService({ database, outbox, pause: async () => undefined });
+  const { deleteExpired } = createExpiredMailService({
+    database,
+    outbox,
+    events: createWebhookEvents({ outbox }),
+    pause: async () => undefined,
+  });
   const durations: number[] = [];
   let beganAt = performance.now();
   const stretch = await deleteExpired(idsOf(FILLED).org, {

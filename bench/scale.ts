@@ -7,6 +7,7 @@ import { createThreadService } from '../domain/messages/thread.service.ts';
 import { applyMetricDeltas } from '../domain/metrics/apply-metric-deltas.ts';
 import { createMetricService } from '../domain/metrics/metric.service.ts';
 import { DAY_MS } from '../domain/metrics/metric-range.ts';
+import { createWebhookEvents } from '../domain/webhooks/webhook-events.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../platform/pagination.ts';
@@ -109,13 +110,17 @@ function deletion(database: Database): Operation {
     let after: string | null = null;
     return async () => {
       const { last } = await database.systemTransaction((transaction) =>
-        deleteExpiredBatch(transaction, outbox, {
-          organizationId: org,
-          environmentId: env,
-          cutoff: new Date(),
-          after,
-          now: new Date(),
-        }),
+        deleteExpiredBatch(
+          transaction,
+          { outbox, events: createWebhookEvents({ outbox }) },
+          {
+            organizationId: org,
+            environmentId: env,
+            cutoff: new Date(),
+            after,
+            now: new Date(),
+          },
+        ),
       );
       after = last;
     };

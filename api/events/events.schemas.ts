@@ -151,6 +151,12 @@ const eventSchema = (type: TSchema, data: TSchema, name: string, description: st
       org_id: id('Organization.'),
       env_id: id('Environment. Organization-wide events carry the production environment.'),
       data,
+      redacted: Type.Optional(
+        Type.Literal(true, {
+          description:
+            'Present only if what the event is about was deleted: strings of `data` are empty then, and arrays have no elements.',
+        }),
+      ),
     },
     { $id: name, title: name, description },
   );

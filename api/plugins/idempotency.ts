@@ -121,6 +121,7 @@ async function respondOnce(
     if (!(await store.claim(transaction, id))) throw requestInProgress();
     const stored = await store.find(transaction, id, requestHash);
     if (stored === 'different-request') throw idempotencyKeyReused();
+    if (stored === 'deleted') throw resultDeleted();
     if (stored) {
       reply.header('idempotent-replayed', 'true');
       return stored;
@@ -235,6 +236,13 @@ function requestInProgress(): AppError {
     detail: 'A request with this Idempotency-Key is still running.',
     fix: 'Wait a moment and repeat the request with the same key.',
     headers: { 'retry-after': '1' },
+  });
+}
+
+function resultDeleted(): AppError {
+  return new AppError('not_found', {
+    detail: 'What the first request with this Idempotency-Key created was deleted, and its response with it.',
+    fix: 'Nothing was repeated. Use a new key if you want to create it once more.',
   });
 }
 

@@ -1,15 +1,22 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from '@mikro-orm/core';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { readDatabaseTime } from '../../platform/database/database-time.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { Storage } from '../../platform/storage.ts';
 import { erasePersonFromAudit } from '../audit/erase-person.ts';
+import { expireArchives } from '../exports/expire-archives.ts';
 import { deleteInvitationsOf } from '../invitations/delete-invitations.ts';
 import { deletePersonNotifications } from '../notifications/delete-person-notifications.ts';
 import { deleteUser } from '../people/deleted-account.ts';
+import { sweepDueObjects } from '../stored-objects/sweep-organization.ts';
 import { lockPurging, markPurged } from './purge.service.ts';
 
 export interface AccountPurge {
   /**
    * Deletes the person's data in one transaction: account, sessions, factors, memberships, emails to them. Organizations
-   * keep the id in their audit log and with the API keys the person created. Idempotent.
+   * keep the id in their audit log and with the API keys the person created. Archives of their exports name the person:
+   * they are no longer available, and their objects are deleted before this returns. Idempotent.
    *
    * @returns a summary.
    * @throws AppError `conflict` if the purge was stopped.
@@ -17,22 +24,67 @@ export interface AccountPurge {
   purge(deletionId: string): Promise<string>;
 }
 
-export function createAccountPurge({ database }: { database: Database }): AccountPurge {
+export interface AccountPurgeOptions {
+  database: Database;
+  outbox: Pick<Outbox, 'enqueue'>;
+  storage: Pick<Storage, 'deleteMany'>;
+}
+
+/** While another process deletes the rest of the objects. */
+const SWEEP_PAUSE_MS = 1_000;
+
+export function createAccountPurge({ database, outbox, storage }: AccountPurgeOptions): AccountPurge {
+  /** Archives name the members of their organization. Their links stop before the account is gone. */
+  async function expireArchivesOf(transaction: Transaction, userId: string): Promise<string[]> {
+    const rows = await transaction.em.execute<{ organizationId: string; now: string }[]>(sql`
+      select org_id as "organizationId", clock_timestamp()::text as now from members where user_id = ${userId}`);
+    for (const { organizationId, now } of rows)
+      await expireArchives(transaction, outbox, { organizationId, madeBefore: now });
+    return rows.map(({ organizationId }) => organizationId);
+  }
+
+  async function sweepArchives(organizationIds: readonly string[]): Promise<void> {
+    const dueBefore = await readDatabaseTime(database);
+    for (const organizationId of organizationIds)
+      while ((await sweepDueObjects(database, storage, { organizationId, dueBefore })) === 'more')
+        await sleep(SWEEP_PAUSE_MS);
+  }
+
+  async function deleteAccount(
+    transaction: Transaction,
+    userId: string,
+    deletionId: string,
+  ): Promise<string> {
+    const { em } = transaction;
+    // One may have been made meanwhile; the next sweep deletes its object.
+    await expireArchivesOf(transaction, userId);
+    const [user] = await em.execute<{ email: string }[]>(sql`select email from users where id = ${userId}`);
+    const person = { userId, email: user?.email ?? '' };
+    const emails = await deletePersonNotifications(em, person);
+    await deleteInvitationsOf(em, person);
+    const entries = await erasePersonFromAudit(em, userId);
+    await deleteUser(em, userId);
+    await markPurged(em, deletionId);
+    return `purged: deleted the account and ${emails} email(s), erased ${entries} client address(es)`;
+  }
+
+  /** Runs a step, unless the account is purged already. */
+  const whilePurging = <T>(
+    deletionId: string,
+    step: (transaction: Transaction, userId: string) => Promise<T>,
+  ): Promise<T | null> =>
+    database.systemTransaction(async (transaction) => {
+      const userId = await lockPurging(transaction.em, deletionId, 'account');
+      return userId === null ? null : step(transaction, userId);
+    });
+
   return {
-    purge: (deletionId) =>
-      database.systemTransaction(async ({ em }) => {
-        const userId = await lockPurging(em, deletionId, 'account');
-        if (userId === null) return 'purged before';
-        const [user] = await em.execute<{ email: string }[]>(
-          sql`select email from users where id = ${userId}`,
-        );
-        const person = { userId, email: user?.email ?? '' };
-        const emails = await deletePersonNotifications(em, person);
-        await deleteInvitationsOf(em, person);
-        const entries = await erasePersonFromAudit(em, userId);
-        await deleteUser(em, userId);
-        await markPurged(em, deletionId);
-        return `purged: deleted the account and ${emails} email(s), erased ${entries} client address(es)`;
-      }),
+    async purge(deletionId) {
+      await sweepArchives((await whilePurging(deletionId, expireArchivesOf)) ?? []);
+      const summary = await whilePurging(deletionId, (transaction, userId) =>
+        deleteAccount(transaction, userId, deletionId),
+      );
+      return summary ?? 'purged before';
+    },
   };
 }

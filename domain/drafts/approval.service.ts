@@ -198,6 +198,7 @@ async function recordApproved(
     environmentId: draft.environmentId,
     inboxId: draft.inboxId,
     type: 'draft.approved',
+    aboutId: draft.id,
     data: {
       draft_id: draft.id,
       inbox_id: draft.inboxId,

@@ -81,6 +81,7 @@ export async function requestApproval(
     environmentId: draft.environmentId,
     inboxId: draft.inboxId,
     type: 'draft.pending_approval',
+    aboutId: draft.id,
     data: {
       draft_id: draft.id,
       inbox_id: draft.inboxId,

@@ -3,12 +3,13 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import { findPage } from '../../platform/database/find-page.ts';
 import { findRow, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { AppError } from '../../platform/errors.ts';
+import { forgetResponses } from '../../platform/idempotency/forget-responses.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { attachFiles, findDraftAttachments, readDraftAttachments } from '../attachments/attach-files.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
-import { readInbox, requireActive, requireActiveInbox } from '../inboxes/find-inbox.ts';
+import { readInbox, readPresentInbox, requireActive, requireActiveInbox } from '../inboxes/find-inbox.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { buildEnvelope, type OutboundContent } from '../outbound/outbound-content.ts';
@@ -150,7 +151,7 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
 
     list: (scope, inboxId, page) =>
       database.read(scope, async (reader) => {
-        await readInbox(reader, scope, inboxId);
+        await readPresentInbox(reader, scope, inboxId);
         const where = { ...withinScope(scope), inboxId };
         const { items, next } = await findPage(reader, DraftEntity, { where, page });
         return { items: await loadDetailsForAll(reader, items), next };
@@ -163,6 +164,8 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
         requirePrecondition(draft, precondition);
         voidApproval(transaction, outbox, draft);
         if (draft.sendStatus === 'scheduled') signalUnscheduled(transaction, outbox, draft);
+        await options.events.redact(transaction, [draftId]);
+        await forgetResponses(transaction.em, [draftId]);
         transaction.em.remove(draft);
       }),
 

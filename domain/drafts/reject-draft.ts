@@ -55,6 +55,7 @@ export async function recordDraftRejected(
     environmentId: draft.environmentId,
     inboxId,
     type: 'draft.rejected',
+    aboutId: draft.id,
     data: {
       draft_id: draft.id,
       inbox_id: inboxId,

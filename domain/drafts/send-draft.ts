@@ -83,6 +83,7 @@ async function sendComposed(
     scope,
     inbox,
     content,
+    draftId: draft.id,
     threadId: thread?.id,
     isApproved,
     isWaiting,
@@ -117,6 +118,7 @@ async function sendSubmission(
     scope,
     inbox,
     content: envelopeContent(draft, submission),
+    draftId: draft.id,
     threadId: await findLinkedThreadId(em, inbox.id, submission),
     isApproved,
     isWaiting,
@@ -224,6 +226,7 @@ async function recordOverLimit(
   await recordRefusedSend(transaction, events, {
     inbox,
     content,
+    draftId,
     refusal: { reason: 'rate_limited', detail },
   });
 }

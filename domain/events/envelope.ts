@@ -9,10 +9,13 @@ export interface Envelope {
   org_id: string;
   env_id: string;
   data: Event['data'];
+  /** Present only if what the event is about was deleted. */
+  redacted?: true;
 }
 
 export function buildEnvelope(
-  event: Pick<Event, 'id' | 'type' | 'createdAt' | 'organizationId' | 'environmentId' | 'data'>,
+  event: Pick<Event, 'id' | 'type' | 'createdAt' | 'organizationId' | 'environmentId' | 'data'> &
+    Partial<Pick<Event, 'redacted'>>,
 ): Envelope {
   return {
     id: event.id,
@@ -21,6 +24,7 @@ export function buildEnvelope(
     org_id: event.organizationId,
     env_id: event.environmentId,
     data: event.data,
+    ...(event.redacted ? { redacted: true } : {}),
   };
 }
 

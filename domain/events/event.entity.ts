@@ -6,7 +6,7 @@ import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { EventData, EventType } from './event-types.ts';
 
-/** A recorded event (specification, section "Events"). Immutable. */
+/** A recorded event (specification, section "Events"). It changes only when what it is about is deleted: see `redact-events.ts`. */
 export const EventEntity = defineEntity({
   name: 'Event',
   tableName: 'events',
@@ -26,6 +26,10 @@ export const EventEntity = defineEntity({
       expression: `create index "events_message_index" on "events" ("message_id", "transaction_id", "id") where "message_id" is not null`,
     },
     {
+      name: 'events_about_index',
+      expression: `create index "events_about_index" on "events" ("about_id") where "about_id" is not null`,
+    },
+    {
       name: 'events_organization_index',
       expression: `create index "events_organization_index" on "events" ("org_id", "transaction_id", "id") where "inbox_id" is null`,
     },
@@ -43,6 +47,13 @@ export const EventEntity = defineEntity({
     data: p.json().$type<EventData>(),
     /** The message that the event is about. A column, because row-level security keeps an index on `data` from being used. */
     messageId: idColumn().strictNullable().generated(`(data ->> 'message_id'::text) stored`),
+    /**
+     * The message or draft that the event is about, where `data` does not name a message: the draft of `draft.*`, and what
+     * `message.rejected` refused, if it exists.
+     */
+    aboutId: idColumn().strictNullable(),
+    /** What the event is about was deleted, and the content of `data` with it. */
+    redacted: p.boolean().default(false),
     /** A test event for one endpoint; the feed excludes it. */
     test: p.boolean().default(false),
     createdAt: createdAt(),

@@ -503,7 +503,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
   },
   {
     table: 'events',
-    columns: ['id', 'env_id', 'inbox_id', 'type', 'data', 'test', 'created_at'],
+    columns: ['id', 'env_id', 'inbox_id', 'about_id', 'type', 'data', 'redacted', 'test', 'created_at'],
     omitted: { transaction_id: 'local to this database', message_id: 'in `data`' },
     sources: [ownRows(EVENTS)],
   },
@@ -537,6 +537,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'status_code',
       'response_body',
       'error',
+      'redacted',
     ],
     // A response body has up to 4 KiB, and a delivery may have dozens of attempts.
     sources: [childRows({ ...DELIVERIES, pageSize: 50 }, 'delivery_id', 't.delivery_id, t.number')],

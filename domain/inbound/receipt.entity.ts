@@ -30,6 +30,14 @@ export const ReceiptEntity = defineEntity({
       expression: `create index "inbound_receipts_expired_index" on "inbound_receipts" ("processed_at") where "kind" = 'report' or "duplicate_of" is not null or "status" = 'discarded'`,
     },
     {
+      name: 'inbound_receipts_reported_index',
+      expression: `create index "inbound_receipts_reported_index" on "inbound_receipts" ("message_id") where "kind" = 'report'`,
+    },
+    {
+      name: 'inbound_receipts_duplicate_index',
+      expression: `create index "inbound_receipts_duplicate_index" on "inbound_receipts" ("duplicate_of") where "duplicate_of" is not null`,
+    },
+    {
       name: 'inbound_receipts_fingerprint_unique',
       expression: `create unique index "inbound_receipts_fingerprint_unique" on "inbound_receipts" ("inbox_id", "fingerprint") where "fingerprint" is not null`,
     },

@@ -1,14 +1,23 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../platform/database/database.ts';
+import { readDatabaseTime } from '../../platform/database/database-time.ts';
 import { AppError } from '../../platform/errors.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { Storage } from '../../platform/storage.ts';
+import { deleteInboxUploads } from '../attachments/delete-inbox-uploads.ts';
 import { deleteInboxDrafts } from '../drafts/delete-inbox-drafts.ts';
+import type { EventService } from '../events/event.service.ts';
+import { FIRST_EVENT, type InboxEventPosition } from '../events/redact-events.ts';
+import { expireArchives } from '../exports/expire-archives.ts';
 import { deleteInboxReceipts } from '../inbound/delete-inbox-receipts.ts';
-import { isPurgeRequested, markPurged } from '../inboxes/purge-request.ts';
+import { findRequestedPurge, markPurged } from '../inboxes/purge-request.ts';
 import {
   countInboxMessages,
   deleteInboxMessages,
   deleteInboxThreads,
 } from '../messages/delete-inbox-messages.ts';
 import { deleteInboxRefusals } from '../refusals/delete-refusals.ts';
+import { sweepDueObjects } from '../stored-objects/sweep-organization.ts';
 
 export interface PurgeCounts {
   messages: number;
@@ -18,7 +27,8 @@ export interface PurgeCounts {
 export interface PurgeService {
   /**
    * Deletes the mail of an inbox that was deleted with `purge`, in batches: messages with everything that belongs to
-   * them, threads, drafts, receipts and refusals. Later sweeps delete the stored objects. Idempotent.
+   * them, threads, drafts, files, receipts and refusals. Its events lose their content, and archives made before are no longer
+   * available. Returns when the stored objects are deleted, so that links to them have stopped. Idempotent.
    *
    * @param onProgress called after each batch.
    * @throws AppError `unavailable` while a message is being sent or needs attention, after everything else has been deleted.
@@ -26,28 +36,67 @@ export interface PurgeService {
   purge(inboxId: string, onProgress: (counts: PurgeCounts) => void): Promise<PurgeCounts>;
 }
 
+export interface PurgeServiceOptions {
+  database: Database;
+  outbox: Pick<Outbox, 'enqueue'>;
+  storage: Pick<Storage, 'deleteMany'>;
+  events: Pick<EventService, 'redact' | 'redactInbox'>;
+}
+
 const BATCH_SIZE = 500;
+/** While another process deletes the rest of the objects. */
+const SWEEP_PAUSE_MS = 1_000;
 
-type DeleteBatch = (database: Database, inboxId: string, batchSize: number) => Promise<number>;
+type DeleteBatch = (batchSize: number) => Promise<number>;
 
-export function createPurgeService({ database }: { database: Database }): PurgeService {
+export function createPurgeService({ database, outbox, storage, events }: PurgeServiceOptions): PurgeService {
+  const expire = (organizationId: string, madeBefore: string) =>
+    database.systemTransaction((transaction) =>
+      expireArchives(transaction, outbox, { organizationId, madeBefore }),
+    );
+
+  async function redactEvents(inboxId: string, onBatch: () => void): Promise<void> {
+    let after: InboxEventPosition | null = FIRST_EVENT;
+    while (after !== null) {
+      const from: InboxEventPosition = after;
+      after = await database.systemTransaction((transaction) =>
+        events.redactInbox(transaction, inboxId, { after: from, limit: BATCH_SIZE }),
+      );
+      onBatch();
+    }
+  }
+
   return {
     async purge(inboxId, onProgress) {
       const counts: PurgeCounts = { messages: 0, threads: 0 };
       const deleteAll = async (deleteBatch: DeleteBatch, counter?: keyof PurgeCounts) => {
         for (let deleted = BATCH_SIZE; deleted === BATCH_SIZE; ) {
-          deleted = await deleteBatch(database, inboxId, BATCH_SIZE);
+          deleted = await deleteBatch(BATCH_SIZE);
           if (counter) counts[counter] += deleted;
           onProgress(counts);
         }
       };
-      if (!(await isPurgeRequested(database, inboxId))) return counts;
-      await deleteAll(deleteInboxMessages, 'messages');
-      await deleteAll(deleteInboxDrafts);
-      await deleteAll(deleteInboxReceipts);
-      await deleteAll(deleteInboxRefusals);
-      await deleteAll(deleteInboxThreads, 'threads');
+      const requested = await findRequestedPurge(database, inboxId);
+      if (!requested) return counts;
+      const { organizationId, requestedAt } = requested;
+      // A purge may wait for days until the last message is settled. Archives made meanwhile are ended with it.
+      await expire(organizationId, requestedAt);
+      await deleteAll((limit) => deleteInboxMessages(database, events, inboxId, limit), 'messages');
+      await deleteAll((limit) => deleteInboxDrafts(database, events, inboxId, limit));
+      await deleteAll((limit) => deleteInboxUploads(database, inboxId, limit));
+      await deleteAll((limit) => deleteInboxReceipts(database, inboxId, limit));
+      await deleteAll((limit) => deleteInboxRefusals(database, inboxId, limit));
+      await deleteAll((limit) => deleteInboxThreads(database, inboxId, limit), 'threads');
       const remaining = await countInboxMessages(database, inboxId);
+      if (remaining === 0) {
+        await redactEvents(inboxId, () => onProgress(counts));
+        await expire(organizationId, await readDatabaseTime(database));
+      }
+      const dueBefore = await readDatabaseTime(database);
+      while ((await sweepDueObjects(database, storage, { organizationId, dueBefore })) === 'more') {
+        onProgress(counts);
+        await sleep(SWEEP_PAUSE_MS);
+      }
       if (remaining > 0) throw stillSending(remaining);
       await markPurged(database, inboxId);
       return counts;

@@ -58,7 +58,29 @@ export async function readInbox(reader: RowReader, scope: Scope, inboxId: string
   return inbox;
 }
 
-/** The messages of a deleted inbox stay readable. @throws AppError `not_found`. */
+/** An inbox that is being purged is shown until nothing of it is left. @throws AppError `not_found`. */
+export async function readPresentInbox(
+  reader: RowReader,
+  scope: Scope,
+  inboxId: string,
+): Promise<Row<Inbox>> {
+  const inbox = await readInboxWithMail(reader, scope, inboxId);
+  if (inbox.deletedAt && !inbox.purgeRequestedAt) throw notFound('inbox', inboxId);
+  return inbox;
+}
+
+/** The messages of a deleted inbox stay readable until they are purged. @throws AppError `not_found`. */
+export async function readInboxWithMail(
+  reader: RowReader,
+  scope: Scope,
+  inboxId: string,
+): Promise<Row<Inbox>> {
+  const inbox = await readInboxIncludingDeleted(reader, scope, inboxId);
+  if (inbox.purgedAt) throw notFound('inbox', inboxId);
+  return inbox;
+}
+
+/** For what outlives an inbox and its messages, such as events. @throws AppError `not_found`. */
 export async function readInboxIncludingDeleted(
   reader: RowReader,
   scope: Scope,

@@ -5,7 +5,7 @@ import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
 import type { Row } from '../../platform/database/find-rows.ts';
-import { AppError, invalid } from '../../platform/errors.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
@@ -19,7 +19,7 @@ import {
   findActiveInbox,
   findInbox,
   findInboxIncludingDeleted,
-  readInbox,
+  readPresentInbox,
   requireActive,
 } from './find-inbox.ts';
 import { type Inbox, InboxEntity } from './inbox.entity.ts';
@@ -51,7 +51,7 @@ export interface InboxService {
   create(scope: Scope, input: NewInbox): Promise<{ inbox: Inbox; created: boolean }>;
   /** @param filter.email the address of an inbox, case-insensitive. */
   list(scope: Scope, filter: { email?: string | undefined }, page: PageRequest): Promise<Page<Row<Inbox>>>;
-  /** @throws AppError `not_found`. */
+  /** Also one that is being purged. @throws AppError `not_found`. */
   get(scope: Scope, inboxId: string): Promise<Row<Inbox>>;
   /** @throws AppError `not_found`, `inbox_suspended`. */
   update(scope: Scope, inboxId: string, patch: { displayName?: string | null }): Promise<Inbox>;
@@ -63,7 +63,7 @@ export interface InboxService {
   resume(scope: Scope, inboxId: string): Promise<Inbox>;
   /**
    * Deletes the inbox and cancels its queued messages. The other messages stay readable. With `purge`, a workflow deletes
-   * them, even if the inbox is already deleted. The address stays reserved for the organization for 90 days.
+   * them, even if the inbox is already deleted; until then it is `purging`, and afterwards not found. The address stays reserved for the organization for 90 days.
    *
    * @throws AppError `not_found`.
    */
@@ -114,7 +114,7 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
         }),
       ),
 
-    get: (scope, inboxId) => database.read(scope, (reader) => readInbox(reader, scope, inboxId)),
+    get: (scope, inboxId) => database.read(scope, (reader) => readPresentInbox(reader, scope, inboxId)),
 
     update: (scope, inboxId, { displayName }) =>
       database.transaction(scope, async ({ em }) => {
@@ -139,6 +139,7 @@ export function createInboxService(options: InboxServiceOptions): InboxService {
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
         const inbox = await (purge ? findInboxIncludingDeleted : findInbox)(em, scope, inboxId);
+        if (inbox.purgedAt) throw notFound('inbox', inboxId);
         requireActive(inbox);
         if (!inbox.deletedAt) {
           await markDeleted(transaction, inbox);

@@ -1,13 +1,21 @@
 import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
-import { InboxEntity } from './inbox.entity.ts';
 
-/** Whether a purge of the inbox was requested. */
-export async function isPurgeRequested(database: Database, inboxId: string): Promise<boolean> {
-  const requested = await database.autocommit((em) =>
-    em.count(InboxEntity, { id: inboxId, purgeRequestedAt: { $ne: null } }),
-  );
-  return requested > 0;
+export interface RequestedPurge {
+  organizationId: string;
+  /** As text of PostgreSQL. */
+  requestedAt: string;
+}
+
+/** Returns the purge of an inbox that was requested and has not ended; null if there is none. */
+export async function findRequestedPurge(
+  database: Database,
+  inboxId: string,
+): Promise<RequestedPurge | null> {
+  const [row] = await database.query<RequestedPurge>(sql`
+    select org_id as "organizationId", purge_requested_at::text as "requestedAt" from inboxes
+    where id = ${inboxId} and purge_requested_at is not null and purged_at is null`);
+  return row ?? null;
 }
 
 /** Records that all messages of the inbox have been deleted. */

@@ -5,6 +5,7 @@ import { lowestIdAt } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { TRACKING_WINDOW_MS } from '../../workflows/outbound/track-delivery.contract.ts';
 import { IN_FLIGHT_STATUSES, stopTracking } from './deletion.service.ts';
+import { type ForgetMessages, forgetMessages } from './forget-messages.ts';
 import { HIDDEN_LABELS } from './hidden-labels.ts';
 import type { Message } from './message.entity.ts';
 import { refreshThreads } from './refresh-thread.ts';
@@ -33,15 +34,15 @@ const MAX_REFRESHED_THREAD_SIZE = 100;
 
 /**
  * Deletes the next expired messages of an environment in order of their ids, with their recipients, attempts,
- * attachments, search rows and receipts; stored objects are deleted by the storage sweep. Empty threads are deleted,
- * the others refreshed. Keeps drafts and messages still being sent.
+ * attachments, search rows and receipts; stored objects are deleted by the storage sweep. Their events lose the content.
+ * Empty threads are deleted, the others refreshed. Keeps drafts and messages still being sent.
  *
  * Ids are ordered by time, so a batch is one index range that starts where the previous one ended and never rereads
  * deleted rows. Threads are locked before messages, the lock order used everywhere.
  */
 export async function deleteExpiredBatch(
   transaction: Transaction,
-  outbox: Pick<Outbox, 'enqueue'>,
+  { outbox, events }: { outbox: Pick<Outbox, 'enqueue'>; events: ForgetMessages },
   batch: ExpiredBatch,
 ): Promise<DeletedBatch> {
   const { em } = transaction;
@@ -51,7 +52,9 @@ export async function deleteExpiredBatch(
   if (last === null) return { messages: 0, threads: 0, last };
   const threadIds = [...new Set(found.map(({ threadId }) => threadId))];
   await lockThreads(em, threadIds);
-  const deleted = await deleteMessages(em, batch, found);
+  const expired = await lockExpired(em, batch, found);
+  await forgetMessages(transaction, events, expired);
+  const deleted = await deleteMessages(em, batch, expired);
   stopRecentTracking(transaction, outbox, batch, deleted);
   const threads = await updateThreads(em, deleted, { last, until, cutoff: batch.cutoff });
   return { messages: deleted.length, threads, last };
@@ -99,16 +102,29 @@ type DeletedMessage = Pick<Message, 'id' | 'threadId' | 'tracked' | 'status'> & 
 /** SQL. An id encodes when the message was created, which can be long before it was sent. */
 const isExpired = (cutoff: Date) => sql`coalesce(received_at, sent_at, created_at) < ${cutoff}`;
 
-function deleteMessages(
+function lockExpired(
   em: EntityManager,
-  { cutoff, now }: ExpiredBatch,
+  { cutoff }: ExpiredBatch,
   found: { id: string }[],
-): Promise<DeletedMessage[]> {
+): Promise<Pick<Message, 'id' | 'draftId'>[]> {
   const ids = found.map(({ id }) => id);
   const statuses = [...IN_FLIGHT_STATUSES];
   return em.execute(
+    sql`select id, draft_id as "draftId" from messages
+     where id in (${ids}) and status not in (${statuses}) and ${isExpired(cutoff)} order by id for update`,
+  );
+}
+
+async function deleteMessages(
+  em: EntityManager,
+  { now }: ExpiredBatch,
+  expired: { id: string }[],
+): Promise<DeletedMessage[]> {
+  if (expired.length === 0) return [];
+  const ids = expired.map(({ id }) => id);
+  return em.execute(
     sql`with deleted as (
-       delete from messages where id in (${ids}) and status not in (${statuses}) and ${isExpired(cutoff)}
+       delete from messages where id in (${ids})
        returning id, thread_id as "threadId", tracked, status, labels && ${`{${HIDDEN_LABELS.join(',')}}`}::text[] as hidden,
          coalesce(sent_at > ${new Date(now.getTime() - TRACKING_WINDOW_MS)}, false) as recent),
      receipts as (delete from inbound_receipts where id in (select 'rcp_' || substr(id, 5) from deleted))

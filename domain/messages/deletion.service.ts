@@ -1,4 +1,4 @@
-import { LockMode } from '@mikro-orm/core';
+import { LockMode, sql } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -8,6 +8,7 @@ import {
 } from '../../workflows/outbound/track-delivery.contract.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
 import { requireActiveInbox } from '../inboxes/find-inbox.ts';
+import { type ForgetMessages, forgetMessages } from './forget-messages.ts';
 import { type Message, MessageEntity, type MessageStatus } from './message.entity.ts';
 import { refreshThread } from './refresh-thread.ts';
 import { findThreadFamily, lockLivingThread, lockThreadOfMessage } from './resolve-thread.ts';
@@ -16,7 +17,7 @@ import { ThreadEntity } from './thread.entity.ts';
 export interface DeletionService {
   /**
    * Deletes a message with its recipients, attachments and search entry. The sweep deletes its bytes unless another row
-   * shares them. An empty thread is also deleted. Events about the message are kept.
+   * shares them. An empty thread is also deleted. Events about the message stay, without its content.
    *
    * @throws AppError `not_found`; `conflict` while the message is being sent.
    */
@@ -42,9 +43,11 @@ const MAX_SIGNALED_RUNS = 500;
 export function createDeletionService({
   database,
   outbox,
+  events,
 }: {
   database: Database;
   outbox: Outbox;
+  events: ForgetMessages;
 }): DeletionService {
   return {
     deleteMessage: (scope, messageId) =>
@@ -59,6 +62,7 @@ export function createDeletionService({
         await requireActiveInbox(em, message.inboxId);
         if (IN_FLIGHT_STATUSES.includes(message.status)) throw messageInFlight(message);
         stopTracking(transaction, outbox, [message]);
+        await forgetMessages(transaction, events, [message]);
         await em.nativeDelete(MessageEntity, { id: messageId });
         em.clear();
         await refreshOrDeleteThread(transaction, scope, thread.id);
@@ -84,10 +88,21 @@ export function createDeletionService({
         );
         stopTracking(transaction, outbox, tracked);
         em.clear();
+        await forgetMessages(transaction, events, await lockMessages(transaction, inThread.threadId.$in));
         await em.nativeDelete(MessageEntity, inThread);
         await em.nativeDelete(ThreadEntity, { id: thread.id });
       }),
   };
+}
+
+/** Locks the messages of a thread and its aliases, in order of their ids. */
+function lockMessages(
+  { em }: Transaction,
+  threadIds: readonly string[],
+): Promise<Pick<Message, 'id' | 'draftId'>[]> {
+  return em.execute(
+    sql`select id, draft_id as "draftId" from messages where thread_id in (${threadIds}) order by id for update`,
+  );
 }
 
 /** Deletes an empty thread, and refreshes the summary of any other. */

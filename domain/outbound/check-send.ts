@@ -20,6 +20,8 @@ export interface SendToCheck {
   scope: Pick<Scope, 'sendRefusal' | 'actor'>;
   inbox: Inbox;
   content: Pick<OutboundContent, 'to' | 'cc' | 'bcc' | 'subject' | 'labels'>;
+  /** The draft to send; unset if the request has the content. */
+  draftId?: string | undefined;
   /** Null if the message starts a thread. */
   threadId?: string | null;
   /** A person approved this content: no further approval is asked for. */
@@ -51,6 +53,7 @@ export async function checkSend(
     scope,
     inbox,
     content,
+    draftId,
     threadId = null,
     isApproved = false,
     isWaiting = false,
@@ -58,7 +61,7 @@ export async function checkSend(
   }: SendToCheck,
 ): Promise<CheckedSend> {
   if (scope.sendRefusal)
-    throw await recordRefusedRequest(transaction, events, inbox, content, scope.sendRefusal);
+    throw await recordRefusedRequest(transaction, events, { inbox, content, draftId }, scope.sendRefusal);
   rejectReceivedLabels(content.labels);
   const recipients = toRecipientKeys(content);
   const { em } = transaction;
@@ -74,7 +77,7 @@ export async function checkSend(
           inboxCap: gateInput.policies.dailySendCapPerInbox,
         }));
   if (!refusal) return { needsApproval, autoSubmitted: isAutoSubmitted(scope, gateInput) };
-  await recordRefusedSend(transaction, events, { inbox, content, refusal });
+  await recordRefusedSend(transaction, events, { inbox, content, draftId, refusal });
   throw toRefusalError(refusal);
 }
 
@@ -104,18 +107,18 @@ function isAutoSubmitted(
 async function recordRefusedRequest(
   transaction: Transaction,
   events: EventService,
-  inbox: Inbox,
-  content: SendToCheck['content'],
+  send: Omit<RefusedSend, 'refusal'>,
   { reason, error }: SendRefusal,
 ): Promise<AppError> {
   const { code, detail, fix, headers, extensions } = error;
-  await recordRefusedSend(transaction, events, { inbox, content, refusal: { reason, detail } });
+  await recordRefusedSend(transaction, events, { ...send, refusal: { reason, detail } });
   return new AppError(code, { detail, fix, headers, extensions, commitsTransaction: true });
 }
 
 export interface RefusedSend {
   inbox: Inbox;
   content: Pick<OutboundContent, 'to' | 'subject'>;
+  draftId?: string | undefined;
   refusal: Pick<Refusal, 'reason' | 'detail'>;
 }
 
@@ -123,7 +126,7 @@ export interface RefusedSend {
 export async function recordRefusedSend(
   transaction: Transaction,
   events: EventService,
-  { inbox, content, refusal }: RefusedSend,
+  { inbox, content, draftId, refusal }: RefusedSend,
 ): Promise<void> {
   const now = new Date();
   countRefusedSend(transaction.em, inbox, now);
@@ -132,6 +135,7 @@ export async function recordRefusedSend(
     environmentId: inbox.environmentId,
     inboxId: inbox.id,
     type: 'message.rejected',
+    aboutId: draftId,
     data: {
       inbox_id: inbox.id,
       from_address: inbox.email,

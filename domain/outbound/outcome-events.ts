@@ -66,6 +66,7 @@ export async function recordOutcomeEvents(
       inboxId: message.inboxId,
       type,
       data,
+      aboutId: type === 'message.rejected' ? message.id : undefined,
     });
   const ids = { message_id: message.id, thread_id: message.threadId, inbox_id: message.inboxId };
   if (changes.sent.length > 0) await emit('message.sent', buildSentData(message, changes.sent, now));

@@ -3,6 +3,7 @@ import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { EventService } from '../events/event.service.ts';
 import { deleteExpiredBatch } from '../messages/delete-expired-batch.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
@@ -49,6 +50,7 @@ export interface DeletionSliceOptions {
 export interface ExpiredMailOptions {
   database: Database;
   outbox: Pick<Outbox, 'enqueue'>;
+  events: Pick<EventService, 'redact'>;
   now?: () => Date;
   /** Waits between batches. */
   pause?: (ms: number) => Promise<unknown>;
@@ -62,6 +64,7 @@ const MAX_PAUSE_MS = 5_000;
 export function createExpiredMailService({
   database,
   outbox,
+  events,
   now = () => new Date(),
   pause = sleep,
 }: ExpiredMailOptions): ExpiredMailService {
@@ -76,13 +79,17 @@ export function createExpiredMailService({
       const environmentId = cursor?.environmentId ?? (await findNextEnvironment(em, organizationId, ''));
       if (environmentId === null) return DONE;
       const at = now();
-      const { last, ...deleted } = await deleteExpiredBatch(transaction, outbox, {
-        organizationId,
-        environmentId,
-        cutoff: new Date(at.getTime() - days * DAY_MS),
-        after: cursor?.after ?? null,
-        now: at,
-      });
+      const { last, ...deleted } = await deleteExpiredBatch(
+        transaction,
+        { outbox, events },
+        {
+          organizationId,
+          environmentId,
+          cutoff: new Date(at.getTime() - days * DAY_MS),
+          after: cursor?.after ?? null,
+          now: at,
+        },
+      );
       if (last !== null) return { ...deleted, cursor: { environmentId, after: last } };
       const next = await findNextEnvironment(em, organizationId, environmentId);
       return next === null ? DONE : { ...deleted, cursor: { environmentId: next, after: null } };

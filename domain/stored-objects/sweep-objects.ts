@@ -17,17 +17,19 @@ const MAX_PAUSE_MS = 5_000;
  * marks an entry, then deletes the object, then the entry. A marked object cannot get a new row, because a new row
  * either copies the key of an existing row (there is none) or claims an unmarked entry.
  *
+ * @param organizationId only objects of this organization, which do not wait for those of others.
  * @returns the number of deleted objects.
  */
 export async function sweepObjects(
   database: Database,
   storage: Pick<Storage, 'deleteMany'>,
+  organizationId?: string,
 ): Promise<number> {
   const endsAt = Date.now() + MAX_SWEEP_MS;
   let swept = 0;
   for (let batch = 0; batch < MAX_BATCHES && Date.now() < endsAt; batch += 1) {
     const startedAt = Date.now();
-    const count = await sweepBatch(database, storage);
+    const count = await sweepBatch(database, storage, organizationId);
     swept += count;
     if (count === 0) break;
     await pause(Math.min(MAX_PAUSE_MS, (Date.now() - startedAt) * PAUSE_FACTOR));
@@ -35,8 +37,12 @@ export async function sweepObjects(
   return swept;
 }
 
-async function sweepBatch(database: Database, storage: Pick<Storage, 'deleteMany'>): Promise<number> {
-  const keys = await markDueObjects(database);
+async function sweepBatch(
+  database: Database,
+  storage: Pick<Storage, 'deleteMany'>,
+  organizationId: string | undefined,
+): Promise<number> {
+  const keys = await markDueObjects(database, organizationId);
   if (keys.length === 0) return 0;
   await storage.deleteMany(keys);
   await database.systemTransaction(async ({ em }) => {
@@ -51,10 +57,11 @@ async function sweepBatch(database: Database, storage: Pick<Storage, 'deleteMany
  * Marks the due entries whose object has no row, and deletes the entries whose object has one. Several receipts may
  * refer to the same message.
  */
-async function markDueObjects(database: Database): Promise<string[]> {
+async function markDueObjects(database: Database, organizationId: string | undefined): Promise<string[]> {
+  const owned = organizationId === undefined ? sql`` : sql`and org_id = ${organizationId}`;
   return database.systemTransaction(async ({ em }) => {
     const locked = await em.execute<{ key: string }[]>(
-      sql`select storage_key as key from unclaimed_objects where due_at <= now()
+      sql`select storage_key as key from unclaimed_objects where due_at <= now() ${owned}
        order by due_at limit ${BATCH_SIZE} for update skip locked`,
     );
     if (locked.length === 0) return [];

@@ -3,23 +3,38 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { sweepObjects } from './sweep-objects.ts';
 
+type ObjectStorage = Pick<Storage, 'deleteMany'>;
+
 /**
- * Deletes the released objects of a purged organization, together with all others that are due. Takes at most as long as
- * one sweep.
+ * Deletes the released objects of a purged organization. Takes at most as long as one sweep.
  *
  * @returns whether objects of the organization are left.
  */
 export async function sweepOrganizationObjects(
   database: Database,
-  storage: Pick<Storage, 'deleteMany'>,
+  storage: ObjectStorage,
   organizationId: string,
 ): Promise<'done' | 'more'> {
   // No upload of it is in progress any more, and no download link of it is valid.
   await database.query(sql`
     update unclaimed_objects set due_at = now() where org_id = ${organizationId} and due_at > now()`);
-  await sweepObjects(database, storage);
+  return sweepDueObjects(database, storage, { organizationId, dueBefore: null });
+}
+
+/**
+ * Deletes the objects of an organization that are due, likewise. Uploads in progress are not.
+ *
+ * @param of.dueBefore a time as text of PostgreSQL. Those that became due later are not waited for; null waits for all.
+ */
+export async function sweepDueObjects(
+  database: Database,
+  storage: ObjectStorage,
+  { organizationId, dueBefore }: { organizationId: string; dueBefore: string | null },
+): Promise<'done' | 'more'> {
+  await sweepObjects(database, storage, organizationId);
   const left = await database.query<object>(
-    sql`select from unclaimed_objects where org_id = ${organizationId} limit 1`,
+    sql`select from unclaimed_objects
+     where org_id = ${organizationId} and (${dueBefore}::timestamptz is null or due_at <= ${dueBefore}::timestamptz) limit 1`,
   );
   return left.length === 0 ? 'done' : 'more';
 }

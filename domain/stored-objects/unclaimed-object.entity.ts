@@ -11,7 +11,7 @@ export const UnclaimedObjectEntity = defineEntity({
   name: 'UnclaimedObject',
   tableName: 'unclaimed_objects',
   policies: tenantPolicies(),
-  indexes: [{ properties: ['dueAt'] }],
+  indexes: [{ properties: ['dueAt'] }, { properties: ['organizationId', 'dueAt'] }],
   properties: {
     storageKey: p.text().primary(),
     /** Not a foreign key: the objects outlive the organization's row. Null if the owner is unknown. */

@@ -50,6 +50,13 @@ export async function expediteDeletion(em: EntityManager, storageKey: string): P
   await em.nativeUpdate(UnclaimedObjectEntity, { storageKey }, { dueAt: new Date() });
 }
 
+/** Makes the registered objects of a query for storage keys due immediately. */
+export async function expediteDeletions(em: EntityManager, keys: Sql): Promise<void> {
+  await em.execute(
+    sql`update unclaimed_objects set due_at = now() where due_at > now() and storage_key in (${keys})`,
+  );
+}
+
 /**
  * Deletes the entries of objects that a row refers to once this transaction commits.
  *

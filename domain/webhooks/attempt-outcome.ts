@@ -1,4 +1,6 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Event } from '../events/event.entity.ts';
 import { type DeliveryChange, type DeliveryRow, updateDelivery } from './delivery-rows.ts';
 
 /**
@@ -29,6 +31,17 @@ export const SUPERSEDED: Settled = {
   status: 'superseded',
   detail: 'The delivery was restarted in a later run.',
 };
+
+/** Why a delivery of `message.received` was canceled: the message was deleted. */
+export const PURGED = 'purged';
+
+/** Whether an event is not delivered any more: it announced a message that was deleted. */
+export function isWithdrawn({ type, redacted }: Pick<Event, 'type' | 'redacted'>): boolean {
+  return redacted && type === 'message.received';
+}
+
+/** SQL: likewise, of the event `v`. */
+export const IS_WITHDRAWN = sql`(v.redacted and v.type = 'message.received')`;
 
 /** A held delivery has no run and waits until the endpoint is enabled. */
 export const HELD = { status: 'held', heldFor: null, nextAttemptAt: null } satisfies DeliveryChange;

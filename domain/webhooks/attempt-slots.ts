@@ -77,6 +77,10 @@ export interface AttemptResult {
   error: string | null;
 }
 
+/** SQL: the column of the row itself, whose latest version counts if a redaction came first. */
+const keepResponse = (body: string | null) =>
+  sql`case when redacted and ${body}::text is not null then '' else ${body} end`;
+
 /** Records the result of an attempt and releases its slot, in one statement. */
 export async function closeAttempt(em: EntityManager, result: AttemptResult): Promise<void> {
   const { deliveryId, number, endpointId, slot, durationMs, statusCode, responseBody, error } = result;
@@ -86,7 +90,7 @@ export async function closeAttempt(em: EntityManager, result: AttemptResult): Pr
        where endpoint_id = ${endpointId} and slot = ${slot} and delivery_id = ${deliveryId})
      update webhook_delivery_attempts
      set finished_at = clock_timestamp(), duration_ms = ${durationMs}, status_code = ${statusCode},
-       response_body = ${responseBody}, error = ${error}
+       response_body = ${keepResponse(responseBody)}, error = ${error}
      where delivery_id = ${deliveryId} and number = ${number}`,
   );
 }
@@ -121,7 +125,7 @@ export async function closeDelivered(
      closed as (
        update webhook_delivery_attempts
        set finished_at = clock_timestamp(), duration_ms = ${durationMs}, status_code = ${statusCode},
-       response_body = ${responseBody}, error = null
+         response_body = ${keepResponse(responseBody)}, error = null
        where delivery_id in (select id from delivered) and number = ${number})
      select id from delivered`,
   );

@@ -14,6 +14,8 @@ import {
   HELD_WHILE_SUSPENDED,
   HELD_WHILE_SWITCHED_OFF,
   isSuperseded,
+  isWithdrawn,
+  PURGED,
   retryLater,
   SUPERSEDED,
   settleAs,
@@ -92,6 +94,7 @@ export function beginAttempt(
     if (delivery.status !== 'pending') return settled(delivery);
     if (endpoint.deletedAt)
       return settleAs(em, delivery, terminalChange('canceled', 'The endpoint was deleted.'));
+    if (isWithdrawn(due.event)) return settleAs(em, delivery, terminalChange('canceled', PURGED));
     if (endpoint.disabled) return settleAs(em, delivery, HELD);
     if (due.isOrganizationDeleted) return settleAs(em, delivery, HELD_WHILE_DELETED);
     if (due.isSuspended) return settleAs(em, delivery, HELD_WHILE_SUSPENDED);

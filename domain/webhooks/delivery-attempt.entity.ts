@@ -19,6 +19,8 @@ export const DeliveryAttemptEntity = defineEntity({
     /** First 4 KiB of the response body. */
     responseBody: p.text().strictNullable(),
     error: p.text().strictNullable(),
+    /** What the event is about was deleted meanwhile: the response is not kept, because it may repeat the content. */
+    redacted: p.boolean().default(false),
   },
 });
 

@@ -18,7 +18,7 @@ import { findEventHolds, NOT_HELD } from '../events/event-suspension.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { addDelivery } from './add-delivery.ts';
-import { HELD_WHILE_FAILING } from './attempt-outcome.ts';
+import { HELD_WHILE_FAILING, isWithdrawn } from './attempt-outcome.ts';
 import { type DeliveryStatus, type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
 import { type DeliveryAttempt, DeliveryAttemptEntity } from './delivery-attempt.entity.ts';
 import { buildDeliveryStart } from './delivery-start.ts';
@@ -28,7 +28,7 @@ import { endpointsInScope, findEndpoint, readEndpoint, requireEnabled } from './
 import { restartDeliveries } from './restart-deliveries.ts';
 import { buildSampleData } from './sample-data.ts';
 
-type DeliveryEvent = Pick<Event, 'id' | 'type' | 'test' | 'environmentId' | 'inboxId'>;
+type DeliveryEvent = Pick<Event, 'id' | 'type' | 'redacted' | 'test' | 'environmentId' | 'inboxId'>;
 
 /** A delivery and the event it carries. */
 export interface DeliveryDetails {
@@ -56,7 +56,7 @@ export interface DeliveryControlService {
    * restarts with the full schedule and the same event. While the endpoint is failing, the delivery is held and its
    * probe makes the attempt, before that of older ones.
    *
-   * @throws AppError `not_found`; `conflict` if the endpoint is disabled or deleted.
+   * @throws AppError `not_found`; `conflict` if the endpoint is disabled or deleted, or the announced message was deleted.
    */
   retry(scope: Scope, deliveryId: string): Promise<DeliveryDetails>;
   /**
@@ -107,6 +107,7 @@ export function createDeliveryControlService({
         if (endpoint.deletedAt) throw endpointDeleted(endpoint);
         requireEnabled(endpoint);
         const details = await attachEvent(em, delivery);
+        if (isWithdrawn(details.event)) throw messageDeleted(delivery);
         if (delivery.status === 'pending') wakeRun(transaction, outbox, details);
         else if (isFailing(endpoint)) await makeNext(transaction, outbox, delivery);
         else {
@@ -241,7 +242,7 @@ async function attachEvent<Delivery extends Row<WebhookDelivery>>(
 /** Without `data`: a page of deliveries would otherwise load megabytes of message text. */
 function readDeliveryEvents(reader: RowReader, ids: readonly string[]): Promise<DeliveryEvent[]> {
   return reader.execute<DeliveryEvent[]>(sql`
-    select id, type, test, env_id as "environmentId", inbox_id as "inboxId" from events where id in (${ids})`);
+    select id, type, redacted, test, env_id as "environmentId", inbox_id as "inboxId" from events where id in (${ids})`);
 }
 
 /** Signal-with-start: if an operator ended the run, a new one is started, because the row is still pending. */
@@ -283,6 +284,13 @@ function cancelDelivery(transaction: Transaction, outbox: Outbox, delivery: Webh
   if (status === 'held') return;
   outbox.enqueue(transaction, organizationId, {
     signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: CANCEL_DELIVERY, args: [] },
+  });
+}
+
+function messageDeleted({ id }: WebhookDelivery): AppError {
+  return new AppError('conflict', {
+    detail: `The delivery ${id} announced a message that was deleted.`,
+    fix: 'There is nothing to deliver any more.',
   });
 }
 

@@ -37,7 +37,7 @@ export type EndpointRow = Pick<
 >;
 export type EventRow = Pick<
   Event,
-  'id' | 'organizationId' | 'environmentId' | 'type' | 'data' | 'test' | 'createdAt'
+  'id' | 'organizationId' | 'environmentId' | 'type' | 'data' | 'redacted' | 'test' | 'createdAt'
 >;
 
 export type DeliveryChange = Partial<
@@ -66,6 +66,7 @@ interface TargetRow extends SerializedRow<Omit<EndpointRow, 'id'>> {
   inboxId: string | null;
   type: EventRow['type'];
   data: EventRow['data'];
+  redacted: boolean;
   test: boolean;
   createdAt: string;
   isOrganizationDeleted: boolean;
@@ -97,7 +98,7 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
        e.previous_secret_expires_at as "previousSecretExpiresAt", e.disabled, e.deleted_at as "deletedAt",
        e.failing_since as "failingSince", e.consecutive_failures as "consecutiveFailures",
        e.holding_since as "holdingSince",
-       v.id as "eventId", v.env_id as "environmentId", v.inbox_id as "inboxId", v.org_id as "eventOrganizationId", v.type, v.data, v.test,
+       v.id as "eventId", v.env_id as "environmentId", v.inbox_id as "inboxId", v.org_id as "eventOrganizationId", v.type, v.data, v.redacted, v.test,
        v.created_at as "createdAt", o.deleted_at is not null as "isOrganizationDeleted",
        ${IS_HELD_BY_SUSPENSION} as "isSuspended", ${isOffSql('webhook_deliveries')} as "isSwitchedOff"
      from webhook_deliveries d
@@ -106,8 +107,8 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
      where d.id = ${id}`,
   );
   if (!target) return null;
-  const { url, secret, previousSecret, disabled, consecutiveFailures, type, data, test, environmentId } =
-    target;
+  const { url, secret, previousSecret, disabled, consecutiveFailures } = target;
+  const { type, data, redacted, test, environmentId } = target;
   return {
     delivery,
     isOrganizationDeleted: target.isOrganizationDeleted,
@@ -133,6 +134,7 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
       environmentId,
       type,
       data,
+      redacted,
       test,
       createdAt: new Date(target.createdAt),
     },

@@ -4,6 +4,7 @@ import type { Transaction } from '../../platform/database/database.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { IS_HELD_BY_SUSPENSION, JOIN_STATUSES, lockSuspensionHolds } from '../events/event-suspension.ts';
+import { IS_WITHDRAWN } from './attempt-outcome.ts';
 import type { HoldReason } from './delivery.entity.ts';
 import { buildDeliveryStart, type DeliveryStartInput } from './delivery-start.ts';
 
@@ -16,7 +17,7 @@ export type RestartMode = 'queue' | 'start' | 'release';
 /**
  * Restarts deliveries that have no run: a new episode of the same event, with the full schedule. Pending deliveries stay
  * as they are, so concurrent calls create only one episode, and so do those already waiting in a queue. Those of a suspended
- * owner are held for it, without a run.
+ * owner are held for it, without a run. A deleted message is not announced any more.
  *
  * @param selection SQL that selects the ids.
  * @returns how many were restarted.
@@ -39,7 +40,7 @@ export async function restartDeliveries(
        next_attempt_at = case when ${IS_HELD_BY_SUSPENSION} or ${waits} then null else now() end,
        episode = d.episode + 1, prior_attempts = ${priorAttempts}, completed_at = null, reconciled_at = null
      from events v ${JOIN_STATUSES}, webhook_endpoints w
-     where v.id = d.event_id and w.id = d.endpoint_id and d.status <> 'pending'
+     where v.id = d.event_id and w.id = d.endpoint_id and d.status <> 'pending' and not ${IS_WITHDRAWN}
        and not (${waits} and d.status = 'held' and d.held_for is not distinct from 'endpoint_failing')
        and d.id = any(array(${selection}))
      returning ${RESTARTED}`,

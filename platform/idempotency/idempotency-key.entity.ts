@@ -7,7 +7,13 @@ export const IdempotencyKeyEntity = defineEntity({
   name: 'IdempotencyKey',
   tableName: 'idempotency_keys',
   policies: tenantPolicies(),
-  indexes: [{ properties: ['createdAt'] }],
+  indexes: [
+    { properties: ['createdAt'] },
+    {
+      name: 'idempotency_keys_resource_index',
+      expression: `create index "idempotency_keys_resource_index" on "idempotency_keys" ("resource_id") where "resource_id" is not null`,
+    },
+  ],
   properties: {
     /** SHA-256 of organization, credential, method, path and key. */
     id: p.blob().primary(),
@@ -16,8 +22,10 @@ export const IdempotencyKeyEntity = defineEntity({
     requestHash: p.blob(),
     status: p.smallint(),
     contentType: p.text(),
-    /** The body, sealed (AES-256-GCM). */
-    body: p.blob(),
+    /** The body, sealed (AES-256-GCM); null once what it shows was deleted. */
+    body: p.blob().strictNullable(),
+    /** The `id` of the body; null if it has none. */
+    resourceId: idColumn().strictNullable(),
     createdAt: createdAt(),
   },
 });

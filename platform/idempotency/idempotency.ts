@@ -29,12 +29,15 @@ export interface IdempotencyStore {
    * @returns false if another transaction has locked it.
    */
   claim(transaction: Transaction, id: Buffer): Promise<boolean>;
-  /** @returns the response stored under the key; `different-request` if the body was different. */
+  /**
+   * @returns the response stored under the key; `different-request` if the body was different; `deleted` if what the response
+   * shows was deleted, and the response with it.
+   */
   find(
     transaction: Transaction,
     id: Buffer,
     requestHash: Buffer,
-  ): Promise<StoredResponse | 'different-request' | null>;
+  ): Promise<StoredResponse | 'different-request' | 'deleted' | null>;
   /** Stores a response in the transaction of the change: both commit or neither. */
   save(
     transaction: Transaction,
@@ -66,6 +69,7 @@ export function createIdempotencyStore({ secretBox }: { secretBox: SecretBox }):
       });
       if (!stored) return null;
       if (!requestHash.equals(stored.requestHash)) return 'different-request';
+      if (stored.body === null) return 'deleted';
       return {
         status: stored.status,
         contentType: stored.contentType,
@@ -81,10 +85,19 @@ export function createIdempotencyStore({ secretBox }: { secretBox: SecretBox }):
         status: response.status,
         contentType: response.contentType,
         body: secretBox.seal(response.body, sealContext(id)),
+        resourceId: readResourceId(response),
         createdAt: new Date(),
       });
     },
   };
+}
+
+const MAX_ID_LENGTH = 64;
+
+/** Responses are JSON; a problem has no `id`. */
+function readResourceId({ body }: StoredResponse): string | null {
+  const { id } = (body === '' ? {} : JSON.parse(body)) as { id?: unknown };
+  return typeof id === 'string' && id.length <= MAX_ID_LENGTH ? id : null;
 }
 
 const sealContext = (id: Buffer) => `idempotency/${id.toString('hex')}`;

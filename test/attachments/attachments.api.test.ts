@@ -6,7 +6,6 @@ import { sql } from '@mikro-orm/core';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { deleteUnusedUploads } from '../../domain/attachments/unused-uploads.ts';
 import { type Receipt, ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
-import { createPurgeService } from '../../domain/inbox-purges/purge.service.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
 import { UnclaimedObjectEntity } from '../../domain/stored-objects/unclaimed-object.entity.ts';
@@ -14,6 +13,7 @@ import { sha256 } from '../../platform/crypto.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import { formBytes, formCall } from '../support/form.ts';
+import { purgeServiceOf } from '../support/inbox-purge.ts';
 import {
   createInbox,
   createKey,
@@ -622,7 +622,7 @@ describe('the bytes of a deleted message', () => {
     );
     await app.worker.systemTransaction(({ em }) => em.nativeUpdate(MessageEntity, { id }, { rawKey: null }));
     await remove(`/inboxes/${inboxId}?purge=true`);
-    await createPurgeService({ database: app.worker }).purge(inboxId, () => undefined);
+    await purgeServiceOf(app.worker, app.storage).purge(inboxId, () => undefined);
     await sweepADayLater();
     await isGone(rawKey);
     await isGone(double);

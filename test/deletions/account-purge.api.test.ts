@@ -25,6 +25,8 @@ import { recordingOutbox } from '../support/test-app.ts';
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
 const owner = usePostgres('ownerUrl');
 
+const deletedKeys: string[] = [];
+
 const services = () => {
   const { outbox, commands } = recordingOutbox();
   const purges = createPurgeService({
@@ -35,7 +37,15 @@ const services = () => {
       secretBox: createSecretBox(app.config.ENCRYPTION_KEY),
     }),
   });
-  return { purges, commands, accounts: createAccountPurge({ database: app.worker }) };
+  return {
+    purges,
+    commands,
+    accounts: createAccountPurge({
+      database: app.worker,
+      outbox,
+      storage: { deleteMany: async (keys) => void deletedKeys.push(...keys) },
+    }),
+  };
 };
 
 async function deleteAccount({ token, userId }: Pick<QuickAccount, 'token' | 'userId'>): Promise<string> {
@@ -134,6 +144,41 @@ test('the purge of an account leaves only the id of the person, where organizati
   expect((await readAccountMail(app, account.email)).map(({ template }) => template)).toEqual([
     'verify-email',
   ]);
+});
+
+test('the purge of an account ends the archives of its organizations, and their objects go first', async () => {
+  const account = await createAccount(app);
+  const [team, stranger] = [await createOrganization(app.worker), await createOrganization(app.worker)];
+  await app.worker.query(sql`
+    insert into members (org_id, user_id, role, created_at)
+    values (${team.organizationId}, ${account.userId}, 'viewer', now()) returning org_id`);
+  const archives = [team, stranger].map(({ organizationId }) => ({ id: newId('export'), organizationId }));
+  for (const { id, organizationId } of archives) {
+    await app.worker.query(sql`
+      insert into exports (id, org_id, requested_by, storage_key, status, expires_at, created_at, updated_at)
+      values (${id}, ${organizationId}, 'key_a', ${`exports/${id}.zip`}, 'ready', now() + interval '1 day', now(), now())
+      returning id`);
+    await app.worker.query(sql`
+      insert into unclaimed_objects (storage_key, org_id, due_at)
+      values (${`exports/${id}.zip`}, ${organizationId}, now() + interval '2 days') returning storage_key`);
+  }
+  const deletionId = await deleteAccount(account);
+  const { purges, accounts } = services();
+  await makeDue(deletionId);
+  await purges.begin(deletionId);
+  await accounts.purge(deletionId);
+  const [own, other] = archives.map(({ id }) => `exports/${id}.zip`);
+  expect(deletedKeys).toContain(own);
+  expect(deletedKeys).not.toContain(other);
+  const rows = await app.worker.query<{ id: string; status: string }>(
+    sql`select id, status from exports where id in (${archives.map(({ id }) => id)})`,
+  );
+  expect(new Map(rows.map(({ id, status }) => [id, status]))).toEqual(
+    new Map([
+      [archives[0]?.id, 'expired'],
+      [archives[1]?.id, 'ready'],
+    ]),
+  );
 });
 
 test('of a recovery and the beginning of the purge at the same time one wins', async () => {

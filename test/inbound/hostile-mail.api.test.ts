@@ -57,11 +57,14 @@ describe('a message with values that PostgreSQL rejects', () => {
   });
 });
 
+const NO_REDACTION = { redact: async () => undefined, redactInbox: async () => null };
+
 describe('a message that the database rejects', () => {
   test('is stored raw with a parse error and announced, instead of being retried forever', async () => {
     const announced: string[] = [];
     const { receive } = await arrangeInbox(database, {
       events: {
+        ...NO_REDACTION,
         async record({ em }, { data }) {
           // SQLSTATE 22P02, as for an unforeseen value.
           if ('subject' in data && data.subject !== '') await em.execute(sql`select 'x'::int`);
@@ -83,6 +86,7 @@ describe('a message that the database rejects', () => {
   test('is retried if the database fails', async () => {
     const { receive } = await arrangeInbox(database, {
       events: {
+        ...NO_REDACTION,
         record: async () => {
           throw Object.assign(new Error('deadlock detected'), { code: '40P01' });
         },

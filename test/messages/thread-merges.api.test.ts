@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
-import { createPurgeService } from '../../domain/inbox-purges/purge.service.ts';
 import { MAX_MESSAGES_PER_MERGE } from '../../domain/messages/merge-threads.ts';
 import { hashMessageId } from '../../domain/messages/message-ids.ts';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { createThreadMoveService, overdueThreadMoves } from '../../domain/messages/thread-moves.ts';
 import { arrangeConversations } from '../support/conversations.ts';
+import { purgeServiceOf } from '../support/inbox-purge.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -184,7 +184,7 @@ describe('an arrival that shows two threads to be one', () => {
     await merge();
     const inboxId = conversations.inbox.id;
     await app.worker.query(sql`update inboxes set purge_requested_at = now() where id = ${inboxId}`);
-    await createPurgeService({ database: app.worker }).purge(inboxId, () => {});
+    await purgeServiceOf(app.worker).purge(inboxId, () => {});
     expect(await countIds(inboxId)).toBe(0);
     expect(await app.worker.query(sql`select id from threads where inbox_id = ${inboxId}`)).toEqual([]);
   });

@@ -6,6 +6,7 @@ import { DefaultLogger } from '@temporalio/worker';
 import { createRetentionActivities } from '../../activities/retention.activities.ts';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
+import { EventEntity } from '../../domain/events/event.entity.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { BATCH_SIZE } from '../../domain/messages/delete-expired-batch.ts';
@@ -22,6 +23,7 @@ import {
 import type { RetentionService } from '../../domain/retention/retention.service.ts';
 import { RetentionPolicyEntity } from '../../domain/retention/retention-policy.entity.ts';
 import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { newId } from '../../platform/ids.ts';
 import { createAgedMail, createIdAt } from '../support/aged-mail.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
@@ -55,6 +57,7 @@ async function arrange(options: Partial<ExpiredMailOptions> = {}) {
   const expiredMail = createExpiredMailService({
     database,
     outbox,
+    events: createWebhookEvents({ outbox }),
     now: () => NOW,
     pause: async () => undefined,
     ...options,
@@ -110,6 +113,40 @@ describe('expired messages', () => {
     for (const key of [file, raw])
       await expect(storage.getBytes(key, 100)).rejects.toMatchObject({ failure: 'missing' });
     for (const key of [shared, newKey]) expect((await storage.getBytes(key, 100)).toString()).toBe('bytes');
+  });
+
+  test('leave events without their content, and archives of exports', async () => {
+    const { organizationId, inbox, run } = await arrange();
+    const [old, kept] = [
+      await createAgedMail(database, inbox, { at: daysAgo(31) }),
+      await createAgedMail(database, inbox, { at: daysAgo(29) }),
+    ];
+    const archive = newId('export');
+    await database.systemTransaction(async ({ em }) => {
+      for (const { id: message_id } of [old, kept])
+        em.create(EventEntity, {
+          id: newId('event'),
+          organizationId,
+          environmentId: inbox.environmentId,
+          inboxId: inbox.id,
+          type: 'message.received',
+          data: { message_id, subject: 'words' },
+        });
+      await em.flush();
+      await em.execute(sql`
+        insert into exports (id, org_id, requested_by, storage_key, status, expires_at, created_at, updated_at)
+        values (${archive}, ${organizationId}, 'key_a', ${archive}, 'ready', now() + interval '1 day', now(), now())`);
+    });
+    await run();
+    const events = await database.systemTransaction(({ em }) => em.find(EventEntity, { organizationId }));
+    expect(events.map(({ data, redacted }) => ({ data, redacted }))).toEqual(
+      expect.arrayContaining([
+        { data: { message_id: old.id, subject: '' }, redacted: true },
+        { data: { message_id: kept.id, subject: 'words' }, redacted: false },
+      ]),
+    );
+    const archives = await database.query(sql`select status from exports where id = ${archive}`);
+    expect(archives).toEqual([{ status: 'ready' }]);
   });
 
   test('do not include drafts', async () => {

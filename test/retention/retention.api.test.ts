@@ -7,6 +7,7 @@ import { OrganizationEntity } from '../../domain/organizations/organization.enti
 import { createExpiredMailService } from '../../domain/retention/expired-mail.service.ts';
 import { createRetentionService } from '../../domain/retention/retention.service.ts';
 import { createRetentionPolicyService } from '../../domain/retention/retention-policy.service.ts';
+import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createAgedMail } from '../support/aged-mail.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
@@ -30,7 +31,13 @@ async function arrange() {
   const policies = createRetentionPolicyService({ database, outbox, now });
   const notifications = createNotificationService({ outbox });
   const retention = createRetentionService({ database, outbox, notifications, now });
-  const expiredMail = createExpiredMailService({ database, outbox, now, pause: async () => undefined });
+  const expiredMail = createExpiredMailService({
+    database,
+    outbox,
+    events: createWebhookEvents({ outbox }),
+    now,
+    pause: async () => undefined,
+  });
   const scope = testScope(organization);
   /** Performs the steps of one `applyRetention` run. */
   const run = async () => {

@@ -152,6 +152,7 @@ const withAnyEventData = (description: Description): Description => ({
           org_id: { type: 'string' },
           env_id: { type: 'string' },
           data: { type: 'object' },
+          redacted: { const: true },
         },
       },
     },

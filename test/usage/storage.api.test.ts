@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
-import { createPurgeService } from '../../domain/inbox-purges/purge.service.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { formCall } from '../support/form.ts';
+import { purgeServiceOf } from '../support/inbox-purge.ts';
 import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -89,7 +89,7 @@ test('tracks storage through uploads, drafts, messages and all deletions', async
   await post(`/inboxes/${inbox.id}/drafts`, { attachments: [file(3)] });
   expect(await readStorage()).toBe(53);
   await app.call(`/inboxes/${inbox.id}?purge=true`, { method: 'DELETE', token });
-  const purges = createPurgeService({ database: app.worker });
+  const purges = purgeServiceOf(app.worker);
   await purges.purge(inbox.id, () => undefined);
   expect(await readStorage()).toBe(0);
   await applyUsageDeltas(app.worker);

@@ -6,8 +6,8 @@ import type { Room } from '../room.ts';
 
 export const inboxPurgesRoom: Room = {
   activities: {
-    [MAINTENANCE_QUEUE]: ({ database }) =>
-      createInboxActivities({ purges: createPurgeService({ database }) }),
+    [MAINTENANCE_QUEUE]: ({ database, outbox, storage, services: { events } }) =>
+      createInboxActivities({ purges: createPurgeService({ database, outbox, storage, events }) }),
   },
   maintenance: ({ database }) => ({ overdue: [overduePurges(database)] }),
 };

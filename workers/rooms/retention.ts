@@ -6,10 +6,10 @@ import type { Room } from '../room.ts';
 
 export const retentionRoom: Room = {
   activities: {
-    [MAINTENANCE_QUEUE]: ({ database, outbox, services: { notifications } }) =>
+    [MAINTENANCE_QUEUE]: ({ database, outbox, services: { notifications, events } }) =>
       createRetentionActivities({
         retention: createRetentionService({ database, outbox, notifications }),
-        expiredMail: createExpiredMailService({ database, outbox }),
+        expiredMail: createExpiredMailService({ database, outbox, events }),
       }),
   },
 };
