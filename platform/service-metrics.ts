@@ -11,6 +11,8 @@ export interface ServiceMetrics {
   readonly parseFailures: Counter;
   /** Calls that start or signal a workflow. */
   readonly temporalCalls: Histogram<'outcome'>;
+  /** Failed runs, by the type of their failure, which Temporal's own metric does not have. */
+  readonly workflowFailures: Counter<'workflow_type' | 'failure_type'>;
   /** Certificates of the SMTP listeners that have one. */
   readonly tlsCertificates: { expiry: Gauge<'listener'>; unusable: Gauge<'listener'> };
   /** Adds them to the metrics of the process. */
@@ -46,6 +48,12 @@ export function createServiceMetrics(): ServiceMetrics {
     help: 'Received messages whose parser failed.',
     registers,
   });
+  const workflowFailures = new Counter({
+    name: 'agent_email_workflow_failures_total',
+    help: 'Failed workflow runs, by type of workflow and failure. HeldBySuspension: the run waits for its release.',
+    labelNames: ['workflow_type', 'failure_type'],
+    registers,
+  });
   const temporalCalls = new Histogram({
     name: 'agent_email_temporal_call_seconds',
     help: 'Time to start or signal a workflow, by outcome.',
@@ -70,10 +78,10 @@ export function createServiceMetrics(): ServiceMetrics {
   const { expiry, unusable } = tlsCertificates;
   return {
     tlsCertificates,
-    ...{ events, webhookAttempts, refusals, parseFailures, temporalCalls },
+    ...{ events, webhookAttempts, refusals, parseFailures, workflowFailures, temporalCalls },
     register(registry) {
       for (const metric of [
-        ...[events, webhookAttempts, refusals, parseFailures, temporalCalls],
+        ...[events, webhookAttempts, refusals, parseFailures, workflowFailures, temporalCalls],
         ...[expiry, unusable],
       ])
         registry.registerMetric(metric as Counter);

@@ -1,6 +1,7 @@
 import { asyncLocalStorage, type Context } from '@temporalio/activity';
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { ActivityInterceptors, InjectedSinks } from '@temporalio/worker';
+import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import { withSpan } from '../platform/tracing/span.ts';
 import type { Tracing } from '../platform/tracing/tracing.ts';
 import { RUN_CONTEXT_HEADER, type RunContext, type RunSpan } from '../workflows/run-context.contract.ts';
@@ -32,11 +33,31 @@ export function runContextInterceptors(context: Context): ActivityInterceptors {
   };
 }
 
-/** Exports a traced run when it ends, and not again when a worker replays it. */
-export function runSpanSinks(
-  tracing: Tracing | undefined,
-): InjectedSinks<{ tracing: { runEnded(span: RunSpan): void } }> {
+/** Of a label, whose values must be few. */
+const FAILURE_TYPE = /^\w{1,64}$/;
+
+/** Exports a traced run when it ends, and counts a run that fails. Neither happens again when a worker replays the run. */
+export function runEndSinks({
+  tracing,
+  failures,
+}: {
+  tracing: Tracing | undefined;
+  failures: ServiceMetrics['workflowFailures'];
+}): InjectedSinks<{
+  tracing: { runEnded(span: RunSpan): void };
+  failures: { runFailed(failureType: string): void };
+}> {
   return {
+    failures: {
+      runFailed: {
+        callDuringReplay: false,
+        fn: ({ workflowType }, failureType) =>
+          failures.inc({
+            workflow_type: workflowType,
+            failure_type: FAILURE_TYPE.test(failureType) ? failureType : 'other',
+          }),
+      },
+    },
     tracing: {
       runEnded: {
         callDuringReplay: false,

@@ -11,6 +11,7 @@ import {
 import type { Logger } from 'pino';
 import { attemptActivities } from '../domain/webhooks/attempt-slots.ts';
 import type { Config } from '../platform/config.ts';
+import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import { temporalConnectionOptions } from '../platform/temporal.ts';
 import type { Tracing } from '../platform/tracing/tracing.ts';
 import {
@@ -20,7 +21,7 @@ import {
   type TaskQueue,
   WEBHOOKS_QUEUE,
 } from '../workflows/task-queues.contract.ts';
-import { runContextInterceptors, runSpanSinks } from './run-context.ts';
+import { runContextInterceptors, runEndSinks } from './run-context.ts';
 import { loadWorkflowBundle } from './workflow-bundle.ts';
 
 export interface RunningWorkers {
@@ -36,6 +37,7 @@ export interface WorkerOptions {
   /** Activities by task queue. The process polls these queues. */
   activities: Partial<Record<TaskQueue, object>>;
   tracing: Tracing | undefined;
+  metrics: Pick<ServiceMetrics, 'workflowFailures'>;
 }
 
 const SHUTDOWN_GRACE = '10 seconds';
@@ -114,6 +116,7 @@ export async function startTemporalWorkers({
   logger,
   activities,
   tracing,
+  metrics,
 }: WorkerOptions): Promise<RunningWorkers> {
   const workflowBundle = await loadWorkflowBundle();
   const connection = await connect(config, logger);
@@ -131,7 +134,7 @@ export async function startTemporalWorkers({
         workflowBundle,
         activities: ofQueue,
         interceptors: { activity: [runContextInterceptors] },
-        sinks: runSpanSinks(tracing),
+        sinks: runEndSinks({ tracing, failures: metrics.workflowFailures }),
         shutdownGraceTime: SHUTDOWN_GRACE,
         ...(taskQueue === INBOUND_QUEUE
           ? pollWithOneStickySlot(inbound)

@@ -103,9 +103,11 @@ export async function startWorkers(
     await detectLossAtStart(marker, { isRequired: queues.includes(OUTBOUND_QUEUE), logger });
     await waitUntilReconciled(composition.database, logger);
   }
-  const { activities } = composition;
+  const { activities, metrics } = composition;
   const workers =
-    queues.length > 0 ? await startTemporalWorkers({ config, logger, activities, tracing }) : undefined;
+    queues.length > 0
+      ? await startTemporalWorkers({ config, logger, activities, tracing, metrics })
+      : undefined;
   // Every worker watches them: the one that runs them may be the one that is down.
   const schedules =
     workers && config.SCHEDULES_ENABLED

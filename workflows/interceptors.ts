@@ -5,22 +5,26 @@ import {
   SearchAttributeType,
 } from '@temporalio/common';
 import {
+  ActivityFailure,
+  ApplicationFailure,
   ContinueAsNew,
   isCancellation,
   proxySinks,
   type Sinks,
+  TemporalFailure,
   type WorkflowInterceptors,
   workflowInfo,
 } from '@temporalio/workflow';
 import { RUN_CONTEXT_HEADER, type RunContext, type RunSpan } from './run-context.contract.ts';
 
-interface TracingSinks extends Sinks {
+interface RunSinks extends Sinks {
   tracing: { runEnded(span: RunSpan): void };
+  failures: { runFailed(failureType: string): void };
 }
 
 /**
- * Passes the request and the trace of a run to its activities, and reports a traced run when it ends. Part of the workflow
- * bundle. Everything derives from the memo, search attributes and the run's id: it uses no random number, adds no promise to the workflow and
+ * Passes the request and the trace of a run to its activities, and reports when a traced run ends, and when any run fails.
+ * Part of the workflow bundle. Everything derives from the memo, search attributes and the run's id: it uses no random number, adds no promise to the workflow and
  * no command, so a worker with tracing replays the runs of one without, and the reverse.
  */
 export const interceptors = (): WorkflowInterceptors => {
@@ -36,12 +40,13 @@ export const interceptors = (): WorkflowInterceptors => {
         execute(input, next) {
           const result = next(input);
           const parent = readMemo().traceparent;
-          if (parent !== undefined)
-            result.then(
-              () => reportEnd(parent, false),
-              (error: unknown) =>
-                reportEnd(parent, !(error instanceof ContinueAsNew) && !isCancellation(error)),
-            );
+          result.then(
+            () => reportEnd(parent, false),
+            (error: unknown) => {
+              reportEnd(parent, !(error instanceof ContinueAsNew) && !isCancellation(error));
+              reportFailure(error);
+            },
+          );
           return result;
         },
       },
@@ -82,9 +87,22 @@ const toHeaders = (context: RunContext): Headers =>
 /** The last 64 bits of the run's id, which are random in every version of UUID. */
 const spanIdOfRun = (): string => workflowInfo().runId.replaceAll('-', '').slice(-16);
 
-function reportEnd(parent: string, isError: boolean): void {
+/** Any other error blocks the run, which stays open. */
+function reportFailure(error: unknown): void {
+  if (error instanceof TemporalFailure && !isCancellation(error))
+    proxySinks<RunSinks>().failures.runFailed(failureTypeOf(error));
+}
+
+/** That an activity failed says nothing: its cause does. */
+function failureTypeOf(error: TemporalFailure): string {
+  const cause = error instanceof ActivityFailure ? (error.cause ?? error) : error;
+  return (cause instanceof ApplicationFailure && cause.type) || cause.name;
+}
+
+function reportEnd(parent: string | undefined, isError: boolean): void {
+  if (parent === undefined) return;
   const startMs = workflowInfo().runStartTime.getTime();
-  proxySinks<TracingSinks>().tracing.runEnded({
+  proxySinks<RunSinks>().tracing.runEnded({
     spanId: spanIdOfRun(),
     parent,
     startMs,

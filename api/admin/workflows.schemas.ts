@@ -42,7 +42,9 @@ export const runFilters = {
       description: 'Workflow type, for example sendMessage.',
     }),
   ),
-  stage: Type.Optional(text(64, { pattern: '^[a-z_]+$', description: 'For example needs_attention.' })),
+  stage: Type.Optional(
+    text(64, { pattern: '^[a-z_]+$', description: 'Of open runs, for example needs_attention.' }),
+  ),
   org_id: Type.Optional(id('Organization of the runs.')),
   about: Type.Optional(
     text(320, {
@@ -76,7 +78,14 @@ const runFields = {
   run_id: text(64),
   type: text(100),
   status: enumOf(RUN_STATUSES),
-  stage: nullableText(64),
+  stage: nullableText(64, { description: 'Of an open run; null once it has ended.' }),
+  result: nullableText(2_000, {
+    description:
+      'How the run ended; null while it is open, and if it failed. `held`: it failed with HeldBySuspension, and starts again when what holds its work ends.',
+  }),
+  failure: nullableText(2_000, {
+    description: 'Type and message of why the run failed, was terminated or timed out; null otherwise.',
+  }),
   org_id: nullableText(128),
   inbox_id: nullableText(128),
   resource_id: nullableText(320),
@@ -90,7 +99,7 @@ const runFields = {
     minimum: 0,
     description: 'Of the activity that has failed, or of the first one that is open; null if none is.',
   }),
-  last_failure: nullableText(2_000),
+  last_failure: nullableText(2_000, { description: 'Of that activity; null if it has not failed.' }),
   next_attempt_at: nullableTimestamp(),
   actions: Type.Array(enumOf(RUN_ACTIONS), { maxItems: 4, description: 'What can be done with the run.' }),
   temporal_ui_url: nullableText(2_000),
@@ -194,7 +203,7 @@ export function presentRun(
   run: ListedRun,
   urlOf: (run: ListedRun) => string | null,
 ): Static<typeof WorkflowRunRecord> {
-  const { OrgId, InboxId, ResourceId, RelatedId, RequestId, Stage } = run.searchAttributes;
+  const { OrgId, InboxId, ResourceId, RelatedId, RequestId } = run.searchAttributes;
   const activity =
     run.pendingActivities.find(({ lastFailure }) => lastFailure !== null) ?? run.pendingActivities[0];
   return {
@@ -202,7 +211,9 @@ export function presentRun(
     run_id: run.runId,
     type: run.type,
     status: run.status,
-    stage: Stage ?? null,
+    stage: run.stage,
+    result: run.result,
+    failure: run.failure,
     org_id: OrgId ?? null,
     inbox_id: InboxId ?? null,
     resource_id: ResourceId ?? null,
@@ -212,7 +223,7 @@ export function presentRun(
     started_at: run.startedAt.toISOString(),
     closed_at: toText(run.closedAt),
     attempt: activity?.attempt ?? null,
-    last_failure: activity?.lastFailure ?? run.endFailure,
+    last_failure: activity?.lastFailure ?? null,
     next_attempt_at: toText(activity?.nextAttemptAt ?? null),
     actions: run.actions,
     temporal_ui_url: urlOf(run),

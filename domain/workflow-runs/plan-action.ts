@@ -2,6 +2,7 @@ import { AppError } from '../../platform/errors.ts';
 import type { OutboxCommand, StartCommand } from '../../platform/outbox/outbox-command.ts';
 import {
   hasPausedActivity,
+  isOpen,
   type WorkflowRun,
   type WorkflowRunStatus,
 } from '../../platform/temporal-runs/workflow-run.ts';
@@ -44,7 +45,6 @@ export interface PlannedAction {
 }
 
 const ENDED_EARLY: readonly WorkflowRunStatus[] = ['failed', 'canceled', 'terminated', 'timed_out'];
-export const isOpen = ({ status }: WorkflowRun): boolean => status === 'running' || status === 'paused';
 
 /**
  * The actions that {@link planAction} would accept, apart from their arguments.

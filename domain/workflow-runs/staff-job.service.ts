@@ -13,6 +13,7 @@ import type { StaffScope } from '../staff/staff-scope.ts';
 import type { RunAction } from './plan-action.ts';
 import { type StaffJob, StaffJobEntity, type StaffJobFilter, type StaffJobItem } from './staff-job.entity.ts';
 import { buildStaffJobStart } from './staff-job-start.ts';
+import { requireOpenForStage } from './workflow-run.service.ts';
 
 export interface StaffJobRequest {
   action: RunAction;
@@ -34,7 +35,7 @@ export interface StaffJobService {
   /**
    * Records the job with its reason; the commit starts its run.
    *
-   * @throws AppError `validation_error` if its filter selects every run of the service.
+   * @throws AppError `validation_error` if its filter selects every run of the service, or ended runs by stage.
    */
   create(staff: StaffScope, request: StaffJobRequest): Promise<StaffJobRow>;
   list(staff: StaffScope, page: PageRequest): Promise<Page<StaffJobRow>>;
@@ -51,6 +52,7 @@ export function createStaffJobService({
 }): StaffJobService {
   return {
     async create(staff, request) {
+      if (request.filter) requireOpenForStage(request.filter, '/body/query/stage');
       assertSelective(request.filter);
       return database.staffTransaction(staff, async (transaction) => {
         const { em } = transaction;

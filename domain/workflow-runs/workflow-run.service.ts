@@ -1,21 +1,23 @@
 import { mapConcurrently } from '../../platform/concurrency/map-concurrently.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { notFound } from '../../platform/errors.ts';
+import { invalid, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Page } from '../../platform/pagination.ts';
-import type {
-  WorkflowRun,
-  WorkflowRunEvent,
-  WorkflowRunStatus,
-  WorkflowRuns,
+import { formatFailure } from '../../platform/temporal-runs/decode-run.ts';
+import {
+  isOpen,
+  type WorkflowRun,
+  type WorkflowRunEnd,
+  type WorkflowRunEvent,
+  type WorkflowRuns,
 } from '../../platform/temporal-runs/workflow-run.ts';
+import { HELD_FAILURE } from '../../workflows/outbound/send-message.contract.ts';
 import { resumePurge } from '../deletions/resume-purge.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import { type ActedRun, applyAction } from './apply-action.ts';
 import { findOpenRecipients, type OpenRecipients } from './find-ambiguous.ts';
 import { isOfService, listRuns, MAX_CONCURRENT_LOOKUPS, type RunFilter } from './list-runs.ts';
 import {
-  isOpen,
   listActions,
   messageIdOf,
   planAction,
@@ -27,8 +29,15 @@ import {
 export interface ListedRun extends WorkflowRun {
   /** What staff can do with it. */
   actions: RunAction[];
-  /** Why it failed or was terminated; null for others, and if Temporal has no reason. */
-  endFailure: string | null;
+  /** Where the work of an open run is; null once it has ended, although the index keeps the last one. */
+  stage: string | null;
+  /**
+   * How it ended; null while it is open, and if it failed. `held`: it failed only so that the end of what holds its work can
+   * start the same id again.
+   */
+  result: string | null;
+  /** Type and message of why it failed, was terminated or timed out; null otherwise. */
+  failure: string | null;
 }
 
 export interface RunDetails extends ListedRun {
@@ -51,7 +60,7 @@ export interface WorkflowRunService {
    * A page may hold fewer runs than its limit although another page follows, if too few of those examined match: see
    * `listRuns`.
    *
-   * @throws AppError `unavailable` if Temporal does not respond.
+   * @throws AppError `unavailable` if Temporal does not respond; `validation_error` for a stage of runs that have ended.
    */
   list(filter: RunFilter, page: { limit: number; after?: readonly string[] }): Promise<Page<ListedRun>>;
   /** @throws AppError `not_found`, `unavailable`. */
@@ -113,25 +122,32 @@ export function createWorkflowRunService({
     listActions(run, open.get(messageIdOf(run) ?? ''));
   return {
     async list(filter, page) {
+      requireOpenForStage(filter, '/query/stage');
       const { items, next } = await listRuns(runs, filter, page);
       const open = await readOpenRecipients(items);
       const listed = await mapConcurrently(items, MAX_CONCURRENT_LOOKUPS, async (run) => ({
         ...run,
         actions: actionsOf(run, open),
-        endFailure: ENDED_BADLY.includes(run.status) ? await runs.endFailure(run) : null,
+        ...describeState(run, await runs.readEnd(run)),
       }));
       return { items: listed, next };
     },
 
     async get(workflowId) {
       const run = await find(workflowId);
-      const [currentDetails, events, open] = await Promise.all([
+      const [currentDetails, events, open, end] = await Promise.all([
         runs.currentDetails(run),
         runs.recentEvents(run),
         readOpenRecipients([run]),
+        runs.readEnd(run),
       ]);
-      const endFailure = ENDED_BADLY.includes(run.status) ? (events[0]?.detail ?? null) : null;
-      return { ...run, actions: actionsOf(run, open), endFailure, currentDetails, events };
+      return {
+        ...run,
+        actions: actionsOf(run, open),
+        ...describeState(run, end),
+        currentDetails,
+        events,
+      };
     },
 
     async act(staff, workflowId, request) {
@@ -155,15 +171,40 @@ export function createWorkflowRunService({
 /** Reading changes nothing, so no log names the request. */
 const UNREQUESTED = { requestId: 'workflow-runs' };
 
-const ENDED_BADLY: readonly WorkflowRunStatus[] = ['failed', 'terminated', 'timed_out'];
+const stageOf = (run: WorkflowRun): string | null =>
+  isOpen(run) ? (run.searchAttributes.Stage ?? null) : null;
+
+function describeState(
+  run: WorkflowRun,
+  { result, failure }: WorkflowRunEnd,
+): Pick<ListedRun, 'stage' | 'result' | 'failure'> {
+  return {
+    stage: stageOf(run),
+    result: failure?.type === HELD_FAILURE ? 'held' : result,
+    failure: failure && formatFailure(failure),
+  };
+}
+
+/** @throws AppError `validation_error`: the index keeps the last stage of a run that has ended, which says nothing. */
+export function requireOpenForStage(
+  { status, stage }: Pick<RunFilter, 'status' | 'stage'>,
+  path: string,
+): void {
+  if (stage === undefined || isOpen({ status })) return;
+  throw invalid(
+    path,
+    'must be left out for runs that have ended: they have no stage',
+    'Filter by status, type or about; the result or failure of each run says how it ended.',
+  );
+}
 
 /** Of the purge of an account or organization. */
 const deletionIdOf = (workflowId: string): string | undefined =>
   /^purge(?:-organization)?\/[^/]+\/(del_[^/]+)/.exec(workflowId)?.[1];
 
-export const toActedRun = ({ workflowId, type, searchAttributes }: WorkflowRun): ActedRun => ({
-  workflowId,
-  type,
-  stage: searchAttributes.Stage ?? null,
-  organizationId: searchAttributes.OrgId ?? null,
+export const toActedRun = (run: WorkflowRun): ActedRun => ({
+  workflowId: run.workflowId,
+  type: run.type,
+  stage: stageOf(run),
+  organizationId: run.searchAttributes.OrgId ?? null,
 });

@@ -1,7 +1,13 @@
 import type { Client } from '@temporalio/client';
 import { optionalTsToDate } from '@temporalio/common/lib/time.js';
 import { SEARCH_ATTRIBUTES, type SearchAttributeName } from '../temporal.ts';
-import type { PendingActivity, WorkflowRun, WorkflowRunEvent, WorkflowRunStatus } from './workflow-run.ts';
+import type {
+  PendingActivity,
+  WorkflowRun,
+  WorkflowRunEnd,
+  WorkflowRunEvent,
+  WorkflowRunStatus,
+} from './workflow-run.ts';
 
 type Service = Client['connection']['workflowService'];
 type Description = Awaited<ReturnType<Service['describeWorkflowExecution']>>;
@@ -53,7 +59,27 @@ export function decodeRun({
     summary: decodeText(executionConfig?.userMetadata?.summary),
     // A terminated run keeps its record of the activities that it waited for.
     pendingActivities: info?.closeTime ? [] : (pendingActivities ?? []).map(decodeActivity),
+    // Cancellation has no result: what the run made of it is in its memo.
+    canceledAs: info?.status === CANCELED ? (decodeText(info.memo?.fields?.outcome) ?? 'canceled') : null,
   };
+}
+
+/** temporal.api.enums.v1.WorkflowExecutionStatus */
+const CANCELED = 4;
+const TIMED_OUT = { type: 'TimedOut', message: 'The run did not end in time.' };
+
+/** @param last the newest event of the run. */
+export function decodeEnd(last: RawEvent | undefined): WorkflowRunEnd {
+  if (last?.workflowExecutionTimedOutEventAttributes) return { result: null, failure: TIMED_OUT };
+  const terminated = last?.workflowExecutionTerminatedEventAttributes;
+  if (terminated)
+    return {
+      result: null,
+      failure: { type: 'Terminated', message: terminated.reason || 'No reason given.' },
+    };
+  const failed = last?.workflowExecutionFailedEventAttributes;
+  if (failed) return { result: null, failure: decodeFailure(failed.failure) };
+  return { result: describeResult(last?.workflowExecutionCompletedEventAttributes?.result), failure: null };
 }
 
 function decodeActivity(activity: RawActivity): PendingActivity {
@@ -99,12 +125,20 @@ export function decodeText(payload: RawPayload | null | undefined): string | nul
   return typeof value === 'string' ? value.slice(0, MAX_DETAIL_CHARACTERS) : null;
 }
 
-function describeFailure(failure: RawFailure): string | null {
+/** The cause, if there is one: that an activity failed says nothing. */
+function decodeFailure(failure: RawFailure): WorkflowRunEnd['failure'] {
   if (!failure) return null;
   const cause = failure.cause?.message ? failure.cause : failure;
-  const type = cause.applicationFailureInfo?.type;
-  return `${type ? `${type}: ` : ''}${cause.message ?? ''}`.slice(0, MAX_DETAIL_CHARACTERS);
+  return { type: cause.applicationFailureInfo?.type || null, message: cause.message ?? '' };
 }
+
+function describeFailure(raw: RawFailure): string | null {
+  const failure = decodeFailure(raw);
+  return failure && formatFailure(failure);
+}
+
+export const formatFailure = ({ type, message }: NonNullable<WorkflowRunEnd['failure']>): string =>
+  `${type ? `${type}: ` : ''}${message}`.slice(0, MAX_DETAIL_CHARACTERS);
 
 /** Removes the noise of workflow tasks, and names the activity of each of its events. */
 export function decodeEvents(events: readonly RawEvent[]): WorkflowRunEvent[] {

@@ -43,7 +43,20 @@ export interface WorkflowRun {
   summary: string | null;
   /** Empty once the run is closed. */
   pendingActivities: PendingActivity[];
+  /** What a canceled run says of its end; null for others. */
+  canceledAs: string | null;
 }
+
+/** How a run ended. Both are null while it is open. */
+export interface WorkflowRunEnd {
+  /** What it returned, or what a canceled run says of its end; null if it failed or was terminated. */
+  result: string | null;
+  /** Why it failed, was terminated or timed out; null otherwise. */
+  failure: { type: string | null; message: string } | null;
+}
+
+export const isOpen = ({ status }: Pick<WorkflowRun, 'status'>): boolean =>
+  status === 'running' || status === 'paused';
 
 /** An operator paused it: it does nothing until it is resumed. */
 export const hasPausedActivity = ({ pendingActivities }: Pick<WorkflowRun, 'pendingActivities'>): boolean =>
@@ -83,8 +96,8 @@ export interface WorkflowRuns {
   describe(workflowId: string, runId?: string): Promise<WorkflowRun | undefined>;
   /** The newest events, newest first, without workflow tasks. */
   recentEvents(run: Pick<WorkflowRun, 'workflowId' | 'runId'>): Promise<WorkflowRunEvent[]>;
-  /** Why the run failed or was terminated: the detail of its last event. Null for others. */
-  endFailure(run: Pick<WorkflowRun, 'workflowId' | 'runId'>): Promise<string | null>;
+  /** How the run ended, by its last event. */
+  readEnd(run: WorkflowRun): Promise<WorkflowRunEnd>;
   /** What the run says about itself; null if it says nothing, or no worker answers. */
   currentDetails(run: Pick<WorkflowRun, 'workflowId' | 'runId'>): Promise<string | null>;
   /** The command that starts the workflow again with the input of this run. */

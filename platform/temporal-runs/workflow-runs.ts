@@ -2,8 +2,21 @@ import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { AppError } from '../errors.ts';
 import type { StartCommand } from '../outbox/outbox-command.ts';
 import type { SearchAttributeName } from '../temporal.ts';
-import { decodeEvents, decodeJson, decodeRun, decodeSearchAttributes, decodeText } from './decode-run.ts';
-import type { WorkflowRun, WorkflowRunFilter, WorkflowRunStatus, WorkflowRuns } from './workflow-run.ts';
+import {
+  decodeEnd,
+  decodeEvents,
+  decodeJson,
+  decodeRun,
+  decodeSearchAttributes,
+  decodeText,
+} from './decode-run.ts';
+import {
+  isOpen,
+  type WorkflowRun,
+  type WorkflowRunFilter,
+  type WorkflowRunStatus,
+  type WorkflowRuns,
+} from './workflow-run.ts';
 
 const TIMEOUT_MS = 5_000;
 /** A query needs a worker. */
@@ -11,13 +24,6 @@ const QUERY_TIMEOUT_MS = 3_000;
 const RECENT_EVENTS = 100;
 const NOT_FOUND = 5;
 const INVALID_ARGUMENT = 3;
-
-/** Types of the last event of runs that did not complete. */
-const ENDED_BADLY = new Set([
-  'workflowExecutionFailed',
-  'workflowExecutionTerminated',
-  'workflowExecutionTimedOut',
-]);
 
 /** Names in Temporal's list filter. */
 const STATUS_NAMES: Record<WorkflowRunStatus, string> = {
@@ -47,7 +53,7 @@ export function createWorkflowRuns(
     ask(async () => {
       const request = { ...executionOf(run), maximumPageSize: count };
       const { history } = await service.getWorkflowExecutionHistoryReverse(request);
-      return decodeEvents(history?.events ?? []);
+      return history?.events ?? [];
     });
 
   return {
@@ -78,11 +84,13 @@ export function createWorkflowRuns(
         }
       }),
 
-    recentEvents: (run) => readNewest(run, RECENT_EVENTS),
+    recentEvents: async (run) => decodeEvents(await readNewest(run, RECENT_EVENTS)),
 
-    endFailure: async (run) => {
+    readEnd: async (run) => {
+      if (isOpen(run)) return { result: null, failure: null };
+      if (run.canceledAs !== null) return { result: run.canceledAs, failure: null };
       const [last] = await readNewest(run, 1);
-      return last && ENDED_BADLY.has(last.type) ? last.detail : null;
+      return decodeEnd(last);
     },
 
     currentDetails: ({ workflowId, runId }) =>

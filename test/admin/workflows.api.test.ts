@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { createStaffJobRunner } from '../../domain/workflow-runs/staff-job-runner.ts';
 import { newId } from '../../platform/ids.ts';
-import type { WorkflowRun } from '../../platform/temporal-runs/workflow-run.ts';
+import type { WorkflowRun, WorkflowRunEnd } from '../../platform/temporal-runs/workflow-run.ts';
 import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import { ambiguous } from '../support/mail-services.ts';
 import { createOrganization } from '../support/organizations.ts';
@@ -74,6 +74,8 @@ describe('the list of runs', () => {
         type: 'deliverWebhook',
         status: 'running',
         stage: 'delivering',
+        result: null,
+        failure: null,
         org_id: organizationId,
         inbox_id: null,
         resource_id: 'whe_1',
@@ -248,21 +250,52 @@ describe('one run', () => {
     expect((await get(`/admin/workflows/run?workflow_id=${id}`)).json()).toMatchObject(expected);
   });
 
-  test('says in the list, too, why it failed', async () => {
-    const { organizationId, get, run } = await arrange({ status: 'failed' });
-    app.temporalRuns.events = [
-      {
-        id: 9,
-        at: new Date(0),
-        type: 'workflowExecutionFailed',
-        name: null,
-        detail: 'HeldBySuspension: held',
-      },
-    ];
-    const list = await get(`/admin/workflows?org_id=${organizationId}&status=failed`);
-    expect(list.json().data).toMatchObject([{ last_failure: 'HeldBySuspension: held' }]);
-    const shown = await get(`/admin/workflows/${encodeURIComponent(run.workflowId)}`);
-    expect(shown.json()).toMatchObject({ last_failure: 'HeldBySuspension: held' });
+  test('says how it ended, in the list and alone, and shows no stage of work that is over', async () => {
+    const { organizationId, get, run: held } = await arrange({ status: 'failed' });
+    const add = (status: WorkflowRun['status'], end: WorkflowRunEnd) => {
+      created += 1;
+      const run = app.temporalRuns.add({
+        workflowId: `send/msg_${created}`,
+        type: 'sendMessage',
+        status,
+        searchAttributes: { OrgId: organizationId, Stage: 'sending' },
+      });
+      app.temporalRuns.ends.set(run.runId, end);
+    };
+    app.temporalRuns.ends.set(held.runId, {
+      result: null,
+      failure: { type: 'HeldBySuspension', message: 'The message is held.' },
+    });
+    add('failed', { result: null, failure: { type: 'Defect', message: 'It broke.' } });
+    add('completed', { result: 'sent', failure: null });
+    add('terminated', { result: null, failure: { type: 'Terminated', message: 'Ticket 7' } });
+    add('canceled', { result: 'run canceled, message canceled', failure: null });
+    add('running', { result: null, failure: null });
+    const endsOf = async (status: string) =>
+      (await get(`/admin/workflows?org_id=${organizationId}&status=${status}`))
+        .json()
+        .data.map(({ stage, result, failure, last_failure }: Record<string, unknown>) => [
+          ...[stage, result, failure, last_failure],
+        ]);
+    expect(await endsOf('failed')).toEqual([
+      [null, null, 'Defect: It broke.', null],
+      [null, 'held', 'HeldBySuspension: The message is held.', null],
+    ]);
+    expect(await endsOf('completed')).toEqual([[null, 'sent', null, null]]);
+    expect(await endsOf('terminated')).toEqual([[null, null, 'Terminated: Ticket 7', null]]);
+    expect(await endsOf('canceled')).toEqual([[null, 'run canceled, message canceled', null, null]]);
+    expect(await endsOf('running')).toEqual([['sending', null, null, null]]);
+    const shown = await get(`/admin/workflows/${encodeURIComponent(held.workflowId)}`);
+    expect(shown.json()).toMatchObject({ status: 'failed', stage: null, result: 'held' });
+  });
+
+  test('has no stage to filter by once it has ended', async () => {
+    const { staff, get } = await arrange({}, 'admin');
+    for (const status of ['completed', 'failed'])
+      expectProblem(await get(`/admin/workflows?status=${status}&stage=sending`), 'validation_error');
+    const body = { action: 'retry', note: 'Ticket 7', query: { status: 'failed', stage: 'sending' } };
+    const options = { method: 'POST', token: staff.token, body } as const;
+    expectProblem(await app.call('/admin/workflows/bulk', options), 'validation_error');
   });
 
   test('is not found, or has no valid id', async () => {

@@ -32,11 +32,31 @@ test('every alert has an expression, a severity, a summary and a unique name', (
   expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
 });
 
-test('the page on operations says what to do about every alert', () => {
-  const page = readFileSync(join(FOLDER, '../operations.md'), 'utf8');
-  const table = page.slice(page.indexOf('## Alerts'), page.indexOf('## Troubleshooting'));
-  expect(rules.map(({ alert }) => alert).filter((alert) => !table.includes(`\`${alert}\``))).toEqual([]);
+test('the runbook_url of every alert leads to a heading that exists, and names the alert below it', () => {
+  for (const { alert, annotations } of rules) {
+    const { runbook_url: url = '' } = annotations as { runbook_url?: string };
+    const [page = '', anchor = ''] = url.split('#');
+    const text = readFileSync(resolve(FOLDER, '../..', page), 'utf8');
+    const section = text.split(/^(?=## )/m).find((part) => anchorOf(part.split('\n', 1)[0] ?? '') === anchor);
+    expect({ alert, url, isNamed: section?.includes(`\`${alert}\``) }).toEqual({ alert, url, isNamed: true });
+  }
 });
+
+test('every alert that the runbook names exists', () => {
+  const page = readFileSync(join(FOLDER, '../runbook/alerts.md'), 'utf8');
+  const named = [...page.matchAll(/`([A-Z][a-z]+[A-Z]\w+)`/g)].map(([, name]) => name);
+  const known = new Set<string | undefined>(rules.map(({ alert }) => alert));
+  expect(named.length).toBeGreaterThan(40);
+  expect(named.filter((name) => !known.has(name))).toEqual([]);
+});
+
+/** As GitHub makes it from a heading. */
+const anchorOf = (heading: string): string =>
+  heading
+    .replace(/^#+ /, '')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');
 
 test('every panel has a query and fits on the page', () => {
   const panels = dashboard.panels.filter(({ type }) => type !== 'row');

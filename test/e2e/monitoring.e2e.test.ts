@@ -24,6 +24,7 @@ const METRICS_TOKEN = 'let-me-see';
 /** Documented metrics that are served only after they first occur. */
 const NOT_IN_A_GOOD_HOUR = new Map([
   ['temporal_workflow_failed_total', 'no workflow fails by design'],
+  ['agent_email_workflow_failures_total', 'no workflow fails by design'],
   ['temporal_workflow_task_execution_failed_total', 'code that does not replay, or a workflow that throws'],
 ]);
 

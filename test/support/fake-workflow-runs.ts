@@ -3,6 +3,7 @@ import { AppError } from '../../platform/errors.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import type {
   WorkflowRun,
+  WorkflowRunEnd,
   WorkflowRunEvent,
   WorkflowRunFilter,
   WorkflowRuns,
@@ -33,6 +34,7 @@ export class FakeWorkflowRuns implements WorkflowRuns {
       searchAttributes: {},
       summary: null,
       pendingActivities: [],
+      canceledAs: null,
       ...run,
     };
     this.#runs.unshift(added);
@@ -60,8 +62,11 @@ export class FakeWorkflowRuns implements WorkflowRuns {
     return this.events;
   }
 
-  async endFailure(): Promise<string | null> {
-    return this.events[0]?.detail ?? null;
+  /** By run id: how those that have ended did. */
+  readonly ends = new Map<string, WorkflowRunEnd>();
+
+  async readEnd({ runId }: WorkflowRun): Promise<WorkflowRunEnd> {
+    return this.ends.get(runId) ?? { result: null, failure: null };
   }
 
   async currentDetails(): Promise<string | null> {

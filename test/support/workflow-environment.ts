@@ -1,6 +1,12 @@
 import { fileURLToPath } from 'node:url';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
-import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker } from '@temporalio/worker';
+import {
+  DefaultLogger,
+  makeTelemetryFilterString,
+  Runtime,
+  Worker,
+  type WorkerOptions,
+} from '@temporalio/worker';
 import { findTemporalTestServer } from '../../dev/stack/temporal-binaries.ts';
 import { SEARCH_ATTRIBUTES } from '../../platform/temporal.ts';
 import { loadWorkflowBundle } from '../../workers/workflow-bundle.ts';
@@ -14,7 +20,12 @@ export interface WorkflowTestEnvironment {
    * Runs `test` while a worker serves `taskQueue` with the given activities. Time is skipped while the test waits for a
    * workflow's result.
    */
-  withWorker<T>(taskQueue: string, activities: object, test: () => Promise<T>): Promise<T>;
+  withWorker<T>(
+    taskQueue: string,
+    activities: object,
+    test: () => Promise<T>,
+    options?: Pick<WorkerOptions, 'sinks'>,
+  ): Promise<T>;
   stop(): Promise<void>;
 }
 
@@ -48,12 +59,13 @@ export async function startWorkflowEnvironment(): Promise<WorkflowTestEnvironmen
   const workflowBundle = await loadWorkflowBundle();
   return {
     temporal,
-    async withWorker(taskQueue, activities, test) {
+    async withWorker(taskQueue, activities, test, options = {}) {
       const worker = await Worker.create({
         connection: temporal.nativeConnection,
         taskQueue,
         workflowBundle,
         activities,
+        ...options,
       });
       return worker.runUntil(test());
     },

@@ -4,6 +4,8 @@ import { WorkflowFailedError, WorkflowIdReusePolicy, WorkflowUpdateFailedError }
 import { ApplicationFailure } from '@temporalio/common';
 import type { OutboundActivities } from '../../activities/outbound.activities.ts';
 import { type SendState, settledAs } from '../../domain/outbound/message-status.ts';
+import { createServiceMetrics } from '../../platform/service-metrics.ts';
+import { runEndSinks } from '../../workers/run-context.ts';
 import {
   CANCEL_SEND,
   HELD_FAILURE,
@@ -14,6 +16,7 @@ import {
   SEND_RETRY_DELAYS_MS,
   UNSENDABLE_FAILURE,
 } from '../../workflows/outbound/send-message.contract.ts';
+import { TRACK_DELIVERY } from '../../workflows/outbound/track-delivery.contract.ts';
 import { eventually } from '../support/eventually.ts';
 import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
@@ -175,6 +178,31 @@ describe('sendMessage', () => {
       await workflow.execute(SEND_MESSAGE, options);
     });
     expect(calls).toEqual(['transmit', 'record']);
+  });
+
+  test('counts failed runs by the type of their failure, so that held ones can be told apart', async () => {
+    const queue = randomUUID();
+    const { workflowFailures } = createServiceMetrics();
+    const sinks = runEndSinks({ tracing: undefined, failures: workflowFailures });
+    const prepared = ['held', 'finished'] as const;
+    let starts = 0;
+    const { activities } = relay(['settled'], { prepareSend: async () => prepared[starts++] ?? 'finished' });
+    const runs = async () => {
+      await expect((await start(queue)).result()).rejects.toThrow();
+      await (await start(queue)).result();
+      const canceled = await environment.temporal.client.workflow.start(TRACK_DELIVERY, {
+        taskQueue: queue,
+        workflowId: randomUUID(),
+        args: [{ messageId: 'msg_1', openRecipients: 1 }],
+      });
+      await canceled.cancel();
+      await expect(canceled.result()).rejects.toThrow();
+    };
+    await environment.withWorker(queue, activities, runs, { sinks });
+    const { values } = await workflowFailures.get();
+    expect(values).toEqual([
+      { labels: { workflow_type: SEND_MESSAGE, failure_type: HELD_FAILURE }, value: 1 },
+    ]);
   });
 
   test('retries a deferred message with growing delays', async () => {
