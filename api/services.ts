@@ -4,9 +4,11 @@ import { createKeyAdministrationService } from '../domain/administration/key-adm
 import { createLimitAdministrationService } from '../domain/administration/limit-administration.service.ts';
 import { createOrganizationDetailsService } from '../domain/administration/organization-details.service.ts';
 import { createOrganizationDirectoryService } from '../domain/administration/organization-directory.service.ts';
+import { createOrganizationOperationsService } from '../domain/administration/organization-operations.service.ts';
 import { createOwnerAdministrationService } from '../domain/administration/owner-administration.service.ts';
 import { createStaffAdministrationService } from '../domain/administration/staff-administration.service.ts';
 import { createSuspensionAdministrationService } from '../domain/administration/suspension-administration.service.ts';
+import { createSystemEmailService } from '../domain/administration/system-email.service.ts';
 import { createUserAdministrationService } from '../domain/administration/user-administration.service.ts';
 import { createAnnouncementService } from '../domain/announcements/announcement.service.ts';
 import { createApiKeyService } from '../domain/api-keys/api-key.service.ts';
@@ -47,6 +49,8 @@ import { createThreadService } from '../domain/messages/thread.service.ts';
 import { createMetricService } from '../domain/metrics/metric.service.ts';
 import type { HtmlConverter } from '../domain/mime/converter/pool.ts';
 import { createHealthService } from '../domain/monitoring/health.service.ts';
+import { createOutboxAdministrationService } from '../domain/monitoring/outbox-administration.service.ts';
+import { createScheduleAdministrationService } from '../domain/monitoring/schedule-administration.service.ts';
 import { createOauthClient } from '../domain/oauth/create-oauth-client.ts';
 import { createOauthService } from '../domain/oauth/oauth.service.ts';
 import { createOauthLinkService } from '../domain/oauth/oauth-link.service.ts';
@@ -206,6 +210,8 @@ export function createServices({
     }),
     saml,
   });
+  const webhookJobs = createBulkJobService({ database, outbox });
+  const retentionPolicies = createRetentionPolicyService({ database, outbox });
   const requireDeletable = config.BILLING_ENABLED ? requireNoSubscription : async () => undefined;
   const restoreDeleted = createRestoreDeleted({ outbox, notifications: shared.personNotifications });
   const billingServices = createBillingServices({
@@ -262,7 +268,7 @@ export function createServices({
       findTargetRefusal: createTargetCheck(egressOptions),
     }),
     webhookDeliveries: createDeliveryControlService({ database, outbox }),
-    webhookJobs: createBulkJobService({ database, outbox }),
+    webhookJobs,
     eventReader: createEventReaderService({ database }),
     eventStreams,
     accessSignals: signals,
@@ -316,6 +322,10 @@ export function createServices({
     recordImpersonatedCall: createImpersonationRecord({ database }),
     announcements: createAnnouncementService({ database, outbox }),
     health: createHealthService({ database, schedules, logger }),
+    outboxAdministration: createOutboxAdministrationService({ database }),
+    scheduleAdministration: createScheduleAdministrationService({ database, outbox, schedules }),
+    systemEmails: createSystemEmailService({ database, outbox }),
+    organizationOperations: createOrganizationOperationsService({ database, retentionPolicies, webhookJobs }),
     userAdministration: createUserAdministrationService(people),
     staffAdministration: createStaffAdministrationService(people),
     keyAdministration: createKeyAdministrationService({ database, notifications: shared.notifications }),
@@ -386,7 +396,7 @@ export function createServices({
       notifications: shared.notifications,
       requireDeletable,
     }),
-    retentionPolicies: createRetentionPolicyService({ database, outbox }),
+    retentionPolicies,
     suppressions: createSuppressionService({ database }),
     refusals: createRefusalService({ database }),
     apiCalls: createApiCallMeter({ database, logger }),

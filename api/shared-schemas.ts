@@ -9,6 +9,11 @@ import {
 import { AdminKeyRecord } from './admin/keys.routes.ts';
 import { AdminNotificationRecord } from './admin/notifications.routes.ts';
 import {
+  AdminWebhookEndpointList,
+  StaffPostponeRetention,
+  StaffReplayEvents,
+} from './admin/organization-operations.routes.ts';
+import {
   AdminNote,
   AdminOrganizationDetail,
   AdminOrganizationRecord,
@@ -24,8 +29,15 @@ import {
   SuspensionRequest,
   TopOrganizations,
 } from './admin/organizations.schemas.ts';
+import {
+  GivenUpCommandList,
+  RetriedCommandsRecord,
+  RetryCommands,
+  UnpausedSchedule,
+} from './admin/outbox.routes.ts';
 import { StaffIdentity } from './admin/staff.routes.ts';
 import { StaffMemberRecord } from './admin/staff-members.routes.ts';
+import { RetriedSystemEmails, RetrySystemEmails, SystemEmailRecord } from './admin/system-emails.routes.ts';
 import { ToggleList, ToggleRecord } from './admin/toggles.routes.ts';
 import { UpgradeDecisionRecord } from './admin/upgrade-requests.routes.ts';
 import { AdminUserDetails, AdminUserRecord } from './admin/users.schemas.ts';
@@ -425,6 +437,16 @@ export const sharedSchemas = [
   StaffAuditEntryRecord,
   ToggleRecord,
   ToggleList,
+  AdminWebhookEndpointList,
+  StaffPostponeRetention,
+  StaffReplayEvents,
+  GivenUpCommandList,
+  RetryCommands,
+  RetriedCommandsRecord,
+  UnpausedSchedule,
+  SystemEmailRecord,
+  RetrySystemEmails,
+  RetriedSystemEmails,
   WorkflowRunRecord,
   WorkflowRunDetails,
   AcceptedRunAction,

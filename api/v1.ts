@@ -6,11 +6,14 @@ import { impersonationRoutes } from './admin/impersonation.routes.ts';
 import { adminKeyRoutes } from './admin/keys.routes.ts';
 import { adminLimitRoutes } from './admin/limits.routes.ts';
 import { adminNotificationRoutes } from './admin/notifications.routes.ts';
+import { organizationOperationRoutes } from './admin/organization-operations.routes.ts';
 import { adminOrganizationRoutes } from './admin/organizations.routes.ts';
+import { outboxRoutes } from './admin/outbox.routes.ts';
 import { staffRoutes } from './admin/staff.routes.ts';
 import { staffJobRoutes } from './admin/staff-jobs.routes.ts';
 import { staffMemberRoutes } from './admin/staff-members.routes.ts';
 import { suspensionRoutes } from './admin/suspensions.routes.ts';
+import { systemEmailRoutes } from './admin/system-emails.routes.ts';
 import { toggleRoutes } from './admin/toggles.routes.ts';
 import { adminUpgradeRequestRoutes } from './admin/upgrade-requests.routes.ts';
 import { adminUsageRoutes } from './admin/usage.routes.ts';
@@ -143,6 +146,9 @@ export async function registerRoutes(app: FastifyInstance, dependencies: RouteDe
           await admin.register(adminBillingRoutes(dependencies));
           await admin.register(adminUsageRoutes(dependencies));
           await admin.register(adminUpgradeRequestRoutes(dependencies));
+          await admin.register(systemEmailRoutes(dependencies));
+          await admin.register(organizationOperationRoutes(dependencies));
+          await admin.register(outboxRoutes(dependencies));
         },
         { prefix: '/admin' },
       );

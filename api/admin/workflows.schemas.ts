@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { RUN_ACTIONS } from '../../domain/workflow-runs/plan-action.ts';
+import { MAX_RECIPIENTS, type SendEvidence } from '../../domain/workflow-runs/send-evidence.ts';
 import type { StaffJobFilter } from '../../domain/workflow-runs/staff-job.entity.ts';
 import type { StaffJobRow } from '../../domain/workflow-runs/staff-job.service.ts';
 import type { ListedRun, RunDetails } from '../../domain/workflow-runs/workflow-run.service.ts';
@@ -64,6 +65,27 @@ export const runFilters = {
   }),
 };
 
+const SendEvidenceRecord = strictObject({
+  message_id: text(128),
+  rfc_message_id: nullableText(1_000, {
+    description: 'The Message-ID to search for, without angle brackets.',
+  }),
+  recipients: Type.Array(
+    strictObject({
+      recipient: Type.Integer({ minimum: 0, description: 'Its number, for resolve.' }),
+      domain: text(255),
+      status: text(32),
+      ambiguous: Type.Boolean({ description: 'Needs a decision.' }),
+      attempt: Type.Integer({ minimum: 1, description: 'Number of the latest attempt.' }),
+      started_at: timestamp(),
+      finished_at: nullableTimestamp('Null: the worker ended during the attempt.'),
+      response: nullableText(1_000, { description: 'The last answer of the relay, or why there is none.' }),
+      provider_message_id: nullableText(1_000),
+    }),
+    { maxItems: MAX_RECIPIENTS },
+  ),
+});
+
 const PendingActivity = strictObject({
   type: text(100),
   state: enumOf(['waiting', 'running', 'canceling', 'paused']),
@@ -123,6 +145,10 @@ export const WorkflowRunDetails = strictObject(
       }),
       { maxItems: 100, description: 'The newest events, newest first.' },
     ),
+    evidence: Type.Union([SendEvidenceRecord, Type.Null()], {
+      description:
+        'Of a send whose outcome is unknown, to compare with the log of the relay before it is resolved.',
+    }),
   },
   { $id: 'WorkflowRunDetails', title: 'WorkflowRunDetails' },
 );
@@ -247,8 +273,25 @@ export function presentRunDetails(
       next_attempt_at: toText(activity.nextAttemptAt),
     })),
     history: run.events.map((event) => ({ ...event, at: event.at.toISOString() })),
+    evidence: run.evidence && presentEvidence(run.evidence),
   };
 }
+
+const presentEvidence = (evidence: SendEvidence): Static<typeof SendEvidenceRecord> => ({
+  message_id: evidence.messageId,
+  rfc_message_id: evidence.rfcMessageId?.slice(0, 1_000) ?? null,
+  recipients: evidence.recipients.map((recipient) => ({
+    recipient: recipient.number,
+    domain: recipient.domain,
+    status: recipient.status,
+    ambiguous: recipient.isAmbiguous,
+    attempt: recipient.attempt,
+    started_at: recipient.startedAt.toISOString(),
+    finished_at: toText(recipient.finishedAt),
+    response: recipient.response?.slice(0, 1_000) ?? null,
+    provider_message_id: recipient.providerMessageId?.slice(0, 1_000) ?? null,
+  })),
+});
 
 export function presentStaffJob(job: StaffJobRow): Static<typeof StaffJobRecord> {
   return {

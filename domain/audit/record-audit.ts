@@ -4,7 +4,7 @@ import { joinSql } from '../../platform/database/sql.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Person } from '../identity/person.ts';
-import type { ImpersonationScope, Scope } from '../identity/scope.ts';
+import type { AdministrationScope, ImpersonationScope, Scope } from '../identity/scope.ts';
 
 export interface AuditEvent {
   /** `<resource>.<past participle>`, for example `api_key.created`. */
@@ -19,6 +19,7 @@ export interface AuditEvent {
 /** Who makes a change, and where. */
 export interface AuditedScope extends Pick<Scope, 'organizationId' | 'ip' | 'requestId' | 'actor'> {
   impersonation?: Pick<ImpersonationScope, 'id'> | undefined;
+  administration?: AdministrationScope | undefined;
   /** The session of a person or staff member; undefined for keys and workflows. */
   member?: { person: Pick<Person, 'sessionId'> } | undefined;
 }
@@ -26,16 +27,19 @@ export interface AuditedScope extends Pick<Scope, 'organizationId' | 'ip' | 'req
 /** Records a change of an organization in the caller's transaction, so that both commit or neither does. */
 export async function recordAudit(
   em: EntityManager,
-  { organizationId, actor, member, impersonation, ip, requestId }: AuditedScope,
+  { organizationId, actor, member, impersonation, administration, ip, requestId }: AuditedScope,
   event: AuditEvent,
 ): Promise<void> {
   const credentialId =
-    member?.person.sessionId ?? impersonation?.id ?? (actor.kind === 'api_key' ? actor.id : null);
+    member?.person.sessionId ??
+    administration?.sessionId ??
+    impersonation?.id ??
+    (actor.kind === 'api_key' ? actor.id : null);
   await em.execute(sql`
     insert into audit_entries (id, org_id, action, actor_kind, actor_id, credential_id, resource_type, resource_id, reason,
       details, ip, request_id, created_at)
     values (${newId('auditEntry')}, ${organizationId}, ${event.action}, ${actor.kind}, ${actor.id}, ${credentialId},
-      ${event.resourceType}, ${event.resourceId}, ${storableOrNull(event.reason)},
+      ${event.resourceType}, ${event.resourceId}, ${storableOrNull(event.reason ?? administration?.reason)},
       ${JSON.stringify(event.details ?? {})}::jsonb, ${ip ?? null}, ${requestId}, now())`);
 }
 

@@ -580,6 +580,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
     omitted: {
       dedupe_key: 'local to this database',
       sealed_params: 'secrets',
+      episode: INTERNAL_STATE,
       reconciled_at: INTERNAL_STATE,
     },
     sources: [ownRows(fullTable('notifications', 'notification'))],

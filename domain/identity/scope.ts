@@ -8,7 +8,7 @@ import type { MemberRole } from './roles.ts';
 export type Actor =
   | { kind: 'api_key'; id: string }
   | { kind: 'user'; id: string }
-  /** In an impersonation. */
+  /** In an impersonation, or by an operation of the service's administration. */
   | { kind: 'staff'; id: string }
   | { kind: 'system'; id: string };
 
@@ -31,6 +31,8 @@ export interface Scope extends TenantScope {
   member?: Member;
   /** Staff who act in the organization; undefined for everyone else. */
   impersonation?: ImpersonationScope;
+  /** Staff who make one change for the organization, from outside of it; undefined for everyone else. */
+  administration?: AdministrationScope;
   /** The client's address; undefined in workflows. */
   ip?: string;
   requestId: string;
@@ -52,6 +54,13 @@ export interface ImpersonationScope {
   allowsWrite: boolean;
   /** Download links end then, too. */
   expiresAt: Date;
+}
+
+export interface AdministrationScope {
+  /** Of the staff member. */
+  sessionId: string;
+  /** Why: the organization's audit log has it. */
+  reason: string;
 }
 
 export interface Member {

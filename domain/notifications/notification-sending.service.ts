@@ -59,8 +59,8 @@ export function createNotificationSendingService(
       await requireReconciled(database);
       const email = await buildEmail(options, notificationId);
       if (!email) return { kind: 'settled', status: 'not_found' };
-      const settled = await claimAttempt(database, notificationId);
-      if (settled) return settled;
+      const claim = await claimAttempt(database, notificationId);
+      if (claim.kind !== 'claimed') return claim;
       const result = await mailTransport.transmit({
         sender: returnPath,
         recipient: email.recipient,
@@ -69,7 +69,7 @@ export function createNotificationSendingService(
         envelopeId: notificationId,
         reports: 'never',
       });
-      return recordResult(database, notificationId, result);
+      return recordResult(database, { notificationId, episode: claim.episode }, result);
     },
 
     stop: (notificationId, reason) => stopNotification(database, notificationId, reason),
@@ -126,15 +126,18 @@ async function buildEmail(
   return { recipient: notification.email, bytes: await signBytes(email, key, notification.createdAt) };
 }
 
-/** @returns null if the caller has claimed the attempt and must send. */
-async function claimAttempt(database: Database, notificationId: string): Promise<SendOutcome | null> {
+/** @returns `claimed` if the caller must send. */
+async function claimAttempt(
+  database: Database,
+  notificationId: string,
+): Promise<SendOutcome | { kind: 'claimed'; episode: number }> {
   return withLockedNotification(database, notificationId, (notification) => {
     if (!notification) return { kind: 'settled', status: 'not_found' };
     if (notification.status === 'sending') fail(notification, OUTCOME_UNKNOWN);
     if (notification.status !== 'pending') return { kind: 'settled', status: notification.status };
     notification.status = 'sending';
     notification.attempts += 1;
-    return null;
+    return { kind: 'claimed', episode: notification.episode };
   });
 }
 
@@ -143,11 +146,14 @@ const MAX_ERROR_CHARACTERS = 2_000;
 
 async function recordResult(
   database: Database,
-  notificationId: string,
+  { notificationId, episode }: { notificationId: string; episode: number },
   result: TransmissionResult,
 ): Promise<SendOutcome> {
   return withLockedNotification(database, notificationId, (notification) => {
     if (!notification) return { kind: 'settled', status: 'not_found' };
+    // A person has sent it again meanwhile: only that it was accepted still matters.
+    const isOutdated = notification.episode !== episode || notification.status === 'sent';
+    if (isOutdated && result.kind !== 'accepted') return { kind: 'settled', status: notification.status };
     notification.lastError = storableText(result.response).slice(0, MAX_ERROR_CHARACTERS);
     if (result.kind === 'accepted') {
       // Recorded even if the attempt has been recorded as lost meanwhile.
@@ -181,7 +187,6 @@ function fail(notification: Notification, reason: string): void {
     status: 'failed',
     nextAttemptAt: null,
     lastError: reason,
-    sealedParams: null,
   });
 }
 

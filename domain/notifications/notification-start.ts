@@ -7,16 +7,22 @@ import { OUTBOUND_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.t
 import type { Notification } from './notification.entity.ts';
 import { isSecurityNotice } from './templates.ts';
 
+type StartedNotification = Pick<Notification, 'id' | 'organizationId' | 'userId' | 'template'> & {
+  /** Default: the first. */
+  episode?: number;
+};
+
 /** Starts the run that sends a notification. */
 export function buildNotificationStart({
   id,
   organizationId,
   userId,
   template,
-}: Pick<Notification, 'id' | 'organizationId' | 'userId' | 'template'>): StartCommand {
+  episode = 1,
+}: StartedNotification): StartCommand {
   return {
     workflowType: SEND_NOTIFICATION,
-    workflowId: sendNotificationWorkflowId(id),
+    workflowId: sendNotificationWorkflowId(id, episode),
     taskQueue: OUTBOUND_QUEUE,
     priority: {
       priorityKey: isSecurityNotice(template) ? PRIORITY.urgent : PRIORITY.notification,

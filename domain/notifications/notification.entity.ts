@@ -6,9 +6,10 @@ import type { TemplateName } from './templates.ts';
 
 /**
  * `sending`: an attempt is running, or its worker crashed; the email may have been sent and is not sent again.
- * `failed`: see `lastError`.
+ * `failed`: see `lastError`. A person can send it again.
  */
-export type NotificationStatus = 'pending' | 'sending' | 'sent' | 'failed';
+export const NOTIFICATION_STATUSES = ['pending', 'sending', 'sent', 'failed'] as const;
+export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number];
 
 /** An email from the service to one person. */
 export const NotificationEntity = defineEntity({
@@ -20,6 +21,10 @@ export const NotificationEntity = defineEntity({
     {
       name: 'notifications_failed_index',
       expression: `create index "notifications_failed_index" on "notifications" ("created_at") where "status" = 'failed'`,
+    },
+    {
+      name: 'notifications_failed_list_index',
+      expression: `create index "notifications_failed_list_index" on "notifications" ("id") where "status" = 'failed'`,
     },
     {
       name: 'notifications_unsent_index',
@@ -38,12 +43,15 @@ export const NotificationEntity = defineEntity({
     template: p.text().$type<TemplateName>(),
     /** Template parameters. */
     params: p.json().$type<Record<string, unknown>>(),
-    /** Further parameters that must not be readable at rest, such as tokens; removed once the email is settled. */
+    /** Further parameters that must not be readable at rest, such as tokens; removed once it is sent, or its link expired. */
     sealedParams: p.blob().strictNullable(),
     /** At most one email is created for each key. */
     dedupeKey: p.text().unique(),
     status: p.text().$type<NotificationStatus>().default('pending'),
+    /** Of this episode. */
     attempts: p.integer().default(0),
+    /** Incremented each time a person sends the failed email again; part of the workflow id from 2 on. */
+    episode: p.integer().default(1),
     nextAttemptAt: timestamp().strictNullable(),
     /** The relay's last answer, or why the email failed. */
     lastError: p.text().strictNullable(),

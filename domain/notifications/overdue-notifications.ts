@@ -1,6 +1,5 @@
 import type { Database } from '../../platform/database/database.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
-import type { Notification } from './notification.entity.ts';
 import type { NotificationSendingService } from './notification-sending.service.ts';
 import { buildNotificationStart } from './notification-start.ts';
 
@@ -12,15 +11,12 @@ export function overdueNotifications(
   return {
     name: 'notifications',
     async take(limit) {
-      const rows = await takeOverdue<Pick<Notification, 'id' | 'organizationId' | 'userId' | 'template'>>(
-        database,
-        {
-          table: 'notifications',
-          overdue: `status in ('pending', 'sending') and next_attempt_at < now() - interval '5 minutes'`,
-          columns: 'id, org_id as "organizationId", user_id as "userId", template',
-          limit,
-        },
-      );
+      const rows = await takeOverdue<Parameters<typeof buildNotificationStart>[0]>(database, {
+        table: 'notifications',
+        overdue: `status in ('pending', 'sending') and next_attempt_at < now() - interval '5 minutes'`,
+        columns: 'id, org_id as "organizationId", user_id as "userId", template, episode',
+        limit,
+      });
       return rows.map((row) => ({
         start: buildNotificationStart(row),
         whenStopped: async () => {

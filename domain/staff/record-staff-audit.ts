@@ -23,20 +23,31 @@ export type AuditedStaff = Pick<StaffScope, 'staffId' | 'ip' | 'requestId'> & {
  */
 export async function recordStaffAudit(
   em: EntityManager,
-  { staffId, person, ip, requestId }: AuditedStaff,
+  staff: AuditedStaff,
   { organizationIds = [], ...event }: StaffAuditEvent,
 ): Promise<void> {
   const [organizationId = null] = organizationIds.length === 1 ? organizationIds : [];
-  await em.execute(sql`
-    insert into staff_audit_entries (id, staff_id, session_id, action, resource_type, resource_id, organization_id, reason,
-      details, ip, request_id, created_at)
-    values (${newId('staffAuditEntry')}, ${staffId}, ${person.sessionId}, ${event.action}, ${event.resourceType},
-      ${event.resourceId}, ${organizationId}, ${storableText(event.reason)},
-      ${JSON.stringify(event.details ?? {})}::jsonb, ${ip}, ${requestId}, now())`);
+  await recordInServiceLog(em, staff, event, organizationId);
+  const { staffId, person, ip, requestId } = staff;
   for (const id of organizationIds)
     await recordAudit(
       em,
       { organizationId: id, actor: { kind: 'staff', id: staffId }, member: { person }, ip, requestId },
       event,
     );
+}
+
+/** Records a change by staff in the service's log alone. The use-case that makes it records it for the organization. */
+export async function recordInServiceLog(
+  em: EntityManager,
+  { staffId, person, ip, requestId }: AuditedStaff,
+  event: Omit<StaffAuditEvent, 'organizationIds'>,
+  organizationId: string | null,
+): Promise<void> {
+  await em.execute(sql`
+    insert into staff_audit_entries (id, staff_id, session_id, action, resource_type, resource_id, organization_id, reason,
+      details, ip, request_id, created_at)
+    values (${newId('staffAuditEntry')}, ${staffId}, ${person.sessionId}, ${event.action}, ${event.resourceType},
+      ${event.resourceId}, ${organizationId}, ${storableText(event.reason)},
+      ${JSON.stringify(event.details ?? {})}::jsonb, ${ip}, ${requestId}, now())`);
 }

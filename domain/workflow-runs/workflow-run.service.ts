@@ -25,6 +25,7 @@ import {
   type RunActionRequest,
   type RunEffect,
 } from './plan-action.ts';
+import { findSendEvidence, type SendEvidence } from './send-evidence.ts';
 
 export interface ListedRun extends WorkflowRun {
   /** What staff can do with it. */
@@ -45,6 +46,8 @@ export interface RunDetails extends ListedRun {
   currentDetails: string | null;
   /** Newest first. */
   events: WorkflowRunEvent[];
+  /** Of a send that waits for a decision; null for other runs. */
+  evidence: SendEvidence | null;
 }
 
 export interface AcceptedAction {
@@ -118,6 +121,12 @@ export function createWorkflowRunService({
     if (messageIds.length === 0) return Promise.resolve(new Map());
     return database.staffTransaction(UNREQUESTED, ({ em }) => findOpenRecipients(em, messageIds));
   };
+  const readEvidence = async (run: WorkflowRun): Promise<SendEvidence | null> => {
+    const messageId = messageIdOf(run);
+    const { OrgId: organizationId } = run.searchAttributes;
+    if (messageId === undefined || organizationId === undefined) return null;
+    return database.read({ organizationId }, (reader) => findSendEvidence(reader, messageId));
+  };
   const actionsOf = (run: WorkflowRun, open: Map<string, OpenRecipients>): RunAction[] =>
     listActions(run, open.get(messageIdOf(run) ?? ''));
   return {
@@ -135,11 +144,12 @@ export function createWorkflowRunService({
 
     async get(workflowId) {
       const run = await find(workflowId);
-      const [currentDetails, events, open, end] = await Promise.all([
+      const [currentDetails, events, open, end, evidence] = await Promise.all([
         runs.currentDetails(run),
         runs.recentEvents(run),
         readOpenRecipients([run]),
         runs.readEnd(run),
+        readEvidence(run),
       ]);
       return {
         ...run,
@@ -147,6 +157,7 @@ export function createWorkflowRunService({
         ...describeState(run, end),
         currentDetails,
         events,
+        evidence,
       };
     },
 

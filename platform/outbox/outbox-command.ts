@@ -44,11 +44,19 @@ export interface ControlCommand {
   reason?: string;
 }
 
+/** Without effect if the schedule is gone. */
+export interface UnpauseCommand {
+  scheduleId: string;
+  /** Why, for the Temporal UI. */
+  note: string;
+}
+
 /** Both `start` and `signal`: signal-with-start, which starts the run if it does not exist. */
 export interface OutboxCommand {
   start?: StartCommand;
   signal?: SignalCommand;
   control?: ControlCommand;
+  unpause?: UnpauseCommand;
   /** W3C Trace Context of the change, so that its trace continues whichever process dispatches the command. */
   traceparent?: string;
 }

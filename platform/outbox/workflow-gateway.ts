@@ -1,6 +1,7 @@
 import {
   type Client,
   isGrpcServiceError,
+  ScheduleNotFoundError,
   WorkflowExecutionAlreadyStartedError,
   WorkflowIdReusePolicy,
   WorkflowNotFoundError,
@@ -42,14 +43,15 @@ export interface WorkflowGateway {
   describe(workflowId: string): Promise<RunDescription>;
 }
 
-export function createWorkflowGateway({ workflow }: Pick<Client, 'workflow'>): WorkflowGateway {
+type Clients = Pick<Client, 'workflow' | 'schedule'>;
+
+export function createWorkflowGateway(clients: Clients): WorkflowGateway {
+  const { workflow } = clients;
   return {
     dispatch(command) {
       const { traceparent } = command;
-      if (traceparent === undefined) return deliver(workflow, command);
-      return withSpan({ ...describeDispatch(command), parent: traceparent }, () =>
-        deliver(workflow, command),
-      );
+      if (traceparent === undefined) return deliver(clients, command);
+      return withSpan({ ...describeDispatch(command), parent: traceparent }, () => deliver(clients, command));
     },
 
     async describe(workflowId) {
@@ -99,9 +101,12 @@ async function retryActivities(workflow: Client['workflow'], workflowId: string)
   }
 }
 
+/** Nothing is left to do. */
+const GONE = [WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError, ScheduleNotFoundError];
+
 async function deliver(
-  workflow: Client['workflow'],
-  { start, signal, control }: OutboxCommand,
+  { workflow, schedule }: Clients,
+  { start, signal, control, unpause }: OutboxCommand,
 ): Promise<void> {
   try {
     if (start && signal) {
@@ -116,17 +121,19 @@ async function deliver(
       await workflow.getHandle(signal.workflowId).signal(signal.signalName, ...signal.args);
     } else if (control) {
       await controlRun(workflow, control);
+    } else if (unpause) {
+      await schedule.getHandle(unpause.scheduleId).unpause(unpause.note);
     }
   } catch (error) {
-    if (error instanceof WorkflowExecutionAlreadyStartedError || error instanceof WorkflowNotFoundError)
-      return;
+    if (GONE.some((type) => error instanceof type)) return;
     // The activity or its run has ended meanwhile.
     if (control && isGrpcServiceError(error) && GONE_CODES.has(Number(error.code))) return;
     throw error;
   }
 }
 
-function describeDispatch({ start, signal, control }: OutboxCommand): SpanDescription {
+function describeDispatch({ start, signal, control, unpause }: OutboxCommand): SpanDescription {
+  if (unpause) return { name: `UnpauseSchedule ${unpause.scheduleId}`, kind: 'producer', attributes: {} };
   const name = start
     ? `StartWorkflow ${start.workflowType}`
     : signal

@@ -13,6 +13,7 @@ import { createStaff } from '../support/staff.ts';
 const logger = pino({ level: 'silent' });
 let isTemporalUp = true;
 const NEXT = new Date('2026-11-23T03:00:00.000Z');
+const PAUSED = { id: 'reconcile', isPaused: true, note: 'by ada', lastRunAt: null, nextRunAt: NEXT };
 const app = useTestApp({
   dependencies: createDependencies({
     probes: {
@@ -38,7 +39,10 @@ const app = useTestApp({
   schedules: {
     async list() {
       if (!isTemporalUp) throw new Error('no answer');
-      return [{ id: 'reconcile', isPaused: true, note: 'by ada', lastRunAt: null, nextRunAt: NEXT }];
+      return [PAUSED];
+    },
+    async find(id) {
+      return [PAUSED, { ...PAUSED, id: 'active', isPaused: false }].find((schedule) => schedule.id === id);
     },
   },
 });

@@ -7,10 +7,12 @@ import { createInbox, createOrganization, type TestOrganization } from '../suppo
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { createStaff, type TestStaff } from '../support/staff.ts';
+import { createFailedEmail, createTestEndpoint } from '../support/staff-operations.ts';
 import type { Call } from '../support/test-app.ts';
 import { listSourceFiles } from './import-graph.ts';
 
-const app = useTestApp();
+const PAUSED = { id: 'reconcile', isPaused: true, note: null, lastRunAt: null, nextRunAt: null };
+const app = useTestApp({ schedules: { list: async () => [PAUSED], find: async () => PAUSED } });
 let staff: TestStaff;
 beforeAll(async () => {
   staff = await createStaff(app);
@@ -57,6 +59,8 @@ const ofOrganization = suspension(orgPath);
 const ofEnvironment = suspension((world) => `${orgPath(world)}/environments/${world.sandboxEnvironmentId}`);
 const ofInbox = suspension((world) => `${orgPath(world)}/inboxes/${world.inboxId}`);
 const bulkItems = ({ inboxId }: World) => ({ ...suspended, items: [{ type: 'inbox', id: inboxId }] });
+const endpointPath = async (world: World) =>
+  `${orgPath(world)}/webhook-endpoints/${await createTestEndpoint(app, world.token)}`;
 const decision = (action: string) => async (world: World) => {
   const { organizationId } = world;
   const [request] = await app.worker.query<{ id: string }>(sql`
@@ -131,6 +135,35 @@ const ATTEMPTS: Record<string, (world: World) => Promise<Attempt>> = {
     const { userId } = await createStaff(app, { role: 'support' });
     return { path: `/admin/staff/${userId}?note=${encodeURIComponent(note)}`, isGlobal: true };
   },
+  'adminOrganizations.postponeRetention': async (world) => {
+    await app.worker.query(sql`
+      insert into retention_policies (org_id, retention_days, applied_days, applied_since, steps, changed_at, created_at)
+      values (${world.organizationId}, 30, 30, now(), '[]', now(), now()) returning org_id`);
+    return { path: `${orgPath(world)}/retention-policy/postpone`, body: { days: 7, note } };
+  },
+  'adminWebhookEndpoints.replay': async (world) => ({
+    path: `${await endpointPath(world)}/replay`,
+    body: { since: '2026-01-01T00:00:00Z', note },
+  }),
+  'adminWebhookEndpoints.cancelPending': async (world) => ({
+    path: `${await endpointPath(world)}/cancel-pending`,
+    body: { note },
+  }),
+  'systemEmails.retry': async (world) => ({
+    path: '/admin/system-emails/retry',
+    body: { ids: [await createFailedEmail(app.worker, world)], note },
+  }),
+  'outbox.retry': async ({ organizationId }) => {
+    const [command] = await app.worker.query<{ id: string }>(sql`
+      insert into outbox (org_id, command, priority, available_at, created_at, dead_at)
+      values (${organizationId}, '{}', 3, now(), now(), now()) returning id::text as id`);
+    return { path: '/admin/outbox/retry', body: { id: command?.id, note } };
+  },
+  'schedules.unpause': async () => ({
+    path: '/admin/schedules/reconcile/unpause',
+    body: { note },
+    isGlobal: true,
+  }),
   'toggles.set': async () => ({
     path: '/admin/toggles/sign_up',
     body: { enabled: true, note },

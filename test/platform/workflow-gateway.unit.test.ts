@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { Client } from '@temporalio/client';
+import { type Client, ScheduleNotFoundError } from '@temporalio/client';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import { createWorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
 
@@ -19,9 +19,30 @@ async function getStartOptions(start: StartCommand) {
   const workflow = {
     start: async (_type: string, options: unknown) => received.push(options),
   } as unknown as Client['workflow'];
-  await createWorkflowGateway({ workflow }).dispatch({ start });
+  await createWorkflowGateway({ workflow, schedule: NO_SCHEDULES }).dispatch({ start });
   return received[0];
 }
+
+const NO_SCHEDULES = {} as Client['schedule'];
+
+test('unpauses a schedule with the reason, and is content if it is gone', async () => {
+  const unpaused: string[] = [];
+  const schedule = {
+    getHandle: (id: string) => ({
+      async unpause(note: string) {
+        if (id === 'gone') throw new ScheduleNotFoundError('no such schedule', id);
+        if (id === 'unreachable') throw new Error('no answer');
+        unpaused.push(`${id}: ${note}`);
+      },
+    }),
+  } as unknown as Client['schedule'];
+  const { dispatch } = createWorkflowGateway({ workflow: {} as Client['workflow'], schedule });
+  await dispatch({ unpause: { scheduleId: 'reconcile', note: 'Ticket 7' } });
+  await dispatch({ unpause: { scheduleId: 'gone', note: 'Ticket 7' } });
+  const unreachable = dispatch({ unpause: { scheduleId: 'unreachable', note: 'Ticket 7' } });
+  await expect(unreachable).rejects.toThrow('no answer');
+  expect(unpaused).toEqual(['reconcile: Ticket 7']);
+});
 
 test('passes priority and fairness key, which the run’s activities inherit', async () => {
   expect(await getStartOptions(START)).toMatchObject({

@@ -115,7 +115,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     bodyStallTimeoutMs: options.bodyStallTimeoutMs,
     services: createServices({
       temporalRuns,
-      schedules: options.schedules ?? { list: async () => [] },
+      schedules: options.schedules ?? { list: async () => [], find: async () => undefined },
       config,
       database,
       workerDatabase: worker,

@@ -1,4 +1,5 @@
 import { createNotificationActivities } from '../../activities/notifications.activities.ts';
+import { forgetExpiredLinks } from '../../domain/notifications/link-lifetimes.ts';
 import {
   createNotificationSendingService,
   stopNotification,
@@ -25,5 +26,6 @@ export const notificationsRoom: Room = {
   },
   maintenance: ({ database }) => ({
     overdue: [overdueNotifications(database, { stop: (id) => stopNotification(database, id) })],
+    sweeps: { expiredEmailLinks: () => forgetExpiredLinks(database) },
   }),
 };

@@ -1,0 +1,57 @@
+import { sql } from '@mikro-orm/core';
+import type { Transaction } from '../../platform/database/database.ts';
+import type { SerializedRow } from '../../platform/database/serialized-row.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { linkExpiresAt } from './link-lifetimes.ts';
+import type { Notification } from './notification.entity.ts';
+import { buildNotificationStart } from './notification-start.ts';
+
+type RetriedNotification = Pick<
+  Notification,
+  'id' | 'organizationId' | 'userId' | 'template' | 'status' | 'episode' | 'createdAt'
+>;
+
+/**
+ * Makes a failed email due again, with all its attempts. The run before has completed, so the next one has another id.
+ *
+ * @throws AppError `not_found`; `conflict` if the email has not failed, or its link no longer works.
+ */
+export async function retryNotification(
+  transaction: Transaction,
+  outbox: Pick<Outbox, 'enqueue'>,
+  id: string,
+): Promise<RetriedNotification> {
+  const { em } = transaction;
+  const [row] = await em.execute<SerializedRow<RetriedNotification>[]>(sql`
+    select id, org_id as "organizationId", user_id as "userId", template, status, episode, created_at as "createdAt"
+    from notifications where id = ${id} for update`);
+  if (!row) throw notFound('system email', id);
+  const email = { ...row, createdAt: new Date(row.createdAt) };
+  if (email.status !== 'failed') throw notFailed(email);
+  const expiresAt = linkExpiresAt(email);
+  if (expiresAt && expiresAt.getTime() <= Date.now()) throw linkExpired(expiresAt);
+  const episode = email.episode + 1;
+  await em.execute(sql`
+    update notifications set status = 'pending', attempts = 0, episode = ${episode}, next_attempt_at = now(),
+      reconciled_at = null
+    where id = ${id}`);
+  outbox.enqueue(transaction, email.organizationId ?? email.userId ?? id, {
+    start: buildNotificationStart({ ...email, episode }),
+  });
+  return { ...email, status: 'pending', episode };
+}
+
+function notFailed({ status }: Pick<Notification, 'status'>): AppError {
+  return new AppError('conflict', {
+    detail: status === 'sent' ? 'The email was sent.' : 'The email is being sent.',
+    fix: status === 'sent' ? 'Nothing is left to do.' : 'Wait until it is sent, or has failed.',
+  });
+}
+
+function linkExpired(at: Date): AppError {
+  return new AppError('conflict', {
+    detail: `The link in the email stopped working at ${at.toISOString()}.`,
+    fix: 'Let the person, or who invited them, ask for another email.',
+  });
+}
