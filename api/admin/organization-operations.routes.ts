@@ -1,7 +1,11 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { type Static, Type } from 'typebox';
+import {
+  type EndpointBacklog,
+  MAX_COUNTED,
+  MAX_ENDPOINTS,
+} from '../../domain/administration/endpoint-backlog.ts';
 import type { OrganizationOperationsService } from '../../domain/administration/organization-operations.service.ts';
-import { type EndpointBacklog, MAX_COUNTED, MAX_ENDPOINTS } from '../../domain/webhooks/endpoint-backlog.ts';
 import {
   PostponeRetention,
   presentRetention,

@@ -106,7 +106,13 @@ export const outboxRoutes =
           operationId: 'schedules.unpause',
           summary: 'Unpause a schedule of the service',
           tags: ['Admin'],
-          params: strictObject({ scheduleId: text(200, { minLength: 1, pattern: '^[A-Za-z0-9_.-]+$' }) }),
+          params: strictObject({
+            scheduleId: text(200, {
+              minLength: 1,
+              pattern: '^[A-Za-z0-9_.-]+$',
+              description: 'Schedule id, for example reconcile.',
+            }),
+          }),
           body: ref(AdminNote),
           response: { 202: ref(UnpausedSchedule), ...postProblems() },
         },

@@ -89,7 +89,10 @@ export const systemEmailRoutes =
           tags: ['Admin'],
           querystring: strictObject({
             ...pageQuery,
-            status: enumOf(NOTIFICATION_STATUSES, { default: 'failed' }),
+            status: enumOf(NOTIFICATION_STATUSES, {
+              default: 'failed',
+              description: 'sending: an attempt is running, or its worker crashed.',
+            }),
             org_id: Type.Optional(id('Organization (org_…).')),
           }),
           response: { 200: listOf(ref(SystemEmailRecord)), ...problems() },

@@ -41,6 +41,7 @@ const SECTIONS = [
   ['/admin/requests', 'Upgrade requests'],
   ['/admin/toggles', 'Toggles'],
   ['/admin/announcements', 'Announcements'],
+  ['/admin/emails', 'Emails'],
   ['/admin/health', 'Health'],
   ['/admin/staff', 'Staff'],
   ['/admin/log', 'Log'],

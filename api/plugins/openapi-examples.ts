@@ -40,6 +40,10 @@ export const REQUEST_EXAMPLES: Readonly<Record<string, object>> = {
   SetLimits: { counters: { messages_sent: { own_limit: 500, warning_threshold: 50 } } },
   SetRetentionPolicy: { retention_days: 30 },
   PostponeRetention: { days: 14 },
+  StaffPostponeRetention: { days: 14, note: NOTE },
+  StaffReplayEvents: { since: '2026-11-21T00:00:00Z', only_failed: true, note: NOTE },
+  RetrySystemEmails: { ids: ['ntf_01m7y7gtmhe8qswknxmz1dgp3s'], note: NOTE },
+  RetryCommands: { id: '42', note: NOTE },
   CreateApiKey: {
     name: 'Support agent',
     permissions: ['inboxes:read', 'messages:read', 'messages:send'],

@@ -10,7 +10,7 @@ import { recordInServiceLog, type StaffAuditEvent } from '../staff/record-staff-
 import type { StaffScope } from '../staff/staff-scope.ts';
 import type { BulkJob } from '../webhooks/bulk-job.entity.ts';
 import type { BulkJobService, ReplayRequest } from '../webhooks/bulk-job.service.ts';
-import { type EndpointBacklog, queryEndpointBacklogs } from '../webhooks/endpoint-backlog.ts';
+import { type EndpointBacklog, queryEndpointBacklogs } from './endpoint-backlog.ts';
 import { requireOrganization } from './require-organization.ts';
 
 /** What staff do for one organization with its own use-cases: they see neither its mail nor its secrets. */

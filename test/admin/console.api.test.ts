@@ -4,10 +4,12 @@ import { sql } from '@mikro-orm/core';
 import type { StaffRole } from '../../domain/staff/staff-scope.ts';
 import { newId } from '../../platform/ids.ts';
 import { createAccountQuickly } from '../support/accounts.ts';
+import { createOrganization } from '../support/organizations.ts';
 import { arrangeAmbiguousSend } from '../support/outbound-mail.ts';
 import { createPageClient } from '../support/page-client.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createStaff } from '../support/staff.ts';
+import { createFailedEmail, createTestEndpoint } from '../support/staff-operations.ts';
 
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
 
@@ -453,5 +455,104 @@ describe('the console', () => {
     expect(page.statusCode).toBe(200);
     expect(page.body).toContain('No changes.');
     expect(page.body).toContain('aria-current="page">Log');
+  });
+});
+
+describe('operations in the console', () => {
+  const note = 'Ticket 4711';
+
+  test('send the selected failed emails again, and say which are left out', async () => {
+    const { organizationId, userId } = await createAccountQuickly(app);
+    const emails = [1, 2].map(() => createFailedEmail(app.worker, { organizationId, ownerId: userId }));
+    const [first = '', second = ''] = await Promise.all(emails);
+    const expired = await createFailedEmail(
+      app.worker,
+      { organizationId, ownerId: userId },
+      { template: 'reset-password', createdAt: new Date(Date.now() - 7_200_000) },
+    );
+    const { browser } = await openConsole('support');
+    const path = `/admin/emails?organization_id=${organizationId}`;
+    const listed = await browser.open(path);
+    expect(listed.body).toContain('550 5.7.1 relaying denied');
+    expect(listed.body).toContain(`name="id" value="${first}"`);
+    expect(listed.body).not.toContain(`name="id" value="${expired}"`);
+    const none = await browser.submit('/admin/emails/retry', { note });
+    expect([none.statusCode, none.body]).toEqual([400, expect.stringContaining('No email is selected')]);
+    await browser.open(path);
+    const sent = await browser.submit('/admin/emails/retry', { id: first, note });
+    expect(sent.body).toContain('Done.');
+    expect(sent.body).toMatch(new RegExp(`system_email.retried</td>[\\s\\S]*?${note}`));
+    await browser.open(path);
+    const refused = await browser.submit('/admin/emails/retry', { id: expired, note });
+    expect([refused.statusCode, refused.body]).toEqual([409, expect.stringContaining('1 of 1 emails')]);
+    const pending = await browser.open(`${path}&status=pending`);
+    expect(pending.body).toContain(first);
+    expect(pending.body).not.toContain(second);
+    expect(pending.body).not.toContain('<input type="checkbox"');
+  });
+
+  test('postpone a retention, and replay or drop the backlog of an endpoint', async () => {
+    const organization = await createOrganization(app.worker);
+    const { organizationId, token } = organization;
+    const endpoint = await createTestEndpoint(app, token);
+    await app.call(`/webhooks/endpoints/${endpoint}/test`, { method: 'POST', token, body: {} });
+    await app.worker.query(sql`
+      insert into retention_policies (org_id, retention_days, applied_days, applied_since, steps, changed_at, created_at)
+      values (${organizationId}, 30, 30, now(), '[]', now(), now()) returning org_id`);
+    const { browser } = await openConsole();
+    const base = `/admin/organizations/${organizationId}`;
+    const page = await browser.open(`${base}/operations`);
+    expect(page.body).toContain('Messages older than <strong>30</strong> days');
+    expect(page.body).toContain('1 pending, 0 held');
+    const postponed = await browser.submit(`${base}/postpone-retention`, { days: '7', note });
+    expect(postponed.body).toContain('Nothing is deleted before');
+    const tooLong = await browser.submit(`${base}/postpone-retention`, { days: '99', note });
+    expect(tooLong.statusCode).toBe(400);
+    await browser.open(`${base}/operations`);
+    const since = { since: '2026-01-01T00:00', only_failed: 'on' };
+    const replayed = await browser.submit(`${base}/replay-endpoint`, { ...since, note });
+    expect(replayed.body).toMatch(/The job <code>whj_/);
+    const dropped = await browser.submit(`${base}/drop-backlog`, { note });
+    expect(dropped.body).toContain('webhook_endpoint.deliveries_canceled');
+    const { browser: support } = await openConsole('support');
+    const read = await support.open(`${base}/operations`);
+    expect([read.statusCode, read.body.includes(`action="${base}`)]).toEqual([200, false]);
+  });
+
+  test('retry a given-up command from the page about health', async () => {
+    const { organizationId } = await createOrganization(app.worker);
+    const [command] = await app.worker.query<{ id: string }>(sql`
+      insert into outbox (org_id, command, priority, available_at, created_at, dead_at, last_error)
+      values (${organizationId}, ${JSON.stringify({ signal: { workflowId: `send/${organizationId}` } })}::jsonb, 3, now(),
+        now(), '2020-01-01', 'no namespace') returning id::text as id`);
+    const { browser } = await openConsole('support');
+    const page = await browser.open('/admin/health');
+    expect(page.body).toContain(`send/${organizationId}`);
+    const retried = await browser.post('/admin/health/retry-commands', {
+      id: command?.id ?? '',
+      note,
+      csrf: /name="csrf" value="([^"]+)"/.exec(page.body)?.[1] ?? '',
+    });
+    expect(retried.headers.location).toBe('/admin/health?notice=done');
+    expect((await browser.open('/admin/health')).body).not.toContain(`send/${organizationId}`);
+    await app.worker.query(sql`delete from outbox where org_id = ${organizationId} returning id`);
+  });
+
+  test('show the evidence beside the decision about an ambiguous send', async () => {
+    const workflowId = await arrangeAmbiguousSend(app.worker);
+    const [row] = await app.worker.query<{ organizationId: string; rfcMessageId: string }>(sql`
+      select org_id as "organizationId", rfc_message_id as "rfcMessageId" from messages
+      where id = ${workflowId.replace('send/', '')}`);
+    app.temporalRuns.add({
+      workflowId,
+      type: 'sendMessage',
+      searchAttributes: { OrgId: row?.organizationId ?? '', Stage: 'needs_attention' },
+    });
+    const { browser } = await openConsole('support');
+    const page = await browser.open(`/admin/work/run?${new URLSearchParams({ workflow_id: workflowId })}`);
+    expect(page.body).toMatch(/Evidence[\s\S]*<td>1<\/td><td>people.example<\/td><td><strong>unknown/);
+    expect(page.body).toContain(row?.rfcMessageId);
+    expect(page.body).toContain('action="/admin/work/resolve"');
+    expect(page.body).not.toContain('b@people.example');
   });
 });

@@ -1,7 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { RowReader } from '../../platform/database/find-rows.ts';
 import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
-import type { WebhookEndpoint } from './endpoint.entity.ts';
+import type { WebhookEndpoint } from '../webhooks/endpoint.entity.ts';
 
 /** An endpoint with what waits for it, as staff see it: without its secret, and without events. */
 export interface EndpointBacklog
