@@ -30,7 +30,7 @@ export function listDeadCommands(
         coalesce(command -> 'start' ->> 'workflowId', command -> 'signal' ->> 'workflowId',
           command -> 'control' ->> 'workflowId', command -> 'unpause' ->> 'scheduleId') as "workflowId",
         attempts, last_error as "lastError", created_at as "createdAt", dead_at as "deadAt"
-      from outbox where dead_at is not null order by dead_at, id limit ${limit}`,
+      from outbox where dead_at is not null order by dead_at, outbox.id limit ${limit}`,
   );
 }
 
