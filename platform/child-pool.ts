@@ -117,7 +117,11 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
     usage: () => ({ ...jobs, idle: idle.length }),
     async close() {
       const ended = [...alive].map(({ process }) => once(process, 'exit'));
-      for (const worker of alive) worker.kill('the pool was closed');
+      for (const worker of alive) {
+        // Otherwise a program that waits for nothing else would end before this promise is settled.
+        setKeepsParentAlive(worker.process, true);
+        worker.kill('the pool was closed');
+      }
       await Promise.all(ended);
     },
   };
