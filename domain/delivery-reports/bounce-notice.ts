@@ -1,4 +1,4 @@
-import { decodeEncodedWords } from '../mime/charset.ts';
+import { decodeEncodedWords } from '../mime/encoded-words.ts';
 import { htmlToText } from '../mime/html-to-text.ts';
 import { findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts';
 import { separateDescription } from './described-message.ts';

@@ -1,6 +1,6 @@
 import { domainToASCII, domainToUnicode } from 'node:url';
 import parseAddresses from 'nodemailer/lib/addressparser';
-import { decodeEncodedWords } from './charset.ts';
+import { decodeEncodedWords } from './encoded-words.ts';
 import type { MailAddress } from './mail-address.ts';
 
 export interface Author {

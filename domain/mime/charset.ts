@@ -1,43 +1,91 @@
 import { Transform } from 'node:stream';
 import libmime from 'libmime';
+import { decodeMultiByte, detectMultiByte, isMultiByte } from './multi-byte-charset.ts';
 
 /** Labels without information, and labels that programs write regardless of the content. */
-const UTF_8_OR_UNSPECIFIED =
-  /^(|us-?ascii|ascii|ansi_x3\.4-1968|utf-?8|unknown-8bit|x-unknown|8bit|binary)$/i;
-/** Charsets of old email that `TextDecoder` does not know: UTF-7 (RFC 2152), code pages of DOS and IBM. */
-const LEGACY_LABEL = /^(utf-?7(-imap)?|(cp|ibm|dos)-?\d{3,5})$/i;
+const UNSPECIFIED = /^(|us-?ascii|ascii|ansi_x3\.4-1968|unknown-8bit|x-unknown|8bit|binary)$/i;
+const UTF_8 = /^utf-?8$/i;
+const UTF_16 = /^utf-?16(?:le|be)?$/i;
+/** Charsets of old email that `TextDecoder` does not know: UTF-7 (RFC 2152), UTF-32, code pages of DOS and IBM. */
+const LEGACY_LABEL = /^(utf-?7(-imap)?|utf-?32(le|be)?|(cp|ibm|dos)-?\d{3,5})$/i;
 /** RFC 1468: text with these escapes is ASCII, and therefore also valid UTF-8. */
-const ISO_2022_JP_ESCAPE = '\u001b$';
+export const ISO_2022_JP_ESCAPE = '\u001b$';
 
 /**
  * Decodes text by its declared charset, or by its bytes if the charset is missing or wrong. In that case the text is
- * usually UTF-8 or windows-1252. Never throws; invalid bytes become U+FFFD.
+ * usually UTF-8, windows-1252 or a charset of East Asia. Never throws; invalid bytes become U+FFFD, and ASCII stays.
  */
 export function decodeText(bytes: Uint8Array, charset: string): string {
   const label = charset.trim().replace(/^["']|["']$/g, '');
-  if (UTF_8_OR_UNSPECIFIED.test(label)) return decodeUnlabeled(bytes);
-  const decoder = createDecoder(label);
-  if (decoder) return decoder.decode(bytes);
+  if (UNSPECIFIED.test(label)) return decodeUnlabeled(bytes, false);
+  if (UTF_8.test(label)) return decodeUnlabeled(bytes, true);
+  if (UTF_16.test(label)) return decodeUtf16(bytes, label);
+  const decoder = createDecoder(label) ?? (LEGACY_LABEL.test(label) ? null : createDecoder(aliasOf(label)));
+  if (decoder) return decodeLabeled(bytes, decoder.encoding);
   return LEGACY_LABEL.test(label)
     ? libmime.decodeWord(label, 'B', Buffer.from(bytes).toString('base64'))
-    : decodeUnlabeled(bytes);
+    : decodeUnlabeled(bytes, false);
 }
 
-function decodeUnlabeled(bytes: Uint8Array): string {
+function decodeLabeled(bytes: Uint8Array, encoding: string): string {
+  return isMultiByte(encoding) ? decodeMultiByte(bytes, encoding) : new TextDecoder(encoding).decode(bytes);
+}
+
+function decodeUnlabeled(bytes: Uint8Array, isDeclaredUtf8: boolean): string {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     return text.includes(ISO_2022_JP_ESCAPE) ? new TextDecoder('iso-2022-jp').decode(bytes) : text;
   } catch {
-    return decodeInvalidUtf8(bytes);
+    return decodeInvalidUtf8(bytes, isDeclaredUtf8);
   }
 }
 
-/** UTF-8 with a few broken sequences is still UTF-8. Anything else is windows-1252, where every byte is valid. */
-function decodeInvalidUtf8(bytes: Uint8Array): string {
+/** A sequence of UTF-8 that occurs by chance in this share of the octets of another charset, at most. */
+const CHANCE = 20;
+
+/**
+ * UTF-8 with a few broken sequences is still UTF-8: in other charsets, few of its longer sequences occur by chance. Anything
+ * else is a charset of East Asia or windows-1252, where every byte is valid.
+ */
+function decodeInvalidUtf8(bytes: Uint8Array, isDeclaredUtf8: boolean): string {
   const text = new TextDecoder('utf-8').decode(bytes);
-  const broken = text.match(/\ufffd/g)?.length ?? 0;
-  const readable = text.match(/[^\p{ASCII}\ufffd]/gu)?.length ?? 0;
-  return readable > broken ? text : new TextDecoder('windows-1252').decode(bytes);
+  const count = (pattern: RegExp) => text.match(pattern)?.length ?? 0;
+  const broken = count(/\ufffd/g);
+  const readable = count(/[^\p{ASCII}\ufffd]/gu);
+  const encoding = readable > broken ? null : detectMultiByte(bytes);
+  if (encoding !== null) return new TextDecoder(encoding).decode(bytes);
+  const telling = isDeclaredUtf8 ? readable : count(/[\u0800-\ufffc\u{10000}-\u{10ffff}]/gu);
+  return readable > broken || telling * CHANCE > broken
+    ? text
+    : new TextDecoder('windows-1252').decode(bytes);
+}
+
+/** RFC 2781 section 3.3, and the mistake that the text is ASCII, which programs do not recode. */
+function decodeUtf16(bytes: Uint8Array, label: string): string {
+  if (bytes.every((octet) => octet < 0x80 && octet !== 0)) return decodeUnlabeled(bytes, false);
+  return new TextDecoder(isBigEndian(bytes, label) ? 'utf-16be' : 'utf-16le').decode(bytes);
+}
+
+function isBigEndian(bytes: Uint8Array, label: string): boolean {
+  if (/[bl]e$/i.test(label)) return /be$/i.test(label);
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return true;
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return false;
+  let zeros = 0;
+  for (const [at, octet] of bytes.entries()) if (octet === 0) zeros += at % 2 === 0 ? 1 : -1;
+  return zeros >= 0;
+}
+
+/** Whether the label means UTF-8 or nothing. */
+export function isUtf8OrUnspecified(label: string): boolean {
+  return UTF_8.test(label) || UNSPECIFIED.test(label);
+}
+
+/** The name of a charset that some programs write otherwise, such as `win-1251`. */
+function aliasOf(label: string): string {
+  return label
+    .replace(/^win(?:dows)?[-_ ]?(?=\d)/i, 'windows-')
+    .replace(/^iso[-_ ]?8859[-_ ]?(?=\d)/i, 'iso-8859-')
+    .replace(/^latin[-_ ](?=\d)/i, 'latin');
 }
 
 function createDecoder(label: string): InstanceType<typeof TextDecoder> | null {
@@ -46,77 +94,6 @@ function createDecoder(label: string): InstanceType<typeof TextDecoder> | null {
   } catch {
     return null;
   }
-}
-
-/** An encoded word (RFC 2047 section 2), with octets as characters. */
-const ENCODED_WORD = /=\?([\w*-]{1,60})\?([QqBb])\?([^?]*)\?=/g;
-const EIGHT_BIT = /[\u0080-\u00ff]/;
-/** Charsets in which any octet is a character, so that a UTF-8 sequence in a word is visible as such. */
-const SINGLE_BYTE = /^(?:iso-?8859-?\d{1,2}|windows-?12\d\d|cp12\d\d|latin-?\d|koi8-?[ru]|macintosh)$/i;
-
-/**
- * Encodes words again that contain 8-bit octets, which RFC 2047 forbids: without this, the octets decide how the whole
- * field is decoded, and the encoded part of the word is lost.
- *
- * @param line one character per octet.
- */
-export function repairEncodedWords(line: string): string {
-  return line.replace(ENCODED_WORD, (word: string, label: string, encoding: string, content: string) => {
-    if (!EIGHT_BIT.test(content)) return word;
-    const charset = label.replace(/\*.*$/, '');
-    const text = encoding.toUpperCase() === 'Q' ? decodeQ(content, charset) : decodeB(content, charset);
-    return `=?utf-8?B?${Buffer.from(text).toString('base64')}?=`;
-  });
-}
-
-function decodeQ(content: string, charset: string): string {
-  const toOctets = (text: string) =>
-    Buffer.from(
-      text
-        .replaceAll('_', ' ')
-        .replace(/=([0-9a-f]{2})/gi, (_escape, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
-      'latin1',
-    );
-  if (UTF_8_OR_UNSPECIFIED.test(charset)) return decodeMixedUtf8(toOctets(content));
-  if (!SINGLE_BYTE.test(charset)) return decodeText(toOctets(content), charset);
-  // Programs that know no encoded words insert UTF-8.
-  return content
-    .split(/([\u0080-\u00ff]+)/)
-    .map((piece) => {
-      const bytes = toOctets(piece);
-      const isUtf8 = EIGHT_BIT.test(piece) && !new TextDecoder().decode(bytes).includes('\ufffd');
-      return isUtf8 ? bytes.toString('utf8') : decodeText(bytes, charset);
-    })
-    .join('');
-}
-
-/** The alphabet of base64 is ASCII; other octets are ignored (RFC 2045 section 6.8). */
-function decodeB(content: string, charset: string): string {
-  const bytes = Buffer.from(content.replace(/[\u0080-\u00ff]/g, ''), 'base64');
-  return UTF_8_OR_UNSPECIFIED.test(charset) ? decodeMixedUtf8(bytes) : decodeText(bytes, charset);
-}
-
-const WINDOWS_1252 = new TextDecoder('windows-1252');
-/** A sequence that is valid in UTF-8; group 1 is any other 8-bit octet. */
-const UTF_8_SEQUENCE =
-  /[\u00c2-\u00df][\u0080-\u00bf]|[\u00e0-\u00ef][\u0080-\u00bf]{2}|[\u00f0-\u00f4][\u0080-\u00bf]{3}|([\u0080-\u00ff])/g;
-
-/** Decodes UTF-8 in which single octets are windows-1252. */
-function decodeMixedUtf8(bytes: Buffer): string {
-  const repaired = bytes.toString('latin1').replace(UTF_8_SEQUENCE, (sequence: string, stray?: string) => {
-    if (stray === undefined) return sequence;
-    const character = WINDOWS_1252.decode(Buffer.from(stray, 'latin1'));
-    return Buffer.from(character).toString('latin1');
-  });
-  return Buffer.from(repaired, 'latin1').toString('utf8');
-}
-
-/** Real header fields are far shorter. */
-const MAX_FIELD_CHARACTERS = 10_000;
-
-/** Decodes the encoded words of a header field (RFC 2047) with the decoder that the MIME parser uses. */
-export function decodeEncodedWords(value: string): string {
-  return libmime.decodeWords(value.slice(0, MAX_FIELD_CHARACTERS));
 }
 
 /**

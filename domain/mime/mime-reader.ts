@@ -1,8 +1,10 @@
 import type { Transform } from 'node:stream';
 import { MailParser } from 'mailparser';
-import { createDecodingStream, decodeText, repairEncodedWords } from './charset.ts';
+import { createDecodingStream, decodeText, ISO_2022_JP_ESCAPE } from './charset.ts';
+import { recodeEncodedWords } from './encoded-words.ts';
 import { joinFlowedLines } from './format-flowed.ts';
 import { HEADER_LIMITS } from './header-limit.ts';
+import { createTransferDecoder, toTransferEncoding } from './transfer-encoding.ts';
 
 /** A header field as the parser stores it: one character per octet. */
 interface HeaderLine {
@@ -12,13 +14,22 @@ interface HeaderLine {
 
 interface MimeNode {
   charset?: string;
-  node: { flowed: boolean; delSp: boolean };
+  node: SplitNode;
+}
+
+/** A part as the splitter of the parser has read its header. */
+interface SplitNode {
+  flowed: boolean;
+  delSp: boolean;
+  /** The value of Content-Transfer-Encoding. */
+  encoding: string | false;
+  getDecoder(): Transform;
 }
 
 /** Internal methods of the parser that are overridden below. Its version is pinned. */
 interface ParserInternals {
   getDecoder(): { decodeStream(charset: string): Transform };
-  createNode(node: unknown): MimeNode;
+  createNode(node: SplitNode): MimeNode;
   processHeaders(lines: HeaderLine[]): Map<string, unknown>;
 }
 
@@ -63,7 +74,9 @@ export class MimeReader extends Parser {
     };
   }
 
-  override createNode(node: unknown): MimeNode {
+  override createNode(node: SplitNode): MimeNode {
+    // The decoders of the parser change the 8-bit octets of a content.
+    node.getDecoder = () => createTransferDecoder(toTransferEncoding(node.encoding || ''));
     const created = super.createNode(node);
     const { flowed, delSp } = created.node;
     const format: TextFormat = { charset: created.charset || '', flowed, delSp };
@@ -84,11 +97,12 @@ export class MimeReader extends Parser {
   }
 }
 
-/** Decodes the raw octets of a field: UTF-8 (RFC 6532), or an undeclared charset. */
+/** Decodes the raw octets of a field: UTF-8 (RFC 6532), or an undeclared charset. Its encoded words are UTF-8 afterwards. */
 export function decodeHeaderLine(line: string): string {
-  return /[\u0080-\u00ff]/.test(line)
-    ? decodeText(Buffer.from(repairEncodedWords(line), 'latin1'), '')
-    : line;
+  const recoded = line.includes('=?') ? recodeEncodedWords(line) : line;
+  return /[\u0080-\u00ff]/.test(recoded) || recoded.includes(ISO_2022_JP_ESCAPE)
+    ? decodeText(Buffer.from(recoded, 'latin1'), '')
+    : recoded;
 }
 
 export function createMimeReader(): MimeReader {

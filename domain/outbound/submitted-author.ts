@@ -1,7 +1,7 @@
 import parseAddresses from 'nodemailer/lib/addressparser';
 import { AppError } from '../../platform/errors.ts';
 import { baseAddress } from '../inboxes/inbox-address.ts';
-import { decodeEncodedWords } from '../mime/charset.ts';
+import { decodeEncodedWords } from '../mime/encoded-words.ts';
 import { fieldsNamed, type HeaderField } from '../mime/header-fields.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import { decodeHeaderLine } from '../mime/mime-reader.ts';

@@ -39,6 +39,7 @@ const messages: ((text: string) => string)[] = [
   (text) => `From: a@b.example\r\nSubject: ${text}\r\nTo: ${text}\r\nReferences: ${text}\r\n\r\nbody`,
   (text) => `From: a@b.example\r\nContent-Type: ${text}\r\nContent-Disposition: ${text}\r\n\r\nbody`,
   (text) => `From: a@b.example\r\n\r\n${text}`,
+  (text) => `Content-Transfer-Encoding: quoted-printable\r\n\r\n${text}`,
   (text) => `Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n${text}\r\n--b--\r\n`,
   (text) => `From: MAILER-DAEMON\r\nSubject: failure notice\r\nContent-Type: message/rfc822\r\n\r\n${text}`,
 ];
@@ -183,13 +184,10 @@ export const ADAPTERS: Record<string, Adapters> = {
       (text) => decodeText(bytes(text), text),
       (text) => decodeText(bytes(`${text}\xff`), 'utf-7'),
       (text) => decodeText(Buffer.from(`${text}\xff`, 'latin1'), ''),
+      (text) => decodeText(Buffer.from(`${text}\xff`, 'latin1'), 'shift_jis'),
+      (text) => decodeText(bytes(text), 'utf-16'),
     ],
-    repairEncodedWords: ({ repairEncodedWords }) => [
-      (text) => repairEncodedWords(text),
-      (text) => repairEncodedWords(`=?utf-8?Q?\xe9${text.replaceAll('?', '')}?=`),
-      (text) => repairEncodedWords('=?koi8-r?Q?\xe9a?='.repeat(text.length / 16)),
-    ],
-    decodeEncodedWords: ({ decodeEncodedWords }) => [(text) => decodeEncodedWords(text)],
+    isUtf8OrUnspecified: ({ isUtf8OrUnspecified }) => [(text) => isUtf8OrUnspecified(text)],
     createDecodingStream: ({ createDecodingStream }) => [
       (text) =>
         buffer(
@@ -219,6 +217,15 @@ export const ADAPTERS: Record<string, Adapters> = {
   'mime/domain-name': {
     parseDomainName: ({ parseDomainName }) => [(text) => parseDomainName(text)],
     isWithinDomain: ({ isWithinDomain }) => [(text) => isWithinDomain(text, 'a.example')],
+  },
+  'mime/encoded-words': {
+    recodeEncodedWords: ({ recodeEncodedWords }) => [
+      (text) => recodeEncodedWords(text),
+      (text) => recodeEncodedWords(`=?utf-8?Q?\xe9${text.replaceAll('?', '')}?=`),
+      (text) => recodeEncodedWords('=?koi8-r?Q?\xe9a?='.repeat(text.length / 16)),
+      (text) => recodeEncodedWords('=?big5?B?pKQ=?= '.repeat(text.length / 17)),
+    ],
+    decodeEncodedWords: ({ decodeEncodedWords }) => [(text) => decodeEncodedWords(text)],
   },
   'mime/file-name': {
     sanitizeFileName: ({ sanitizeFileName }) => [(text) => sanitizeFileName(text)],
@@ -271,6 +278,17 @@ export const ADAPTERS: Record<string, Adapters> = {
   },
   'mime/mime-reader': {
     decodeHeaderLine: ({ decodeHeaderLine }) => [(text) => decodeHeaderLine(text)],
+  },
+  'mime/multi-byte-charset': {
+    isMultiByte: ({ isMultiByte }) => [(text) => isMultiByte(text)],
+    decodeMultiByte: ({ decodeMultiByte }) => [
+      (text) => decodeMultiByte(Buffer.from(`${text}\xff`, 'latin1'), 'big5'),
+      (text) => decodeMultiByte(Buffer.from('\x82a\xff'.repeat(text.length / 3), 'latin1'), 'gb18030'),
+    ],
+    detectMultiByte: ({ detectMultiByte }) => [
+      (text) => detectMultiByte(bytes(text)),
+      (text) => detectMultiByte(Buffer.from('\xa4\xa4\xa6r'.repeat(text.length / 4), 'latin1')),
+    ],
   },
   'mime/parse-mail': {
     parseMail: ({ parseMail }) =>
@@ -398,6 +416,13 @@ export const ADAPTERS: Record<string, Adapters> = {
   'mime/stub-text': {
     mayBeStub: ({ mayBeStub }) => [(text) => mayBeStub(text)],
     isStub: ({ isStub }) => [(text) => isStub(text, 'a b c'), (text) => isStub('a b c', text)],
+  },
+  'mime/transfer-encoding': {
+    toTransferEncoding: ({ toTransferEncoding }) => [(text) => toTransferEncoding(text)],
+    createTransferDecoder: ({ createTransferDecoder }) =>
+      ['base64', 'quoted-printable'].map(
+        (encoding) => (text: string) => buffer(stream(text).pipe(createTransferDecoder(encoding))),
+      ),
   },
   'mime/visible/appearance': {
     deriveAppearance: ({ deriveAppearance, ROOT }) => [
