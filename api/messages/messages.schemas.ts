@@ -114,7 +114,7 @@ const summaryFields = {
   signals: Type.Array(enumOf(SIGNALS), {
     maxItems: SIGNALS.length,
     description:
-      'Warnings to consider before acting on an inbound message: new_participant (the sender is new to the thread), authentication_failed, automated (sent by a program), reply_to_differs, hidden_text (contains text that people cannot see; extracted_text leaves it out), link_mismatch (the words of a link show another host than its target), spoofed_self (claims the inbox’s own domain or address without authentication).',
+      'Warnings to consider before acting on an inbound message: new_participant (the sender is new to the thread), authentication_failed, automated (sent by a program), reply_to_differs, hidden_text (contains text that people cannot see; extracted_text leaves it out), link_mismatch (the words of a link show another host than its target), spoofed_self (claims the inbox’s own domain or address without authentication), no_author (names no author that can be read; from is the envelope sender).',
   }),
   recipients: Type.Array(MessageRecipient, {
     maxItems: 1000,

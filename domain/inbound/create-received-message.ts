@@ -39,7 +39,7 @@ export async function createReceivedMessage(
   const { em } = transaction;
   const { organizationId, environmentId, inboxId, receivedAt: at } = receipt;
   const from = mail.from ?? { email: receipt.mailFrom };
-  const { arc, spf, dkim, dmarc } = authentication;
+  const { arc, spf, dkim, dmarc, unread } = authentication;
   const listEffect = (await findReceiveListMatch(em, inboxId, storableText(from.email)))?.effect;
   // An allow-listed From is trusted only if DMARC passes; otherwise it may be forged.
   const isAllowListed = listEffect === 'allow' && dmarc === 'pass';
@@ -83,7 +83,7 @@ export async function createReceivedMessage(
     rfcMessageId: mail.messageId,
     inReplyTo: mail.inReplyTo,
     references: mail.references,
-    authentication: { spf, dkim, dmarc, arc },
+    authentication: { spf, dkim, dmarc, arc, ...(unread ? { unread } : {}) },
     spam,
     automated,
     announced: false,
@@ -96,6 +96,7 @@ export async function createReceivedMessage(
       inboxEmail: baseAddress(receipt.rcptTo),
       hasHiddenText: mail.hiddenText !== null,
       hasMismatchedLink: mail.hasMismatchedLink,
+      hasNoAuthor: mail.from === null,
       isNewParticipant: !isNew && !(await isKnownParticipant(em, thread, from)),
     }),
     parseError: mail.parseError,

@@ -16,6 +16,8 @@ export interface SignalInput {
   inboxEmail: string;
   hasHiddenText: boolean;
   hasMismatchedLink: boolean;
+  /** The envelope sender stands in for the author. */
+  hasNoAuthor: boolean;
 }
 
 export function deriveSignals(input: SignalInput): Signal[] {
@@ -28,6 +30,7 @@ export function deriveSignals(input: SignalInput): Signal[] {
     hidden_text: input.hasHiddenText,
     link_mismatch: input.hasMismatchedLink,
     spoofed_self: isSpoofedSelf(input),
+    no_author: input.hasNoAuthor,
   };
   return SIGNALS.filter((signal) => present[signal]);
 }

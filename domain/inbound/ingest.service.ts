@@ -13,6 +13,7 @@ import { emptyInboundMail, type ParsedInboundMail, type ParserPool } from '../mi
 import type { OutcomeService } from '../outbound/outcome.service.ts';
 import { insertUnclaimed } from '../stored-objects/unclaimed-objects.ts';
 import { recordUsage } from '../usage/count-usage.ts';
+import { markUnclearAuthor, markUnreadAuthor } from './author-verdict.ts';
 import { type AnalyzedMail, createReceivedMessage } from './create-received-message.ts';
 import { discardReceipt, refundReceived } from './discard-receipt.ts';
 import { computeFingerprint } from './fingerprint.ts';
@@ -127,8 +128,11 @@ async function analyze(
       authenticate({ raw, isSigned, clientIp, helo: receipt.helo ?? null, mailFrom }),
     verdicts?.isSpam ? SPAM_BY_PROVIDER : scanForSpam(raw, receipt),
   ]);
-  const trusted = mail.isAuthorAmbiguous ? { ...authentication, dmarc: 'fail' } : authentication;
-  return { mail, authentication: trusted, spam: scanned ?? deriveSpamVerdict(trusted) };
+  const isUnread = mail.parseError !== null && Object.keys(mail.headers).length === 0;
+  const verified = isUnread ? markUnreadAuthor(authentication) : markUnclearAuthor(authentication, mail);
+  // Without an author, no domain demands that the message is refused.
+  const spam = scanned ?? deriveSpamVerdict(mail.from === null ? authentication : verified);
+  return { mail, authentication: verified, spam };
 }
 
 const SPAM_BY_PROVIDER: SpamVerdict = { verdict: 'spam', score: null };

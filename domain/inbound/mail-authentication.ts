@@ -12,6 +12,10 @@ export interface Authentication {
   arc: string;
   /** DMARC policy of the From domain; null without a record. */
   policy: 'none' | 'quarantine' | 'reject' | null;
+  /** The domain that `dmarc` is about; absent if it is unknown. */
+  authorDomain?: string;
+  /** Only if the header could not be read; see `MessageAuthentication`. */
+  unread?: { dmarc: string; authorDomain?: string };
 }
 
 export interface AuthenticationInput {
@@ -101,13 +105,14 @@ interface CheckResult {
 interface MailauthReport {
   spf: CheckResult | false;
   dkim: { results?: (CheckResult & { status: { aligned?: string | false } })[] };
-  dmarc: (CheckResult & { policy?: string }) | false;
+  dmarc: { status: { result: string; header?: { from?: string } }; policy?: string } | false;
   arc: CheckResult | false;
 }
 
 function toAuthentication(checked: unknown, isPublic: boolean): Authentication {
   const { spf, dkim, dmarc, arc } = checked as MailauthReport;
   const policy = dmarc ? dmarc.policy : null;
+  const authorDomain = dmarc ? dmarc.status.header?.from : undefined;
   const found = {
     spf: isPublic ? toResult(spf) : 'none',
     dkim: selectDkimResult(dkim.results ?? []),
@@ -118,6 +123,7 @@ function toAuthentication(checked: unknown, isPublic: boolean): Authentication {
     dmarc: resolveDmarcResult(found, isPublic),
     arc: toResult(arc),
     policy: policy === 'none' || policy === 'quarantine' || policy === 'reject' ? policy : null,
+    ...(authorDomain ? { authorDomain } : {}),
   };
 }
 

@@ -16,6 +16,7 @@ import { refreshThread } from '../messages/refresh-thread.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import type { ParsedInboundMail, ParserPool } from '../mime/parser/pool.ts';
 import { insertUnclaimed } from '../stored-objects/unclaimed-objects.ts';
+import { markUnclearAuthor } from './author-verdict.ts';
 import { isAutoSubmitted } from './auto-submitted.ts';
 import { persistAttachments } from './create-received-message.ts';
 import { deriveSignals } from './derive-signals.ts';
@@ -80,14 +81,18 @@ async function storeParsed(
     if (!message || message.parseError === null) return release(message ? 'already parsed' : 'gone');
     if (mail.parseError !== null) return release(`still cannot be parsed: ${mail.parseError}`);
     const from = mail.from ?? { email: receipt.mailFrom };
-    const added = await findLateLabels(em, receipt, { mail, from });
-    const isAuthentic = message.authentication?.dmarc !== 'fail' && !mail.isAuthorAmbiguous;
-    const isTrusted = isAuthentic && !isHidden([...message.labels, ...added]);
+    const { dmarc } = verifyLate(message, mail);
+    const late = await findLateLabels(em, receipt, { from, dmarc });
+    // A label for the author that could not be read.
+    const removed = message.authentication?.unread && dmarc !== 'fail' ? ['unauthenticated'] : [];
+    const relabel = (labels: string[]) =>
+      [...new Set([...labels, ...late])].filter((label) => !removed.includes(label));
+    const isTrusted = dmarc !== 'fail' && !isHidden(relabel(message.labels));
     const followed = await followThread(transaction, outbox, { receipt, message, mail, from, isTrusted });
     // Its labels may have changed until its thread was locked.
     await em.refresh(message, WITH_CONTENT);
     if (!followed) return release('gone');
-    const labels = [...new Set([...message.labels, ...added])];
+    const labels = relabel(message.labels);
     // Files that the first try stored belong to the message; the second try has all of them.
     await em.execute(sql`delete from attachments where message_id = ${message.id}`);
     const wasEmpty = message.announced && isEmpty(message);
@@ -119,13 +124,15 @@ function isEmpty({ textBody, htmlBody, hasAttachments }: Loaded<Message, 'textBo
 async function findLateLabels(
   em: EntityManager,
   { inboxId }: Receipt,
-  { mail, from }: { mail: ParsedInboundMail; from: MailAddress },
+  { from, dmarc }: { from: MailAddress; dmarc: string },
 ): Promise<string[]> {
   const listEffect = (await findReceiveListMatch(em, inboxId, storableText(from.email)))?.effect;
-  return [
-    ...(listEffect === 'block' ? ['blocked'] : []),
-    ...(mail.isAuthorAmbiguous ? ['unauthenticated'] : []),
-  ];
+  return [...(listEffect === 'block' ? ['blocked'] : []), ...(dmarc === 'fail' ? ['unauthenticated'] : [])];
+}
+
+/** The result of DMARC for the author that the header names. */
+function verifyLate({ authentication }: Message, mail: ParsedInboundMail) {
+  return markUnclearAuthor(authentication?.unread ?? { dmarc: authentication?.dmarc ?? 'none' }, mail);
 }
 
 interface LateContent {
@@ -137,8 +144,8 @@ interface LateContent {
 
 function parsedFields(message: Message, { receipt, mail, from, isNewParticipant }: LateContent) {
   const automated = mail.isAutomatic || isAutoSubmitted(mail.headers, receipt.mailFrom);
-  const { spf = 'none', dkim = 'none', dmarc: before = 'none', arc = 'none' } = message.authentication ?? {};
-  const dmarc = mail.isAuthorAmbiguous ? 'fail' : before;
+  const { spf = 'none', dkim = 'none', arc = 'none' } = message.authentication ?? {};
+  const { dmarc } = verifyLate(message, mail);
   return {
     fromEmail: from.email,
     fromName: from.name ?? null,
@@ -167,6 +174,7 @@ function parsedFields(message: Message, { receipt, mail, from, isNewParticipant 
       inboxEmail: baseAddress(receipt.rcptTo),
       hasHiddenText: mail.hiddenText !== null,
       hasMismatchedLink: mail.hasMismatchedLink,
+      hasNoAuthor: mail.from === null,
       isNewParticipant,
     }),
     parseError: null,

@@ -33,6 +33,8 @@ export interface MessageAuthentication {
   dmarc: string;
   /** Not returned by the API; for operators. */
   arc?: string;
+  /** Only while the header could not be read: what `dmarc` is if it names the author of this domain. */
+  unread?: { dmarc: string; authorDomain?: string };
 }
 
 export interface SpamVerdict {

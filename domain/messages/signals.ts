@@ -13,5 +13,7 @@ export const SIGNALS = [
   'link_mismatch',
   /** It claims to come from the inbox's own domain or address, without authentication. */
   'spoofed_self',
+  /** It names no author; `from` is the envelope sender. */
+  'no_author',
 ] as const;
 export type Signal = (typeof SIGNALS)[number];

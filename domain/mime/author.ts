@@ -1,38 +1,43 @@
 import { domainToASCII, domainToUnicode } from 'node:url';
-import parseAddresses from 'nodemailer/lib/addressparser';
-import { decodeEncodedWords } from './encoded-words.ts';
+import ipaddr from 'ipaddr.js';
+import { readAddressList } from './address-list.ts';
 import type { MailAddress } from './mail-address.ts';
 
 export interface Author {
   /** The first mailbox of the first From field; null without one. */
   from: MailAddress | null;
   /**
-   * Mail clients may show different authors, or an address that is not what it looks like: several From fields or author
-   * domains, a mailbox without a valid address next to another one, or a domain that IDNA maps to another spelling. DMARC
-   * authenticates a single author domain (RFC 9989).
+   * The message does not have exactly one readable author: no From field or several, no mailbox or several, an address that
+   * readers understand differently or that is not what it looks like. DMARC authenticates a single author (RFC 9989), and
+   * mail clients may show another one.
    */
   isAmbiguous: boolean;
 }
 
-/** Longer than any real field. The rest is ignored. */
+/** Longer than any real field. A longer one may contain another author. */
 const MAX_FIELD_CHARACTERS = 10_000;
 
 /** @param fields the values of the From fields in order, decoded and unfolded. */
 export function readAuthor(fields: readonly string[]): Author {
-  const [first = '', ...others] = fields.map((field) => field.slice(0, MAX_FIELD_CHARACTERS));
-  const mailboxes = parseAddresses(first, { flatten: true });
-  const found = mailboxes.find(({ address }) => domainOf(address) !== '');
-  const domains = new Set(mailboxes.map(({ address }) => domainOf(address).toLowerCase()));
-  const name = decodeEncodedWords(found?.name ?? '');
-  return {
-    from: found ? { email: found.address, ...(name ? { name } : {}) } : null,
-    isAmbiguous: others.length > 0 || domains.size > 1 || [...domains].some(isMapped),
-  };
+  const [first = '', ...others] = fields;
+  const { mailboxes, isClear } = readAddressList(first.slice(0, MAX_FIELD_CHARACTERS));
+  const [from = null, ...further] = mailboxes;
+  const isSingle = others.length === 0 && further.length === 0 && first.length <= MAX_FIELD_CHARACTERS;
+  return { from, isAmbiguous: !(from && isClear && isSingle && isReadable(from.email)) };
 }
 
-function domainOf(address: string | undefined): string {
-  const at = address?.lastIndexOf('@') ?? -1;
-  return address === undefined || at < 1 ? '' : address.slice(at + 1);
+/** Whether an address is what it looks like. */
+function isReadable(address: string): boolean {
+  // Encoded words are not allowed in addresses (RFC 2047 section 5); some programs decode them nevertheless.
+  if (address.includes('\ufffd') || address.includes('=?')) return false;
+  const domain = address.slice(address.lastIndexOf('@') + 1);
+  if (domain.startsWith('[')) return isAddressLiteral(domain);
+  return /^[\w.\-\u{80}-\u{10ffff}]+$/u.test(domain) && !isMapped(domain);
+}
+
+/** RFC 5321 section 4.1.3. */
+function isAddressLiteral(domain: string): boolean {
+  return ipaddr.isValid(domain.slice(1, -1).replace(/^IPv6:/i, ''));
 }
 
 /** Whether IDNA (UTS 46) turns the domain into another one than it shows, as it does with full-width letters. */

@@ -37,7 +37,7 @@ interface ParserInternals {
  * The parser takes quadratic time for some values. Far more than what is stored of a field: 500 addresses, 200 ids or
  * 2,000 characters.
  */
-const MAX_PARSED_CHARACTERS = 64 * 1024;
+export const MAX_PARSED_CHARACTERS = 64 * 1024;
 
 /** How to decode the text of a part. */
 interface TextFormat {
@@ -55,6 +55,8 @@ export const MAX_TEXT_BYTES = 2 * 1024 * 1024;
 export class MimeReader extends Parser {
   /** Set if text was dropped because it exceeds {@link MAX_TEXT_BYTES}. */
   isTextTruncated = false;
+  /** Set if the header has more fields than are read. */
+  isHeaderCut = false;
   #textBytesLeft = MAX_TEXT_BYTES;
 
   // Called by the parent's constructor, before the fields above are initialized.
@@ -88,13 +90,25 @@ export class MimeReader extends Parser {
   }
 
   override processHeaders(lines: HeaderLine[]): Map<string, unknown> {
+    const kept = lines.filter(
+      ({ key }, at) => !isShownOnce(key) || lines.findIndex((line) => line.key === key) === at,
+    );
     return super.processHeaders(
-      lines.map(({ key, line }) => ({
-        key,
-        line: Buffer.from(decodeHeaderLine(line.slice(0, MAX_PARSED_CHARACTERS))).toString('latin1'),
-      })),
+      kept.map(({ key, line }) => {
+        const decoded = decodeHeaderLine(line.slice(0, MAX_PARSED_CHARACTERS));
+        const shown =
+          key === 'subject' ? decoded.replace(FOLD_OR_CONTROL, (_, fold) => fold ?? '\ufffd') : decoded;
+        return { key, line: Buffer.from(shown).toString('latin1') };
+      }),
     );
   }
+}
+
+const FOLD_OR_CONTROL = /(\r?\n)(?=[ \t])|[^\P{Cc}\t]/gu;
+
+/** Fields of which a message must have only one (RFC 5322 section 3.6). Mail clients show the first; the parser, the last. */
+export function isShownOnce(name: string): boolean {
+  return name === 'from' || name === 'subject';
 }
 
 /** Decodes the raw octets of a field: UTF-8 (RFC 6532), or an undeclared charset. Its encoded words are UTF-8 afterwards. */

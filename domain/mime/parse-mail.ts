@@ -1,13 +1,22 @@
 import type { Readable } from 'node:stream';
-import type { AddressObject, AttachmentStream } from 'mailparser';
+import type { AttachmentStream } from 'mailparser';
 import { storableJson, storableText } from '../../platform/database/storable.ts';
 import type { StoredObject } from '../../platform/storage.ts';
+import { readAddressList, replaceControls } from './address-list.ts';
 import { readAuthor } from './author.ts';
 import { getFileName, sanitizeFileName } from './file-name.ts';
 import { limitHeader } from './header-limit.ts';
 import type { MailAddress } from './mail-address.ts';
-import { createMimeReader, decodeHeaderLine, MAX_TEXT_BYTES, type MimeReader } from './mime-reader.ts';
+import {
+  createMimeReader,
+  decodeHeaderLine,
+  isShownOnce,
+  MAX_PARSED_CHARACTERS,
+  MAX_TEXT_BYTES,
+  type MimeReader,
+} from './mime-reader.ts';
 import { limitParts } from './part-limit.ts';
+import { repairStructure } from './repair-structure.ts';
 
 /** A part of a message that is a file. */
 export interface ParsedFile {
@@ -37,7 +46,7 @@ export interface ParsedMail<File = ParsedAttachment> {
   messageId: string | null;
   inReplyTo: string | null;
   references: string[];
-  /** Lower-case names; the last value of a repeated field. */
+  /** Lower-case names; the last value of a repeated field, but the first From and Subject, as mail clients show them. */
   headers: Record<string, string>;
   attachments: File[];
   /**
@@ -62,7 +71,7 @@ const MAX_ATTACHMENTS = 500;
 const MAX_PARTS = 900;
 const MAX_HEADER_FIELDS = 200;
 const MAX_HEADER_CHARACTERS = 2_000;
-const MAX_ADDRESS_CHARACTERS = 1_024;
+const MAX_ADDRESSES = 500;
 /**
  * RFC 5322 section 2.1.1: an id cannot be folded, so the line length limits it. PostgreSQL indexes up to 2,704 octets.
  */
@@ -76,7 +85,8 @@ const FIELD_NAME = /^[!-9;-~]{1,100}$/;
 export function emptyParsedMail(parseError: string | null): ParsedMail<never> {
   return {
     from: null,
-    isAuthorAmbiguous: false,
+    // An author that was not read is not known to be the one that DMARC authenticates.
+    isAuthorAmbiguous: true,
     to: [],
     cc: [],
     replyTo: [],
@@ -110,12 +120,13 @@ export async function parseMail(raw: Readable, options: ParseOptions): Promise<P
   // Emitted after `headers`.
   parser.on('headerLines', (lines) => {
     parsed.headers = toHeaderRecord(lines, fields);
-    const author = readAuthor(
-      lines.filter(({ key }) => key === 'from').map(({ line }) => toFieldValue(line)),
-    );
-    parsed.isAuthorAmbiguous ||= author.isAmbiguous;
-    // The parser joins several From fields.
-    if (author.isAmbiguous) parsed.from = author.from;
+    const author = readAuthor(fieldsNamed(lines, 'from'));
+    parsed.isAuthorAmbiguous = author.isAmbiguous || parser.isHeaderCut;
+    parsed.from = author.from;
+    // The parser drops control characters from addresses, and knows neither all comments nor source routes.
+    parsed.to = readAddresses(lines, 'to');
+    parsed.cc = readAddresses(lines, 'cc');
+    parsed.replyTo = readAddresses(lines, 'reply-to');
     const { text, html, attachments, parseError, ...header } = parsed;
     options.onHeader?.(storableJson(header));
   });
@@ -177,11 +188,15 @@ function parseParts(
   const bounded = limitHeader((problem) => {
     parsed.parseError ??= problem;
     // The rest may contain another author.
-    parsed.isAuthorAmbiguous = true;
+    parser.isHeaderCut = true;
   });
-  raw.pipe(bounded).pipe(limited).pipe(parser);
+  const repaired = repairStructure((problem) => {
+    parsed.parseError ??= problem;
+  });
+  raw.pipe(repaired).pipe(bounded).pipe(limited).pipe(parser);
   return promise.finally(() => {
-    raw.unpipe(bounded);
+    raw.unpipe(repaired);
+    repaired.unpipe(bounded);
     bounded.unpipe(limited);
     limited.unpipe(parser);
     raw.destroy();
@@ -209,21 +224,20 @@ function buildDefaultFileName(contentType: string, position: number): string {
 }
 
 function readHeaders(parsed: ParsedMail<ParsedFile>, headers: Map<string, unknown>): void {
-  parsed.from = toAddresses(headers.get('from'))[0] ?? null;
-  parsed.to = toAddresses(headers.get('to'));
-  parsed.cc = toAddresses(headers.get('cc'));
-  parsed.replyTo = toAddresses(headers.get('reply-to'));
-  parsed.subject = toText(headers.get('subject')).slice(0, MAX_HEADER_CHARACTERS);
+  parsed.subject = replaceControls(toText(headers.get('subject'))).slice(0, MAX_HEADER_CHARACTERS);
   parsed.messageId = toMessageIds(headers.get('message-id'))[0] ?? null;
   parsed.inReplyTo = toMessageIds(headers.get('in-reply-to'))[0] ?? null;
   parsed.references = toMessageIds(headers.get('references'));
 }
 
+/** A field as the parser reads it: a lower-case name, and the whole field with one character per octet. */
+interface RawField {
+  key: string;
+  line: string;
+}
+
 /** The decoded value if the parser returns a plain string, else the raw value, unfolded (RFC 5322 section 2.2.3). */
-function toHeaderRecord(
-  lines: readonly { key: string; line: string }[],
-  fields: Map<string, unknown>,
-): Record<string, string> {
+function toHeaderRecord(lines: readonly RawField[], fields: Map<string, unknown>): Record<string, string> {
   const record = lines
     .filter(({ key }) => FIELD_NAME.test(key))
     .slice(0, MAX_HEADER_FIELDS)
@@ -232,12 +246,14 @@ function toHeaderRecord(
       const value = typeof decoded === 'string' ? decoded : toFieldValue(line);
       return [key, value.trim().slice(0, MAX_HEADER_CHARACTERS)] as const;
     });
-  return Object.fromEntries(record);
+  const shown = record.toReversed().filter(([key]) => isShownOnce(key));
+  return Object.fromEntries([...record, ...shown]);
 }
 
-/** The value of a raw header line, decoded as text and unfolded. */
+/** The value of a raw field, decoded as text and unfolded, with U+FFFD for control characters. */
 function toFieldValue(line: string): string {
-  return decodeHeaderLine(line.slice(line.indexOf(':') + 1)).replace(/\r?\n(?=[ \t])/g, '');
+  const value = line.slice(line.indexOf(':') + 1, MAX_PARSED_CHARACTERS);
+  return replaceControls(decodeHeaderLine(value).replace(/\r?\n(?=[ \t])/g, ''));
 }
 
 function toText(value: unknown): string {
@@ -249,17 +265,14 @@ function toText(value: unknown): string {
   return 'value' in value ? toText(value.value) : '';
 }
 
-function toAddresses(value: unknown): MailAddress[] {
-  const objects = (Array.isArray(value) ? value : [value]) as (AddressObject | undefined)[];
-  return objects
-    .flatMap((object) => object?.value ?? [])
-    .flatMap((entry) => entry.group ?? [entry])
-    .filter(({ address = '' }) => address !== '' && address.length <= MAX_ADDRESS_CHARACTERS)
-    .slice(0, 500)
-    .map(({ address, name }) => ({
-      email: address ?? '',
-      ...(name ? { name: name.slice(0, MAX_ADDRESS_CHARACTERS) } : {}),
-    }));
+function readAddresses(lines: readonly RawField[], name: string): MailAddress[] {
+  return fieldsNamed(lines, name)
+    .flatMap((value) => readAddressList(value).mailboxes)
+    .slice(0, MAX_ADDRESSES);
+}
+
+function fieldsNamed(lines: readonly RawField[], name: string): string[] {
+  return lines.filter(({ key }) => key === name).map(({ line }) => toFieldValue(line));
 }
 
 function toMediaType(contentType: unknown): string {

@@ -169,6 +169,14 @@ export const ADAPTERS: Record<string, Adapters> = {
       (text) => findAddressProblem(`a@${text}`),
     ],
   },
+  'mime/address-list': {
+    readAddressList: ({ readAddressList }) => [
+      (text) => readAddressList(text),
+      (text) => readAddressList(`<${text}>`),
+      (text) => readAddressList(`a <b@c.example>, "${text}`),
+    ],
+    replaceControls: ({ replaceControls }) => [(text) => replaceControls(text)],
+  },
   'mime/author': {
     readAuthor: ({ readAuthor }) => [(text) => readAuthor([text]), (text) => readAuthor(text.split('\n'))],
   },
@@ -278,6 +286,7 @@ export const ADAPTERS: Record<string, Adapters> = {
   },
   'mime/mime-reader': {
     decodeHeaderLine: ({ decodeHeaderLine }) => [(text) => decodeHeaderLine(text)],
+    isShownOnce: ({ isShownOnce }) => [(text) => isShownOnce(text)],
   },
   'mime/multi-byte-charset': {
     isMultiByte: ({ isMultiByte }) => [(text) => isMultiByte(text)],
@@ -304,6 +313,16 @@ export const ADAPTERS: Record<string, Adapters> = {
     limitParts: ({ limitParts }) => [
       (text) => buffer(stream(text).pipe(limitParts(900, () => {}))),
       (text) => buffer(stream(`boundary=a\n${text}`).pipe(limitParts(900, () => {}))),
+    ],
+  },
+  'mime/part-header': {
+    isFieldLine: ({ isFieldLine }) => [(text) => isFieldLine(text)],
+    isKnownField: ({ isKnownField }) => [(text) => isKnownField(text)],
+    hasContentField: ({ hasContentField }) => [(text) => hasContentField(text.split('\n'))],
+    readPartHeader: ({ readPartHeader }) => [
+      (text) => readPartHeader([`Content-Type: ${text}`]),
+      (text) => readPartHeader(`Content-Type: multipart/mixed;\n ${text}`.split('\n')),
+      (text) => readPartHeader([`Content-Type: text/plain ${text}`, 'Content-Disposition: inline']),
     ],
   },
   'mime/preview': {
@@ -397,6 +416,16 @@ export const ADAPTERS: Record<string, Adapters> = {
   },
   'mime/quotes/reply-text': {
     extractReplyLines: ({ extractReplyLines }) => [(text) => extractReplyLines(toLines(text))],
+  },
+  'mime/repair-structure': {
+    repairStructure: ({ repairStructure }) => [
+      ...inMessages((raw) => buffer(stream(raw).pipe(repairStructure(() => {})))),
+      (text) => buffer(stream(nestMultiparts(text.length, 'b')).pipe(repairStructure(() => {}))),
+      (text) => buffer(stream(nestMultiparts(text.length, 'c')).pipe(repairStructure(() => {}))),
+      (text) => buffer(stream(`Content-Type: multipart/mixed\n\n${text}`).pipe(repairStructure(() => {}))),
+      (text) =>
+        buffer(stream(`${nestMultiparts(text.length / 2, 'b')}\n${text}`).pipe(repairStructure(() => {}))),
+    ],
   },
   'mime/sanitize-html': {
     sanitizeHtml: ({ sanitizeHtml }) => [
@@ -499,6 +528,15 @@ export const ADAPTERS: Record<string, Adapters> = {
       (text) => isAutoSubmitted({ precedence: text }, text),
     ],
   },
+  'inbound/author-verdict': {
+    markUnclearAuthor: ({ markUnclearAuthor }) => [
+      (text) =>
+        markUnclearAuthor(
+          { dmarc: 'pass', authorDomain: 'a.example' },
+          { from: { email: `a@${text}` }, isAuthorAmbiguous: false },
+        ),
+    ],
+  },
   'inbound/derive-signals': {
     deriveSignals: ({ deriveSignals }) => [
       (text) =>
@@ -512,6 +550,7 @@ export const ADAPTERS: Record<string, Adapters> = {
           inboxEmail: 'agent@a.example',
           hasHiddenText: false,
           hasMismatchedLink: false,
+          hasNoAuthor: false,
         }),
     ],
   },
@@ -545,6 +584,16 @@ export const ADAPTERS: Record<string, Adapters> = {
     ],
   },
 };
+
+/** Multiparts within each other, with the declared boundaries (`b`) or others. */
+function nestMultiparts(characters: number, used: string): string {
+  const lines = Array.from({ length: Math.ceil(characters / 60) }, (_, n) => [
+    `Content-Type: multipart/mixed; boundary=b${n}`,
+    '',
+    `--${used}${n}`,
+  ]);
+  return lines.flat().join('\n');
+}
 
 /** A time limit that never ends the work: what it would hide is measured. */
 const NO_STYLES = { match: () => [] };
@@ -585,6 +634,7 @@ export const EXEMPT: Record<string, string> = {
   'mime/converter/pool createHtmlConverter': CHILD,
   'mime/parser/child runParserChild': CHILD,
   'mime/parser/pool createParserPool': CHILD,
+  'inbound/author-verdict markUnreadAuthor': 'Copies two results.',
   'inbound/create-received-message createReceivedMessage': DATABASE,
   'inbound/create-received-message persistAttachments': DATABASE,
   'inbound/create-received-message findOtherRecipients':

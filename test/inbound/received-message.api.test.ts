@@ -74,6 +74,43 @@ describe('a received message shows', () => {
   });
 
   test.each([
+    ['two @', 'From: boss@bank.example@evil.example'],
+    ['VT in the address', 'From: boss@bank\x0b.example'],
+    ['NUL in the address', 'From: boss\0@bank.example'],
+    ['an unterminated quote', 'From: "boss <boss@bank.example>'],
+    ['a domain literal that is no address', 'From: boss@[bank.example]'],
+    ['From before a colon with a space', 'From : x@evil.example\r\nFrom: boss@bank.example'],
+  ])('the label unauthenticated if its author cannot be read: %s', async (_what, from) => {
+    const { receive } = await arrangeInbox(database, withAuthentication({ dmarc: 'none' }));
+    const { message } = await receive(`${from}\r\nSubject: Odd\r\n\r\nHi`);
+    expect(message).toMatchObject({ authentication: { dmarc: 'fail' }, labels: ['unauthenticated'] });
+    expect(message?.fromEmail).not.toMatch(/\p{Cc}/u);
+  });
+
+  test('no_author if the envelope sender stands in for an author', async () => {
+    const { receive, inbox } = await arrangeInbox(database, withAuthentication({ dmarc: 'none' }));
+    for (const raw of ['From: MAILER-DAEMON\r\nSubject: A\r\n\r\nHi', 'Subject: B\r\n\r\nHi']) {
+      const { message } = await receive(raw, { mailFrom: 'bounce@people.example' });
+      expect(message).toMatchObject({
+        fromEmail: 'bounce@people.example',
+        authentication: { dmarc: 'fail' },
+        labels: ['unauthenticated'],
+        signals: ['authentication_failed', 'no_author'],
+      });
+    }
+    expect(await eventsOf(inbox.id)).toHaveLength(2);
+  });
+
+  test('the label unauthenticated if DMARC passes for another author than the one that is shown', async () => {
+    const { receive } = await arrangeInbox(database, withAuthentication({ authorDomain: 'evil.example' }));
+    const { message } = await receive(mail({ From: 'boss@bank.example' }));
+    expect(message).toMatchObject({ authentication: { dmarc: 'fail' }, labels: ['unauthenticated'] });
+    const own = await arrangeInbox(database, withAuthentication({ authorDomain: 'xn--bcher-kva.example' }));
+    const { message: fine } = await own.receive(mail({ From: 'a@b\u00fccher.example' }));
+    expect(fine).toMatchObject({ authentication: { dmarc: 'pass' }, labels: [] });
+  });
+
+  test.each([
     { what: 'an automatic message', fields: { 'List-Id': '<list.people.example>' }, signals: ['automated'] },
     {
       what: 'a different Reply-To',

@@ -57,6 +57,17 @@ describe('mail to a signed return path', () => {
     expect(await state()).toBe('bounced');
   });
 
+  test('a report without a readable author is applied', async () => {
+    for (const from of ['From: MAILER-DAEMON', 'From: a@b@c', 'X-A: b']) {
+      const { report, state } = await arrange();
+      const raw = sample('qmail-no-mailbox')
+        .toString('latin1')
+        .replace(/^From:.*$/m, from);
+      expect((await report(Buffer.from(raw, 'latin1'))).outcome).toBe('report applied');
+      expect(await state()).toBe('bounced');
+    }
+  });
+
   test('a delay report has no effect', async () => {
     const { report, state, bounces } = await arrange();
     expect((await report(sample('exim-delay'))).outcome).toBe('report applied');
