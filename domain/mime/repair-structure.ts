@@ -163,7 +163,8 @@ class StructureRepair {
 
   /** Passes a long header on. The rest of it is read as the next lines of a header. */
   #passHeader(): void {
-    this.#out.push(...this.#header);
+    this.#out.push(...this.#header, this.#odd ?? '');
+    this.#odd = null;
     this.#header = [];
     this.#headerBytes = 0;
   }
