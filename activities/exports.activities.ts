@@ -1,27 +1,28 @@
 import { setInterval } from 'node:timers';
 import { Context } from '@temporalio/activity';
 import type { ExportRunner } from '../domain/exports/export-runner.ts';
-import { createSemaphore } from '../platform/concurrency/semaphore.ts';
+import { acquireBriefly, type FairShare, organizationHolder } from '../platform/concurrency/fair-share.ts';
 import { type ExportProgress, WRITE_SLICE_MS } from '../workflows/exports/export-organization.contract.ts';
 import { withApplicationFailures } from './failures.ts';
 
 export type ExportActivities = ReturnType<typeof createExportActivities>;
 
-/** Limited, because each export has parts of its archive in memory. */
-const MAX_CONCURRENT_EXPORTS = 2;
+/** When an export tries again that found no slot. */
+const BUSY_RETRY_MS = 5_000;
 const HEARTBEAT_INTERVAL_MS = 5_000;
 
 export function createExportActivities({
   exports,
+  shares,
   writeSliceMs = WRITE_SLICE_MS,
 }: {
   exports: ExportRunner;
+  shares: FairShare;
   writeSliceMs?: number;
 }) {
-  const slots = createSemaphore(MAX_CONCURRENT_EXPORTS);
-
   /** Heartbeats on a timer, because a step may wait for storage. The activity timeout ends a step that hangs. */
   async function withSlot<T>(
+    exportId: string,
     work: (signal: AbortSignal, onProgress: (progress: string) => void) => Promise<T>,
   ): Promise<T> {
     const context = Context.current();
@@ -30,12 +31,13 @@ export function createExportActivities({
     const heartbeat = setInterval(() => context.heartbeat(latestProgress), HEARTBEAT_INTERVAL_MS);
     let release = () => {};
     try {
-      release = await slots.acquire(signal);
-      return await withApplicationFailures(() =>
-        work(signal, (progress) => {
+      return await withApplicationFailures(async () => {
+        const holders = [organizationHolder((await exports.findOrganization(exportId)) ?? '')];
+        release = await acquireBriefly(shares, { holders }, BUSY_RETRY_MS);
+        return work(signal, (progress) => {
           latestProgress = progress;
-        }),
-      );
+        });
+      });
     } catch (error) {
       // Reports the cancellation to Temporal.
       if (signal.aborted) return await context.cancelled;
@@ -49,7 +51,7 @@ export function createExportActivities({
   return {
     /** Continues from the last checkpoint; work after it is repeated. */
     writeArchive: ({ exportId }: { exportId: string }): Promise<ExportProgress> =>
-      withSlot((signal, onProgress) =>
+      withSlot(exportId, (signal, onProgress) =>
         exports.write(exportId, { deadlineMs: Date.now() + writeSliceMs, signal, onProgress }),
       ),
 

@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
-import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import { ApplicationFailure, ApplicationFailureCategory, CancelledFailure } from '@temporalio/common';
 import { UnsendableMessageError } from '../domain/mime/unsendable-message-error.ts';
+import { NoShareError } from '../platform/concurrency/fair-share.ts';
 import { toDatabaseError } from '../platform/database/database-errors.ts';
 import { AppError } from '../platform/errors.ts';
 import { redactAddresses } from '../platform/mail-transport/mail-transport.ts';
@@ -18,6 +19,7 @@ export const MAX_DEFECT_ATTEMPTS = 15;
  * - retried until the retry policy ends it: a database, storage or network that is unavailable;
  * - not retried: an `AppError` with a status below 500 and a message that cannot be built, because they would be thrown
  *   again;
+ * - retried until a share is left: {@link NoShareError};
  * - retried up to {@link MAX_DEFECT_ATTEMPTS} times: everything else.
  *
  * Messages contain no addresses, because operators can read histories.
@@ -35,6 +37,14 @@ export async function withApplicationFailures<T>(work: () => Promise<T>): Promis
         nonRetryable: error.status < 500,
       });
     }
+    if (error instanceof NoShareError)
+      throw ApplicationFailure.create({
+        type: 'NoShare',
+        message: error.message,
+        nextRetryDelay: error.retryAfterMs,
+        // Expected: not an error.
+        category: ApplicationFailureCategory.BENIGN,
+      });
     const message = error instanceof Error ? error.message : String(error);
     throw ApplicationFailure.create({
       message: redactAddresses(message).slice(0, 500),

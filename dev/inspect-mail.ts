@@ -27,6 +27,7 @@ async function* filesIn(path: string): AsyncGenerator<string> {
 async function inspect(reader: ParserPool, file: string) {
   const report = readMailReport(await readFile(file));
   const mail = await reader.parse(createReadStream(file), {
+    organizationId: '',
     storeFile: (_index, content) => measure(content),
   });
   return {

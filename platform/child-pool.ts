@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { createSemaphore } from './concurrency/semaphore.ts';
+import { createFairShare, organizationHolder, thirdOf } from './concurrency/fair-share.ts';
 import { yieldCpuOfChild } from './cpu-priority.ts';
 
 /**
@@ -12,11 +12,16 @@ import { yieldCpuOfChild } from './cpu-priority.ts';
  * memory, and kills the process.
  */
 export interface ChildPoolOptions {
+  /** Its row in the table of shared capacities in docs/security.md. */
+  name: string;
   /** Script of each child. It handles jobs one by one over standard input and output, and exits when its input ends. */
   entry: string;
   /** Node.js options, passed before the script. */
   nodeOptions: readonly string[];
-  /** Processes start on demand and are reused. */
+  /**
+   * Processes start on demand and are reused. A third more start only for organizations within their share: a job may last
+   * long.
+   */
   maxProcesses: number;
   /** A child is replaced after this many jobs, or after a job that leaves it above half of `maxResidentBytes`. */
   maxJobsPerProcess: number;
@@ -47,11 +52,11 @@ export interface PoolUsage {
 
 export interface ChildPool {
   /**
-   * Waits for a free child and runs the job on it. A child that died or whose job threw is not reused.
+   * Waits for a free child and runs the job on it; organizations share the children. A child that died or whose job threw is not reused.
    *
    * @returns the result of the job.
    */
-  run<T>(job: (child: Child) => Promise<T>): Promise<T>;
+  run<T>(organizationId: string, job: (child: Child) => Promise<T>): Promise<T>;
   usage(): PoolUsage;
   close(): Promise<void>;
 }
@@ -64,8 +69,8 @@ interface Worker extends Child {
 }
 
 export function createChildPool(options: ChildPoolOptions): ChildPool {
-  const { maxProcesses, maxJobsPerProcess, maxResidentBytes } = options;
-  const slots = createSemaphore(maxProcesses);
+  const { name, maxProcesses, maxJobsPerProcess, maxResidentBytes } = options;
+  const slots = createFairShare({ name, capacity: maxProcesses, reserve: thirdOf(maxProcesses) });
   const idle: Worker[] = [];
   const alive = new Set<Worker>();
   const jobs = { busy: 0, waiting: 0 };
@@ -84,7 +89,8 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
   async function returnToPool(worker: Worker): Promise<void> {
     const residentBytes = await readResidentBytes(worker.process.pid);
     if (!alive.has(worker) || worker.killReason !== undefined) return;
-    if (worker.jobs >= maxJobsPerProcess || residentBytes > maxResidentBytes / 2) worker.input.end();
+    const isWornOut = worker.jobs >= maxJobsPerProcess || residentBytes > maxResidentBytes / 2;
+    if (isWornOut || idle.length >= maxProcesses) worker.input.end();
     else {
       setKeepsParentAlive(worker.process, false);
       idle.push(worker);
@@ -92,9 +98,9 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
   }
 
   return {
-    async run(job) {
+    async run(organizationId, job) {
       jobs.waiting += 1;
-      const release = await slots.acquire();
+      const release = await slots.acquire({ holders: [organizationHolder(organizationId)] });
       jobs.waiting -= 1;
       jobs.busy += 1;
       const worker = idle.pop() ?? start();

@@ -10,6 +10,7 @@ import { recordSweep } from '../domain/monitoring/sweeps.ts';
 import { createSubmissionService, type SubmissionService } from '../domain/outbound/submission.service.ts';
 import { createRefusalRecorder, type RefusalRecorder } from '../domain/refusals/refusal-recorder.ts';
 import { createSharedServices } from '../domain/shared-services.ts';
+import { createFairShare, thirdOf } from '../platform/concurrency/fair-share.ts';
 import type { Config } from '../platform/config.ts';
 import { createDatabase } from '../platform/database/database.ts';
 import { purgeIdempotencyKeys } from '../platform/idempotency/purge-keys.ts';
@@ -108,6 +109,9 @@ export interface Composition extends WorkerDependencies {
  */
 const MAX_CONCURRENT_RECEIVING = 2;
 
+/** Of the activities of the queue `maintenance`, so that jobs leave most of them to everything else. */
+const MAX_CONCURRENT_JOBS = 12;
+
 const maxConcurrentReceiving = ({ DATABASE_POOL_SIZE: poolSize }: Config) =>
   Math.min(MAX_CONCURRENT_RECEIVING, Math.ceil(poolSize / 2));
 
@@ -153,6 +157,11 @@ export async function compose(
     services,
     metrics,
     maxConcurrentReceiving: maxConcurrentReceiving(config),
+    jobShares: createFairShare({
+      name: 'bulk and staff jobs',
+      capacity: MAX_CONCURRENT_JOBS,
+      reserve: thirdOf(MAX_CONCURRENT_JOBS),
+    }),
     simulator,
     mailTransport: once(() => {
       const transport = traceTransport(createMailTransport(config, simulator));

@@ -1,3 +1,5 @@
+import type { InboundRoute, TenantRoute } from '../domain/inbound/accepted-mail.ts';
+import { type Holder, organizationHolder } from '../platform/concurrency/fair-share.ts';
 import { networkOf } from '../platform/network.ts';
 import { SmtpError } from './smtp-data.ts';
 
@@ -11,6 +13,21 @@ export function exceedsConnectionLimit(
   let open = 0;
   for (const { remoteAddress } of connections) if (networkOf(remoteAddress) === network) open += 1;
   return open > maxConnections;
+}
+
+/** A large message counts for its network, and for the inboxes and organizations that get it. */
+export function largeMessageHolders(
+  clientIp: string,
+  routes: readonly (Pick<TenantRoute, 'organizationId' | 'inboxId'> | InboundRoute)[],
+): Holder[] {
+  const tenants = routes.flatMap((route) => ('inboxId' in route ? [route] : []));
+  const inboxes = new Set(tenants.map(({ inboxId }) => inboxId));
+  const organizations = new Set(tenants.map(({ organizationId }) => organizationId));
+  return [
+    { kind: 'network', id: networkOf(clientIp) },
+    ...[...inboxes].map((id): Holder => ({ kind: 'inbox', id })),
+    ...[...organizations].map(organizationHolder),
+  ];
 }
 
 export function tooManyConnections(): SmtpError {

@@ -13,16 +13,10 @@ import type { AcceptedMail, InboundRoute } from '../domain/inbound/accepted-mail
 import type { ReceiptService } from '../domain/inbound/receipt.service.ts';
 import type { RefusalReason } from '../domain/refusals/refusal.entity.ts';
 import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
-import {
-  acquireAll,
-  createKeyedSemaphore,
-  type KeyedSemaphore,
-} from '../platform/concurrency/keyed-semaphore.ts';
-import { createSemaphore, type Semaphore } from '../platform/concurrency/semaphore.ts';
+import { createFairShare, type FairShare, type Holder, thirdOf } from '../platform/concurrency/fair-share.ts';
 import type { Config } from '../platform/config.ts';
 import { toDatabaseError } from '../platform/database/database-errors.ts';
 import { newId } from '../platform/ids.ts';
-import { networkOf } from '../platform/network.ts';
 import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import type { Storage, StoredObject } from '../platform/storage.ts';
 import {
@@ -34,7 +28,7 @@ import { withSpan } from '../platform/tracing/span.ts';
 import { watchBuiltInRefusals } from './built-in-refusals.ts';
 import type { Composition } from './composition.ts';
 import type { DataRate } from './data-rate.ts';
-import { exceedsConnectionLimit, tooManyConnections } from './inbound-limits.ts';
+import { exceedsConnectionLimit, largeMessageHolders, tooManyConnections } from './inbound-limits.ts';
 import { limitReceipts } from './limited-receipts.ts';
 import { createRefusalReports, type ReportRefusal } from './report-refusal.ts';
 import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
@@ -62,7 +56,7 @@ export interface InboundListenerOptions {
   /** Called for each refused command. */
   reportRefusal?: ReportRefusal;
   /** Limits concurrent messages over 1 MiB, each of which buffers up to 15 MiB until it is stored. */
-  largeMessageSlots?: Semaphore;
+  largeMessageSlots?: Pick<FairShare, 'acquire'>;
   /** How long a large message waits for a slot. */
   largeMessageTimeoutMs?: number;
   /** How fast a client must send a message. */
@@ -86,9 +80,8 @@ const MAX_RECIPIENTS = 100;
 /** RFC 5321 section 4.5.3.2.7: a server waits at least 5 minutes for the next command. */
 const IDLE_TIMEOUT_MS = 300_000;
 const CLOSE_GRACE_MS = 10_000;
+/** A slow client may hold one for half an hour, so that a reserve is left to others. */
 const MAX_CONCURRENT_LARGE_MESSAGES = 16;
-/** One client network, even if it sends slowly, leaves the other half to others. */
-const MAX_LARGE_MESSAGES_PER_NETWORK = 8;
 /** Well below the client timeout for a data block (RFC 5321 section 4.5.3.2.5: 3 minutes). */
 const LARGE_MESSAGE_TIMEOUT_MS = 60_000;
 
@@ -100,8 +93,11 @@ const LARGE_MESSAGE_TIMEOUT_MS = 60_000;
  */
 export async function startInboundListener(input: InboundListenerOptions): Promise<InboundListener> {
   const options = {
-    largeMessageSlots: createSemaphore(MAX_CONCURRENT_LARGE_MESSAGES),
-    networkSlots: createKeyedSemaphore(MAX_LARGE_MESSAGES_PER_NETWORK),
+    largeMessageSlots: createFairShare({
+      name: 'large messages received',
+      capacity: MAX_CONCURRENT_LARGE_MESSAGES,
+      reserve: thirdOf(MAX_CONCURRENT_LARGE_MESSAGES),
+    }),
     ...input,
   };
   const { config, logger } = options;
@@ -300,7 +296,11 @@ async function receiveMail(
     return route ? [{ address: address.toLowerCase(), route }] : [];
   });
   try {
-    const stored = await storeMessage(options, { data: stream, rawKey, clientIp: session.remoteAddress });
+    const stored = await storeMessage(options, {
+      data: stream,
+      rawKey,
+      holders: largeMessageHolders(session.remoteAddress, [...routes.values()]),
+    });
     const rowCount = await receipts.commit({
       ...stored,
       rawKey,
@@ -339,8 +339,7 @@ async function receiveMail(
 }
 
 interface LargeMessageSlots {
-  largeMessageSlots: Semaphore;
-  networkSlots: KeyedSemaphore;
+  largeMessageSlots: Pick<FairShare, 'acquire'>;
 }
 
 function storeMessage(
@@ -348,11 +347,10 @@ function storeMessage(
     storage,
     config,
     largeMessageSlots,
-    networkSlots,
     largeMessageTimeoutMs = LARGE_MESSAGE_TIMEOUT_MS,
     dataRate,
   }: InboundListenerOptions & LargeMessageSlots,
-  { data, rawKey, clientIp }: { data: SMTPServerDataStream; rawKey: string; clientIp: string },
+  { data, rawKey, holders }: { data: SMTPServerDataStream; rawKey: string; holders: Holder[] },
 ): Promise<StoredObject> {
   return receiveData(
     data,
@@ -361,10 +359,7 @@ function storeMessage(
       ...(dataRate ? { dataRate } : {}),
       acquireLargeSlot(ended) {
         const signal = AbortSignal.any([ended, AbortSignal.timeout(largeMessageTimeoutMs)]);
-        return acquireAll([
-          () => networkSlots.acquire(networkOf(clientIp), signal),
-          () => largeMessageSlots.acquire(signal),
-        ]);
+        return largeMessageSlots.acquire({ holders, signal });
       },
     },
     (message) => storage.putStream(rawKey, message, { contentType: 'message/rfc822' }),

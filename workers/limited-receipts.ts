@@ -1,20 +1,23 @@
 import type { ReceiptService } from '../domain/inbound/receipt.service.ts';
-import { createSemaphore } from '../platform/concurrency/semaphore.ts';
+import { createFairShare, type Holder } from '../platform/concurrency/fair-share.ts';
 
 /**
  * The receipts of a listener, which uses at most `maxConcurrent` of the process's database connections: a burst of mail over
- * hundreds of SMTP connections must not make sends in the same process wait for one.
+ * hundreds of SMTP connections must not make sends in the same process wait for one. Recipients take turns.
  */
 export function limitReceipts(
   { resolve, commit, hasReceived }: ReceiptService,
   maxConcurrent: number,
 ): ReceiptService {
-  const connections = createSemaphore(maxConcurrent);
-  const limited =
-    <Input extends unknown[], Output>(call: (...input: Input) => Promise<Output>) =>
-    async (...input: Input): Promise<Output> => {
-      const release = await connections.acquire();
-      return call(...input).finally(release);
-    };
-  return { resolve: limited(resolve), commit: limited(commit), hasReceived: limited(hasReceived) };
+  const connections = createFairShare({ name: 'connections of receipts', capacity: maxConcurrent });
+  async function inTurn<T>(recipient: string | undefined, work: () => Promise<T>): Promise<T> {
+    const holder: Holder = { kind: 'address', id: recipient ?? '' };
+    const release = await connections.acquire({ holders: [holder] });
+    return work().finally(release);
+  }
+  return {
+    resolve: (...input) => inTurn(input[0], () => resolve(...input)),
+    commit: (...input) => inTurn(input[0].recipients[0]?.address, () => commit(...input)),
+    hasReceived: (...input) => inTurn(input[1][0]?.address, () => hasReceived(...input)),
+  };
 }

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { DkimKeys } from '../domain/domains/dkim-keys.ts';
 import type { ParserPool } from '../domain/mime/parser/pool.ts';
 import type { SharedServices } from '../domain/shared-services.ts';
+import type { FairShare } from '../platform/concurrency/fair-share.ts';
 import type { Config } from '../platform/config.ts';
 import type { Database } from '../platform/database/database.ts';
 import type { MailTransport } from '../platform/mail-transport/mail-transport.ts';
@@ -32,6 +33,8 @@ export interface WorkerDependencies {
   parserPool(): ParserPool;
   /** Database transactions of the listener for inbound mail, and as many that store received messages. */
   maxConcurrentReceiving: number;
+  /** Jobs of organizations and of staff, which last up to hours. */
+  jobShares: FairShare;
 }
 
 /** The work that the reconciler does for a room every minute. */

@@ -14,15 +14,9 @@ import type { SubmissionService } from '../domain/outbound/submission.service.ts
 import type { Submitter } from '../domain/outbound/submitted-message.ts';
 import type { RefusalStage } from '../domain/refusals/refusal.entity.ts';
 import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
-import {
-  acquireAll,
-  createKeyedSemaphore,
-  type KeyedSemaphore,
-} from '../platform/concurrency/keyed-semaphore.ts';
-import { createSemaphore, type Semaphore } from '../platform/concurrency/semaphore.ts';
+import { createFairShare, type FairShare, thirdOf } from '../platform/concurrency/fair-share.ts';
 import type { Config } from '../platform/config.ts';
 import { AppError } from '../platform/errors.ts';
-import { networkOf } from '../platform/network.ts';
 import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import {
   type ListenerCertificate,
@@ -34,7 +28,7 @@ import { type AuthThrottle, createAuthThrottle } from './auth-throttle.ts';
 import { type BuiltInRefusal, watchBuiltInRefusals } from './built-in-refusals.ts';
 import type { Composition } from './composition.ts';
 import type { DataRate } from './data-rate.ts';
-import { exceedsConnectionLimit, tooManyConnections } from './inbound-limits.ts';
+import { exceedsConnectionLimit, largeMessageHolders, tooManyConnections } from './inbound-limits.ts';
 import { createRefusalReports, type ReportRefusal } from './report-refusal.ts';
 import { ClientDisconnectedError, receiveData, SmtpError } from './smtp-data.ts';
 
@@ -79,9 +73,6 @@ const IDLE_TIMEOUT_MS = 300_000;
 const CLOSE_GRACE_MS = 10_000;
 /** Each large message is read and stored twice while its client waits. */
 const MAX_CONCURRENT_LARGE_MESSAGES = 4;
-/** One inbox or client network leaves slots to the others, even if it sends slowly. */
-const MAX_LARGE_MESSAGES_PER_INBOX = 2;
-const MAX_LARGE_MESSAGES_PER_NETWORK = 3;
 
 /**
  * Accepts messages from email clients (RFC 6409), authenticated as an inbox and only over TLS. A 250 reply after the data
@@ -175,11 +166,11 @@ function createServer(
   const { config, submissions, logger } = options;
   const submitters = new Map<string, Submitter>();
   const endings = new Map<string, () => void>();
-  const slots: LargeMessageSlots = {
-    all: createSemaphore(MAX_CONCURRENT_LARGE_MESSAGES),
-    byInbox: createKeyedSemaphore(MAX_LARGE_MESSAGES_PER_INBOX),
-    byNetwork: createKeyedSemaphore(MAX_LARGE_MESSAGES_PER_NETWORK),
-  };
+  const slots = createFairShare({
+    name: 'large messages submitted',
+    capacity: MAX_CONCURRENT_LARGE_MESSAGES,
+    reserve: thirdOf(MAX_CONCURRENT_LARGE_MESSAGES),
+  });
   /** Reports a refusal to the inbox that is or wants to be logged in. */
   function refused(
     stage: RefusalStage,
@@ -297,14 +288,10 @@ async function authenticate(
   }
 }
 
-interface LargeMessageSlots {
-  all: Semaphore;
-  byInbox: KeyedSemaphore;
-  byNetwork: KeyedSemaphore;
-}
+const tenantOf = ({ inboxId, scope }: Submitter) => ({ inboxId, organizationId: scope.organizationId });
 
 async function submit(
-  { config, submissions, dataRate, slots }: SubmissionListenerOptions & { slots: LargeMessageSlots },
+  { config, submissions, dataRate, slots }: SubmissionListenerOptions & { slots: FairShare },
   stream: SMTPServerDataStream,
   { envelope, remoteAddress }: SMTPServerSession,
   submitter: Submitter | undefined,
@@ -316,11 +303,7 @@ async function submit(
       maxSizeBytes: config.INBOUND_MAX_SIZE_BYTES,
       ...(dataRate ? { dataRate } : {}),
       acquireLargeSlot: (ended) =>
-        acquireAll([
-          () => slots.byInbox.acquire(submitter.inboxId, ended),
-          () => slots.byNetwork.acquire(networkOf(remoteAddress), ended),
-          () => slots.all.acquire(ended),
-        ]),
+        slots.acquire({ holders: largeMessageHolders(remoteAddress, [tenantOf(submitter)]), signal: ended }),
     },
     (raw) =>
       submissions.submit(submitter, { raw, recipients: envelope.rcptTo.map(({ address }) => address) }),

@@ -1,7 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { unauthenticated } from '../../domain/identity/authentication.ts';
-import { createFairShare, type Holder, organizationHolder } from '../../platform/concurrency/fair-share.ts';
-import { createSemaphore } from '../../platform/concurrency/semaphore.ts';
+import {
+  createFairShare,
+  type FairShare,
+  type Holder,
+  organizationHolder,
+} from '../../platform/concurrency/fair-share.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { AccessSignals } from '../../platform/event-signals.ts';
 
@@ -40,7 +44,7 @@ export function installOpenResponses(
   app: FastifyInstance,
   { accessSignals, ...limits }: OpenResponsesOptions,
 ): OpenResponses {
-  const checks = createSemaphore(MAX_CONCURRENT_CHECKS);
+  const checks = createFairShare({ name: 'checks of credentials', capacity: MAX_CONCURRENT_CHECKS });
   const shares = createFairShare({ name: 'streams and waits', capacity: limits.perProcess });
   const openResponses = new Map<AbortController, FastifyReply>();
   let closing = false;
@@ -113,7 +117,7 @@ function destroyLater({ raw, request }: FastifyReply): void {
 function watchAccess(
   request: FastifyRequest,
   controller: AbortController,
-  checks: ReturnType<typeof createSemaphore>,
+  checks: FairShare,
 ): { check(): void; close(): void } {
   let isRunning = false;
   let isSignaled = false;
@@ -133,7 +137,7 @@ function watchAccess(
     isRunning = true;
     while (isSignaled && !controller.signal.aborted) {
       isSignaled = false;
-      const release = await checks.acquire();
+      const release = await checks.acquire({ holders: holdersOf(request) });
       const refusal = await findAccessRefusal(request).finally(release);
       if (refusal) controller.abort(refusal);
     }
@@ -171,9 +175,10 @@ export function readRefusal({ reason }: AbortSignal): AppError | undefined {
   return reason instanceof AppError ? reason : undefined;
 }
 
-function holdersOf({ scope, staff }: FastifyRequest, max: number): Holder[] {
-  if (!scope) return [{ kind: 'credential', id: staff.staffId, max }];
-  return [{ kind: 'credential', id: scope.actor.id, max }, organizationHolder(scope.organizationId)];
+function holdersOf({ scope, staff }: FastifyRequest, max?: number): Holder[] {
+  const limit = max === undefined ? {} : { max };
+  if (!scope) return [{ kind: 'credential', id: staff.staffId, ...limit }];
+  return [{ kind: 'credential', id: scope.actor.id, ...limit }, organizationHolder(scope.organizationId)];
 }
 
 /** A client that connects again gets what its organization has left. */

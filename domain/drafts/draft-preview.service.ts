@@ -4,7 +4,7 @@ import type { Scope } from '../identity/scope.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { MessageEntity } from '../messages/message.entity.ts';
 import { ThreadEntity } from '../messages/thread.entity.ts';
-import type { HtmlConverter } from '../mime/converter/pool.ts';
+import type { HtmlConversions, HtmlConverter } from '../mime/converter/pool.ts';
 import { toReplySubject } from '../mime/subject.ts';
 import { MAX_BODY_BYTES } from '../outbound/outbound-content.ts';
 import { readHistory, toShownVersion } from './approval-history.ts';
@@ -55,7 +55,7 @@ export function createDraftPreviewService({
   converter,
 }: {
   database: Database;
-  converter: Pick<HtmlConverter, 'sanitize' | 'toText'>;
+  converter: Pick<HtmlConverter, 'forOrganization'>;
 }): DraftPreviewService {
   return {
     async get(scope, draftId) {
@@ -73,12 +73,13 @@ export function createDraftPreviewService({
       });
       // A conversion may take a second, so no transaction waits for it.
       const { htmlBody, textBody } = found.draft;
+      const conversions = converter.forOrganization(scope.organizationId);
       const sanitize = (html: string) =>
-        converter.sanitize(html, { maxBytes: MAX_BODY_BYTES, keepInlineImages: false });
+        conversions.sanitize(html, { maxBytes: MAX_BODY_BYTES, keepInlineImages: false });
       return {
         ...found,
         html: htmlBody === null ? null : await sanitize(htmlBody),
-        text: textBody ?? (htmlBody === null ? null : await converter.toText(htmlBody)),
+        text: textBody ?? (htmlBody === null ? null : await conversions.toText(htmlBody)),
       };
     },
 
@@ -94,7 +95,8 @@ export function createDraftPreviewService({
       const seen = earlier.findLast(({ version }) => version === seenVersion) ?? earlier[0];
       if (!seen || (seenVersion !== undefined && seenVersion >= draft.version)) return null;
       const current = toShownVersion(draft);
-      const [before, after] = [await toTexts(seen), await toTexts(current)];
+      const conversions = converter.forOrganization(scope.organizationId);
+      const [before, after] = [await toTexts(conversions, seen), await toTexts(conversions, current)];
       const isTextTooLong = seen.isTooLong || current.isTooLong;
       return {
         fromVersion: seen.version,
@@ -107,14 +109,17 @@ export function createDraftPreviewService({
     },
   };
 
-  async function toTexts(shown: ShownVersion): Promise<Record<ComparedField, string>> {
+  async function toTexts(
+    conversions: HtmlConversions,
+    shown: ShownVersion,
+  ): Promise<Record<ComparedField, string>> {
     const { subject, to, cc, bcc, text, html } = shown;
     return {
       subject: subject ?? '',
       to: toAddressLines(to),
       cc: toAddressLines(cc),
       bcc: toAddressLines(bcc),
-      text: text ?? (html === null ? '' : await converter.toText(html)),
+      text: text ?? (html === null ? '' : await conversions.toText(html)),
     };
   }
 }

@@ -1,6 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { Logger } from 'pino';
-import { createSemaphore } from '../../platform/concurrency/semaphore.ts';
+import { createFairShare, organizationHolder } from '../../platform/concurrency/fair-share.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { EventSignals } from '../../platform/event-signals.ts';
 import type { Scope } from '../identity/scope.ts';
@@ -48,10 +48,10 @@ const MAX_CONCURRENT_READS = 4;
  */
 export function createEventStreams({ database, signals, logger }: EventStreamsOptions): EventStreams {
   const tails = new Map<string, Tail>();
-  const reads = createSemaphore(MAX_CONCURRENT_READS);
+  const reads = createFairShare({ name: 'reads of events', capacity: MAX_CONCURRENT_READS });
 
   const read = async (scope: TailScope, options: FollowOptions, after: FeedPosition): Promise<FeedPage> => {
-    const release = await reads.acquire();
+    const release = await reads.acquire({ holders: [organizationHolder(scope.organizationId)] });
     try {
       return await readPage(database, scope, { ...options, after });
     } finally {

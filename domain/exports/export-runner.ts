@@ -1,3 +1,4 @@
+import { createFairShare, type FairShare, thirdOf } from '../../platform/concurrency/fair-share.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { StorageError } from '../../platform/storage-error.ts';
@@ -31,7 +32,20 @@ export interface ExportRunner extends Omit<ExportCompletion, 'complete'> {
    * @throws StorageError `unavailable`.
    */
   write(exportId: string, options: WriteOptions): Promise<ExportProgress>;
+  /** Null: the export is gone. */
+  findOrganization(exportId: string): Promise<string | null>;
 }
+
+/** Limited, because each export has parts of its archive in memory. */
+const MAX_CONCURRENT_EXPORTS = 2;
+
+/** The exports that one worker writes at the same time. */
+export const createExportShares = (): FairShare =>
+  createFairShare({
+    name: 'exports',
+    capacity: MAX_CONCURRENT_EXPORTS,
+    reserve: thirdOf(MAX_CONCURRENT_EXPORTS),
+  });
 
 export interface ExportRunnerOptions extends ArchiveWriterOptions {
   database: Database;
@@ -148,6 +162,10 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
   }
 
   return {
+    async findOrganization(exportId) {
+      return (await find(exportId))?.organizationId ?? null;
+    },
+
     async write(exportId, writeOptions) {
       let row = await find(exportId);
       if (row?.status === 'queued') {

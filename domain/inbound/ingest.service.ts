@@ -1,5 +1,11 @@
 import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
-import { createSemaphore, type Semaphore } from '../../platform/concurrency/semaphore.ts';
+import {
+  acquireBriefly,
+  createFairShare,
+  type FairShare,
+  organizationHolder,
+  thirdOf,
+} from '../../platform/concurrency/fair-share.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { isPermanentDataError } from '../../platform/database/database-errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -32,6 +38,7 @@ export interface IngestService {
    * is stored as a message. Idempotent: the receipt records progress, and stored ids derive from its id.
    *
    * @returns a description of the result.
+   * @throws NoShareError if too many large messages are being parsed.
    */
   ingest(receiptId: string): Promise<string>;
   /** Ends the processing of a message that is lost; see {@link discardReceipt}. */
@@ -59,8 +66,16 @@ export interface IngestServiceOptions {
 
 export function createIngestService(input: IngestServiceOptions): IngestService {
   const { database } = input;
-  const options = { ...input, storeSlots: createSemaphore(input.maxConcurrentStores) };
-  const largeMessageSlots = createSemaphore(input.maxConcurrentLargeMessages);
+  const { maxConcurrentLargeMessages, maxConcurrentStores } = input;
+  const options = {
+    ...input,
+    storeSlots: createFairShare({ name: 'messages stored', capacity: maxConcurrentStores }),
+  };
+  const largeMessageSlots = createFairShare({
+    name: 'large messages parsed',
+    capacity: maxConcurrentLargeMessages,
+    reserve: thirdOf(maxConcurrentLargeMessages),
+  });
   return {
     async ingest(receiptId) {
       const receipt = await database.autocommit((em) => em.findOne(ReceiptEntity, { id: receiptId }));
@@ -69,14 +84,18 @@ export function createIngestService(input: IngestServiceOptions): IngestService 
       if (receipt.status !== 'received') return `already ${receipt.status}`;
       if (receipt.kind === 'report' && (await ingestReport(options, receipt))) return 'report applied';
       if (receipt.sizeBytes <= MAX_BUFFERED_BYTES) return ingestMail(options, receipt);
-      const release = await largeMessageSlots.acquire();
+      const holders = [organizationHolder(receipt.organizationId)];
+      const release = await acquireBriefly(largeMessageSlots, { holders }, BUSY_RETRY_MS);
       return ingestMail(options, receipt).finally(release);
     },
     discard: (receiptId, reason) => discardReceipt(database, receiptId, reason),
   };
 }
 
-type Ingest = IngestServiceOptions & { storeSlots: Semaphore };
+/** When a large message tries again that found no slot. */
+const BUSY_RETRY_MS = 1_000;
+
+type Ingest = IngestServiceOptions & { storeSlots: FairShare };
 
 /** @returns false if the message is not a delivery report. */
 async function ingestReport(options: IngestServiceOptions, receipt: Receipt): Promise<boolean> {
@@ -119,6 +138,7 @@ async function analyze(
   const { clientIp, mailFrom, verdicts } = receipt;
   const [mail, authentication, scanned] = await Promise.all([
     parserPool.parse(await raw.open(), {
+      organizationId: receipt.organizationId,
       async storeFile(index, content, contentType) {
         const key = `attachments/${messageId}/${index}`;
         return { key, stored: await storage.putStream(key, content, { contentType }) };
@@ -142,7 +162,9 @@ async function store(
   receipt: Receipt,
   analyzed: AnalyzedMail & { sha256: Buffer },
 ): Promise<string> {
-  const release = await options.storeSlots.acquire();
+  const release = await options.storeSlots.acquire({
+    holders: [organizationHolder(receipt.organizationId)],
+  });
   return storeOnce(options, receipt, analyzed).finally(release);
 }
 

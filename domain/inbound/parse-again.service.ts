@@ -53,6 +53,7 @@ export function createParseAgainService(options: ParseAgainOptions): ParseAgainS
       if (!receipt) return 'gone';
       const raw = await openRawMail(storage, receipt);
       const mail = await parserPool.parse(await raw.open(), {
+        organizationId: receipt.organizationId,
         async storeFile(index, content, contentType) {
           // Not the keys of the first try: an object must not change while a row refers to it.
           const key = `attachments/${messageId}/again-${Date.now()}-${index}`;

@@ -1,5 +1,5 @@
 import type { Message } from '../messages/message.entity.ts';
-import type { HtmlConverter } from '../mime/converter/pool.ts';
+import type { HtmlConversions } from '../mime/converter/pool.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import { escapeHtml, TRUNCATION_MARK, textToHtml, truncateToBytes } from '../mime/sanitize-html.ts';
 import { isStub, mayBeStub } from '../mime/stub-text.ts';
@@ -36,7 +36,7 @@ const MAX_LISTED_ADDRESSES = 100;
 const MAX_LINE_CHARACTERS = 998;
 
 /** Converts the HTML of originals, which may be large and hostile. */
-type Converter = Pick<HtmlConverter, 'sanitize' | 'toText'>;
+type Converter = HtmlConversions;
 
 /** Builds the bodies of a reply: each given body with the original quoted below. */
 export async function buildReplyBodies(

@@ -69,18 +69,19 @@ export interface ReplyServiceOptions<Draft> {
   events: EventService;
   unsubscribeLinks: UnsubscribeLinks;
   sharedDomainLimit?: SharedDomainLimit | undefined;
-  converter: Pick<HtmlConverter, 'sanitize' | 'toText'>;
+  converter: Pick<HtmlConverter, 'forOrganization'>;
 }
 
 export function createReplyService<Draft>(options: ReplyServiceOptions<Draft>): ReplyService<Draft> {
-  const { database, converter } = options;
+  const { database } = options;
+  const converterOf = (scope: Scope) => options.converter.forOrganization(scope.organizationId);
   // The conversion of HTML may take a second, so no transaction waits for it. The original's content never changes.
   const readOriginal = (scope: Scope, messageId: string) =>
     database.transaction(scope, ({ em }) => findOriginal(em, scope, messageId));
   return {
     async reply(scope, messageId, request) {
       const original = await readOriginal(scope, messageId);
-      const bodies = await buildReplyBodies(request.content, original, converter);
+      const bodies = await buildReplyBodies(request.content, original, converterOf(scope));
       return database.transaction(scope, (transaction) =>
         sendReply(transaction, options, { scope, original, request, bodies }),
       );
@@ -89,7 +90,10 @@ export function createReplyService<Draft>(options: ReplyServiceOptions<Draft>): 
     async forward(scope, messageId, request) {
       const original = await readOriginal(scope, messageId);
       const keepInlineImages = request.includeAttachments;
-      const bodies = await buildForwardBodies(request.content, original, { keepInlineImages, converter });
+      const bodies = await buildForwardBodies(request.content, original, {
+        keepInlineImages,
+        converter: converterOf(scope),
+      });
       return database.transaction(scope, (transaction) =>
         sendForward(transaction, options, { scope, original, request, bodies }),
       );

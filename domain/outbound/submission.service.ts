@@ -127,6 +127,7 @@ async function parseSubmission(
   submittedKey: string,
 ): Promise<{ mail: ParsedInboundMail; files: FileToAttach[] }> {
   const mail = await parserPool.parse(await storage.getStream(submittedKey), {
+    organizationId: scope.organizationId,
     async storeFile(_index, content, contentType) {
       const metadata = { filename: '', contentType, contentId: null, disposition: 'attachment' as const };
       const { storageKey, sizeBytes, sha256 } = await attachments.storeUpload(

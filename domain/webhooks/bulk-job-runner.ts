@@ -26,6 +26,8 @@ export interface BulkJobRunner {
    * @returns a one-line result for the Temporal UI.
    */
   run(jobId: string, onProgress: (deliveries: number) => void): Promise<string>;
+  /** Null: the job is gone. */
+  findOrganization(jobId: string): Promise<string | null>;
   /** Stops the job after the current batch. A finished job stays as it is. */
   stop(jobId: string, reason: string): Promise<void>;
 }
@@ -54,6 +56,11 @@ export function createBulkJobRunner({
     });
 
   return {
+    async findOrganization(jobId) {
+      const job = await database.autocommit((em) => em.findOne(BulkJobEntity, { id: jobId }));
+      return job?.organizationId ?? null;
+    },
+
     async run(jobId, onProgress) {
       for (;;) {
         const job = await runBatch(jobId);

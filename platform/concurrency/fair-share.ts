@@ -148,6 +148,39 @@ export function createFairShare({ capacity, reserve = 0 }: FairShareOptions): Fa
   };
 }
 
+/** No share was left. An activity is retried after this time, which frees its slot of the worker meanwhile. */
+export class NoShareError extends Error {
+  readonly retryAfterMs: number;
+
+  constructor(retryAfterMs: number) {
+    super('Others use the capacity. It is shared by organizations; the next attempt comes soon.');
+    this.name = 'NoShareError';
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** Longer than most holders need that are about to finish. */
+const BRIEF_WAIT_MS = 250;
+
+/**
+ * For activities, which occupy a worker while they wait: waits briefly.
+ *
+ * @param retryAfterMs a jitter of as much is added.
+ * @throws NoShareError
+ */
+export async function acquireBriefly(
+  shares: FairShare,
+  claim: Claim,
+  retryAfterMs: number,
+): Promise<Release> {
+  const signal = AbortSignal.timeout(BRIEF_WAIT_MS);
+  try {
+    return await shares.acquire({ ...claim, signal });
+  } catch {
+    throw new NoShareError(retryAfterMs * (1 + Math.random()));
+  }
+}
+
 const amountOf = ({ amount = 1 }: Claim): number => amount;
 
 /** How much each holder has, by kind. Holders without a claim have no entry. */

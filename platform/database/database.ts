@@ -2,6 +2,7 @@ import { type EntityName, sql, UnderscoreNamingStrategy } from '@mikro-orm/core'
 import { Migrator } from '@mikro-orm/migrations';
 import { type EntityManager, MikroORM, type Options } from '@mikro-orm/postgresql';
 import type { Pool } from 'pg';
+import { createFairShare, type FairShare, organizationHolder } from '../concurrency/fair-share.ts';
 import { AppError } from '../errors.ts';
 import { traceQueries } from '../tracing/query-spans.ts';
 import { bindParameters } from './bind-parameters.ts';
@@ -78,7 +79,7 @@ export interface Database {
    * only: the API's role sees no rows outside {@link transaction}.
    */
   autocommit<T>(work: (em: EntityManager) => Promise<T>): Promise<T>;
-  /** This process's pool: connections in use and idle, and callers waiting for one. */
+  /** This process's pool: connections in use and idle, and callers waiting for one or for their share. */
   poolUsage(): { used: number; idle: number; waiting: number };
   /** @throws Error if PostgreSQL does not respond. */
   ping(): Promise<void>;
@@ -138,6 +139,17 @@ export async function runBeforeCommit(
   for (const hook of hooks) await hook();
 }
 
+/** A smaller pool has no reserve: its connections are needed. */
+const MIN_POOL_WITH_RESERVE = 4;
+/** Of a pool: left to organizations within their share, and to sign-in, staff and health checks. */
+const RESERVED_CONNECTIONS = 0.2;
+
+/** The transactions of organizations. Those without an organization are not limited. */
+function createConnectionShares(poolSize: number): FairShare {
+  const reserve = poolSize < MIN_POOL_WITH_RESERVE ? 0 : Math.ceil(poolSize * RESERVED_CONNECTIONS);
+  return createFairShare({ name: 'database connections', capacity: poolSize - reserve, reserve });
+}
+
 export async function createDatabase(options: DatabaseOptions): Promise<Database> {
   const base = databaseOptions(options);
   let pool: Pool | undefined;
@@ -153,6 +165,13 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
   });
   const connections = createConnections(orm, bindParameters(orm));
   const inProgress = new Set<Promise<unknown>>();
+  const shares = createConnectionShares(options.poolSize);
+
+  /** A connection for a transaction of one organization. */
+  async function inShare<T>(organizationId: string, work: () => Promise<T>): Promise<T> {
+    const release = await shares.acquire({ holders: [organizationHolder(organizationId)] });
+    return work().finally(release);
+  }
 
   /** The driver hangs if it is closed while a connection is being acquired: `close` waits for tracked work first. */
   function track<T>(work: Promise<T>): Promise<T> {
@@ -196,19 +215,25 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       const { transaction, organizationId, isReadOnly = false, requestId } = scope;
       return transaction
         ? join(transaction, work)
-        : track(run({ organizationId, isReadOnly }, work, requestId));
+        : track(inShare(organizationId, () => run({ organizationId, isReadOnly }, work, requestId)));
     },
     read({ transaction, organizationId }, work) {
       return transaction
         ? join(transaction, work)
-        : track(connections.transaction({ organizationId, isReadOnly: true }, work));
+        : track(
+            inShare(organizationId, () =>
+              connections.transaction({ organizationId, isReadOnly: true }, work),
+            ),
+          );
     },
     peopleTransaction: (work, requestId) => track(run({ role: PEOPLE_ROLE }, work, requestId)),
     staffTransaction: ({ requestId }, work) => track(run({ role: STAFF_ROLE }, work, requestId)),
     readAsTenant: (organizationId, work) =>
       track(
-        connections.transaction({ organizationId, role: EXPORT_ROLE, isReadOnly: true }, ({ em }) =>
-          work(em),
+        inShare(organizationId, () =>
+          connections.transaction({ organizationId, role: EXPORT_ROLE, isReadOnly: true }, ({ em }) =>
+            work(em),
+          ),
         ),
       ),
     systemTransaction: (work) => track(run({}, work)),
@@ -216,7 +241,11 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     autocommit: (work) => track(work(orm.em.fork())),
     poolUsage() {
       const { totalCount = 0, idleCount = 0, waitingCount = 0 } = pool ?? {};
-      return { used: totalCount - idleCount, idle: idleCount, waiting: waitingCount };
+      return {
+        used: totalCount - idleCount,
+        idle: idleCount,
+        waiting: waitingCount + shares.usage().waiting,
+      };
     },
     async ping() {
       await track(orm.em.fork().execute(sql`select 1`));

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { raw, sql } from '@mikro-orm/core';
 import type { Logger } from 'pino';
-import { createTurnSemaphore, type TurnSemaphore } from '../concurrency/turn-semaphore.ts';
+import { createFairShare, type FairShare, organizationHolder } from '../concurrency/fair-share.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { ServiceMetrics } from '../service-metrics.ts';
 import { activeTraceparent } from '../tracing/span.ts';
@@ -181,7 +181,7 @@ const priorityOf = ({ start }: OutboxCommand): number => start?.priority.priorit
 
 /** Dispatches commands with a limit per task queue and one for urgent ones, within which organizations take turns. */
 function createDispatcher({ workflows, metrics, pacedQueues = [] }: OutboxOptions) {
-  const callsByQueue = new Map<string, TurnSemaphore>();
+  const callsByQueue = new Map<string, FairShare>();
   const limitOf = (queue: string | undefined): number => {
     if (queue === undefined) return MAX_CONCURRENT_URGENT_CALLS;
     return pacedQueues.includes(queue) ? 1 : MAX_CONCURRENT_CALLS_PER_QUEUE;
@@ -189,9 +189,10 @@ function createDispatcher({ workflows, metrics, pacedQueues = [] }: OutboxOption
   return async (organizationId: string, command: OutboxCommand): Promise<void> => {
     const priority = priorityOf(command);
     const queue = priority <= URGENT_PRIORITY ? undefined : command.start?.taskQueue;
-    const calls = callsByQueue.get(queue ?? '') ?? createTurnSemaphore(limitOf(queue));
+    const calls =
+      callsByQueue.get(queue ?? '') ?? createFairShare({ name: 'Temporal starts', capacity: limitOf(queue) });
     callsByQueue.set(queue ?? '', calls);
-    const release = await calls.acquire({ priority, key: organizationId });
+    const release = await calls.acquire({ priority, holders: [organizationHolder(organizationId)] });
     const startedAt = performance.now();
     const observe = (outcome: string) =>
       metrics?.temporalCalls.observe({ outcome }, (performance.now() - startedAt) / 1_000);

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { expect, test } from '@jest/globals';
-import { createSemaphore } from '../../platform/concurrency/semaphore.ts';
+import { createFairShare } from '../../platform/concurrency/fair-share.ts';
 import { eventually } from '../support/eventually.ts';
 import type { RawSmtpClient } from './raw-smtp-client.ts';
 import { cleanUpAfterEach, cleanUps, greeted, listen } from './test-listener.ts';
@@ -89,8 +89,8 @@ test('accepts a message that arrives slowly but steadily', async () => {
 });
 
 test('does not count the time in which a client waits for a slot or for storage', async () => {
-  const slots = createSemaphore(1);
-  const release = await slots.acquire();
+  const slots = createFairShare({ name: 'test', capacity: 1 });
+  const release = await slots.acquire({ holders: [] });
   const finishStorage = Promise.withResolvers<void>();
   const storage = {
     async putStream(_key: string, source: Readable) {
@@ -119,7 +119,7 @@ test('does not count the time in which a client waits for a slot or for storage'
 });
 
 test('releases the slot of a refused message before its rest has arrived', async () => {
-  const slots = createSemaphore(1);
+  const slots = createFairShare({ name: 'test', capacity: 1 });
   const { listener } = await listen({ config: CONFIG, limits: { largeMessageSlots: slots } });
   await startMessage(listener.port, `${lines(2 * MIB)}${lines(3 * MIB)}`);
   const next = await startMessage(listener.port, `${lines(2 * MIB)}.\r\n`);

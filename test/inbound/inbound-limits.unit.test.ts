@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { createSemaphore, type Semaphore } from '../../platform/concurrency/semaphore.ts';
+import { createFairShare, type FairShare } from '../../platform/concurrency/fair-share.ts';
 import { exceedsConnectionLimit } from '../../workers/inbound-limits.ts';
 import { eventually } from '../support/eventually.ts';
 import { RawSmtpClient } from './raw-smtp-client.ts';
-import { cleanUpAfterEach, cleanUps, greeted, listen } from './test-listener.ts';
+import { cleanUpAfterEach, cleanUps, greeted, listen, ROUTE } from './test-listener.ts';
 
 cleanUpAfterEach();
 
@@ -32,12 +32,12 @@ describe('a client over its limit', () => {
   });
 
   test('of large messages waits for a slot while small messages are accepted', async () => {
-    const slots = createSemaphore(1);
+    const slots = createFairShare({ name: 'test', capacity: 1 });
     let asked = 0;
-    const largeMessages: Semaphore = {
-      acquire(signal) {
+    const largeMessages: Pick<FairShare, 'acquire'> = {
+      acquire(claim) {
         asked += 1;
-        return slots.acquire(signal);
+        return slots.acquire(claim);
       },
     };
     const { listener, committed } = await listen({
@@ -64,8 +64,8 @@ describe('a client over its limit', () => {
   });
 
   test('of large messages gets 452 after the timeout, and the session continues', async () => {
-    const largeMessages = createSemaphore(1);
-    const release = await largeMessages.acquire();
+    const largeMessages = createFairShare({ name: 'test', capacity: 1 });
+    const release = await largeMessages.acquire({ holders: [] });
     const limits = { largeMessageSlots: largeMessages, largeMessageTimeoutMs: 50 };
     const { listener, objects } = await listen({ config: LARGE, limits });
     const client = await greeted(listener.port);
@@ -81,9 +81,35 @@ describe('a client over its limit', () => {
     expect(await deliver()).toMatch(/^250/);
   });
 
+  test('of large messages that drip from two networks to one inbox leaves slots to other inboxes', async () => {
+    const routes = (address: string) => {
+      const [id = ''] = address.split('@');
+      return { ...ROUTE, inboxId: `inb_${id}`, organizationId: `org_${id}` };
+    };
+    const { listener } = await listen({
+      config: { ...LARGE, INBOUND_SMTP_MAX_CONNECTIONS_PER_IP: 50 },
+      receipts: { resolve: async (address) => routes(address) },
+      limits: { largeMessageTimeoutMs: 60_000 },
+    });
+    const drip = async (network: string) => {
+      const client = await greeted(listener.port, network);
+      await client.startData('greedy@agents.test');
+      client.write(lines(2 * MIB));
+      await eventually(() => expect(client.socket.writableLength).toBe(0));
+      return client;
+    };
+    for (let open = 0; open < 20; open += 1) await drip(open % 2 === 0 ? '127.0.0.2' : '127.0.0.3');
+    const startedAt = performance.now();
+    const other = await greeted(listener.port, '127.0.0.4');
+    await other.startData('other@agents.test');
+    other.write(`${lines(2 * MIB)}.\r\n`);
+    expect(await other.reply()).toMatch(/^250/);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+  });
+
   test('that disconnects while it waits releases its place in the queue', async () => {
-    const largeMessages = createSemaphore(1);
-    const release = await largeMessages.acquire();
+    const largeMessages = createFairShare({ name: 'test', capacity: 1 });
+    const release = await largeMessages.acquire({ holders: [] });
     const { listener } = await listen({ config: LARGE, limits: { largeMessageSlots: largeMessages } });
     const client = await greeted(listener.port);
     await client.startData('agent@agents.test');
@@ -91,7 +117,7 @@ describe('a client over its limit', () => {
     await eventually(() => expect(client.socket.writableLength).toBe(0));
     client.close();
     release();
-    const released = await largeMessages.acquire(AbortSignal.timeout(5_000));
+    const released = await largeMessages.acquire({ holders: [], signal: AbortSignal.timeout(5_000) });
     released();
   });
 });

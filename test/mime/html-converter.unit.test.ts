@@ -8,6 +8,7 @@ const converter = createHtmlConverter({
   entry: resolve(import.meta.dirname, '../../workers/html-converter.ts'),
   processes: 2,
 });
+const conversions = converter.forOrganization('org_1');
 afterAll(() => converter.close());
 
 const OPTIONS = { maxBytes: 1_048_576, keepInlineImages: true };
@@ -23,26 +24,26 @@ describe('the HTML converter', () => {
     { what: 'short', html: SMALL },
     { what: 'long', html: MEDIUM },
   ])('gives the same results as the functions it runs, for $what HTML', async ({ html }) => {
-    expect(await converter.sanitize(html, OPTIONS)).toBe(sanitizeHtml(html, OPTIONS, UNLIMITED_MS));
-    expect(await converter.toText(html)).toBe(htmlToText(html, UNLIMITED_MS));
+    expect(await conversions.sanitize(html, OPTIONS)).toBe(sanitizeHtml(html, OPTIONS, UNLIMITED_MS));
+    expect(await conversions.toText(html)).toBe(htmlToText(html, UNLIMITED_MS));
   });
 
   test('marks HTML beyond its limit as truncated', async () => {
     const html = `${'a'.repeat(600_000)}<p>b</p>`;
-    expect(await converter.sanitize(html, OPTIONS)).toBe(sanitizeHtml(html, OPTIONS, UNLIMITED_MS));
+    expect(await conversions.sanitize(html, OPTIONS)).toBe(sanitizeHtml(html, OPTIONS, UNLIMITED_MS));
   });
 
   test('does other work while it converts large HTML', async () => {
     const finished: string[] = [];
-    const large = converter.sanitize(LARGE, OPTIONS).then(() => finished.push('large'));
-    await converter.sanitize(SMALL, OPTIONS).then(() => finished.push('small'));
+    const large = conversions.sanitize(LARGE, OPTIONS).then(() => finished.push('large'));
+    await conversions.sanitize(SMALL, OPTIONS).then(() => finished.push('small'));
     await large;
     expect(finished).toEqual(['small', 'large']);
   });
 
   test('keeps concurrent conversions apart', async () => {
     const sources = Array.from({ length: 20 }, (_, n) => `<p>${String(n).repeat(10_000)}</p>`);
-    const texts = await Promise.all(sources.map((html) => converter.toText(html)));
+    const texts = await Promise.all(sources.map((html) => conversions.toText(html)));
     expect(texts).toEqual(sources.map((html) => html.slice(3, -4)));
   });
 });

@@ -47,7 +47,10 @@ describe('the parser pool', () => {
 
   test('returns header, text, extracted reply and files', async () => {
     const raw = mailWith('one', 'x'.repeat(3_000_000));
-    const mail = await pool.parse(Readable.from(chunksOf(raw, 60_000)), { storeFile });
+    const mail = await pool.parse(Readable.from(chunksOf(raw, 60_000)), {
+      organizationId: 'org_1',
+      storeFile,
+    });
     expect(mail).toMatchObject({
       subject: 'Files',
       text: 'Hello',
@@ -66,6 +69,7 @@ describe('the parser pool', () => {
     const results = await Promise.all(
       subjects.map((subject) =>
         pool.parse(Readable.from([Buffer.from(`Subject: ${subject}\r\n\r\nText of ${subject}`)]), {
+          organizationId: 'org_1',
           storeFile,
         }),
       ),
@@ -86,6 +90,7 @@ describe('the parser pool', () => {
     );
     const seen: number[] = [];
     const mail = await pool.parse(source, {
+      organizationId: 'org_1',
       async storeFile(index, content, contentType) {
         await pause(300);
         seen.push(handedOut);
@@ -103,21 +108,31 @@ describe('the parser pool', () => {
         throw new Error('connection lost');
       })(),
     );
-    await expect(pool.parse(broken, { storeFile })).rejects.toThrow('connection lost');
+    await expect(pool.parse(broken, { organizationId: 'org_1', storeFile })).rejects.toThrow(
+      'connection lost',
+    );
     const failing: ParseJobOptions['storeFile'] = async () => {
       throw new Error('storage is down');
     };
     await expect(
-      pool.parse(Readable.from([mailWith('x'.repeat(500_000))]), { storeFile: failing }),
+      pool.parse(Readable.from([mailWith('x'.repeat(500_000))]), {
+        organizationId: 'org_1',
+        storeFile: failing,
+      }),
     ).rejects.toThrow('storage is down');
-    expect(await pool.parse(Readable.from([mailWith()]), { storeFile })).toMatchObject({ text: 'Hello' });
+    expect(
+      await pool.parse(Readable.from([mailWith()]), { organizationId: 'org_1', storeFile }),
+    ).toMatchObject({ text: 'Hello' });
   });
 
   test('does not leak a truncated message into the next one', async () => {
     const endless = `${mailWith().toString().replace('--b--', '--b\r\n\r\npart\r\n'.repeat(5_000))}${'x'.repeat(2_000_000)}`;
     const [cut, next] = [
-      await pool.parse(Readable.from(chunksOf(Buffer.from(endless), 60_000)), { storeFile }),
-      await pool.parse(Readable.from([mailWith()]), { storeFile }),
+      await pool.parse(Readable.from(chunksOf(Buffer.from(endless), 60_000)), {
+        organizationId: 'org_1',
+        storeFile,
+      }),
+      await pool.parse(Readable.from([mailWith()]), { organizationId: 'org_1', storeFile }),
     ];
     expect(cut.parseError).toMatch(/more than 900 parts/);
     expect(next).toMatchObject({ subject: 'Files', text: 'Hello', parseError: null });
@@ -130,7 +145,10 @@ describe('the parser pool, with a misbehaving parser,', () => {
     limits: Pick<ParserPoolOptions, 'stallTimeoutMs' | 'totalTimeoutMs' | 'maxResidentBytes'>,
   ) => {
     const raw = Readable.from([Buffer.from(order)]);
-    return open({ entry: MISBEHAVING, processes: 1, ...limits }).parse(raw, { storeFile });
+    return open({ entry: MISBEHAVING, processes: 1, ...limits }).parse(raw, {
+      organizationId: 'org_1',
+      storeFile,
+    });
   };
 
   test.each([

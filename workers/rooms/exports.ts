@@ -1,5 +1,5 @@
 import { createExportActivities } from '../../activities/exports.activities.ts';
-import { createExportRunner } from '../../domain/exports/export-runner.ts';
+import { createExportRunner, createExportShares } from '../../domain/exports/export-runner.ts';
 import { overdueExports } from '../../domain/exports/overdue-exports.ts';
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room, WorkerDependencies } from '../room.ts';
@@ -9,7 +9,8 @@ const exportRunner = ({ database, storage, services: { notifications } }: Worker
 
 export const exportsRoom: Room = {
   activities: {
-    [MAINTENANCE_QUEUE]: (dependencies) => createExportActivities({ exports: exportRunner(dependencies) }),
+    [MAINTENANCE_QUEUE]: (dependencies) =>
+      createExportActivities({ exports: exportRunner(dependencies), shares: createExportShares() }),
   },
   maintenance(dependencies) {
     const runner = exportRunner(dependencies);

@@ -47,8 +47,8 @@ export const webhooksRoom: Room = {
         ...createWebhookProbeActivities({ probes: createProbeService(options) }),
       };
     },
-    [MAINTENANCE_QUEUE]: ({ database, outbox }) =>
-      createWebhookJobActivities({ jobs: createBulkJobRunner({ database, outbox }) }),
+    [MAINTENANCE_QUEUE]: ({ database, outbox, jobShares }) =>
+      createWebhookJobActivities({ jobs: createBulkJobRunner({ database, outbox }), shares: jobShares }),
   },
   maintenance: ({ config, database, outbox }) => ({
     overdue: [

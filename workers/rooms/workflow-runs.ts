@@ -9,7 +9,8 @@ const createRunner = ({ database, outbox, workflowRuns: runs }: WorkerDependenci
 
 export const workflowRunsRoom: Room = {
   activities: {
-    [MAINTENANCE_QUEUE]: (dependencies) => createStaffJobActivities({ jobs: createRunner(dependencies) }),
+    [MAINTENANCE_QUEUE]: (dependencies) =>
+      createStaffJobActivities({ jobs: createRunner(dependencies), shares: dependencies.jobShares }),
   },
   maintenance: (dependencies) => ({
     overdue: [overdueStaffJobs(dependencies.database, createRunner(dependencies))],

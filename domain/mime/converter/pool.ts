@@ -5,13 +5,18 @@ import type { SanitizeOptions } from '../sanitize-html.ts';
 import { convert } from './convert.ts';
 import { type Conversion, FRAME } from './protocol.ts';
 
-/** Rewrites HTML of any size without blocking the event loop for long. */
 export interface HtmlConverter {
+  /** Organizations share the processes. */
+  forOrganization(id: string): HtmlConversions;
+  close(): Promise<void>;
+}
+
+/** Rewrites HTML of any size without blocking the event loop for long. */
+export interface HtmlConversions {
   /** See `sanitizeHtml`. */
   sanitize(html: string, options: SanitizeOptions): Promise<string>;
   /** See `htmlToText`. */
   toText(html: string): Promise<string>;
-  close(): Promise<void>;
 }
 
 export interface HtmlConverterOptions {
@@ -32,6 +37,7 @@ const NODE_OPTIONS = ['--max-old-space-size=192', '--max-semi-space-size=2', '--
 /** Converts short HTML in this process, and longer HTML in child processes. */
 export function createHtmlConverter({ entry, processes }: HtmlConverterOptions): HtmlConverter {
   const pool = createChildPool({
+    name: 'HTML converters',
     entry,
     nodeOptions: NODE_OPTIONS,
     maxProcesses: processes,
@@ -39,11 +45,11 @@ export function createHtmlConverter({ entry, processes }: HtmlConverterOptions):
     maxResidentBytes: MAX_RESIDENT_BYTES,
   });
   const framesOf = new WeakMap<Child, AsyncGenerator<Frame, void>>();
-  const run = async (html: string, conversion: Conversion): Promise<string> => {
+  const run = async (organizationId: string, html: string, conversion: Conversion): Promise<string> => {
     // What is longer is truncated by the conversion. One character more lets it notice.
     const source = html.slice(0, MAX_HTML_CHARACTERS + 1);
     if (source.length <= MAX_INLINE_CHARACTERS) return convert(source, conversion);
-    return pool.run(async (child) => {
+    return pool.run(organizationId, async (child) => {
       const frames = framesOf.get(child) ?? readFrames(child.output);
       framesOf.set(child, frames);
       const timeout = setTimeout(() => child.kill(`it took more than ${TIMEOUT_MS} ms`), TIMEOUT_MS);
@@ -59,8 +65,10 @@ export function createHtmlConverter({ entry, processes }: HtmlConverterOptions):
     });
   };
   return {
-    sanitize: (html, options) => run(html, { to: 'html', ...options }),
-    toText: (html) => run(html, { to: 'text' }),
+    forOrganization: (id) => ({
+      sanitize: (html, options) => run(id, html, { to: 'html', ...options }),
+      toText: (html) => run(id, html, { to: 'text' }),
+    }),
     close: () => pool.close(),
   };
 }

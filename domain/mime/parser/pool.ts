@@ -29,6 +29,8 @@ export function emptyInboundMail(parseError: string | null): ParsedInboundMail {
 }
 
 export interface ParseJobOptions {
+  /** Organizations share the processes. */
+  organizationId: string;
   /** Streams a file to storage. Called for one file at a time. */
   storeFile(
     index: number,
@@ -74,6 +76,7 @@ const NODE_OPTIONS = ['--max-old-space-size=192', '--max-semi-space-size=2', '--
 
 export function createParserPool(options: ParserPoolOptions): ParserPool {
   const pool: ChildPool = createChildPool({
+    name: 'mail parsers',
     entry: options.entry,
     nodeOptions: NODE_OPTIONS,
     maxProcesses: options.processes,
@@ -84,7 +87,7 @@ export function createParserPool(options: ParserPoolOptions): ParserPool {
   const framesOf = new WeakMap<Child, AsyncGenerator<Frame, void>>();
   return {
     parse: (raw, jobOptions) =>
-      pool.run(async (child) => {
+      pool.run(jobOptions.organizationId, async (child) => {
         const frames = framesOf.get(child) ?? readFrames(child.output);
         framesOf.set(child, frames);
         const limits = enforceTimeLimits(child, options);
