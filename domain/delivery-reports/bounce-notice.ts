@@ -226,12 +226,13 @@ const DELAY_SUBJECT =
 const DELAY_TEXT =
   /\b(?:this is a warning (?:message|only)|will (?:keep|continue) (?:to )?(?:try|trying|be (?:tried|made|attempted)|attempt|retry)|will be retried|still trying|delivery attempts will continue|do not need to (?:resend|re-send|send)|no action is required|(?:has|have) (?:not yet been delivered|been delayed)|not yet been delivered|delivery (?:is|has been|was) delayed|will (?:re-?try|try again)|will be re-?attempted|could not be delivered for (?:the (?:last|past) |more than )?\d+|has been (?:queued|deferred))\b|wird (?:weiter|erneut) versucht|nouvelle tentative|se (?:volverá|seguirá) a? ?intent|再送(?:します|を試み|を続け)|повторн\S{0,4} попыт/iu;
 const FINAL_TEXT =
-  /\b(?:giv(?:en|ing) up|gave up|permanent(?:ly)? (?:error|fail|fatal)\S*|failed permanently|is a permanent|i've given up|no further (?:delivery )?attempts|will not (?:be )?(?:retr|try)\S*|not going to try|(?:has been|was) (?:returned|removed)|(?:is|are|was) undeliverable|returned to (?:the )?sender)\b/i;
+  /\b(?:(?<!before )giv(?:en|ing) up|gave up|permanent(?:ly)? (?:error|fail|fatal)\S*|failed permanently|is a permanent|no further (?:delivery )?attempts|will not (?:be )?(?:retr|try)\S*|not going to try|(?:has been|was) (?:returned|removed)|(?<!if (?:it|this|the message|your message) )(?:is|are|was) undeliverable|(?<!will be )returned to (?:the )?sender)\b/i;
 
 /** Whether the message is delayed and the server will retry. The text decides, the subject only if the text does not say. */
 export function isDelayNotice({ subject, text }: Notice): boolean {
   const searched = text.slice(0, 10_000);
-  if (DELAY_TEXT.test(searched)) return !FINAL_TEXT.test(searched);
+  if (FINAL_TEXT.test(searched)) return false;
+  if (DELAY_TEXT.test(searched)) return true;
   if (/\bfail(?:ure|ed)\b|undeliver/i.test(subject)) return false;
   return DELAY_SUBJECT.test(subject.slice(0, 300));
 }

@@ -248,6 +248,7 @@ const REASON_RULES: readonly ReasonRule[] = [
       /\bexceed(?:s|ed)? (?:the )?max(?:imum)? (?:number of )?(?:delivery )?(?:attempts|retries|deliver)/iu,
       /\b(?:could|was|has) not (?:be )?(?:been )?delivered (?:with)?in (?:\S{1,12} ){1,3}(?:hours?|days?)/iu,
       /\bunable to deliver (?:this|your) message after/iu,
+      /\b(?:was|were|been) (?:tried|attempted|retried) for (?:\S{1,12} ){1,3}(?:hours?|days?)\b/iu,
       /\bgiving up (?:on|after|now)/iu,
       /cannot send message (?:within|for)/iu,
       /delivery attempts? (?:has|have|were) (?:been )?(?:failing|exhausted|unsuccessful)/iu,

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
+import { SuppressionEntity } from '../../domain/deliverability/suppression.entity.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { arrangeInbox, type ReceiptFacts } from '../support/inbound-mail.ts';
 import { arrangeSending, readMessageState } from '../support/outbound-mail.ts';
@@ -26,7 +27,13 @@ async function arrange() {
     );
     return events.map(({ data }) => data as Record<string, unknown>);
   };
-  return { report, state, bounces };
+  const suppressed = async () => {
+    const rows = await database.systemTransaction(({ em }) =>
+      em.find(SuppressionEntity, { organizationId: sender.organizationId }),
+    );
+    return rows.map(({ email }) => email);
+  };
+  return { report, state, bounces, suppressed };
 }
 
 describe('mail to a signed return path', () => {
@@ -47,6 +54,25 @@ describe('mail to a signed return path', () => {
         bounced_recipients: [expect.objectContaining({ email_address: 'gone@people.example', status })],
       }),
     ]);
+  });
+
+  test.each([
+    { name: 'dsn-full-as-unknown', type: 'Transient', addresses: [] },
+    { name: 'dsn-full-in-notice', type: 'Transient', addresses: [] },
+    { name: 'mdn-rejected-full', type: 'Transient', addresses: [] },
+    { name: 'mdn-rejected-by-sieve', type: 'Permanent', addresses: [] },
+    { name: 'qmail-no-mailbox', type: 'Permanent', addresses: ['gone@people.example'] },
+  ])('$name is $type and suppresses $addresses', async ({ name, type, addresses }) => {
+    const { report, bounces, suppressed } = await arrange();
+    expect((await report(sample(name))).outcome).toBe('report applied');
+    expect(await bounces()).toEqual([expect.objectContaining({ bounce_type: type })]);
+    expect(await suppressed()).toEqual(addresses);
+  });
+
+  test('a delay whose subject says failure has no effect', async () => {
+    const { report, state, bounces } = await arrange();
+    expect((await report(sample('delay-under-failure-subject'))).outcome).toBe('report applied');
+    expect([await state(), await bounces()]).toEqual(['sent', []]);
   });
 
   test('a bounce after delivery counts', async () => {
