@@ -163,7 +163,7 @@ class StructureRepair {
 
   /** Passes a long header on. The rest of it is read as the next lines of a header. */
   #passHeader(): void {
-    this.#out.push(...this.#header, this.#odd ?? '');
+    this.#out.push(this.#header.join(''), this.#odd ?? '');
     this.#odd = null;
     this.#header = [];
     this.#headerBytes = 0;
@@ -212,7 +212,7 @@ class StructureRepair {
     const [first = '', ...others] = this.#header;
     const isMbox = !this.#isInPart && /^>?From /i.test(first);
     const field = type === null ? '' : `Content-Type: ${Buffer.from(type).toString('latin1')}${LINE_END}`;
-    this.#out.push(isMbox ? first : '', field, isMbox ? '' : first, ...others);
+    this.#out.push(isMbox ? first : '', field, isMbox ? '' : first, others.join(''));
     this.#header = [];
     this.#headerBytes = 0;
   }
@@ -256,7 +256,7 @@ class StructureRepair {
 
   #readDelimiter(line: string, { depth, isClose }: { depth: number; isClose: boolean }): void {
     if (this.#state === 'search') {
-      if (depth === this.#open.length - 1) this.#out.push(...this.#searched);
+      if (depth === this.#open.length - 1) this.#out.push(this.#searched.join(''));
       else this.#settle();
     }
     this.#searched = [];
@@ -296,12 +296,12 @@ class StructureRepair {
       return;
     }
     if (lines.every((line) => line.trim() === '')) {
-      this.#out.push(...lines);
+      this.#out.push(lines.join(''));
       return;
     }
     if (!this.#hasProblem) this.#onProblem(NO_PARTS);
     this.#hasProblem = true;
-    this.#out.push(`--${this.#open[depth]?.boundary}${LINE_END}${LINE_END}`, ...lines);
+    this.#out.push(`--${this.#open[depth]?.boundary}${LINE_END}${LINE_END}`, lines.join(''));
   }
 }
 

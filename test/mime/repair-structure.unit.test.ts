@@ -152,6 +152,17 @@ test('leaves what is declared as a file a file', async () => {
   expect(mail).toMatchObject({ text: null, files: ['file'] });
 });
 
+test('reads hundreds of thousands of lines in a header and in a multipart', async () => {
+  for (const start of [join(...HEADER), join(...HEADER, MIXED, '', '')]) {
+    for (const line of ['\n a', '\na:', '\n', '\n--b']) {
+      const repaired = await buffer(
+        Readable.from([Buffer.from(start + line.repeat(400_000))]).pipe(repairStructure(() => {})),
+      );
+      expect(repaired.length).toBeGreaterThan(400_000);
+    }
+  }
+});
+
 interface Part {
   lines: string[];
   texts: string[];
