@@ -1,0 +1,58 @@
+import { expect, test } from '@jest/globals';
+import {
+  createPasswordHashQueue,
+  MAX_CONCURRENT_HASHES,
+  MAX_WAITING_HASHES,
+  MAX_WAITING_HASHES_PER_NETWORK,
+} from '../../domain/identity/password-hash-queue.ts';
+
+/** A queue whose computations end when the test says so. */
+function arrange() {
+  const queue = createPasswordHashQueue();
+  const running: { ip: string | null; end: () => void }[] = [];
+  const refused: unknown[] = [];
+  const enter = (ip: string | null) =>
+    void queue
+      .run(ip, () => new Promise<void>((end) => running.push({ ip, end })))
+      .catch((error) => refused.push(error));
+  const settle = () => new Promise((resolve) => setImmediate(resolve));
+  /** Ends the oldest one, and returns who runs then. */
+  const endOne = async () => {
+    running.shift()?.end();
+    await settle();
+    return running.map(({ ip }) => ip);
+  };
+  return { enter, running, refused, settle, endOne };
+}
+
+test('a network has four waiting computations, and more are refused at once', async () => {
+  const { enter, running, refused, settle, endOne } = arrange();
+  for (let host = 1; host <= 60; host += 1) enter(`2001:db8::${host}`);
+  await settle();
+  expect(running).toHaveLength(MAX_CONCURRENT_HASHES);
+  expect(refused).toHaveLength(60 - MAX_CONCURRENT_HASHES - MAX_WAITING_HASHES_PER_NETWORK);
+  expect(refused[0]).toMatchObject({ code: 'rate_limited', headers: { 'retry-after': '2' } });
+  // Networks take turns: another one waits for two computations at most, not for the queue.
+  enter('192.0.2.1');
+  await endOne();
+  expect(await endOne()).toContain('192.0.2.1');
+  for (let count = 0; count < 10; count += 1) await endOne();
+  enter('2001:db8::1');
+  await settle();
+  expect(running).toHaveLength(1);
+});
+
+test('a process has 32 waiting computations', async () => {
+  const { enter, running, refused, settle, endOne } = arrange();
+  for (let network = 0; network < 40; network += 1) enter(`192.0.2.${network}`);
+  await settle();
+  expect(refused).toHaveLength(40 - MAX_CONCURRENT_HASHES - MAX_WAITING_HASHES);
+  // A program of the operator waits without a limit.
+  enter(null);
+  await settle();
+  expect(refused).toHaveLength(40 - MAX_CONCURRENT_HASHES - MAX_WAITING_HASHES);
+  while (running.length > 0) await endOne();
+  enter('192.0.2.1');
+  await settle();
+  expect(running).toHaveLength(1);
+});
