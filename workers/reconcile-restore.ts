@@ -8,12 +8,13 @@ import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { compose } from './composition.ts';
 import { runCommand } from './run-command.ts';
 
-const USAGE = `npm run restore:reconcile -- --restored-to TIME [--nothing-lost] [--storage-restored] [--temporal-intact] [--keep-schedules]
-  --restored-to       time of the backup, for example 2026-11-22T10:00:00Z
-  --nothing-lost      the service was stopped at that time, and nothing was sent since
-  --storage-restored  the bucket was restored, too, or is a copy: it may lack what was sent since
-  --temporal-intact   Temporal was neither lost nor restored: its histories are complete
-  --keep-schedules    keep drafts that are scheduled for the future, although one may have been sent by hand since
+const USAGE = `npm run restore:reconcile -- [--restored-to TIME] [--nothing-lost] [--storage intact|restored] [--temporal-intact] [--keep-schedules]
+  --restored-to      time of the backup, for example 2026-11-22T10:00:00Z; npm run restore has recorded it
+  --nothing-lost     the service was stopped at that time, and nothing was sent since
+  --storage          whether the bucket is as the service left it, or was restored, too, or is a copy. npm run restore has
+                     recorded it, unless it left the bucket alone; then restored is assumed
+  --temporal-intact  Temporal was neither lost nor restored: its histories are complete
+  --keep-schedules   keep drafts that are scheduled for the future, although one may have been sent by hand since
 `;
 
 /** `npm run restore:reconcile`: see docs/backup.md. */
@@ -22,15 +23,13 @@ async function main(): Promise<void> {
     options: {
       'restored-to': { type: 'string' },
       'nothing-lost': { type: 'boolean', default: false },
-      'storage-restored': { type: 'boolean', default: false },
+      storage: { type: 'string' },
       'temporal-intact': { type: 'boolean', default: false },
       'keep-schedules': { type: 'boolean', default: false },
     },
   });
-  const restoredTo = new Date(values['restored-to'] ?? '');
-  if (Number.isNaN(restoredTo.getTime()))
-    throw new InstallationError(`the time of the backup is missing\n${USAGE}`);
-  if (restoredTo > new Date()) throw new InstallationError('the time of the backup is in the future');
+  const restoredTo = readTime(values['restored-to']);
+  const storageState = readStorageState(values.storage);
   const config = loadConfig();
   const logger = createLogger(config, 'restore-reconcile');
   const composition = await compose(config, logger, []);
@@ -49,7 +48,7 @@ async function main(): Promise<void> {
       {
         restoredTo,
         isNothingLost: values['nothing-lost'],
-        isStorageComplete: !values['storage-restored'],
+        storage: storageState,
         isTemporalComplete: values['temporal-intact'],
         keepsFutureSchedules: values['keep-schedules'],
       },
@@ -58,6 +57,20 @@ async function main(): Promise<void> {
   } finally {
     await composition.close();
   }
+}
+
+function readTime(value: string | undefined): Date | undefined {
+  if (value === undefined) return undefined;
+  const time = new Date(value);
+  if (Number.isNaN(time.getTime()))
+    throw new InstallationError(`--restored-to is not a time: ${value}\n${USAGE}`);
+  if (time > new Date()) throw new InstallationError('the time of the backup is in the future');
+  return time;
+}
+
+function readStorageState(value: string | undefined): 'intact' | 'restored' | undefined {
+  if (value === undefined || value === 'intact' || value === 'restored') return value;
+  throw new InstallationError(`--storage is neither intact nor restored: ${value}\n${USAGE}`);
 }
 
 if (import.meta.main) runCommand('restore:reconcile', main);

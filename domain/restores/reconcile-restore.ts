@@ -1,8 +1,14 @@
 import { sql } from '@mikro-orm/core';
 import type { Client } from '@temporalio/client';
 import type { Database } from '../../platform/database/database.ts';
+import { InstallationError } from '../../platform/installation/installation-error.ts';
 import { createProgressMarker } from '../../platform/installation/progress-marker.ts';
-import { beginReconciliation, endReconciliation } from '../../platform/installation/restore-rows.ts';
+import {
+  beginReconciliation,
+  endReconciliation,
+  type RecordedRestore,
+  readRecordedRestore,
+} from '../../platform/installation/restore-rows.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { findActivitySince } from '../../platform/outbox/run-history.ts';
 import type { WorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
@@ -23,13 +29,17 @@ export interface ReconcileRestoreOptions {
   workflows: Pick<WorkflowGateway, 'describe'>;
 }
 
+/** What the operator says about the restore. */
 export interface RestoreFacts {
-  /** Time of the backup: what happened later is missing from the database. */
-  restoredTo: Date;
+  /** Time of the backup: what happened later is missing from the database. Default: what the restore has recorded. */
+  restoredTo?: Date | undefined;
   /** Nothing happened after the backup: the service was stopped, and the database was moved. */
   isNothingLost: boolean;
-  /** The bucket was not restored, so it has everything that was ever transmitted. */
-  isStorageComplete: boolean;
+  /**
+   * `intact`: the bucket was not restored, so it has everything that was ever transmitted. Default: what the restore has
+   * recorded, or else `restored`, under which nothing is sent that may have left.
+   */
+  storage?: 'intact' | 'restored' | undefined;
   /** Temporal was neither lost nor restored, so its histories are complete. */
   isTemporalComplete: boolean;
   keepsFutureSchedules: boolean;
@@ -49,6 +59,7 @@ export type RestoreCounts = Record<
  * Makes a restored database safe to work on, before workers take work: what may have left after the backup is not sent again.
  * Safe to repeat after an interruption; workers wait until it has completed.
  *
+ * @throws InstallationError if the restore was interrupted, or the facts contradict its record.
  * @throws Error if storage, or Temporal where it is asked, does not respond.
  */
 export async function reconcileRestore(
@@ -56,12 +67,36 @@ export async function reconcileRestore(
   facts: RestoreFacts,
 ): Promise<RestoreCounts> {
   const { database } = options;
-  const { id, markedAt } = await beginReconciliation(database, facts.restoredTo);
-  const counts = facts.isNothingLost ? NOTHING : await reconcileRows(options, facts, markedAt);
+  const known = { ...facts, ...completeFacts(facts, await readRecordedRestore(database)) };
+  const { id, markedAt } = await beginReconciliation(database, known.restoredTo);
+  const counts = facts.isNothingLost ? NOTHING : await reconcileRows(options, known, markedAt);
   const all = { ...counts, deletions_due_soon: await countDeletionsDueSoon(database) };
   await createProgressMarker(database, options.storage).catchUp();
   await endReconciliation(database, id, all);
   return all;
+}
+
+/** @throws InstallationError */
+function completeFacts(
+  { restoredTo, storage }: RestoreFacts,
+  recorded: RecordedRestore,
+): { restoredTo: Date; isStorageComplete: boolean } {
+  if (recorded.isUnfinished)
+    throw new InstallationError(
+      'The restore was interrupted, so the database or the bucket is incomplete. Run the same `npm run restore` again first.',
+    );
+  const lacked = recorded.storage === 'restored';
+  if (storage === 'intact' && lacked)
+    throw new InstallationError(
+      'The bucket is not intact: it lacked objects of the backup, which the restore has copied.',
+    );
+  const time = restoredTo ?? recorded.restoredTo;
+  if (!time)
+    throw new InstallationError(
+      'The time of the backup is not recorded, because the database was restored by other means: name it with --restored-to.',
+    );
+  const isIntact = recorded.storage === 'complete' && storage !== 'restored';
+  return { restoredTo: time, isStorageComplete: isIntact || storage === 'intact' };
 }
 
 const NOTHING = {
@@ -74,7 +109,7 @@ const NOTHING = {
 
 async function reconcileRows(
   options: ReconcileRestoreOptions,
-  facts: RestoreFacts,
+  facts: Omit<RestoreFacts, 'restoredTo' | 'storage'> & { restoredTo: Date; isStorageComplete: boolean },
   createdBefore: Date,
 ): Promise<typeof NOTHING> {
   const { database, temporal, workflows } = options;

@@ -1,4 +1,5 @@
 import type { ClientBase } from 'pg';
+import type { RestoredStorage } from './restore.entity.ts';
 
 /**
  * Records the cluster of the database. If it was restored into another cluster, marks it as restored: workers then wait for
@@ -31,4 +32,17 @@ const MARK_RESTORED = `insert into restores (restored_to, marked_at)
 /** Marks the database as restored from a backup of that time, unless it is marked already. */
 export async function markRestored(client: ClientBase, restoredTo: Date): Promise<void> {
   await client.query(MARK_RESTORED, [restoredTo]);
+}
+
+/** Records what the restore does to the bucket. The database is marked. */
+export async function recordRestoredStorage(client: ClientBase, storage: RestoredStorage): Promise<void> {
+  await client.query('update restores set storage = $1 where reconciled_at is null', [storage]);
+}
+
+/** The objects are complete: says whether the bucket had lacked any. */
+export async function finishRestoredStorage(client: ClientBase): Promise<void> {
+  await client.query(
+    `update restores set storage = case storage when 'comparing' then 'complete' else 'restored' end
+     where reconciled_at is null`,
+  );
 }

@@ -4,15 +4,19 @@ import type { Database } from '../database/database.ts';
 import type { Sql } from '../database/sql.ts';
 import { AppError } from '../errors.ts';
 
+/** Exists from the beginning of `npm run restore` until the database is complete and marked as restored. */
+export const UNFINISHED_RESTORE_SCHEMA = 'agent_email_restore';
+
 /** SQL: the database was restored and is not reconciled. */
-export const IS_RESTORE_PENDING: Sql = sql`exists (select from restores where reconciled_at is null)`;
+export const IS_RESTORE_PENDING: Sql = sql`(exists (select from restores where reconciled_at is null)
+  or exists (select from pg_namespace where nspname = ${UNFINISHED_RESTORE_SCHEMA}))`;
 
 /** SQL: the database was copied to another cluster, and `npm run migrate` has not marked it yet. */
 const IS_IN_OTHER_CLUSTER: Sql = sql`exists (
   select from installation where system_identifier <> (select system_identifier::text from pg_control_system()))`;
 
 export const RESTORE_PENDING_DETAIL =
-  'The database was restored from a backup and is not reconciled: mail could be sent again. Run `npm run restore:reconcile -- --restored-to <time of the backup>`.';
+  'The database was restored from a backup and is not reconciled: mail could be sent again. Run `npm run restore:reconcile`.';
 
 /** A worker that ran during the restore must not send either. It retries until the database is reconciled. */
 export const restorePending = (): AppError =>

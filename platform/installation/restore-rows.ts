@@ -1,10 +1,38 @@
 import { sql } from '@mikro-orm/core';
 import type { Database } from '../database/database.ts';
+import { UNFINISHED_RESTORE_SCHEMA } from './pending-restore.ts';
+import type { RestoredStorage } from './restore.entity.ts';
 
 export interface PendingRestore {
   id: string;
   /** Rows created later were created after the restore. */
   markedAt: Date;
+}
+
+/** What `npm run restore` has recorded. */
+export interface RecordedRestore {
+  /** Its database, or its objects, are not complete. */
+  isUnfinished: boolean;
+  /** Time of the backup; null if the database was restored by other means. */
+  restoredTo: Date | null;
+  storage: RestoredStorage | null;
+}
+
+export async function readRecordedRestore(database: Pick<Database, 'query'>): Promise<RecordedRestore> {
+  const [row] = await database.query<{
+    isUnfinished: boolean;
+    restoredTo: string | null;
+    storage: RestoredStorage | null;
+  }>(sql`
+    select exists (select from pg_namespace where nspname = ${UNFINISHED_RESTORE_SCHEMA})
+        or coalesce(r.storage in ('comparing', 'copying'), false) as "isUnfinished",
+      to_char(r.restored_to at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "restoredTo", r.storage
+    from (select) one left join restores r on r.reconciled_at is null order by r.id limit 1`);
+  return {
+    isUnfinished: row?.isUnfinished ?? false,
+    restoredTo: row?.restoredTo ? new Date(row.restoredTo) : null,
+    storage: row?.storage ?? null,
+  };
 }
 
 /** Marks the database as restored, if it is not marked, and sets the time of the backup. Workers then take no work. */

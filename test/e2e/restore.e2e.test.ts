@@ -1,7 +1,8 @@
-import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
+import { type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { delimiter, join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
@@ -82,9 +83,9 @@ function run(script: string, args: string[], environment: Record<string, string>
 const settings = () =>
   Object.fromEntries(Object.entries(service.config).map(([name, value]) => [name, String(value)]));
 
-function backUp(name: string): string {
+function backUp(name: string, objects = 'objects'): string {
   const folder = join(directory, name);
-  const done = run('workers/backup/backup.ts', ['--to', folder, '--objects', join(directory, 'objects')], {
+  const done = run('workers/backup/backup.ts', ['--to', folder, '--objects', join(directory, objects)], {
     MIGRATION_DATABASE_URL: service.ownerDatabaseUrl,
   });
   expect(done).toMatchObject({ status: 0, stderr: '' });
@@ -96,7 +97,7 @@ interface Target {
   ownerUrl: string;
 }
 
-function restoreInto(database: string, folder: string): Target & { stdout: string } {
+function targetOf(database: string): Target {
   const login = (user: string) => bare.url(database, { user, password: 'restored' });
   const ownerUrl = bare.url(database);
   const environment = {
@@ -108,13 +109,43 @@ function restoreInto(database: string, folder: string): Target & { stdout: strin
     INBOUND_SMTP_PORT: '0',
     SUBMISSION_SMTP_PORT: '0',
   };
-  const done = run(
-    'workers/backup/restore.ts',
-    ['--from', folder, '--objects', join(directory, 'objects')],
-    environment,
-  );
+  return { environment, ownerUrl };
+}
+
+const restoreArguments = (folder: string, objects = 'objects') => [
+  '--from',
+  folder,
+  '--objects',
+  join(directory, objects),
+];
+
+function restoreInto(database: string, folder: string): Target & { stdout: string } {
+  const target = targetOf(database);
+  const done = run('workers/backup/restore.ts', restoreArguments(folder), target.environment);
   expect(done).toMatchObject({ status: 0, stderr: '' });
-  return { environment, ownerUrl, stdout: done.stdout };
+  return { ...target, stdout: done.stdout };
+}
+
+/** A `pg_restore` that kills the restore before it has done anything, or after its commit. */
+function killingPgRestore(when: 'before' | 'after'): string {
+  const folder = mkdtempSync(join(directory, 'pg-restore-'));
+  const real = join(path?.split(delimiter)[0] ?? '', 'pg_restore');
+  const script = when === 'before' ? 'kill -9 $PPID' : `"${real}" "$@"\nkill -9 $PPID`;
+  writeFileSync(join(folder, 'pg_restore'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  return `${folder}${delimiter}${path}`;
+}
+
+/** A bare cluster, and a Temporal server that knows nothing. */
+async function startTargets(): Promise<void> {
+  bare ??= await startPostgres({
+    dataDir: join(directory, 'postgres'),
+    port: await findFreePort(),
+    password: 'bare',
+    logFile: join(directory, 'postgres.log'),
+    durable: false,
+    log: () => undefined,
+  });
+  temporal ??= await startEmptyTemporal();
 }
 
 /** A Temporal server without a run. */
@@ -165,6 +196,73 @@ const RIGHTS = `
     where r.rolname like 'agent\\_email\\_%' and m.rolname like 'agent\\_email\\_%' and not m.rolcanlogin
   order by 1, 2`;
 
+const FILLERS = 2_000;
+
+testWithTools(
+  'a restore that is killed at any step continues, and is not reconciled before it is complete',
+  async () => {
+    relay.refused.set('stuck@people.example', '451 4.7.1 try again later');
+    await untilStatus(await send('stuck@people.example'), 'deferred');
+    const backup = backUp('to-interrupt', 'own-objects');
+    const { createdAt, objects } = JSON.parse(readFileSync(join(backup, 'manifest.json'), 'utf8'));
+    // More objects, of other backups, so that their copy takes a while.
+    mkdirSync(join(directory, 'own-objects', 'raw'), { recursive: true });
+    for (let file = 0; file < FILLERS; file += 1)
+      writeFileSync(join(directory, 'own-objects', 'raw', `filler-${file}`), 'x');
+    await untilStatus(await send('later-than-backup@people.example'), 'sent');
+    const otherBackup = backUp('other');
+    await startTargets();
+    const { environment, ownerUrl } = targetOf('interrupted');
+    const own = { ...environment, S3_BUCKET: 'interrupted' };
+    const restore = (more: Record<string, string> = {}) =>
+      run('workers/backup/restore.ts', restoreArguments(backup, 'own-objects'), { ...own, ...more });
+    const reconcile = () => run('workers/reconcile-restore.ts', [], own);
+
+    expect(restore({ PATH: killingPgRestore('before') }).signal).toBe('SIGKILL');
+    expect(restore({ PATH: killingPgRestore('after') }).signal).toBe('SIGKILL');
+    const other = run('workers/backup/restore.ts', restoreArguments(otherBackup), own);
+    expect(other).toMatchObject({ status: 1, stderr: expect.stringContaining('restore of another backup') });
+    const early = run(
+      'workers/backup/backup.ts',
+      ['--to', join(directory, 'of-interrupted'), '--no-objects'],
+      own,
+    );
+    expect(early).toMatchObject({ status: 1, stderr: expect.stringContaining('Repeat it first') });
+
+    const child = spawn(
+      process.execPath,
+      ['workers/backup/restore.ts', ...restoreArguments(backup, 'own-objects')],
+      { cwd: ROOT, env: { ...settings(), PATH: path ?? '', ...own }, stdio: ['ignore', 'ignore', 'inherit'] },
+    );
+    const ended = once(child, 'exit');
+    const storageOf = () => query(ownerUrl, 'select restored_to, storage from restores').catch(() => []);
+    const restored_to = new Date(createdAt);
+    await eventually(
+      async () => expect(await storageOf()).toEqual([{ restored_to, storage: 'copying' }]),
+      TIMEOUT_MS,
+    );
+    child.kill('SIGKILL');
+    expect(await ended).toEqual([null, 'SIGKILL']);
+    expect(reconcile()).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('The restore was interrupted'),
+    });
+
+    const completed = restore();
+    expect(completed).toMatchObject({ status: 0, stderr: '' });
+    const [, copied, unchanged] = /(\d+) objects copied, (\d+) unchanged/.exec(completed.stdout) ?? [];
+    expect(Number(copied)).toBeGreaterThan(0);
+    expect(Number(copied) + Number(unchanged)).toBe(FILLERS + objects);
+    expect(await storageOf()).toEqual([{ restored_to, storage: 'restored' }]);
+    expect(restore()).toMatchObject({ status: 1, stderr: expect.stringContaining('is not empty') });
+
+    // A copied bucket lacks what left after the backup, so the absence of an object proves nothing.
+    const reconciled = reconcile();
+    expect(reconciled).toMatchObject({ status: 0, stderr: '' });
+    expect(reconciled.stdout).toContain('"sends_needing_attention": 1');
+  },
+);
+
 testWithTools(
   'a restore to an earlier point sends nothing again, and one without loss continues all work with a new Temporal',
   async () => {
@@ -199,25 +297,15 @@ testWithTools(
       ['sent', 'later', 'queued', 'lost', 'waiting'].map((name) => copiesFor(`${name}@people.example`));
     expect(counts()).toEqual([1, 1, 1, 1, 0]);
 
-    // A bare cluster, and a Temporal server that knows nothing.
-    bare = await startPostgres({
-      dataDir: join(directory, 'postgres'),
-      port: await findFreePort(),
-      password: 'bare',
-      logFile: join(directory, 'postgres.log'),
-      durable: false,
-      log: () => undefined,
-    });
-    temporal = await startEmptyTemporal();
+    await startTargets();
 
     const wentBack = restoreInto('went_back', earlier);
-    const { createdAt } = JSON.parse(readFileSync(join(earlier, 'manifest.json'), 'utf8'));
-    expect(wentBack.stdout).toContain(`npm run restore:reconcile -- --restored-to ${createdAt}\n`);
+    expect(wentBack.stdout).toContain(`  npm run restore:reconcile\n`);
     const rights = await query(service.ownerDatabaseUrl, RIGHTS);
     expect(rights.length).toBeGreaterThan(200);
     expect(await query(wentBack.ownerUrl, RIGHTS)).toEqual(rights);
     expect(await query(wentBack.environment.API_DATABASE_URL ?? '', 'select id from messages')).toEqual([]);
-    expect(await statusesOf(wentBack.ownerUrl)).toEqual({
+    expect(await statusesOf(wentBack.ownerUrl)).toMatchObject({
       [sent]: 'sent',
       [deferred]: 'deferred',
       [queued]: 'queued',
@@ -225,13 +313,10 @@ testWithTools(
 
     // Workers wait, then see what the command decided.
     const waitingWorker = service.startScript('workers/all.ts', wentBack.environment);
-    const reconciled = run(
-      'workers/reconcile-restore.ts',
-      ['--restored-to', createdAt],
-      wentBack.environment,
-    );
+    const reconciled = run('workers/reconcile-restore.ts', [], wentBack.environment);
     expect(reconciled).toMatchObject({ status: 0, stderr: '' });
-    expect(reconciled.stdout).toContain('"sends_needing_attention": 2');
+    // With the message of the test before.
+    expect(reconciled.stdout).toContain('"sends_needing_attention": 3');
     expect(reconciled.stdout).toContain('"schedules_removed": 1');
     await waitingWorker;
     const client = new Client({ connection: await Connection.connect({ address: temporal.address }) });
@@ -239,7 +324,7 @@ testWithTools(
     await eventually(() => run1.executeUpdate(RESOLVE_AMBIGUOUS, { args: ['sent'] }), TIMEOUT_MS);
     await eventually(
       async () =>
-        expect(await statusesOf(wentBack.ownerUrl)).toEqual({
+        expect(await statusesOf(wentBack.ownerUrl)).toMatchObject({
           [sent]: 'sent',
           [deferred]: 'needs_attention',
           [queued]: 'sent',

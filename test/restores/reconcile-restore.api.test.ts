@@ -8,6 +8,7 @@ import { sentObjectKey } from '../../domain/outbound/stored-mime.ts';
 import { type RestoreFacts, reconcileRestore } from '../../domain/restores/reconcile-restore.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createProgressMarker, detectLossAtStart } from '../../platform/installation/progress-marker.ts';
+import type { RestoredStorage } from '../../platform/installation/restore.entity.ts';
 import { beginReconciliation, findLastRestore } from '../../platform/installation/restore-rows.ts';
 import type { RunStatus } from '../../platform/outbox/workflow-gateway.ts';
 import { StorageError } from '../../platform/storage-error.ts';
@@ -33,7 +34,7 @@ const RESTORED_TO = new Date('2026-01-01T00:00:00Z');
 const FACTS: RestoreFacts = {
   restoredTo: RESTORED_TO,
   isNothingLost: false,
-  isStorageComplete: true,
+  storage: 'intact',
   isTemporalComplete: false,
   keepsFutureSchedules: false,
 };
@@ -67,6 +68,11 @@ const temporal = {
     }),
   },
 } as unknown as Parameters<typeof reconcileRestore>[0]['temporal'];
+
+const markRestored = (storage: RestoredStorage | null) =>
+  database.query(sql`
+    insert into restores (restored_to, marked_at, storage)
+    values (${RESTORED_TO}, now() + interval '1 second', ${storage}) returning id`);
 
 /** Objects that are not messages. */
 const bucket = new Map<string, Buffer>();
@@ -176,9 +182,47 @@ describe('sends of a backup', () => {
 
   test('without the bucket no message is known not to have left', async () => {
     const id = await world.send();
-    expect(await world.reconcile({ isStorageComplete: false })).toMatchObject({ sends_needing_attention: 1 });
+    expect(await world.reconcile({ storage: 'restored' })).toMatchObject({ sends_needing_attention: 1 });
     expect((await world.message(id)).status).toBe('needs_attention');
     await world.dispatch.resolveAmbiguity(id, { resolution: 'sent' });
+  });
+
+  test.each([
+    [null, 1],
+    ['untouched', 1],
+    ['restored', 1],
+    ['complete', 0],
+  ] as const)(
+    'reads from the record of the restore whether the bucket came back: %s',
+    async (storage, count) => {
+      const id = await world.send();
+      await markRestored(storage);
+      expect(await world.reconcile({ storage: undefined, restoredTo: undefined })).toMatchObject({
+        sends_needing_attention: count,
+      });
+      expect((await world.message(id)).status).toBe(count === 1 ? 'needs_attention' : 'queued');
+      const [row] = await database.query<{ same: boolean }>(
+        sql`select restored_to = ${RESTORED_TO} as same from restores order by id desc limit 1`,
+      );
+      expect(row).toEqual({ same: true });
+      if (count === 1) await world.dispatch.resolveAmbiguity(id, { resolution: 'sent' });
+    },
+  );
+
+  test('is refused while the restore is unfinished, and if it is told that a copied bucket is intact', async () => {
+    for (const storage of ['comparing', 'copying'] as const) {
+      await markRestored(storage);
+      await expect(world.reconcile()).rejects.toThrow('The restore was interrupted');
+      await database.query(
+        sql`update restores set storage = 'restored' where reconciled_at is null returning id`,
+      );
+      await expect(world.reconcile({ storage: 'intact' })).rejects.toThrow('The bucket is not intact');
+      await world.reconcile({ storage: undefined });
+    }
+  });
+
+  test('needs the time of the backup if no restore has recorded it', async () => {
+    await expect(world.reconcile({ restoredTo: undefined })).rejects.toThrow('name it with --restored-to');
   });
 
   test.each([

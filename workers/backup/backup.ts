@@ -9,6 +9,7 @@ import { runCommand } from '../run-command.ts';
 import { DUMP_FILE, MANIFEST_FILE, type Manifest, OBJECTS_FOLDER, readManifest } from './manifest.ts';
 import { type CopiedObjects, saveObjects } from './objects.ts';
 import { runPgTool } from './pg-tools.ts';
+import { requireFinishedRestore } from './restore-progress.ts';
 
 const USAGE = `npm run backup -- --to FOLDER [--objects FOLDER | --no-objects]
   --to          new folder for the backup of the database
@@ -38,18 +39,20 @@ export async function backUp({
   // An earlier attempt that failed left these, and no manifest.
   const others = (await readdir(folder)).filter((name) => name !== DUMP_FILE && name !== OBJECTS_FOLDER);
   if (others.length > 0) throw new InstallationError(`${folder} is not empty`);
-  const manifest = await describeDatabase(databaseUrl);
+  const described = await describeDatabase(databaseUrl);
   await runPgTool('pg_dump', databaseUrl, ['--format=custom', `--file=${join(folder, DUMP_FILE)}`]);
   const copied = objects ? await saveObjects(objects.storage, objects.folder) : null;
+  const manifest = { ...described, objects: copied && copied.copied + copied.unchanged };
   // Written last: a folder without it is no complete backup.
   await writeFile(join(folder, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
   return { manifest, objects: copied };
 }
 
-async function describeDatabase(databaseUrl: string): Promise<Manifest> {
+async function describeDatabase(databaseUrl: string): Promise<Omit<Manifest, 'objects'>> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
+    await requireFinishedRestore(client);
     const { rows } = await client.query<{ now: Date }>('select now() as now');
     return await readManifest(client, rows[0]?.now ?? new Date());
   } finally {

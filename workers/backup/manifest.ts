@@ -18,6 +18,8 @@ export interface Manifest {
   /** Functions that run with the rights of one of these roles, by signature. */
   functionOwners: Record<string, string>;
   contents: Contents;
+  /** Objects in the bucket at the end of the backup; null if it left them out. */
+  objects: number | null;
 }
 
 /** Compared after a restore. */
@@ -33,7 +35,7 @@ export interface Contents {
 }
 
 /** Reads the cluster's part of a backup. */
-export async function readManifest(client: ClientBase, createdAt: Date): Promise<Manifest> {
+export async function readManifest(client: ClientBase, createdAt: Date): Promise<Omit<Manifest, 'objects'>> {
   const roles = await client.query<{ role: string }>(
     `select rolname as role from pg_roles where rolname like 'agent\\_email\\_%' and not rolcanlogin order by 1`,
   );

@@ -1,4 +1,4 @@
-import { createReadStream, createWriteStream, type Dirent } from 'node:fs';
+import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readdir, rename, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -49,23 +49,29 @@ async function saveObject(storage: Pick<Storage, 'getStream'>, key: string, file
   return true;
 }
 
-/** Copies the folder's objects that the bucket lacks. Nothing is deleted from the bucket. */
+/**
+ * Copies the folder's objects that the bucket lacks. Nothing is deleted from the bucket. Can be repeated after an
+ * interruption.
+ *
+ * @param onMissing called, once, before the first object is copied.
+ */
 export async function restoreObjects(
   storage: Pick<Storage, 'putStream' | 'sizeOf' | 'ensureBucket'>,
   folder: string,
+  onMissing: () => Promise<void>,
 ): Promise<CopiedObjects> {
-  const entries = await readFolder(folder, { recursive: true });
+  const files = await listFiles(folder);
   await storage.ensureBucket();
   const result: CopiedObjects = { copied: 0, unchanged: 0 };
-  const files = entries
-    .filter((entry) => entry.isFile() && !entry.name.endsWith('.part'))
-    .map((entry) => join(entry.parentPath, entry.name));
+  let announced: Promise<void> | undefined;
   await mapConcurrently(files, MAX_CONCURRENT_COPIES, async (file) => {
     const key = relative(folder, file).split(sep).join('/');
     if ((await storage.sizeOf(key)) === (await sizeOfFile(file))) {
       result.unchanged += 1;
       return;
     }
+    announced ??= onMissing();
+    await announced;
     await storage.putStream(key, createReadStream(file), { contentType: contentTypeOf(key) });
     result.copied += 1;
   });
@@ -73,20 +79,29 @@ export async function restoreObjects(
 }
 
 /**
- * Checks, before a restore begins, that the folder of objects is there: without it the restored messages would have no files.
+ * Checks, before a restore begins, that the folder has the objects of the backup: without them the restored messages would
+ * have no files. It may have more, of other backups.
  *
- * @throws InstallationError if it cannot be read.
+ * @param expected null if the backup does not say.
+ * @throws InstallationError if it cannot be read, or lacks some.
  */
-export async function requireFolder(folder: string): Promise<void> {
-  await readFolder(folder, { recursive: false });
+export async function requireObjects(folder: string, expected: number | null): Promise<void> {
+  const { length } = await listFiles(folder);
+  if (length < (expected ?? 0))
+    throw new InstallationError(
+      `${folder} has ${length} of the ${expected} objects of the backup. Name the complete folder with --objects; --no-objects leaves the bucket as it is.`,
+    );
 }
 
-function readFolder(folder: string, { recursive }: { recursive: boolean }): Promise<Dirent[]> {
-  return readdir(folder, { recursive, withFileTypes: true }).catch((error: Error) => {
+async function listFiles(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch((error: Error) => {
     throw new InstallationError(
       `The folder of objects cannot be read: ${error.message}. Name it with --objects; --no-objects leaves the bucket as it is.`,
     );
   });
+  return entries
+    .filter((entry) => entry.isFile() && !entry.name.endsWith('.part'))
+    .map((entry) => join(entry.parentPath, entry.name));
 }
 
 /** Downloads set their own content type, so it matters only to people who browse the bucket. */

@@ -2,21 +2,28 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { loadConfig } from '../../platform/config.ts';
-import { markRestored } from '../../platform/installation/cluster.ts';
+import {
+  finishRestoredStorage,
+  markRestored,
+  recordRestoredStorage,
+} from '../../platform/installation/cluster.ts';
 import { InstallationError } from '../../platform/installation/installation-error.ts';
+import type { RestoredStorage } from '../../platform/installation/restore.entity.ts';
 import { createStorage, type Storage } from '../../platform/storage.ts';
 import { type MigrateOptions, migrate } from '../migrate.ts';
 import { runCommand } from '../run-command.ts';
 import { ownerUrl } from './backup.ts';
 import { countContents, DUMP_FILE, loadManifest, type Manifest, OBJECTS_FOLDER } from './manifest.ts';
-import { type CopiedObjects, requireFolder, restoreObjects } from './objects.ts';
+import { type CopiedObjects, requireObjects, restoreObjects } from './objects.ts';
 import { runPgTool } from './pg-tools.ts';
+import { beginRestore, endRestore, findRestoreStep } from './restore-progress.ts';
 
 const USAGE = `npm run restore -- --from FOLDER [--objects FOLDER | --no-objects]
   --from        folder of the backup
   --objects     folder of the objects (default: objects in the backup)
   --no-objects  the bucket is complete, or was restored by other means
 MIGRATION_DATABASE_URL names the database to restore into; it must be empty and is created if it does not exist.
+After an interruption, run the same command again.
 `;
 
 export interface RestoreOptions extends MigrateOptions {
@@ -33,19 +40,26 @@ export interface RestoreResult {
 }
 
 /**
- * Restores a backup into an empty database of any cluster: roles first, then schema and data, then logins. Marks the database
- * as restored before a process can connect, so that no worker takes work until `npm run restore:reconcile`.
+ * Restores a backup into an empty database of any cluster: roles first, then schema and data, then logins, then objects. No
+ * worker takes work from the database until `npm run restore:reconcile`. After an interruption, the same call continues.
  *
- * @throws InstallationError if the folder of objects cannot be read or the database is not empty, and then nothing has changed;
+ * @throws InstallationError if the folder lacks objects or the database is not empty, and then nothing has changed;
  * if the database differs from the backup afterwards.
  */
 export async function restore({ folder, objects, ...logins }: RestoreOptions): Promise<RestoreResult> {
   const manifest = await loadManifest(folder);
-  if (objects) await requireFolder(objects.folder);
+  if (objects) await requireObjects(objects.folder, manifest.objects ?? null);
   const url = logins.migrationUrl;
   await ensureDatabase(url);
+  const step = await withClient(url, (client) => findRestoreStep(client, manifest));
+  if (step === 'all') await restoreDump(url, folder, manifest);
+  const applied = step === 'objects' ? [] : await finishDatabase(logins, manifest);
+  return { manifest, applied, objects: await finishObjects(url, objects) };
+}
+
+async function restoreDump(url: string, folder: string, manifest: Manifest): Promise<void> {
   await withClient(url, async (client) => {
-    await requireEmpty(client);
+    await beginRestore(client, manifest);
     await createRoles(client, manifest);
   });
   await runPgTool('pg_restore', url, [
@@ -55,19 +69,40 @@ export async function restore({ folder, objects, ...logins }: RestoreOptions): P
     `--dbname=${decodeURIComponent(new URL(url).pathname.slice(1))}`,
     join(folder, DUMP_FILE),
   ]);
+}
+
+/** Every step can be repeated. Returns the migrations that this version applied. */
+async function finishDatabase(logins: MigrateOptions, manifest: Manifest): Promise<string[]> {
+  const url = logins.migrationUrl;
   await withClient(url, async (client) => {
     await markRestored(client, new Date(manifest.createdAt));
     for (const [signature, owner] of Object.entries(manifest.functionOwners))
       await client.query(`alter function ${signature} owner to ${pg.escapeIdentifier(owner)}`);
     await client.query('analyze');
-    await requireSameContents(client, manifest);
+    // An interrupted call may have applied migrations of this version already.
+    if (!(await hasLaterMigrations(client, manifest))) await requireSameContents(client, manifest);
   });
   const { applied } = await migrate(logins);
-  return {
-    manifest,
-    applied,
-    objects: objects ? await restoreObjects(objects.storage, objects.folder) : null,
-  };
+  await withClient(url, async (client) => {
+    await client.query('begin');
+    await recordRestoredStorage(client, 'comparing');
+    await endRestore(client);
+    await client.query('commit');
+  });
+  return applied;
+}
+
+/** Records, for `npm run restore:reconcile`, whether the bucket lacked objects: then it may also lack what was stored later. */
+async function finishObjects(url: string, objects: RestoreOptions['objects']): Promise<CopiedObjects | null> {
+  const record = (storage: RestoredStorage) =>
+    withClient(url, (client) => recordRestoredStorage(client, storage));
+  if (!objects) {
+    await record('untouched');
+    return null;
+  }
+  const copied = await restoreObjects(objects.storage, objects.folder, () => record('copying'));
+  await withClient(url, finishRestoredStorage);
+  return copied;
 }
 
 async function ensureDatabase(url: string): Promise<void> {
@@ -80,14 +115,6 @@ async function ensureDatabase(url: string): Promise<void> {
       `create database ${pg.escapeIdentifier(name)} template template0 encoding 'UTF8' locale 'C'`,
     );
   });
-}
-
-async function requireEmpty(client: pg.Client): Promise<void> {
-  const { rows } = await client.query(`select from pg_tables where schemaname = 'public'`);
-  if (rows.length > 0)
-    throw new InstallationError(
-      `The database ${client.database} is not empty. Restore into a new database, and let MIGRATION_DATABASE_URL name it.`,
-    );
 }
 
 /** Policies, grants and owners of functions refer to roles, so a dump cannot be restored without them. */
@@ -103,6 +130,10 @@ async function createRoles(client: pg.Client, { roles, memberships }: Manifest):
     await client.query(`grant ${pg.escapeIdentifier(role)} to ${pg.escapeIdentifier(member)}`);
 }
 
+async function hasLaterMigrations(client: pg.Client, { contents }: Manifest): Promise<boolean> {
+  return (await countContents(client)).migrations > contents.migrations;
+}
+
 /** Row counts of messages may differ: the service may have run while the backup was made. */
 async function requireSameContents(client: pg.Client, { contents }: Manifest): Promise<void> {
   const { messages: _messages, organizations: _organizations, ...schema } = await countContents(client);
@@ -115,11 +146,11 @@ async function requireSameContents(client: pg.Client, { contents }: Manifest): P
   }
 }
 
-async function withClient(url: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
+async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    await work(client);
+    return await work(client);
   } finally {
     await client.end();
   }
@@ -160,8 +191,7 @@ function describeRestore(manifest: Manifest, applied: string[], objects: CopiedO
     ...(applied.length > 0 ? [`Applied ${applied.join(', ')}`] : []),
     ...(objects ? [`${objects.copied} objects copied, ${objects.unchanged} unchanged`] : []),
     'Workers take no work before you run:',
-    // The bucket lacked objects, so it may also lack what was stored after the backup.
-    `  npm run restore:reconcile -- --restored-to ${createdAt}${objects && objects.copied > 0 ? ' --storage-restored' : ''}`,
+    '  npm run restore:reconcile',
   ];
   return `${lines.join('\n')}\n`;
 }
