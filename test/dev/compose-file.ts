@@ -3,7 +3,7 @@ import { parse } from 'yaml';
 
 export interface ComposeService {
   image: string;
-  build?: string;
+  build?: string | { context: string; target: string };
   user?: string;
   read_only?: boolean;
   cap_drop?: string[];
@@ -16,6 +16,9 @@ export interface ComposeService {
   healthcheck?: { test: string[] };
   deploy?: { replicas?: number };
   restart?: string;
+  profiles?: string[];
+  volumes?: string[];
+  entrypoint?: string[];
 }
 
 export interface ComposeFile {
@@ -31,9 +34,9 @@ export function readComposeFile(): ComposeFile {
   return parse(text, { merge: true }) as ComposeFile;
 }
 
-/** The services that use this repository's image. */
+/** The services that run a process of this repository. */
 export function ourServices({ services }: ComposeFile): [string, ComposeService][] {
-  return Object.entries(services).filter(([, service]) => service.build !== undefined);
+  return Object.entries(services).filter(([, service]) => service.image === 'agent-email:local');
 }
 
 /** Substitutes `${NAME:?}`, `${NAME:-fallback}` and `$$`. */

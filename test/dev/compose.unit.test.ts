@@ -3,9 +3,9 @@ import { join, resolve } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { Ajv } from 'ajv';
 import formats from 'ajv-formats';
-import { ConfigSchema } from '../../platform/config.ts';
+import { ConfigSchema, loadConfig } from '../../platform/config.ts';
 import { SEARCH_ATTRIBUTES } from '../../platform/temporal.ts';
-import { ourServices, readComposeFile } from './compose-file.ts';
+import { interpolate, ourServices, readComposeFile } from './compose-file.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const compose = readComposeFile();
@@ -109,6 +109,103 @@ describe.each(ours)('%s', (_name, service) => {
   test('contains no secret', () => {
     for (const [name, value] of Object.entries(service.environment ?? {}))
       if (/KEY$|SECRET|PASSWORD|TOKEN/.test(name)) expect(value).toMatch(/^\$\{/);
+  });
+});
+
+describe('settings', () => {
+  /** Belong to the file's own network. */
+  const FIXED = [
+    'NODE_ENV',
+    'DATABASE_URL',
+    'MIGRATION_DATABASE_URL',
+    'API_DATABASE_URL',
+    'WORKER_DATABASE_URL',
+    'TEMPORAL_METRICS_ADDRESS',
+    'API_HOST',
+    'API_PORT',
+    'INBOUND_SMTP_HOST',
+    'INBOUND_SMTP_PORT',
+    'SUBMISSION_SMTP_HOST',
+    'SUBMISSION_SMTP_PORT',
+    'SUBMISSION_SMTP_TLS_PORT',
+    'SUBMISSION_SMTP_TLS_KEY_FILE',
+    'SUBMISSION_SMTP_TLS_CERT_FILE',
+    'WORKER_HEALTH_HOST',
+    'WORKER_HEALTH_PORT',
+  ];
+  const API_ONLY =
+    /^(RATE_LIMIT|ORGANIZATION_RATE|STREAM|SIGNALS_|TRUST_PROXY|OAUTH_|PROVIDER_|SES_TOPIC|SES_INBOUND_BUCKETS|SUBMISSION_SMTP_PUBLIC)/;
+  const OF_ONE_PROCESS: [RegExp, string][] = [
+    [/^(DKIM_|SMTP_RELAY_USER|SMTP_RELAY_PASSWORD)/, 'worker-outbound'],
+    [/^INBOUND_SMTP_(HOSTNAME|TLS)/, 'inbound-smtp'],
+  ];
+  const WORKERS_ONLY = /^(RSPAMD_URL|INBOUND_SMTP_MAX|SCHEDULES_|INBOUND_CONCURRENCY|WORKER_CONCURRENCY)/;
+
+  function readersOf(name: string): string[] {
+    const [, only] = OF_ONE_PROCESS.find(([pattern]) => pattern.test(name)) ?? [];
+    if (only) return [only];
+    if (API_ONLY.test(name)) return ['api'];
+    if (name === 'SUBMISSION_SMTP_HOSTNAME') return ['api', 'submission-smtp'];
+    const processes = ours.map(([process]) => process);
+    return WORKERS_ONLY.test(name)
+      ? processes.filter((process) => process !== 'api' && process !== 'migrate')
+      : processes;
+  }
+
+  test.each(Object.keys(ConfigSchema.properties).filter((name) => !FIXED.includes(name)))(
+    '%s of .env reaches every process that reads it',
+    (name) => {
+      for (const process of readersOf(name)) {
+        const value = compose.services[process]?.environment?.[name] ?? 'absent';
+        expect(`${process}: ${value}`).toMatch(new RegExp(`: \\$\\{${name}:[?-]`));
+      }
+    },
+  );
+
+  test('an empty one has its default', () => {
+    const key = Buffer.alloc(32, 1).toString('base64');
+    const required = {
+      POSTGRES_PASSWORD: 'x',
+      API_POSTGRES_PASSWORD: 'x',
+      WORKER_POSTGRES_PASSWORD: 'x',
+      S3_SECRET_ACCESS_KEY: 'x',
+      ENCRYPTION_KEY: key,
+      SIGNING_KEY: key,
+      PUBLIC_URL: 'https://api.example',
+      MAIL_DOMAIN: 'agents.example',
+    };
+    for (const [, { environment = {} }] of ours) {
+      const values = Object.entries(environment).map(([name, value]) => [
+        name,
+        interpolate(String(value), required),
+      ]);
+      expect(loadConfig(Object.fromEntries(values)).NODE_ENV).toBe('production');
+    }
+  });
+});
+
+describe('the container of operators', () => {
+  const { tools } = compose.services;
+
+  test('has the PostgreSQL client of the server', () => {
+    expect(tools?.build).toEqual({ context: '.', target: 'tools' });
+    expect(dockerfile).toContain(`FROM ${compose.services.postgres?.image} AS tools\n`);
+  });
+
+  test('has what backup, restore, reconciliation and the replacement of keys read', () => {
+    expect(tools).toMatchObject({
+      profiles: ['tools'],
+      entrypoint: ['node'],
+      read_only: true,
+      cap_drop: ['ALL'],
+    });
+    expect(tools?.volumes).toEqual(['./backups:/backups']);
+    expect(tools?.environment).toMatchObject({
+      ...compose.services['worker-webhooks']?.environment,
+      MIGRATION_DATABASE_URL: compose.services.migrate?.environment?.MIGRATION_DATABASE_URL,
+      API_DATABASE_URL: compose.services.migrate?.environment?.API_DATABASE_URL,
+      WORKER_DATABASE_URL: compose.services.migrate?.environment?.WORKER_DATABASE_URL,
+    });
   });
 });
 
