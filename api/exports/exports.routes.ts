@@ -1,6 +1,8 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { ExportService } from '../../domain/exports/export.service.ts';
+import { AppError } from '../../platform/errors.ts';
 import { changeProblems, id, problems, ref, strictObject } from '../schemas.ts';
 import { ExportRecord, presentExport } from './exports.schemas.ts';
 
@@ -14,6 +16,20 @@ const ExportQuery = strictObject({
     }),
   ),
 });
+
+/** A browser or proxy loads the URL before anyone asks for it. `Purpose` and `X-Moz` are the older forms. */
+function isPrefetch(headers: IncomingHttpHeaders): boolean {
+  return ['sec-purpose', 'purpose', 'x-purpose', 'x-moz'].some((name) =>
+    /prefetch|prerender|preview/i.test(String(headers[name] ?? '')),
+  );
+}
+
+function notPrefetched(): AppError {
+  return new AppError('conflict', {
+    detail: 'The request is a prefetch, and this operation starts an export.',
+    fix: 'Request it without the header Sec-Purpose when the export is wanted.',
+  });
+}
 
 /** Polling interval suggested to clients. */
 const RETRY_AFTER_SECONDS = 10;
@@ -44,10 +60,11 @@ export const exportRoutes =
           ...operation('startOrJoin', 'Export the organization: 202 until the archive is ready'),
           params: OneOrganization,
           querystring: ExportQuery,
-          response: { 200: ref(ExportRecord), 202: ref(ExportRecord), ...problems() },
+          response: { 200: ref(ExportRecord), 202: ref(ExportRecord), ...problems(409) },
         },
       },
-      async ({ scope, params, query }, reply) => {
+      async ({ scope, params, query, headers }, reply) => {
+        if (isPrefetch(headers)) throw notPrefetched();
         const record = presentExport(
           await exports.startOrJoin(scope, params.id, { fresh: query.fresh ?? false }),
         );

@@ -35,6 +35,23 @@ const startsOf = (organization: TestOrganization) =>
   app.commands.filter(({ start }) => start?.searchAttributes.OrgId === organization.organizationId);
 
 describe('GET /organizations/{id}/export', () => {
+  test.each([
+    ['sec-purpose', 'prefetch;prerender'],
+    ['purpose', 'prefetch'],
+    ['x-moz', 'prefetch'],
+  ])('is not started by a prefetch (%s: %s)', async (name, value) => {
+    const organization = await createOrganization(app.worker);
+    for (const prefix of ['', '/api/v1']) {
+      const response = await app.call(`/organizations/${organization.organizationId}/export`, {
+        token: organization.token,
+        prefix,
+        headers: { [name]: value },
+      });
+      expect(response.json()).toMatchObject({ status: 409, code: 'conflict' });
+    }
+    expect(startsOf(organization)).toEqual([]);
+  });
+
   test('starts an export once, shows its progress, then a link to the complete archive', async () => {
     const organization = await createOrganization(app.worker);
     const inbox = await createInbox(app.worker, organization);
