@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ConfigSchema } from '../platform/config.ts';
 import type { DataFolder, Secrets } from './data-folder.ts';
 import type { Dependencies, StartedDependency } from './dependencies.ts';
 import type { DevSettings } from './settings.ts';
@@ -31,6 +32,7 @@ export function serviceEnvironments(
 ): { api: Record<string, string>; worker: Record<string, string> } {
   const { ports } = settings;
   const shared = {
+    ...chosenSettings(settings.environment),
     NODE_ENV: 'dev',
     TEMPORAL_ADDRESS: parts.temporal.address,
     ...(parts.temporal.uiUrl === undefined ? {} : { TEMPORAL_UI_URL: parts.temporal.uiUrl }),
@@ -73,6 +75,16 @@ export function serviceEnvironments(
     },
     worker: { ...shared, DATABASE_URL: parts.databaseUrls.worker },
   };
+}
+
+/** What the developer has set, such as BILLING_ENABLED: also for processes that are started by hand (`--parts`). */
+function chosenSettings(environment: NodeJS.ProcessEnv): Record<string, string> {
+  return Object.fromEntries(
+    Object.keys(ConfigSchema.properties).flatMap((name) => {
+      const value = environment[name];
+      return value ? [[name, value]] : [];
+    }),
+  );
 }
 
 /** The same as in the image: see Dockerfile. */

@@ -101,10 +101,16 @@ function announce(
   print(closingTable(facts, { firstRun: relative('.', firstRun), logs: relative('.', logs) }));
 }
 
+/** In the format of Node's `--env-file`. */
 function environmentFile(environment: Record<string, string>): string {
   return Object.entries(environment)
-    .map(([name, value]) => `${name}=${value}\n`)
+    .map(([name, value]) => `${name}=${quote(value)}\n`)
     .join('');
+}
+
+function quote(value: string): string {
+  const mark = ['"', "'", '`'].find((candidate) => !value.includes(candidate)) ?? '';
+  return /[\s#"'`]/.test(value) ? `${mark}${value}${mark}` : value;
 }
 
 function print(line: string): void {

@@ -117,6 +117,11 @@ if (obstacle) process.stderr.write(`The tests of the chart with Helm are skipped
       'dkim.existingSecret is required',
     ],
     [
+      'billing without prices',
+      'settings.BILLING_ENABLED=true',
+      'settings.STRIPE_PRICES_DEVELOPER, or the prices of another tier, are required',
+    ],
+    [
       'an Ingress whose clients would all have one address',
       'ingress.enabled=true',
       'settings.TRUST_PROXY is required',

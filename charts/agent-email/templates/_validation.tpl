@@ -35,6 +35,11 @@
 {{- if and $values.migrations.existingSecret (not $values.migrations.enabled) }}
 {{- $problems = append $problems "migrations.existingSecret has no effect without migrations.enabled." }}
 {{- end }}
+{{- if $settings.BILLING_ENABLED }}
+{{- if not (or $settings.STRIPE_PRICES_DEVELOPER $settings.STRIPE_PRICES_BUSINESS $settings.STRIPE_PRICES_ENTERPRISE) }}
+{{- $problems = append $problems "settings.STRIPE_PRICES_DEVELOPER, or the prices of another tier, are required with settings.BILLING_ENABLED (docs/billing.md)." }}
+{{- end }}
+{{- end }}
 {{- if $problems }}
 {{- fail (printf "\n\n%s\n" (join "\n" $problems)) }}
 {{- end }}
