@@ -94,6 +94,7 @@ import { createSsoSetupService } from '../domain/sso/sso-setup.service.ts';
 import { createSsoSetupLinkService } from '../domain/sso/sso-setup-link.service.ts';
 import { recordStaffAudit } from '../domain/staff/record-staff-audit.ts';
 import { createStaffAuditLogService } from '../domain/staff/staff-audit-log.service.ts';
+import { createOpenSuspensionList } from '../domain/suspensions/open-suspensions.ts';
 import { createToggleService } from '../domain/toggles/toggle.service.ts';
 import { createUpgradeDecisionService } from '../domain/upgrade-requests/upgrade-decision.service.ts';
 import { createUpgradeRequestService } from '../domain/upgrade-requests/upgrade-request.service.ts';
@@ -340,6 +341,7 @@ export function createServices({
       database,
       notifications: shared.personNotifications,
     }),
+    openSuspensions: createOpenSuspensionList({ database }),
     upgradeRequests: createUpgradeRequestService({ database }),
     upgradeDecisions: createUpgradeDecisionService({
       database,

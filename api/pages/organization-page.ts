@@ -51,6 +51,8 @@ export async function showOrganization(
 ): Promise<FastifyReply> {
   const { scope } = request;
   const can = (permission: Permission) => scope.permissions.has(permission);
+  /** Staff in a visit see what people of the organization may change, as text. */
+  const mayChange = (permission: Permission) => can(permission) && scope.impersonation === undefined;
   const role = scope.member?.role ?? 'viewer';
   const organization = await organizations.get(scope);
   const memberPage = can('members:read') ? await members.list(scope, LISTED) : undefined;
@@ -66,7 +68,7 @@ export async function showOrganization(
       announcements: scope.member ? await announcements.shownTo(scope.member.person) : [],
       role,
       roles: MEMBER_ROLES.filter((other) => isRoleWithin(other, role)),
-      can,
+      mayChange,
       members: memberPage?.items ?? [],
       hasMoreMembers: memberPage?.next != null,
       invitations: pending?.items ?? [],
@@ -83,9 +85,9 @@ export async function showOrganization(
         ...(can('keys:manage') ? ['keys'] : []),
         ...(can('policies:manage') ? ['policies'] : []),
         ...(can('sso:manage') ? ['sign-on'] : []),
-        ...(can('billing:manage') && billing ? ['billing'] : []),
+        ...(mayChange('billing:manage') && billing ? ['billing'] : []),
         ...(can('audit:read') ? ['audit'] : []),
-        ...(can('org:delete') ? ['closing'] : []),
+        ...(mayChange('org:delete') ? ['closing'] : []),
       ],
     },
   });

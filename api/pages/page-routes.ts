@@ -28,6 +28,8 @@ export async function registerPages(app: FastifyInstance, dependencies: RouteDep
       publicUrl: config.PUBLIC_URL,
       cookies,
       browserSession,
+      openSuspensions: dependencies.openSuspensions,
+      hasBilling: config.BILLING_ENABLED,
     });
     const all = { ...dependencies, pages };
     await context.register(signInPages(all));

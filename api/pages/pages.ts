@@ -1,5 +1,7 @@
 import formbody from '@fastify/formbody';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { SUSPENSION_CAUSES } from '../../domain/notifications/administration-templates.ts';
+import type { ListOpenSuspensions, OpenSuspension } from '../../domain/suspensions/open-suspensions.ts';
 import { createSigner } from '../../platform/crypto.ts';
 import { AppError, ERROR_CODES } from '../../platform/errors.ts';
 import type { BrowserSession } from '../people/browser-session.ts';
@@ -7,15 +9,15 @@ import { localPath } from '../people/local-path.ts';
 import type { Cookies } from '../plugins/cookies.ts';
 import { toAppError } from '../plugins/errors.ts';
 import { createCsrf } from './csrf.ts';
-import { formatTime } from './formats.ts';
+import { formatDate, formatTime } from './formats.ts';
 import { NOTICES, type Notice } from './notices.ts';
 import { createViews } from './views.ts';
 
 /** What page routes answer with. */
 export interface Pages {
   /**
-   * Sends a page. The template gets `data`, and beside it `csrf`, `path`, `isSignedIn`, `impersonation`, `notice`
-   * and `problem`.
+   * Sends a page. The template gets `data`, and beside it `csrf`, `path`, `isSignedIn`, `impersonation`, `suspension`,
+   * `notice` and `problem`.
    *
    * @param page.problem the rejection of the form that the person has submitted; the page shows it and has its status.
    */
@@ -40,6 +42,16 @@ export interface PageOptions {
   publicUrl: string;
   cookies: Cookies;
   browserSession: BrowserSession;
+  openSuspensions: ListOpenSuspensions;
+  /** Owners can pay on a page. */
+  hasBilling: boolean;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Why the organization of the page is suspended; unset if it is not. */
+    suspensions?: OpenSuspension[];
+  }
 }
 
 /** Scripts and styles are files of this service; nothing is loaded from elsewhere, framed, or submitted to another site. */
@@ -57,7 +69,7 @@ const PAGE_POLICY = [
 
 /** Sets up a Fastify context for pages: cookies instead of bearer tokens, forms, protection of forms, errors as pages. */
 export async function installPages(app: FastifyInstance, options: PageOptions): Promise<Pages> {
-  const { signingKey, publicUrl, cookies, browserSession } = options;
+  const { signingKey, publicUrl, cookies, browserSession, openSuspensions, hasBilling } = options;
   const csrf = createCsrf({ signer: createSigner(signingKey, 'csrf'), cookies, browserSession });
   const views = createViews();
   await app.register(formbody);
@@ -69,6 +81,11 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
   app.addHook('onRequest', async (request, reply) => {
     const home = homeOf(request, publicUrl);
     if (home !== undefined && request.method === 'GET') return reply.redirect(home, 307);
+  });
+  app.decorateRequest('suspensions');
+  app.addHook('preHandler', async (request) => {
+    if (request.suspension?.code === 'organization_suspended')
+      request.suspensions = await openSuspensions(request.scope);
   });
   app.addHook('preValidation', async (request) => {
     if (request.method !== 'POST') return;
@@ -88,6 +105,7 @@ export async function installPages(app: FastifyInstance, options: PageOptions): 
         path: request.url.split('?')[0],
         isSignedIn: browserSession.read(request) !== undefined,
         impersonation: describeImpersonation(request),
+        suspension: describeSuspension(request, hasBilling),
       });
       return reply
         .code(problem?.status ?? 200)
@@ -147,6 +165,22 @@ function describeImpersonation({
   return (
     impersonation && { until: formatTime(impersonation.expiresAt), allowsWrite: impersonation.allowsWrite }
   );
+}
+
+/** For the banner of a suspended organization; undefined for others. */
+function describeSuspension(
+  { suspensions = [], scope }: FastifyRequest,
+  hasBilling: boolean,
+): { since: string; causes: string[]; payPath: string | undefined } | undefined {
+  const [oldest] = suspensions;
+  if (!oldest) return undefined;
+  const isUnpaid = suspensions.some(({ reason }) => reason === 'payment');
+  const mayPay = hasBilling && scope.permissions.has('billing:manage') && !scope.impersonation;
+  return {
+    since: formatDate(oldest.since),
+    causes: suspensions.map(({ reason }) => SUSPENSION_CAUSES[reason]),
+    payPath: isUnpaid && mayPay ? `/billing?org=${scope.organizationId}` : undefined,
+  };
 }
 
 /** Runs what a form asks for. Returns the rejection if the person can correct it. */

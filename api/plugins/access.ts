@@ -37,6 +37,8 @@ declare module 'fastify' {
     staff: StaffScope;
     /** User id of the staff member whose impersonation makes the request; unset for all others. */
     impersonatedBy?: string;
+    /** Why the organization, environment or inbox of the request can change nothing; unset for others. */
+    suspension?: AppError | undefined;
     /** When the credential stops working by itself, as of the last check; null if it does not. Unset on public routes. */
     accessEndsAt: Date | null;
     /**
@@ -114,6 +116,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   app.decorateRequest('person');
   app.decorateRequest('staff');
   app.decorateRequest('impersonatedBy');
+  app.decorateRequest('suspension');
   app.decorateRequest('accessEndsAt');
 
   // Checked when all routes are registered, because a plugin's hooks may still complete its own routes.
@@ -261,6 +264,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     if (open || !permission) return limitAddress(request, reply);
     const { scope, suspension } = await limitIfRejected(request, reply, () => authenticate(request));
     request.scope = scope;
+    request.suspension = suspension;
     markImpersonated(request, scope);
     if (scope.impersonation) requireImpersonationAccess(scope.impersonation, accessOf(request));
     await limitCredential(request, reply).catch((error: unknown) =>

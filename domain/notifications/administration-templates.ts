@@ -38,7 +38,8 @@ export interface AdministrationTemplateParams {
   };
 }
 
-const CAUSES: Record<Reason, string> = {
+/** Follows “was suspended”. */
+export const SUSPENSION_CAUSES: Record<Reason, string> = {
   payment: 'because a payment is overdue',
   abuse: 'because of a report of abuse',
   support: 'while support works on it',
@@ -51,7 +52,7 @@ export const ADMINISTRATION_TEMPLATES: {
   suspended: (params) => ({
     subject: `Your ${params.targetType} ${params.targetName} is suspended`,
     body: [
-      `The ${params.targetType} ${params.targetName} was suspended ${CAUSES[params.reason]}.`,
+      `The ${params.targetType} ${params.targetName} was suspended ${SUSPENSION_CAUSES[params.reason]}.`,
       suspensionTable(params),
       'Until it is reinstated, nothing is sent and nothing can be changed. You can read and export everything, and incoming mail is still stored. Webhook deliveries wait.',
       params.reason === 'abuse'

@@ -25,6 +25,7 @@ export interface Membership {
   name: string;
   slug: string;
   role: MemberRole;
+  status: 'active' | 'suspended';
   /** When the organization was closed; null while it is open. */
   deletedAt: Date | null;
 }
@@ -184,7 +185,7 @@ export async function readAccount(em: EntityManager, userId: string): Promise<Ac
 
 async function readMemberships(em: EntityManager, userId: string): Promise<Membership[]> {
   const rows = await em.execute<SerializedRow<Membership>[]>(sql`
-    select o.id as "organizationId", o.name, o.slug, m.role, o.deleted_at as "deletedAt"
+    select o.id as "organizationId", o.name, o.slug, m.role, o.status, o.deleted_at as "deletedAt"
     from members m join organizations o on o.id = m.org_id
     where m.user_id = ${userId}
       and (o.deleted_at is null or o.deleted_at > now() - ${RECOVERY_DAYS} * interval '1 day') order by o.id`);

@@ -1,0 +1,164 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
+import { OrganizationPoliciesEntity } from '../../domain/policies/organization-policies.entity.ts';
+import { listSourceFiles } from '../guards/import-graph.ts';
+import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { createPageClient } from '../support/page-client.ts';
+import { useTestApp } from '../support/resources.ts';
+import { createTestSession } from '../support/sessions.ts';
+import { createStaff } from '../support/staff.ts';
+
+const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
+
+/** Forms that belong to the visitor, not to the organization. */
+const OWN_FORMS = ['/impersonation/end', '/logout'];
+const formsOf = (html: string) =>
+  [...html.matchAll(/<(?:form|button|input|select|textarea)\b[^>]*>/g)].map(([tag]) => tag);
+const actionsOf = (html: string) => [...html.matchAll(/<form[^>]* action="([^"]*)"/g)].map(([, to]) => to);
+
+/** An organization with something to change on each of its pages, and a message that waits for approval. */
+async function arrange() {
+  const organization = await createOrganization(app.worker);
+  const { organizationId, token, ownerId } = organization;
+  const inbox = await createInbox(app.worker, organization);
+  await app.worker.systemTransaction(({ em }) =>
+    em.upsert(OrganizationPoliciesEntity, {
+      organizationId,
+      requireSendApproval: 'all',
+      allowedCidrs: ['0.0.0.0/0', '::/0'],
+      updatedAt: new Date(),
+    }),
+  );
+  await app.worker.query(sql`
+    insert into members (org_id, user_id, role, created_at)
+    select ${organizationId}, id, 'developer', now() from users where id <> ${ownerId} limit 1 returning org_id`);
+  const content = { to: ['ada@people.example'], subject: 'Offer', text_body: 'Dear Ada' };
+  const sent = await app.call(`/inboxes/${inbox.id}/messages`, { method: 'POST', token, body: content });
+  const { token: session } = await createTestSession(app.worker, ownerId, { factors: ['totp'] });
+  await app.call('/org/invitations', {
+    method: 'POST',
+    token: session,
+    body: { email: 'new@people.example', role: 'viewer' },
+  });
+  return { ...organization, draftId: sent.json().id as string, session };
+}
+
+async function visit({ organizationId }: TestOrganization, { write }: { write: boolean }) {
+  const staff = await createStaff(app, { role: write ? 'admin' : 'support' });
+  const browser = createPageClient(app);
+  browser.cookies.set('session', staff.token);
+  const path = `/admin/organizations/${organizationId}/impersonations`;
+  await browser.open(path);
+  const fields = { note: 'Ticket 7', duration_minutes: '30', ...(write ? { write: 'on' } : {}) };
+  await browser.submit(path, fields);
+  return browser;
+}
+
+/** Every page that shows an organization: their routes are not in the OpenAPI document. */
+const PAGES = listSourceFiles(['api'])
+  .filter((file) => file.startsWith('api/pages/'))
+  .flatMap((file) => readFileSync(file, 'utf8').split('app.get(').slice(1))
+  .filter((route) => /\bpermission\b/.test(route.slice(0, 300)))
+  .map((route) => /'(\/[^']*)'/.exec(route)?.[1] ?? '');
+
+describe('a visit of staff', () => {
+  test.each([{ write: false }, { write: true }])('%j has no form on any page', async ({ write }) => {
+    const world = await arrange();
+    const browser = await visit(world, { write });
+    const seen: string[] = [];
+    for (const url of PAGES) {
+      const page = await browser.open(`${url.replace(':id', world.draftId)}?org=${world.organizationId}`);
+      if (page.statusCode !== 200 || !page.body.includes('aria-label="Impersonation"')) continue;
+      seen.push(url);
+      expect({ url, forms: actionsOf(page.body).filter((to) => !OWN_FORMS.includes(to ?? '')) }).toEqual({
+        url,
+        forms: [],
+      });
+      // What is left are the buttons of the banner and the header, with their hidden fields.
+      const fields = formsOf(page.body).filter((tag) => !/^<(?:form|button)|type="hidden"/.test(tag));
+      expect({ url, fields }).toEqual({ url, fields: [] });
+    }
+    expect(seen).toEqual(
+      expect.arrayContaining([
+        '/organization',
+        '/organization/sso',
+        '/organization/sending-policies',
+        '/approvals',
+        '/approvals/:id',
+      ]),
+    );
+  });
+
+  test('shows roles and policies as text', async () => {
+    const world = await arrange();
+    const browser = await visit(world, { write: false });
+    const page = await browser.open(`/organization?org=${world.organizationId}`);
+    expect(page.body).toMatch(/<small>[^<]*, developer, since/);
+    expect(page.body).toMatch(/new@people.example<\/strong> <small>viewer/);
+    expect(page.body).toContain('<dt>Calls from</dt><dd>0.0.0.0/0, ::/0</dd>');
+    expect(page.body).not.toContain('Your role is');
+    expect(page.body).not.toContain('Close the organization');
+    const policies = await browser.open(`/organization/sending-policies?org=${world.organizationId}`);
+    expect(policies.body).toMatch(/<dt>Approval [^<]*<\/dt><dd>always<\/dd>/);
+  });
+
+  test('leaves the forms of the people of the organization as they are', async () => {
+    const world = await arrange();
+    const browser = createPageClient(app);
+    browser.cookies.set('session', world.session);
+    const page = await browser.open(`/organization?org=${world.organizationId}`);
+    const paths = actionsOf(page.body).map((to) => to?.split('?')[0]);
+    for (const path of ['members/role', 'invitations', 'keys', 'policies', 'settings', 'close'])
+      expect(paths).toContain(`/organization/${path}`);
+    const draft = await browser.open(`/approvals/${world.draftId}?org=${world.organizationId}`);
+    expect(draft.body).toContain('Approve and send');
+  });
+});
+
+describe('a suspended organization', () => {
+  const suspend = (organizationId: string, reason: string, token: string, action = 'suspend') =>
+    app.call(`/admin/orgs/${organizationId}/${action}`, {
+      method: 'POST',
+      token,
+      body: { reason, note: 'Secret note of the staff' },
+    });
+
+  test('shows its people a banner on every page, with the reason, until it is reinstated', async () => {
+    const world = await arrange();
+    const { organizationId } = world;
+    const staff = await createStaff(app);
+    const browser = createPageClient(app);
+    browser.cookies.set('session', world.session);
+    const banner = 'This organization is suspended';
+    const path = `/organization?org=${organizationId}`;
+    expect((await browser.open(path)).body).not.toContain(banner);
+    await suspend(organizationId, 'payment', staff.token);
+    await suspend(organizationId, 'policy', staff.token);
+    for (const url of [path, `/approvals?org=${organizationId}`, `/organization/sso?org=${organizationId}`]) {
+      const { body } = await browser.open(url);
+      expect(body).toMatch(
+        /is suspended<\/strong> since [\d-]+, because a payment is overdue, and because its use does not follow/,
+      );
+      // The note is in the audit log, which not every member reads.
+      expect(/<aside class="suspension"[\s\S]*?<\/aside>/.exec(body)?.[0]).not.toContain('Secret note');
+      // Without billing there is nothing to pay on a page.
+      expect(body).not.toContain('Pay the open invoice');
+    }
+    expect((await browser.open('/account')).body).toContain('(owner, suspended)');
+    await suspend(organizationId, 'payment', staff.token, 'reinstate');
+    expect((await browser.open(path)).body).not.toContain('a payment is overdue');
+    await suspend(organizationId, 'policy', staff.token, 'reinstate');
+    expect((await browser.open(path)).body).not.toContain(banner);
+  });
+
+  test('shows none for another organization of the same person, nor for a suspended inbox', async () => {
+    const [world, other] = [await arrange(), await arrange()];
+    const staff = await createStaff(app);
+    await suspend(other.organizationId, 'abuse', staff.token);
+    const browser = createPageClient(app);
+    browser.cookies.set('session', world.session);
+    const page = await browser.open(`/organization?org=${world.organizationId}`);
+    expect(page.body).not.toContain('aria-label="Suspension"');
+  });
+});
