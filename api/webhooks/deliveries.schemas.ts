@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { EVENT_TYPES } from '../../domain/events/event-types.ts';
-import type { BulkJob } from '../../domain/webhooks/bulk-job.entity.ts';
+import { type BulkJob, SKIP_REASONS } from '../../domain/webhooks/bulk-job.entity.ts';
 import { DELIVERY_STATUSES } from '../../domain/webhooks/delivery.entity.ts';
 import type { DeliveryAttempt } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import type { DeliveryDetails } from '../../domain/webhooks/delivery-control.service.ts';
@@ -133,7 +133,8 @@ export const ReplayEvents = strictObject(
     only_failed: Type.Optional(
       Type.Boolean({
         default: false,
-        description: 'Only deliveries that are exhausted, blocked or canceled.',
+        description:
+          'Only deliveries that are exhausted, blocked or canceled, and those that failed and wait for their next attempt.',
       }),
     ),
   },
@@ -156,7 +157,23 @@ export const BulkJobRecord = strictObject(
       description: 'Null: the types the endpoint subscribes to.',
     }),
     only_failed: Type.Boolean(),
-    deliveries: Type.Integer({ minimum: 0, description: 'Deliveries restarted or canceled so far.' }),
+    deliveries: Type.Integer({
+      minimum: 0,
+      description: 'Deliveries changed so far: made and expedited, or canceled.',
+    }),
+    made: Type.Integer({ minimum: 0, description: 'Of a replay: deliveries created, or started again.' }),
+    expedited: Type.Integer({
+      minimum: 0,
+      description: 'Of a replay: deliveries that waited for their next attempt, which is due now.',
+    }),
+    skipped: Type.Integer({ minimum: 0, description: 'Of a replay: deliveries left as they are.' }),
+    skipped_for: strictObject(
+      Object.fromEntries(SKIP_REASONS.map((reason) => [reason, Type.Optional(Type.Integer({ minimum: 1 }))])),
+      {
+        description:
+          'How many were skipped for which reason. in_flight: an attempt is in progress. due: it is about to be attempted. purged: it announced a message that was deleted. The others: it is held, as held_for says.',
+      },
+    ),
     created_at: timestamp(),
     completed_at: nullableTimestamp('Null while the job is running.'),
   },
@@ -216,6 +233,10 @@ export function presentJob(job: BulkJob): Static<typeof BulkJobRecord> {
     event_types: job.eventTypes ?? null,
     only_failed: job.onlyFailed,
     deliveries: job.deliveries,
+    made: job.kind === 'replay' ? job.deliveries - job.expedited : 0,
+    expedited: job.expedited,
+    skipped: Object.values(job.skipped).reduce((sum, count) => sum + count, 0),
+    skipped_for: { ...job.skipped },
     created_at: job.createdAt.toISOString(),
     completed_at: job.completedAt?.toISOString() ?? null,
   };

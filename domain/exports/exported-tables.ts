@@ -556,6 +556,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'event_types',
       'only_failed',
       'deliveries',
+      'expedited',
+      'skipped',
       'created_at',
       'completed_at',
     ],

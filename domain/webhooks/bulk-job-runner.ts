@@ -1,20 +1,24 @@
 import { LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import type { Sql } from '../../platform/database/sql.ts';
+import { joinSql, type Sql } from '../../platform/database/sql.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import {
   CANCEL_DELIVERY,
   deliverWebhookWorkflowId,
+  RETRY_DELIVERY_NOW,
+  type RetryNowOptions,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import type { Event } from '../events/event.entity.ts';
 import { lowestEventIdSince } from '../events/event-feed.ts';
 import { findEventHolds, NOT_HELD } from '../events/event-suspension.ts';
 import { addDelivery } from './add-delivery.ts';
-import { type BulkJob, BulkJobEntity } from './bulk-job.entity.ts';
+import { IS_WITHDRAWN, isWithdrawn } from './attempt-outcome.ts';
+import { type BulkJob, BulkJobEntity, type SkipReason } from './bulk-job.entity.ts';
 import { buildBulkJobStart } from './bulk-job-start.ts';
-import { WebhookDeliveryEntity } from './delivery.entity.ts';
+import { type DeliveryStatus, type HoldReason, WebhookDeliveryEntity } from './delivery.entity.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 import { restartDeliveries } from './restart-deliveries.ts';
 
@@ -99,39 +103,126 @@ async function replayBatch(
 ): Promise<void> {
   const { em } = transaction;
   if (job.onlyFailed) {
-    const started = await restartDeliveries(transaction, outbox, {
-      selection: selectFailedDeliveries(job, endpoint),
-      mode: 'queue',
-    });
-    job.deliveries += started;
-    if (started < BATCH_SIZE) closeJob(job, 'completed', null);
+    const failed = await em.execute<{ id: string }[]>(selectFailedDeliveries(job, endpoint));
+    job.position = failed.at(-1)?.id ?? job.position;
+    await replayDeliveries(transaction, outbox, { job, endpoint }, idsOf(failed));
+    if (failed.length < BATCH_SIZE) closeJob(job, 'completed', null);
     return;
   }
   const events = await findNextEvents(em, job, endpoint);
   job.position = events.at(-1)?.id ?? job.position;
   const existing = await findDeliveryIds(em, endpoint.id, idsOf(events));
   const missing = events.filter(({ id }) => !existing.has(id));
-  const holds = await findEventHolds(em, endpoint.organizationId, idsOf(missing));
+  const deliverable = missing.filter((event) => !isWithdrawn(event));
+  const holds = await findEventHolds(em, endpoint.organizationId, idsOf(deliverable));
   const isHolding = endpoint.holdingSince !== null;
-  for (const event of missing)
+  for (const event of deliverable)
     addDelivery(transaction, outbox, event, { ...endpoint, isHolding, ...(holds.get(event.id) ?? NOT_HELD) });
-  job.deliveries += missing.length;
-  if (existing.size > 0)
-    job.deliveries += await restartDeliveries(transaction, outbox, {
-      selection: sql`select id from webhook_deliveries where id in (${[...existing.values()]})`,
-      mode: 'queue',
-    });
+  job.deliveries += deliverable.length;
+  countSkipped(job, 'purged', missing.length - deliverable.length);
+  await replayDeliveries(transaction, outbox, { job, endpoint }, [...existing.values()]);
   if (events.length < BATCH_SIZE) closeJob(job, 'completed', null);
 }
 
 const idsOf = (events: readonly { id: string }[]): string[] => events.map(({ id }) => id);
 
-/** Only deliveries that settled before the job began: one that fails again during the job is not restarted twice. */
+/**
+ * The next failed deliveries in order of id: settled ones, only if they settled before the job began, and those that wait for
+ * their next attempt or are held. Each status is one index range.
+ */
 function selectFailedDeliveries(job: BulkJob, endpoint: WebhookEndpoint): Sql {
-  return sql`select f.id from webhook_deliveries f join events e on e.id = f.event_id
-      where f.endpoint_id = ${endpoint.id} and f.status in ('exhausted', 'blocked', 'canceled')
-        and f.completed_at < ${job.createdAt} and ${buildEventFilter(job, endpoint)}
-      limit ${BATCH_SIZE} for update of f`;
+  const settled = sql`f.completed_at < ${job.createdAt}`;
+  const branches = (
+    [
+      ['exhausted', settled],
+      ['blocked', settled],
+      ['canceled', settled],
+      ['pending', sql`f.attempts > f.prior_attempts`],
+      ['held', sql`f.attempts > 0`],
+    ] as const
+  ).map(
+    ([status, condition]) => sql`(select f.id from webhook_deliveries f join events e on e.id = f.event_id
+      where f.endpoint_id = ${endpoint.id} and f.status = ${status} and f.id > ${job.position ?? ''}
+        and ${condition} and ${buildEventFilter(job, endpoint)}
+      order by f.id limit ${BATCH_SIZE})`,
+  );
+  return sql`select id from (${joinSql(branches, ' union all ')}) found order by id limit ${BATCH_SIZE}`;
+}
+
+interface ReplayedDelivery {
+  id: string;
+  episode: number;
+  status: DeliveryStatus;
+  heldFor: HoldReason | null;
+  isWithdrawn: boolean;
+  /** Its last attempt failed, and the next one is due later. */
+  isWaiting: boolean;
+  isInFlight: boolean;
+}
+
+/**
+ * Settled deliveries start again, and those that wait for their next attempt become due: their runs are signaled, and no run
+ * starts. The others are skipped.
+ */
+async function replayDeliveries(
+  transaction: Transaction,
+  outbox: Outbox,
+  { job, endpoint }: { job: BulkJob; endpoint: WebhookEndpoint },
+  ids: readonly string[],
+): Promise<void> {
+  if (ids.length === 0) return;
+  const { em } = transaction;
+  const settled: string[] = [];
+  const waiting: ReplayedDelivery[] = [];
+  for (const delivery of await lockReplayed(em, ids)) {
+    const reason = findSkipReason(delivery, endpoint);
+    if (reason) countSkipped(job, reason, 1);
+    else if (delivery.status === 'pending') waiting.push(delivery);
+    else settled.push(delivery.id);
+  }
+  if (settled.length > 0)
+    job.deliveries += await restartDeliveries(transaction, outbox, {
+      selection: sql`select id from webhook_deliveries where id in (${settled})`,
+      mode: 'queue',
+    });
+  if (waiting.length === 0) return;
+  await em.execute(
+    sql`update webhook_deliveries set next_attempt_at = now() where id in (${idsOf(waiting)})`,
+  );
+  const args: [RetryNowOptions] = [{ isDue: true }];
+  for (const { id, episode } of waiting)
+    outbox.enqueue(transaction, job.organizationId, {
+      signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: RETRY_DELIVERY_NOW, args },
+    });
+  job.expedited += waiting.length;
+  job.deliveries += waiting.length;
+}
+
+/** The second statement sees an attempt that began while the first one waited for the row. */
+async function lockReplayed(em: EntityManager, ids: readonly string[]): Promise<ReplayedDelivery[]> {
+  await em.execute(sql`select id from webhook_deliveries where id in (${ids}) order by id for no key update`);
+  return em.execute<ReplayedDelivery[]>(sql`
+    select d.id, d.episode, d.status, d.held_for as "heldFor", ${IS_WITHDRAWN} as "isWithdrawn",
+      d.attempts > d.prior_attempts and d.next_attempt_at > clock_timestamp() as "isWaiting",
+      exists (select from webhook_slots s where s.endpoint_id = d.endpoint_id and s.delivery_id = d.id
+        and s.leased_until > clock_timestamp()) as "isInFlight"
+    from webhook_deliveries d join events v on v.id = d.event_id
+    where d.id in (${ids}) order by d.id`);
+}
+
+function findSkipReason(delivery: ReplayedDelivery, { holdingSince }: WebhookEndpoint): SkipReason | null {
+  const { status, heldFor, isWithdrawn: isPurged, isInFlight, isWaiting } = delivery;
+  if (isPurged) return 'purged';
+  if (isInFlight) return 'in_flight';
+  if (status === 'held') return heldFor ?? 'endpoint_disabled';
+  if (status !== 'pending') return null;
+  // Its next attempt is that of the probe.
+  if (holdingSince) return 'endpoint_failing';
+  return isWaiting ? null : 'due';
+}
+
+function countSkipped(job: BulkJob, reason: SkipReason, count: number): void {
+  if (count > 0) job.skipped = { ...job.skipped, [reason]: (job.skipped[reason] ?? 0) + count };
 }
 
 /** The next events in order of id: those of the endpoint's environment and organization-wide ones. */
@@ -139,9 +230,9 @@ async function findNextEvents(
   em: EntityManager,
   job: BulkJob,
   endpoint: WebhookEndpoint,
-): Promise<Parameters<typeof addDelivery>[2][]> {
+): Promise<(Parameters<typeof addDelivery>[2] & Pick<Event, 'redacted'>)[]> {
   // Without `data`, which may be large and is not needed here.
-  const columns = sql`e.id, e.org_id as "organizationId", e.env_id as "environmentId", e.inbox_id as "inboxId", e.type`;
+  const columns = sql`e.id, e.org_id as "organizationId", e.env_id as "environmentId", e.inbox_id as "inboxId", e.type, e.redacted`;
   const branch = (where: Sql) => sql`(select ${columns} from events e
     where e.org_id = ${endpoint.organizationId} and ${where} and e.id > ${job.position ?? ''}
       and ${buildEventFilter(job, endpoint)}

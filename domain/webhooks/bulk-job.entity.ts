@@ -3,11 +3,29 @@ import { createdAt, idColumn, primaryId, timestamp } from '../../platform/databa
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import type { EventType } from '../events/event-types.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import type { HoldReason } from './delivery.entity.ts';
 import { WebhookEndpointEntity } from './endpoint.entity.ts';
 
 export type BulkJobKind = 'replay' | 'cancel';
 /** `stopped`: the endpoint was disabled or deleted, a cancellation superseded the job, or an operator ended it. */
 export type BulkJobStatus = 'running' | 'completed' | 'stopped';
+
+/**
+ * Why a replay leaves a delivery as it is. `in_flight`: an attempt is in progress. `due`: it is about to be attempted.
+ * `purged`: it announced a message that was deleted. The others: it is held.
+ */
+export const SKIP_REASONS = [
+  'in_flight',
+  'due',
+  'purged',
+  'endpoint_disabled',
+  'endpoint_failing',
+  'usage_limit',
+  'suspension',
+  'organization_deleted',
+  'switched_off',
+] as const satisfies readonly ('in_flight' | 'due' | 'purged' | 'endpoint_disabled' | HoldReason)[];
+export type SkipReason = (typeof SKIP_REASONS)[number];
 
 /** A job that replays or cancels many deliveries of one endpoint, batch by batch. */
 export const BulkJobEntity = defineEntity({
@@ -35,12 +53,16 @@ export const BulkJobEntity = defineEntity({
     until: timestamp(),
     /** Null: the types the endpoint subscribes to. */
     eventTypes: p.array().$type<EventType[]>().strictNullable(),
-    /** For `replay`: only deliveries that failed or were canceled. */
+    /** For `replay`: only deliveries that failed, also those that wait for their next attempt, or were canceled. */
     onlyFailed: p.boolean().default(false),
-    /** Id of the last event processed by a replay; null at the beginning. */
+    /** Id of the last event, or with `onlyFailed` delivery, processed by a replay; null at the beginning. */
     position: idColumn().strictNullable(),
-    /** Deliveries restarted or canceled so far. */
+    /** Deliveries made, restarted, expedited or canceled so far. */
     deliveries: p.integer().default(0),
+    /** Those of them that a replay found waiting for their next attempt, and made due. */
+    expedited: p.integer().default(0),
+    /** Deliveries that a replay left as they are, by reason. */
+    skipped: p.json().$type<Partial<Record<SkipReason, number>>>().defaultRaw(`'{}'`),
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     completedAt: timestamp().strictNullable(),

@@ -20,14 +20,14 @@ export interface ReplayRequest {
   until?: Date | undefined;
   /** By default the types the endpoint subscribes to. */
   eventTypes?: EventType[] | undefined;
-  /** Only deliveries that are exhausted, blocked or canceled. */
+  /** Only deliveries that are exhausted, blocked or canceled, or wait for their next attempt. */
   onlyFailed?: boolean | undefined;
 }
 
 export interface BulkJobService {
   /**
    * Redelivers the events of a time range with their original ids: those that match the endpoint's current subscription,
-   * even if the endpoint did not exist at that time. Pending deliveries stay as they are.
+   * even if the endpoint did not exist at that time. Deliveries that wait for their next attempt become due; those in flight or held stay as they are.
    *
    * @throws AppError `not_found`, `validation_error`; `conflict` if the endpoint is disabled or another job is running.
    */
@@ -123,6 +123,8 @@ async function createJob(
     ...plan,
     detail: null,
     position: null,
+    expedited: 0,
+    skipped: {},
     createdAt: new Date(),
     completedAt: null,
   });

@@ -386,6 +386,7 @@ describe('replay', () => {
     id: string;
     status: string;
     deliveries: number;
+    expedited: number;
   }
   async function run(arranged: Arranged, body: object = {}): Promise<Job> {
     const response = await replay(arranged, body);
@@ -411,7 +412,14 @@ describe('replay', () => {
       token: arranged.token,
       body: { events: ['message.sent', 'message.bounced', 'domain.verified'] },
     });
-    expect(await run(arranged)).toMatchObject({ status: 'completed', deliveries: 3 });
+    expect(await run(arranged)).toMatchObject({
+      status: 'completed',
+      deliveries: 3,
+      made: 3,
+      expedited: 0,
+      skipped: 1,
+      skipped_for: { due: 1 },
+    });
     const now = await deliveriesOf(arranged);
     expect(now.map(({ event_type, status }) => [event_type, status])).toEqual(
       expect.arrayContaining([
@@ -426,7 +434,104 @@ describe('replay', () => {
     expect(startsOf(pending?.id)).toEqual([]);
     expect(startsOf(delivered?.id)).toMatchObject([{ start: { workflowId: `webhook/${delivered?.id}/2` } }]);
     // A second replay finds all deliveries pending.
-    expect(await run(arranged)).toMatchObject({ status: 'completed', deliveries: 0 });
+    expect(await run(arranged)).toMatchObject({
+      status: 'completed',
+      deliveries: 0,
+      skipped_for: { due: 4 },
+    });
+  });
+
+  /** Deliveries that failed once: one for each state given. */
+  async function arrangeFailed(arranged: Arranged, states: object[]): Promise<string[]> {
+    for (const _ of states) await record(arranged, 'message.sent');
+    const ids = (await deliveriesOf(arranged)).map(({ id }) => id).sort();
+    for (const [index, state] of states.entries())
+      await app.worker.systemTransaction(({ em }) =>
+        em.nativeUpdate(
+          WebhookDeliveryEntity,
+          { id: ids[index] ?? '' },
+          { attempts: 1, lastError: 'HTTP 500', nextAttemptAt: new Date(Date.now() + 3_600_000), ...state },
+        ),
+      );
+    return ids;
+  }
+
+  test.each([{}, { only_failed: true }])(
+    'with %j makes those due that wait, by a signal alone, and skips what is in flight or held',
+    async (body) => {
+      const arranged = await arrange();
+      const [waiting, inFlight, failing, suspended, limited] = await arrangeFailed(arranged, [
+        {},
+        {},
+        { status: 'held', heldFor: 'endpoint_failing', nextAttemptAt: null },
+        { status: 'held', heldFor: 'suspension', nextAttemptAt: null },
+        { status: 'held', heldFor: 'usage_limit', nextAttemptAt: null },
+      ]);
+      await app.worker.query(sql`
+        insert into webhook_slots (endpoint_id, slot, org_id, delivery_id, leased_until)
+        values (${arranged.endpointId}, 0, ${arranged.organization.organizationId}, ${inFlight}, now() + interval '1 minute')
+        returning slot`);
+      expect(await run(arranged, body)).toMatchObject({
+        status: 'completed',
+        deliveries: 1,
+        made: 0,
+        expedited: 1,
+        skipped: 4,
+        skipped_for: { in_flight: 1, endpoint_failing: 1, suspension: 1, usage_limit: 1 },
+      });
+      const about = (id = '') => jobCommands.filter((command) => JSON.stringify(command).includes(id));
+      expect(about(waiting)).toEqual([
+        { signal: { workflowId: `webhook/${waiting}`, signalName: 'retryNow', args: [{ isDue: true }] } },
+      ]);
+      for (const id of [inFlight, failing, suspended, limited]) expect(about(id)).toEqual([]);
+      const rows = await app.worker.query<{ id: string; isDue: boolean; episode: number }>(sql`
+        select id, next_attempt_at <= now() as "isDue", episode from webhook_deliveries
+        where id in (${[waiting ?? '', inFlight ?? '']}) order by id`);
+      expect(rows).toEqual([
+        { id: waiting, isDue: true, episode: 1 },
+        { id: inFlight, isDue: false, episode: 1 },
+      ]);
+      // What was expedited is about to be attempted.
+      expect(await run(arranged, body)).toMatchObject({ expedited: 0, skipped_for: { due: 1 } });
+    },
+  );
+
+  test('leaves those that wait to the probe while the endpoint is failing, and never announces a deleted message', async () => {
+    const arranged = await arrange();
+    const [, canceled] = await arrangeFailed(arranged, [
+      {},
+      { status: 'canceled', lastError: 'purged', nextAttemptAt: null, completedAt: new Date(0) },
+    ]);
+    await app.worker.query(sql`
+      update events set redacted = true, type = 'message.received'
+      where id = (select event_id from webhook_deliveries where id = ${canceled}) returning id`);
+    await record(arranged, 'message.received');
+    await app.worker.query(
+      sql`update events set redacted = true where type = 'message.received' and org_id = ${arranged.organization.organizationId}`,
+    );
+    await app.worker.query(
+      sql`update webhook_endpoints set holding_since = now(), events = '{message.sent,message.received}' where id = ${arranged.endpointId}`,
+    );
+    expect(await run(arranged)).toMatchObject({
+      deliveries: 0,
+      skipped: 3,
+      skipped_for: { endpoint_failing: 1, purged: 2 },
+    });
+    expect(await run(arranged, { only_failed: true })).toMatchObject({
+      deliveries: 0,
+      skipped_for: { endpoint_failing: 1, purged: 1 },
+    });
+  });
+
+  test('of failed deliveries goes through more than one batch', async () => {
+    const arranged = await arrange();
+    await record(arranged, 'message.sent');
+    await app.worker.query(sql`
+      insert into webhook_deliveries (id, org_id, endpoint_id, event_id, status, attempts, next_attempt_at, created_at)
+      select 'whd_' || lpad(number::text, 26, '0'), d.org_id, d.endpoint_id, d.event_id, 'pending', 1,
+        now() + interval '1 hour', now()
+      from webhook_deliveries d, generate_series(1, 450) number where d.endpoint_id = ${arranged.endpointId} returning id`);
+    expect(await run(arranged, { only_failed: true })).toMatchObject({ expedited: 450, skipped: 0 });
   });
 
   test('can be limited to a time range, to event types and to failed deliveries', async () => {

@@ -90,6 +90,18 @@ describe('deliverWebhook', () => {
     expect(requestedNow).toEqual([false, true]);
   });
 
+  test('retryNow of a replay wakes the run, and lets the row decide whether an attempt is due', async () => {
+    const queue = randomUUID();
+    const { activities, attemptedAt, nows: requestedNow } = receiver(2);
+    await environment.withWorker(queue, activities, async () => {
+      const handle = await start(queue);
+      await eventually(() => expect(attemptedAt).toHaveLength(1));
+      await handle.signal(RETRY_DELIVERY_NOW, { isDue: true });
+      await expect(handle.result()).resolves.toBe('delivered');
+    });
+    expect(requestedNow).toEqual([false, false]);
+  });
+
   /** Signal-with-start, as the outbox uses it: the signal arrives before the run's first step. */
   const startWith = (signal: string, taskQueue: string) =>
     environment.temporal.client.workflow.signalWithStart(DELIVER_WEBHOOK, {

@@ -10,8 +10,16 @@ export interface DeliverWebhookInput {
   episode: number;
 }
 
-/** Signal: attempt now. An attempt in progress finishes first. */
+/** Signal: attempt now. An attempt in progress finishes first. @param options {@link RetryNowOptions}, which may be missing. */
 export const RETRY_DELIVERY_NOW = 'retryNow';
+
+export interface RetryNowOptions {
+  /**
+   * The delivery's row says that an attempt is due: it takes its turn. Without it, a failing endpoint is probed with this
+   * delivery, which is right for one that a person asked for, but not for thousands of a replay.
+   */
+  isDue?: boolean;
+}
 /** Signal: cancel the delivery. */
 export const CANCEL_DELIVERY = 'cancel';
 

@@ -10,7 +10,12 @@ import {
 import type { WebhookActivities } from '../../activities/webhooks.activities.ts';
 import { DATABASE_STEP } from '../database-step.ts';
 import { findCancellation } from '../find-cancellation.ts';
-import { CANCEL_DELIVERY, type DeliverWebhookInput, RETRY_DELIVERY_NOW } from './deliver-webhook.contract.ts';
+import {
+  CANCEL_DELIVERY,
+  type DeliverWebhookInput,
+  RETRY_DELIVERY_NOW,
+  type RetryNowOptions,
+} from './deliver-webhook.contract.ts';
 
 const { attemptDelivery } = proxyActivities<WebhookActivities>({
   // The attempt itself times out after at most 60 s; the rest is for the database.
@@ -21,7 +26,7 @@ const { attemptDelivery } = proxyActivities<WebhookActivities>({
 });
 const { cancelDelivery } = proxyActivities<WebhookActivities>(DATABASE_STEP);
 
-export const retryNow = defineSignal(RETRY_DELIVERY_NOW);
+export const retryNow = defineSignal<[RetryNowOptions?]>(RETRY_DELIVERY_NOW);
 export const cancel = defineSignal(CANCEL_DELIVERY);
 
 /**
@@ -34,23 +39,25 @@ export async function deliverWebhook({ deliveryId, episode }: DeliverWebhookInpu
   let requested = null as 'retry' | 'cancel' | null;
   let attemptNow = false;
   let attempts = new CancellationScope();
-  const request = (action: 'retry' | 'cancel') => () => {
+  const request = (action: 'retry' | 'cancel') => {
     requested = action;
     attempts.cancel();
   };
-  setHandler(retryNow, request('retry'), {
-    description: 'Attempt now. An attempt in progress finishes first.',
-  });
-  setHandler(cancel, request('cancel'), { description: 'Cancel the delivery.' });
+  setHandler(
+    retryNow,
+    (options) => {
+      if (!options?.isDue) attemptNow = true;
+      request('retry');
+    },
+    { description: 'Attempt now. An attempt in progress finishes first.' },
+  );
+  setHandler(cancel, () => request('cancel'), { description: 'Cancel the delivery.' });
   setCurrentDetails('Signals: retryNow, cancel. Pending Activities shows the attempts and their results.');
   try {
     // The signal may arrive before the first step: with signal-with-start, or while no worker is running.
     if (requested === 'cancel') return await cancelDelivery({ deliveryId, episode });
     for (;;) {
-      if (requested === 'retry') {
-        requested = null;
-        attemptNow = true;
-      }
+      if (requested === 'retry') requested = null;
       attempts = new CancellationScope();
       try {
         return await attempts.run(() => attemptDelivery({ deliveryId, episode, now: attemptNow }));
