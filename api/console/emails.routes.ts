@@ -112,6 +112,9 @@ function requireAllDone(results: readonly RetryResult[]): void {
   const reasons = failed.map(({ id, error }) => `${id}: ${error.detail}`).join(' ');
   throw new AppError('conflict', {
     detail: `${failed.length} of ${results.length} emails are not sent again. ${reasons}`.slice(0, 4_000),
-    fix: 'The others are on their way.',
+    fix:
+      failed.length < results.length
+        ? 'The others are on their way.'
+        : 'Read for each what helps; none was sent again.',
   });
 }
