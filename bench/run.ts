@@ -5,6 +5,7 @@ import { benchInbound } from './inbound.ts';
 import { benchParsing } from './mail-parsing.ts';
 import { benchMemory } from './memory.ts';
 import { benchMetrics } from './metrics.ts';
+import { benchNeighbors } from './neighbors.ts';
 import { benchRetention } from './retention.ts';
 import { benchScale } from './scale.ts';
 import { benchSearch } from './search.ts';
@@ -25,6 +26,7 @@ const BENCHES: Record<string, () => Promise<void>> = {
   metrics: benchMetrics,
   webhooks: benchWebhooks,
   export: benchExport,
+  neighbors: benchNeighbors,
 };
 
 const wanted = process.argv.slice(2);

@@ -1,0 +1,197 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { RawSmtpClient } from '../test/inbound/raw-smtp-client.ts';
+import type { IsolatedService } from '../test/support/isolated-service.ts';
+import { type OpenRequest, openRequest } from '../test/support/open-request.ts';
+import { post } from './send.ts';
+
+const MIB = 1024 * 1024;
+const SLOW_RECEIVERS = 10;
+const TEST_CALLS = 250;
+const SLOW_ANSWER_MS = 13_500;
+const WITHHELD_BODIES = 150;
+const STREAMS_PER_KEY = 100;
+/** Without a pause the bench would measure how fast this machine copies bytes. */
+const REFUSED_PAUSE_MS = 10_000;
+const DRIPPING_CONNECTIONS = 30;
+const WRONG_LOGINS = 60;
+const PARALLEL_CALLS = 60;
+
+/** The organization that takes all it can. */
+export interface Greedy {
+  stack: IsolatedService;
+  /** 22 of the same organization. */
+  keys: string[];
+  inboxId: string;
+  organizationId: string;
+  email: string;
+}
+
+/** Starts to take a capacity at full force. @returns stops it. */
+export type Force = (greedy: Greedy) => Promise<() => Promise<void>>;
+
+export const FORCES: Record<string, Force> = {
+  'slow receivers': callSlowReceivers,
+  'withheld bodies': withholdBodies,
+  streams: openStreams,
+  'dripping mail': dripMail,
+  'wrong logins': failLogins,
+  'sends, searches and exports': callEverything,
+};
+
+/** Ten endpoints that answer 200 after 13.5 s, and 250 test calls. */
+async function callSlowReceivers({ stack }: Greedy): Promise<() => Promise<void>> {
+  const server = createServer((_request, response) => {
+    setTimeout(() => response.writeHead(200).end(), SLOW_ANSWER_MS);
+  });
+  const url = await listenOn(server);
+  for (let index = 0; index < SLOW_RECEIVERS; index += 1) {
+    const { id } = await post(stack, '/webhooks/endpoints', {
+      url: `${url}${index}`,
+      events: ['message.received'],
+    });
+    const calls = Array.from({ length: TEST_CALLS / SLOW_RECEIVERS }, () =>
+      post(stack, `/webhooks/endpoints/${id}/test`, {}),
+    );
+    await Promise.all(calls);
+  }
+  return async () => {
+    server.closeAllConnections();
+    server.close();
+  };
+}
+
+/** 150 connections with a JSON body of 8 MiB whose last bytes are withheld; each begins again when it is refused. */
+async function withholdBodies({ stack, keys, inboxId }: Greedy): Promise<() => Promise<void>> {
+  const requests = new Set<OpenRequest>();
+  const body = Buffer.alloc(8 * MIB - 100, ' ');
+  let isOver = false;
+  const withhold = async (index: number) => {
+    while (!isOver) {
+      const request = openRequest(`${stack.baseUrl}/api/v1/inboxes/${inboxId}/messages`, {
+        token: keys[index % keys.length] ?? '',
+        headers: { 'content-type': 'application/json', 'content-length': 8 * MIB },
+      });
+      requests.add(request);
+      request.write(body);
+      await request.status().catch(() => undefined);
+      request.close();
+      requests.delete(request);
+      if (!isOver) await pause(REFUSED_PAUSE_MS);
+    }
+  };
+  const lanes = Array.from({ length: WITHHELD_BODIES }, (_, index) => withhold(index));
+  return async () => {
+    isOver = true;
+    for (const request of requests) request.close();
+    await Promise.all(lanes);
+  };
+}
+
+/** 22 keys with 100 streams each; each connects again when it ends. */
+async function openStreams({ stack, keys }: Greedy): Promise<() => Promise<void>> {
+  const requests = new Set<OpenRequest>();
+  let isOver = false;
+  const stream = async (token: string, delayMs: number) => {
+    await pause(delayMs);
+    while (!isOver) {
+      const request = openRequest(`${stack.baseUrl}/api/v1/events/stream`, { token, method: 'GET' });
+      requests.add(request);
+      await new Promise((done) => request.socket.once('close', done));
+      requests.delete(request);
+      await pause(5_000);
+    }
+  };
+  for (const token of keys)
+    for (let index = 0; index < STREAMS_PER_KEY; index += 1) void stream(token, index * 50);
+  await pause(STREAMS_PER_KEY * 50);
+  return async () => {
+    isOver = true;
+    for (const request of requests) request.close();
+  };
+}
+
+/** Connections of two networks that send large messages to one inbox, just fast enough to be kept. */
+async function dripMail({ stack, email }: Greedy): Promise<() => Promise<void>> {
+  const clients: RawSmtpClient[] = [];
+  let isOver = false;
+  const drip = async (network: string) => {
+    const client = await RawSmtpClient.greeted(stack.inboundPort, network);
+    clients.push(client);
+    await client.startData(email);
+    client.write(`${'x'.repeat(998)}\r\n`.repeat(1_500));
+    while (!isOver && !client.socket.destroyed) {
+      client.write(`${'x'.repeat(998)}\r\n`.repeat(20));
+      await pause(1_000);
+    }
+  };
+  for (let index = 0; index < DRIPPING_CONNECTIONS; index += 1)
+    void drip(index % 2 === 0 ? '127.0.0.2' : '127.0.0.3').catch(() => undefined);
+  await pause(2_000);
+  return async () => {
+    isOver = true;
+    for (const client of clients) client.close();
+  };
+}
+
+/** One address with 60 wrong logins at a time. */
+async function failLogins({ stack }: Greedy): Promise<() => Promise<void>> {
+  return repeat(WRONG_LOGINS, async (index) => {
+    await call(`${stack.baseUrl}/api/v1/auth/login`, '', {
+      email: `person-${index}@people.example`,
+      password: 'wrong password',
+    });
+    await pause(200);
+  });
+}
+
+/** Sends, searches and exports of one organization, 60 at a time. */
+async function callEverything({
+  stack,
+  keys,
+  inboxId,
+  organizationId,
+}: Greedy): Promise<() => Promise<void>> {
+  const base = `${stack.baseUrl}/api/v1`;
+  const calls = [
+    (token: string) =>
+      call(`${base}/inboxes/${inboxId}/messages`, token, {
+        to: [{ email: 'person@people.example' }],
+        subject: 'Greedy',
+        text_body: 'x'.repeat(10_000),
+      }),
+    (token: string) => call(`${base}/inboxes/${inboxId}/messages?q=hello%20subject:greedy`, token),
+    (token: string) => call(`${base}/organizations/${organizationId}/export`, token),
+  ];
+  return repeat(PARALLEL_CALLS, async (index) => {
+    await calls[index % calls.length]?.(keys[index % keys.length] ?? '');
+    await pause(20);
+  });
+}
+
+function repeat(lanes: number, work: (index: number) => Promise<void>): () => Promise<void> {
+  let isOver = false;
+  const running = Array.from({ length: lanes }, async (_, index) => {
+    while (!isOver) await work(index).catch(() => pause(100));
+  });
+  return async () => {
+    isOver = true;
+    await Promise.all(running);
+  };
+}
+
+async function call(url: string, token: string, body?: object): Promise<void> {
+  const response = await fetch(url, {
+    method: body ? 'POST' : 'GET',
+    headers: { authorization: `Bearer ${token}`, ...(body ? { 'content-type': 'application/json' } : {}) },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  });
+  await response.arrayBuffer();
+}
+
+/** @returns the URL, with a slash. */
+export async function listenOn(server: Server): Promise<string> {
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}

@@ -1,0 +1,242 @@
+import { createServer } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { createApiKey } from '../domain/api-keys/create-api-key.ts';
+import { entities } from '../domain/entities.ts';
+import { PERMISSIONS } from '../domain/identity/permissions.ts';
+import { createOrganization } from '../domain/organizations/create-organization.ts';
+import { createUser } from '../domain/people/create-user.ts';
+import { createDatabase } from '../platform/database/database.ts';
+import { RawSmtpClient } from '../test/inbound/raw-smtp-client.ts';
+import { type IsolatedService, startIsolatedService } from '../test/support/isolated-service.ts';
+import { openRequest } from '../test/support/open-request.ts';
+import { percentile } from './measure.ts';
+import { FORCES, type Greedy, listenOn } from './neighbor-forces.ts';
+import { createInbox, post } from './send.ts';
+import { startSmtpSink } from './smtp-sink.ts';
+
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 40);
+const ROUND_MS = 500;
+const KEYS = 22;
+const TARGET_ADDED_MS = 500;
+const TARGET_MIB = 700;
+const TIMEOUT_MS = 60_000;
+
+/**
+ * `npm run bench -- neighbors`: one organization takes each shared capacity at full force, one after the other. Measures
+ * calls, webhooks, sends, mail and streams of another one, on an idle service and meanwhile, and the memory of the API.
+ * BENCH_ROUNDS (40) sets how often each is measured, BENCH_FORCE names one force.
+ */
+export async function benchNeighbors(): Promise<void> {
+  const arrivals = new Arrivals();
+  const sink = await startSmtpSink((head) => arrivals.note(/^Subject: (probe \d+)/m.exec(head)?.[1]));
+  const stack = await startIsolatedService({ SMTP_RELAY_PORT: String(sink.port) });
+  const memory = watchMemory(stack);
+  try {
+    const [greedy, other] = await createTenants(stack);
+    const probes = await createProbes(other, arrivals);
+    await measure(probes, 5);
+    const idle = await measure(probes, ROUNDS);
+    const rows: Record<string, object> = { idle: describe(idle) };
+    let isMet = true;
+    for (const [name, force] of Object.entries(FORCES)) {
+      if ((process.env.BENCH_FORCE ?? name) !== name) continue;
+      const stop = await force(greedy);
+      const during = await measure(probes, ROUNDS);
+      await stop();
+      rows[name] = { ...describe(during), 'API MiB': memory.peak() };
+      const missed = Object.keys(idle).filter(
+        (probe) => p99(during[probe]) > p99(idle[probe]) + TARGET_ADDED_MS,
+      );
+      if (missed.length > 0) console.log(`${name}: MISSED for ${missed.join(', ')}`);
+      isMet &&= missed.length === 0;
+    }
+    console.table(rows);
+    console.log(`aim: at most ${TARGET_ADDED_MS} ms more than idle at p99: ${isMet ? 'met' : 'MISSED'}`);
+    console.log(
+      `memory of the API: ${memory.peak()} MiB (aim: at most ${TARGET_MIB} MiB, ${memory.peak() <= TARGET_MIB ? 'met' : 'MISSED'})`,
+    );
+  } finally {
+    memory.stop();
+    await stack.stop();
+    await sink.stop();
+  }
+}
+
+/** Does one thing as the other organization. Resolves when it has succeeded. */
+type Probe = () => Promise<void>;
+
+async function createProbes(
+  { stack, inboxId, email }: Tenant,
+  arrivals: Arrivals,
+): Promise<Record<string, Probe>> {
+  const receiver = createServer(async (request, response) => {
+    let body = '';
+    for await (const part of request) body += part;
+    arrivals.note((JSON.parse(body) as { id: string }).id);
+    response.writeHead(200).end();
+  });
+  const url = await listenOn(receiver);
+  receiver.unref();
+  const endpoint = await post(stack, '/webhooks/endpoints', { url, events: ['domain.verified'] });
+  const authorization = `Bearer ${stack.apiKey}`;
+  let count = 0;
+  const nextName = () => {
+    count += 1;
+    return `probe ${count}`;
+  };
+  const headers = { authorization };
+  return {
+    async call() {
+      const response = await fetch(`${stack.baseUrl}/api/v1/inboxes/${inboxId}`, { headers });
+      if (!response.ok) throw new Error(`status ${response.status}`);
+      await response.arrayBuffer();
+    },
+    async webhook() {
+      const { event_id: eventId } = (await post(
+        stack,
+        `/webhooks/endpoints/${endpoint.id}/test`,
+        {},
+      )) as unknown as {
+        event_id: string;
+      };
+      await arrivals.of(eventId);
+    },
+    async send() {
+      const subject = nextName();
+      const to = [{ email: 'person@people.example' }];
+      await Promise.all([
+        arrivals.of(subject),
+        post(stack, `/inboxes/${inboxId}/messages`, { to, subject, text_body: 'Hello' }),
+      ]);
+    },
+    async mail() {
+      const subject = nextName();
+      const found = fetch(
+        `${stack.baseUrl}/api/v1/inboxes/${inboxId}/messages/wait?timeout_seconds=60&subject=${encodeURIComponent(`${subject}.`)}`,
+        { headers },
+      );
+      await deliver(stack, email, `${subject}.`, 100);
+      const response = await found;
+      if (!response.ok || 'timed_out' in ((await response.json()) as object)) throw new Error('no mail');
+    },
+    'large mail': () => deliver(stack, email, nextName(), 2_000_000),
+    async stream() {
+      const request = openRequest(`${stack.baseUrl}/api/v1/events/stream`, {
+        token: stack.apiKey,
+        method: 'GET',
+      });
+      try {
+        if ((await request.status()) !== 200) throw new Error(request.text.slice(0, 12));
+        while (!request.text.includes(': connected')) await pause(5);
+      } finally {
+        request.close();
+      }
+    },
+  };
+}
+
+/** Resolves when the message is accepted. */
+async function deliver(stack: IsolatedService, to: string, subject: string, bytes: number): Promise<void> {
+  const client = await RawSmtpClient.greeted(stack.inboundPort, '127.0.0.9');
+  await client.startData(to);
+  client.write(
+    `From: ada@people.example\r\nSubject: ${subject}\r\nMessage-ID: <${performance.now()}@people.example>\r\n\r\n`,
+  );
+  client.write(`${'x'.repeat(98)}\r\n`.repeat(Math.ceil(bytes / 100)));
+  client.write('.\r\n');
+  const reply = await client.reply();
+  client.close();
+  if (!reply.startsWith('250')) throw new Error(reply);
+}
+
+/** Runs each probe once in every round, without waiting for the others. A failure counts as the timeout. */
+async function measure(probes: Record<string, Probe>, rounds: number): Promise<Record<string, number[]>> {
+  const durations: Record<string, number[]> = {};
+  const running: Promise<void>[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [name, probe] of Object.entries(probes)) running.push(time(name, probe, durations));
+    await pause(ROUND_MS);
+  }
+  await Promise.all(running);
+  return durations;
+}
+
+async function time(name: string, probe: Probe, durations: Record<string, number[]>): Promise<void> {
+  const startedAt = performance.now();
+  const result = await Promise.race([
+    probe().then(
+      () => undefined,
+      (error: Error) => error.message,
+    ),
+    pause(TIMEOUT_MS, 'timeout', { ref: false }),
+  ]);
+  if (result !== undefined) console.log(`${name} failed: ${result}`);
+  durations[name] ??= [];
+  durations[name].push(result === undefined ? performance.now() - startedAt : TIMEOUT_MS);
+}
+
+const p99 = (values: number[] = []) => percentile(values, 0.99);
+const describe = (durations: Record<string, number[]>) =>
+  Object.fromEntries(
+    Object.entries(durations).map(([name, values]) => [`${name} p99 ms`, Math.round(p99(values))]),
+  );
+
+/** When something has arrived that a probe waits for. */
+class Arrivals {
+  readonly #seen = new Set<string>();
+  readonly #waiting = new Map<string, () => void>();
+
+  note(name: string | undefined): void {
+    if (name === undefined) return;
+    this.#seen.add(name);
+    this.#waiting.get(name)?.();
+    this.#waiting.delete(name);
+  }
+
+  async of(name: string): Promise<void> {
+    if (!this.#seen.has(name)) await new Promise<void>((done) => this.#waiting.set(name, done));
+  }
+}
+
+interface Tenant {
+  stack: IsolatedService;
+  inboxId: string;
+  email: string;
+}
+
+async function createTenants(stack: IsolatedService): Promise<[Greedy, Tenant]> {
+  const database = await createDatabase({ url: stack.config.DATABASE_URL, poolSize: 1, entities });
+  const tokens = await database.systemTransaction(async ({ em }) =>
+    ['greedy', 'other'].map((name) => {
+      const ownerId = createUser(em, { email: `${name}@tenants.example`, passwordHash: '' });
+      const { organizationId } = createOrganization(em, { name, tier: 'enterprise', ownerId });
+      const input = { organizationId, environmentId: null, name: 'Bench', permissions: [...PERMISSIONS] };
+      const keys = Array.from({ length: KEYS }, () => createApiKey(em, input, 'live').token);
+      return { organizationId, keys };
+    }),
+  );
+  await database.close();
+  const client = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
+  await client.connect();
+  const tenants = await Promise.all(
+    tokens.map(async ({ organizationId, keys }) => {
+      const own = { ...stack, apiKey: keys[0] ?? '' };
+      const inboxId = await createInbox(own);
+      const { rows } = await client.query('select email from inboxes where id = $1', [inboxId]);
+      return { stack: own, keys, organizationId, inboxId, email: rows[0].email as string };
+    }),
+  );
+  await client.end();
+  const [greedy, other] = tenants;
+  if (!greedy || !other) throw new Error('There are two tenants');
+  return [greedy, other];
+}
+
+function watchMemory(stack: IsolatedService) {
+  let peakBytes = 0;
+  const timer = setInterval(() => {
+    peakBytes = Math.max(peakBytes, stack.residentBytes('api'));
+  }, 50);
+  return { peak: () => Math.round(peakBytes / 1_048_576), stop: () => clearInterval(timer) };
+}
