@@ -149,15 +149,32 @@ export const attemptActivities = (capacity: number): number => 2 * capacity + th
 export interface AttemptShare {
   /** @returns false if the organization has no share left. Once claimed, it stays so until `release`. */
   claim(organizationId: string): boolean;
+  /** Whether waiting is worthwhile: once per attempt, and only while few others wait, because they occupy the worker. */
+  shouldWait(): boolean;
+  /** Waits briefly for a share; `claim` tells whether there was one. */
+  wait(organizationId: string): Promise<void>;
   release(): void;
 }
 
+/** Longer than a prompt receiver takes, so that a burst to many of them needs no wait in Temporal. */
+const SHARE_WAIT_MS = 200;
+const MAX_SHARE_WAITERS = 25;
+
 export function createAttemptShare(shares: FairShare): AttemptShare {
   let release: Release | null = null;
+  let hasWaited = false;
   return {
     claim(organizationId) {
       release ??= shares.tryAcquire({ holders: [organizationHolder(organizationId)] });
       return release !== null;
+    },
+    shouldWait: () => !hasWaited && shares.usage().waiting < MAX_SHARE_WAITERS,
+    async wait(organizationId) {
+      hasWaited = true;
+      const holders = [organizationHolder(organizationId)];
+      release = await shares
+        .acquire({ holders, signal: AbortSignal.timeout(SHARE_WAIT_MS) })
+        .catch(() => null);
     },
     release: () => release?.(),
   };

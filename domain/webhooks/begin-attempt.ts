@@ -75,6 +75,12 @@ export interface NoFreeSlot {
   endpointId: string;
 }
 
+/** The organization has no share left and nothing was written. One may become free soon. */
+export interface NoShare {
+  kind: 'no_share';
+  organizationId: string;
+}
+
 /** Time for the parts of an attempt besides the request: checking the URL and recording the result. */
 const LEASE_MARGIN_MS = 15_000;
 /** How often one process tries to lease a slot of an endpoint, or a share of the worker for an organization. */
@@ -84,7 +90,7 @@ const SLOT_PACE: Pace = { minDelayMs: 500, intervalMs: 20 };
 export function beginAttempt(
   options: BeginOptions,
   { deliveryId, now, episode }: AttemptRequest,
-): Promise<StartedAttempt | AttemptOutcome | NoFreeSlot> {
+): Promise<StartedAttempt | AttemptOutcome | NoFreeSlot | NoShare> {
   return options.database.systemTransaction(async (transaction) => {
     const { em } = transaction;
     const due = await lockDueDelivery(em, deliveryId);
@@ -114,10 +120,14 @@ async function takeSlot(
   options: BeginOptions,
   due: DueDelivery,
   now: boolean,
-): Promise<StartedAttempt | AttemptOutcome | NoFreeSlot> {
+): Promise<StartedAttempt | AttemptOutcome | NoFreeSlot | NoShare> {
   const { em } = transaction;
   const { endpoint, delivery } = due;
-  if (!options.share.claim(delivery.organizationId)) return postponeUntilShare(em, due, options.pacing);
+  const { organizationId } = delivery;
+  if (!options.share.claim(organizationId))
+    return options.share.shouldWait()
+      ? { kind: 'no_share', organizationId }
+      : postponeUntilShare(em, due, options.pacing);
   const started = await startAttempt(em, options, due);
   if (started) return started;
   if (isFailing(endpoint)) return holdWhileFailing(transaction, options.outbox, due, now);

@@ -79,8 +79,9 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
       const leftMs = deadline - performance.now();
       const canWaitForSlot = (endpointId: string) => leftMs > 0 && slotWaiters.shouldWait(endpointId);
       const result = await beginAttempt({ ...options, quota, pacing, share, canWaitForSlot }, request);
-      if (result.kind !== 'no_free_slot') return result;
-      await slotWaiters.wait(result.endpointId, leftMs);
+      if (result.kind === 'no_share') await share.wait(result.organizationId);
+      else if (result.kind === 'no_free_slot') await slotWaiters.wait(result.endpointId, leftMs);
+      else return result;
     }
   }
 
