@@ -6,6 +6,7 @@ import { NotificationEntity } from '../../domain/notifications/notification.enti
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createNotificationSendingService } from '../../domain/notifications/notification-sending.service.ts';
 import { overdueNotifications } from '../../domain/notifications/overdue-notifications.ts';
+import { retryNotification } from '../../domain/notifications/retry-notification.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import type { TransmissionResult } from '../../platform/mail-transport/mail-transport.ts';
 import { NOTIFICATION_RETRY_DELAYS_MS } from '../../workflows/notifications/send-notification.contract.ts';
@@ -128,6 +129,21 @@ describe('a system email', () => {
     await expect(sending.send(id)).resolves.toEqual({ kind: 'settled', status: 'failed' });
     expect(await row()).toMatchObject({ attempts: tries + 1, lastError: '451 4.7.1 greylisted' });
     expect(transport.transmissions).toHaveLength(tries + 1);
+  });
+
+  test('that a person has sent again is not failed by the late answer to the attempt before', async () => {
+    const { id, sending, row, transport } = await arrange();
+    transport.answerWith(async () => {
+      await sending.stop(id, 'The worker is gone.');
+      await database.systemTransaction((transaction) =>
+        retryNotification(transaction, recordingOutbox().outbox, id),
+      );
+      return { ...deferred, kind: 'refused', scope: 'recipient' } as Awaited<
+        ReturnType<typeof transport.transmit>
+      >;
+    });
+    await expect(sending.send(id)).resolves.toEqual({ kind: 'settled', status: 'pending' });
+    expect(await row()).toMatchObject({ status: 'pending', attempts: 0, episode: 2 });
   });
 
   test('deferred once is sent on the second attempt', async () => {
