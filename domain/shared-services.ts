@@ -62,7 +62,16 @@ export function createSharedServices({
     publicUrl: config.PUBLIC_URL,
   });
   const approvalMs = config.APPROVAL_DAYS * 86_400_000;
-  const sending = { database, outbox, events, unsubscribeLinks, sharedDomainLimit, approvalMs };
+  const notifications = createNotificationService({ outbox });
+  const sending = {
+    database,
+    outbox,
+    events,
+    notifications,
+    unsubscribeLinks,
+    sharedDomainLimit,
+    approvalMs,
+  };
   const drafts = once(() => createDraftService(sending));
   const attachments = once(() => createAttachmentService({ database, storage }));
   const credentials = once(() => createCredentialService({ database }));
@@ -84,7 +93,6 @@ export function createSharedServices({
     }),
   );
   const secretBox = createSecretBox(config.ENCRYPTION_KEY);
-  const notifications = createNotificationService({ outbox });
   return {
     events,
     returnPaths,

@@ -11,6 +11,7 @@ import {
   type DraftPreviewService,
 } from '../../domain/drafts/draft-preview.service.ts';
 import { MAX_DIFFERENCE_LINES } from '../../domain/drafts/text-difference.ts';
+import { REQUESTER_PROBLEMS, type RequesterProblem } from '../../domain/identity/requester.ts';
 import type { Row } from '../../platform/database/find-rows.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { MAX_BODY_BYTES, MAX_SUBJECT_LENGTH } from '../messages/content.schemas.ts';
@@ -100,6 +101,12 @@ export const DraftPreviewRecord = strictObject(
     signals: DraftApproval.properties.signals,
     recipients: DraftApproval.properties.recipients,
     changes: DraftApproval.properties.changes,
+    requester_problem: Type.Unsafe<RequesterProblem | null>({
+      type: ['string', 'null'],
+      enum: [...(Object.keys(REQUESTER_PROBLEMS) as RequesterProblem[]), null],
+      description:
+        'Why an approval would reject the draft instead of sending it: who asked to send it may no longer do it. Null if they may, or if it does not wait.',
+    }),
     comparison: Type.Union([ComparisonRecord, Type.Null()], {
       description:
         'What differs from `seen_version`, or from the oldest version kept (the last 20 since it waits). Null if the draft does not wait for approval, or has not changed.',
@@ -247,7 +254,7 @@ export const approvalRoutes =
   };
 
 function presentPreview(
-  { draft, fromAddress, subject, text: plainText, html }: DraftPreview,
+  { draft, fromAddress, subject, text: plainText, html, requesterProblem }: DraftPreview,
   comparison: DraftComparison | null,
   seenVersion: number,
 ): Static<typeof DraftPreviewRecord> {
@@ -265,6 +272,7 @@ function presentPreview(
     html_body: html,
     signals,
     recipients,
+    requester_problem: requesterProblem,
     changes: changes.filter(({ version }) => version > seenVersion),
     comparison: comparison && {
       seen_version: comparison.fromVersion,

@@ -118,7 +118,7 @@ export const DraftRecord = strictObject(
     send_status: enumOf(DRAFT_SEND_STATUSES),
     send_error: nullableText(4096, {
       description:
-        'Why a scheduled send failed or was canceled by the service, or why the draft was not approved: approval_rejected, approval_expired or approval_canceled; null otherwise.',
+        'Why a scheduled send failed or was canceled by the service, or why the draft was not approved: approval_rejected, approval_expired or approval_canceled; requester_not_allowed if its requester or approver may no longer let it leave; null otherwise.',
     }),
     approval: Type.Unsafe<Static<typeof DraftApproval> | null>({
       anyOf: [ref(DraftApproval), { type: 'null' }],

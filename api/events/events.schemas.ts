@@ -122,8 +122,9 @@ const DATA_SCHEMAS: Record<EventType, TSchema> = {
   }),
   'draft.rejected': strictObject({
     ...draft,
-    decision: enumOf(['rejected', 'expired', 'canceled'], {
-      description: 'How it was decided: by a person, by expiry, or by an operator of the service.',
+    decision: enumOf(['rejected', 'expired', 'canceled', 'requester_not_allowed'], {
+      description:
+        'How it was decided: by a person, by expiry, by an operator of the service, or when it was due, because its requester or approver may no longer let it leave.',
     }),
     note: nullableText(MAX_NOTE_LENGTH),
     rejected_by: nullableId('User (usr_…); null unless a person decided.'),

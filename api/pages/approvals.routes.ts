@@ -5,6 +5,7 @@ import type { AttachmentService } from '../../domain/attachments/attachment.serv
 import type { ApprovalService } from '../../domain/drafts/approval.service.ts';
 import type { DraftService } from '../../domain/drafts/draft.service.ts';
 import type { ComparedField, DraftPreviewService } from '../../domain/drafts/draft-preview.service.ts';
+import { REQUESTER_PROBLEMS } from '../../domain/identity/requester.ts';
 import { type AppError, notFound } from '../../platform/errors.ts';
 import { id, strictObject, text } from '../schemas.ts';
 import { formatTime } from './formats.ts';
@@ -61,6 +62,7 @@ export const approvalPages =
         data: {
           ...preview,
           organizationId: request.scope.organizationId,
+          requesterProblem: preview.requesterProblem && REQUESTER_PROBLEMS[preview.requesterProblem],
           isWaiting: draft.sendStatus === 'pending_approval',
           signals: describeSignals(draft.approvalReview?.signals ?? []),
           changes: changes.map(({ fields, ...change }) => ({

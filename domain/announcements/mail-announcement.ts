@@ -2,11 +2,12 @@ import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
+import { findRequesterProblem } from '../identity/requester.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { buildAnnouncementStart } from './announcement-start.ts';
 import { IS_IN_AUDIENCE } from './audience.ts';
 
-/** `total`: emails created so far, by all runs. */
+/** `total`: emails created so far, by all runs. `withdrawn`: also if its author may no longer announce anything. */
 export interface MailedBatch {
   kind: 'more' | 'done' | 'withdrawn';
   total: number;
@@ -31,6 +32,7 @@ interface MailedAnnouncement {
   mailedTo: string | null;
   mailedCount: number;
   isWithdrawn: boolean;
+  createdBy: string;
 }
 
 /** For workers. */
@@ -44,11 +46,16 @@ export function createAnnouncementMailing({
       const { em } = transaction;
       const [announcement] = await em.execute<MailedAnnouncement[]>(sql`
         select title, text, mailed_to as "mailedTo", mailed_count as "mailedCount",
-          withdrawn_at is not null as "isWithdrawn"
+          withdrawn_at is not null as "isWithdrawn", created_by as "createdBy"
         from announcements where id = ${announcementId} for update`);
       if (!announcement || announcement.isWithdrawn)
         return { kind: 'withdrawn', total: announcement?.mailedCount ?? 0 };
-      const { title, text, mailedTo, mailedCount } = announcement;
+      const { title, text, mailedTo, mailedCount, createdBy: id } = announcement;
+      const author = { organizationId: null, actor: { kind: 'staff', id } } as const;
+      if (await findRequesterProblem(em, author, { act: 'announcement' })) {
+        await em.execute(sql`update announcements set withdrawn_at = now() where id = ${announcementId}`);
+        return { kind: 'withdrawn', total: mailedCount };
+      }
       const owners = await em.execute<{ id: string; email: string }[]>(sql`
         select u.id, u.email from users u
         where u.id > ${mailedTo ?? ''} and u.deleted_at is null and u.status = 'active' and exists (

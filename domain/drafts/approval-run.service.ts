@@ -1,10 +1,9 @@
 import { LockMode, sql } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { EventService } from '../events/event.service.ts';
-import type { Scope } from '../identity/scope.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
-import { recordDraftRejected, rejectDraft } from './reject-draft.ts';
+import { createSystemScope, recordDraftRejected, rejectDraft } from './reject-draft.ts';
 
 /** `decided`: the request is over. `waitUntil`: it still waits, ISO 8601. */
 export type SettledApproval = 'expired' | 'decided' | { waitUntil: string };
@@ -90,18 +89,8 @@ async function end(
   decision: 'expired' | 'canceled',
 ): Promise<void> {
   rejectDraft(draft, { decision, note: null, decidedById: null });
-  await recordDraftRejected(transaction, events, createSystemScope(draft), draft, decision);
+  await recordDraftRejected(transaction, events, createSystemScope(draft), draft, { decision });
 }
-
-const createSystemScope = ({ id, organizationId, environmentId, inboxId }: Draft): Scope => ({
-  organizationId,
-  environmentId,
-  environmentBound: true,
-  inboxId,
-  permissions: new Set(),
-  actor: { kind: 'system', id },
-  requestId: id,
-});
 
 /**
  * One email counts everything that waits in the organization. The row of the last email serializes concurrent calls, and

@@ -7,17 +7,18 @@ import { newId } from '../../platform/ids.ts';
 import { DRAFT_APPROVED, DRAFT_REJECTED } from '../../workflows/drafts/await-approval.contract.ts';
 import { findDraftAttachments } from '../attachments/attach-files.ts';
 import { recordAudit } from '../audit/record-audit.ts';
-import type { MemberRole } from '../identity/roles.ts';
-import { ROLE_PERMISSIONS } from '../identity/roles.ts';
+import { findRequesterProblem, REQUESTER_NOT_ALLOWED, REQUESTER_PROBLEMS } from '../identity/requester.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import type { DraftDetails } from './create-draft.ts';
 import type { Draft } from './draft.entity.ts';
 import { recipientKeysOf, signalApproval } from './draft-approval.ts';
+import { findSendProblem, requesterOf } from './draft-requester.ts';
 import { scheduleSend } from './draft-schedule.ts';
 import { lockDraft, versionConflict, withinReach } from './find-draft.ts';
+import { refuseRequester } from './refuse-requester.ts';
 import { recordDraftRejected, rejectDraft } from './reject-draft.ts';
-import { requesterOf, type SendDraftOptions, sendDraft } from './send-draft.ts';
+import { type SendDraftOptions, sendDraft } from './send-draft.ts';
 
 export interface Decision {
   /** The version that the approver has seen. */
@@ -29,7 +30,7 @@ export interface Decision {
 export interface ApprovalService {
   /**
    * Sends a draft that waits for approval, or schedules it. If two approvers decide, or the draft is changed at the same
-   * time, one of them wins.
+   * time, one of them wins. If the requester may no longer send, the draft is rejected instead.
    *
    * @param rememberRecipients lets the inbox send to the draft's recipients without approval for 30 days.
    * @throws AppError `not_found`, `conflict` if the draft does not wait or has another version, `permission_denied`, and
@@ -54,6 +55,7 @@ export function createApprovalService({
     approve: (scope, draftId, decision) =>
       database.transaction(scope, async (transaction) => {
         const { draft, approver } = await lockForDecision(transaction.em, scope, draftId, decision);
+        await requireAllowedRequester(transaction, options, draft);
         const remembered = decision.rememberRecipients ? recipientKeysOf(draft) : [];
         const result = await sendOrSchedule(transaction, options, { scope, draft, approver, decision });
         await rememberRecipients(transaction.em, draft, { approver, emails: remembered });
@@ -69,10 +71,33 @@ export function createApprovalService({
         const note = toNote(decision);
         rejectDraft(draft, { decision: 'rejected', note, decidedById: approver });
         signalApproval(transaction, options.outbox, draft, DRAFT_REJECTED);
-        await recordDraftRejected(transaction, options.events, scope, draft, 'rejected');
+        await recordDraftRejected(transaction, options.events, scope, draft, { decision: 'rejected' });
         return { draft, attachments: await findDraftAttachments(em, draft.id) };
       }),
   };
+}
+
+/** @throws AppError `conflict`, which commits the rejection, if the requester may no longer send. */
+async function requireAllowedRequester(
+  transaction: Transaction,
+  options: SendDraftOptions,
+  draft: Draft,
+): Promise<void> {
+  const found = await findSendProblem(transaction.em, draft, { lock: true });
+  if (!found) return;
+  await refuseRequester(transaction, options, draft, found);
+  signalApproval(transaction, options.outbox, draft, DRAFT_REJECTED);
+  throw new AppError('conflict', {
+    detail: `Who asked to send the draft may no longer do it, so it is rejected now. ${REQUESTER_PROBLEMS[found.problem]}`,
+    fix: `Send it in your own name after a review: POST /api/v1/drafts/${draft.id}/send with {"version": ${draft.version}}.`,
+    extensions: {
+      version: draft.version,
+      send_status: 'rejected',
+      send_error: REQUESTER_NOT_ALLOWED,
+      requester_problem: found.problem,
+    },
+    commitsTransaction: true,
+  });
 }
 
 const toNote = ({ note }: Decision): string | null =>
@@ -105,9 +130,8 @@ async function lockForDecision(
  */
 async function requireApprover(em: EntityManager, { organizationId, actor, member }: Scope): Promise<string> {
   if (actor.kind === 'user' && member) {
-    const [row] = await em.execute<{ role: MemberRole }[]>(sql`
-      select role from members where org_id = ${organizationId} and user_id = ${actor.id} for share`);
-    if (row && ROLE_PERMISSIONS[row.role].includes('messages:approve')) return actor.id;
+    const requester = { organizationId, actor };
+    if (!(await findRequesterProblem(em, requester, { act: 'approval' }, { lock: true }))) return actor.id;
   }
   throw new AppError('permission_denied', {
     detail: 'Only a person whose role has the permission messages:approve decides about a draft.',

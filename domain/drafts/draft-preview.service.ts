@@ -1,5 +1,6 @@
 import type { Database } from '../../platform/database/database.ts';
 import { findRow, type RowReader } from '../../platform/database/find-rows.ts';
+import type { RequesterProblem } from '../identity/requester.ts';
 import type { Scope } from '../identity/scope.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { MessageEntity } from '../messages/message.entity.ts';
@@ -10,6 +11,7 @@ import { MAX_BODY_BYTES } from '../outbound/outbound-content.ts';
 import { readHistory, toShownVersion } from './approval-history.ts';
 import type { DraftDetails } from './create-draft.ts';
 import { type Draft, DraftEntity, type ShownVersion } from './draft.entity.ts';
+import { findSendProblem } from './draft-requester.ts';
 import { draftNotFound, loadDetailsForAll, withinReach } from './find-draft.ts';
 import { compareTexts, type DifferenceLine } from './text-difference.ts';
 
@@ -23,6 +25,8 @@ export interface DraftPreview extends DraftDetails {
   html: string | null;
   /** Made from the HTML if the draft has no text; null if it has neither. */
   text: string | null;
+  /** Why an approval would not send it: its requester may no longer send. Null unless it waits for one. */
+  requesterProblem: RequesterProblem | null;
 }
 
 /** What changed in a draft between two versions that waited for approval. */
@@ -69,6 +73,10 @@ export function createDraftPreviewService({
           ...(details as DraftDetails),
           fromAddress: inbox?.email ?? '',
           subject: await previewSubject(reader, draft),
+          requesterProblem:
+            draft.sendStatus === 'pending_approval'
+              ? ((await findSendProblem(reader, draft))?.problem ?? null)
+              : null,
         };
       });
       // A conversion may take a second, so no transaction waits for it.

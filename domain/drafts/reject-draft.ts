@@ -2,9 +2,10 @@ import type { Transaction } from '../../platform/database/database.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { EventDataByType } from '../events/event-types.ts';
+import { REQUESTER_NOT_ALLOWED } from '../identity/requester.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { Draft } from './draft.entity.ts';
-import { requesterOf } from './send-draft.ts';
+import { requesterOf } from './draft-requester.ts';
 
 type RejectionKind = EventDataByType['draft.rejected']['decision'];
 
@@ -13,9 +14,10 @@ const SEND_ERRORS: Record<RejectionKind, string> = {
   rejected: 'approval_rejected',
   expired: 'approval_expired',
   canceled: 'approval_canceled',
+  requester_not_allowed: REQUESTER_NOT_ALLOWED,
 };
 
-/** Marks a draft that waits for approval as rejected. It keeps its content, and can be changed and sent again. */
+/** Marks a draft as rejected. It keeps its content, and can be changed and sent again. */
 export function rejectDraft(
   draft: Draft,
   {
@@ -31,6 +33,7 @@ export function rejectDraft(
     decidedById,
     decidedAt: new Date(),
     decisionNote: note,
+    approvedVersion: null,
   } satisfies Partial<Draft>);
 }
 
@@ -40,7 +43,7 @@ export async function recordDraftRejected(
   events: EventService,
   scope: Scope,
   draft: Draft,
-  decision: RejectionKind,
+  { decision, details = {} }: { decision: RejectionKind; details?: Record<string, unknown> },
 ): Promise<void> {
   const { decisionNote: note, version, inboxId } = draft;
   await recordAudit(transaction.em, scope, {
@@ -48,7 +51,7 @@ export async function recordDraftRejected(
     resourceType: 'draft',
     resourceId: draft.id,
     reason: note,
-    details: { version, inbox_id: inboxId, decision, requested_by: requesterOf(draft).id },
+    details: { version, inbox_id: inboxId, decision, requested_by: requesterOf(draft).id, ...details },
   });
   await events.record(transaction, {
     organizationId: draft.organizationId,
@@ -69,3 +72,14 @@ export async function recordDraftRejected(
     },
   });
 }
+
+/** For what happens to a draft without a request. */
+export const createSystemScope = ({ id, organizationId, environmentId, inboxId }: Draft): Scope => ({
+  organizationId,
+  environmentId,
+  environmentBound: true,
+  inboxId,
+  permissions: new Set(),
+  actor: { kind: 'system', id },
+  requestId: id,
+});

@@ -7,7 +7,7 @@ import { findDraftAttachments } from '../attachments/attach-files.ts';
 import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
 import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
-import type { Actor, Scope } from '../identity/scope.ts';
+import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { type Inbox, InboxEntity } from '../inboxes/inbox.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
@@ -23,10 +23,12 @@ import { addUnsubscribeHeaders } from '../outbound/unsubscribe-headers.ts';
 import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
 import { type ApprovalOptions, requestApproval } from './draft-approval.ts';
+import { findSendProblem, requesterOf } from './draft-requester.ts';
 import { signalUnscheduled } from './draft-schedule.ts';
 import { findDraftTarget } from './draft-target.ts';
+import { type RefuseRequesterOptions, refuseRequester } from './refuse-requester.ts';
 
-export interface SendDraftOptions extends ApprovalOptions {
+export interface SendDraftOptions extends ApprovalOptions, RefuseRequesterOptions {
   unsubscribeLinks: UnsubscribeLinks;
   sharedDomainLimit?: SharedDomainLimit | undefined;
 }
@@ -147,7 +149,7 @@ export type DueDraftResult =
   | 'gone';
 
 /**
- * Sends a scheduled draft when it is due. A refusal is recorded on the draft.
+ * Sends a scheduled draft when it is due, if its requester and approver still may. A refusal is recorded on the draft.
  *
  * @param scheduleVersion the schedule that the caller acts for; an outdated one has no effect (`gone`).
  */
@@ -170,6 +172,11 @@ export async function sendDueDraft(
       if (isHeld(await readGateInput(transaction.em, draft.inboxId, [], null))) {
         draft.sendError = HELD_DETAIL;
         return 'held';
+      }
+      const problem = await findSendProblem(transaction.em, draft, { lock: true });
+      if (problem) {
+        await refuseRequester(transaction, options, draft, problem);
+        return 'refused';
       }
       return (await sendPlanned(transaction, options, draft)) === 'needs_approval'
         ? 'pending_approval'
@@ -242,15 +249,4 @@ function createRequesterScope(draft: Draft): Scope {
     actor: requesterOf(draft),
     requestId: draft.id,
   };
-}
-
-/** Who asked to send the draft. A plan from before this was recorded counts as an agent's. */
-export function requesterOf({
-  id,
-  requestedByKind,
-  requestedById,
-}: Pick<Draft, 'id' | 'requestedByKind' | 'requestedById'>): Actor {
-  return requestedByKind && requestedById
-    ? { kind: requestedByKind, id: requestedById }
-    : { kind: 'system', id };
 }

@@ -79,7 +79,7 @@ export interface EventDataByType {
   };
   'draft.rejected': DraftEventData & {
     version: number;
-    decision: 'rejected' | 'expired' | 'canceled';
+    decision: 'rejected' | 'expired' | 'canceled' | 'requester_not_allowed';
     note: string | null;
     /** User id; null if the time was over, or an operator decided. */
     rejected_by: string | null;

@@ -15,6 +15,7 @@ import { ExportSegmentEntity } from './export-segment.entity.ts';
 import { PartBuffer } from './part-buffer.ts';
 import { createPartSender } from './part-sender.ts';
 import { withReadAhead } from './read-ahead.ts';
+import { refuseIfNotAllowed } from './refuse-export.ts';
 
 export interface WriteOptions {
   /** Milliseconds since 1970. The call saves a checkpoint after this time and returns. */
@@ -26,7 +27,7 @@ export interface WriteOptions {
 
 export interface ExportRunner extends Omit<ExportCompletion, 'complete'> {
   /**
-   * Continues writing the archive, until the deadline or its end. After a crash the next call, on any worker, continues
+   * Continues writing the archive, until the deadline or its end. Cancels it if its requester may no longer export. After a crash the next call, on any worker, continues
    * after the last checkpoint.
    *
    * @throws StorageError `unavailable`.
@@ -167,6 +168,7 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
     },
 
     async write(exportId, writeOptions) {
+      await refuseIfNotAllowed(options, exportId);
       let row = await find(exportId);
       if (row?.status === 'queued') {
         await start(row);

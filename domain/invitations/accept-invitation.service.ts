@@ -7,8 +7,10 @@ import { recordAudit } from '../audit/record-audit.ts';
 import { findSuspension, unauthenticated } from '../identity/authentication.ts';
 import { hashPassword } from '../identity/password.ts';
 import type { Person } from '../identity/person.ts';
-import type { MemberRole } from '../identity/roles.ts';
+import { findRequesterProblem } from '../identity/requester.ts';
+import { type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
+import type { Actor } from '../identity/scope.ts';
 import { addMember } from '../organizations/add-member.ts';
 import { lockAccountAddress } from '../people/account-address.ts';
 import type { Client } from '../people/client.ts';
@@ -72,6 +74,8 @@ interface FoundInvitation {
   acceptedAt: Date | null;
   revokedAt: Date | null;
   expiresAt: Date;
+  invitedByUserId: string | null;
+  invitedByKeyId: string | null;
   userId: string | null;
   isUserDeleted: boolean;
 }
@@ -129,7 +133,7 @@ async function findPending(database: Database, token: string): Promise<FoundInvi
     const [row] = await em.execute<SerializedRow<FoundInvitation>[]>(sql`
       select i.id, i.org_id as "organizationId", o.name as "organizationName", o.status as "organizationStatus",
         i.email, i.role, i.accepted_at as "acceptedAt", i.revoked_at as "revokedAt", i.expires_at as "expiresAt",
-        u.id as "userId", u.deleted_at is not null as "isUserDeleted"
+        i.invited_by_user_id as "invitedByUserId", i.invited_by_key_id as "invitedByKeyId", u.id as "userId", u.deleted_at is not null as "isUserDeleted"
       from invitations i join organizations o on o.id = i.org_id and o.deleted_at is null
       left join users u on u.email = i.email
       where i.token_hash = ${hashOneTimeToken(token)}`);
@@ -196,22 +200,23 @@ function requireOwnInvitation(
 /**
  * Uses the invitation up: of two concurrent uses one succeeds. Its sender must still be allowed to give the role.
  */
-async function claim(em: EntityManager, { id }: FoundInvitation): Promise<void> {
+async function claim(em: EntityManager, invitation: FoundInvitation): Promise<void> {
+  const { id, organizationId, role } = invitation;
   const claimed = await em.execute<object[]>(sql`
     update invitations i set accepted_at = now()
     where i.id = ${id} and i.accepted_at is null and i.revoked_at is null and i.expires_at > now() returning i.id`);
   if (claimed.length === 0) throw notPending('accepted');
-  const inviters = await em.execute<object[]>(sql`
-    select from invitations i where i.id = ${id} and (
-      exists (
-        select from members m join users u on u.id = m.user_id
-        where m.org_id = i.org_id and m.user_id = i.invited_by_user_id and u.deleted_at is null
-          and u.status = 'active' and (m.role = 'owner' or (m.role = 'admin' and i.role <> 'owner')))
-      or exists (
-        select from api_keys k where k.id = i.invited_by_key_id and k.org_id = i.org_id and k.revoked_at is null))`);
-  if (inviters.length === 0)
+  const { invitedByUserId, invitedByKeyId } = invitation;
+  const actor: Actor | null =
+    invitedByUserId === null
+      ? invitedByKeyId === null
+        ? null
+        : { kind: 'api_key', id: invitedByKeyId }
+      : { kind: 'user', id: invitedByUserId };
+  const permissions = ROLE_PERMISSIONS[role];
+  if (await findRequesterProblem(em, { organizationId, actor }, { act: 'invitation', permissions }))
     throw new AppError('conflict', {
-      detail: 'The person who invited you is no longer allowed to.',
+      detail: 'The person or key that invited you is no longer allowed to.',
       fix: 'Ask an administrator of the organization for a new invitation.',
     });
 }

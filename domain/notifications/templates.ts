@@ -1,3 +1,4 @@
+import type { OrganizationAct } from '../identity/deferred-acts.ts';
 import type { UsageCounter } from '../usage/counters.ts';
 import type { LimitKind } from '../usage/tiers.ts';
 import { ACCOUNT_TEMPLATES, type AccountTemplateParams } from './account-templates.ts';
@@ -47,6 +48,15 @@ export interface TemplateParams
     count: number;
     /** ISO 8601 UTC; when the first of them is rejected. */
     expiresAt: string;
+  };
+  'act-refused': {
+    organizationId: string;
+    act: OrganizationAct;
+    resourceId: string;
+    /** Name or address, and id. */
+    requester: string;
+    /** A sentence. */
+    problem: string;
   };
   'retention-notice': RetentionWarningParams;
   'retention-final-notice': RetentionWarningParams;
@@ -155,6 +165,23 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Ema
     ],
     footer:
       'You received this email because you may approve messages of the organization. Replies to this address are not monitored.',
+  }),
+
+  'act-refused': ({ organizationId, act, resourceId, requester, problem }) => ({
+    subject: `${REFUSED_ACTS[act]} did not happen: ${requester} may no longer do it`,
+    body: [
+      'Something that was planned in your organization did not happen, because who asked for it may no longer do it.',
+      [
+        ['Organization', organizationId],
+        ['What', `${REFUSED_ACTS[act]} (${resourceId})`],
+        ['Asked by', requester],
+        ['Why not', problem],
+      ],
+      'If it should happen nevertheless, somebody who may do it has to ask for it again. A rejected draft keeps its content: GET /api/v1/drafts?send_status=rejected lists them.',
+      'You get at most one of these emails in an hour about the same requester. The audit log names every refusal: GET /api/v1/org/audit-log.',
+    ],
+    footer:
+      'You received this email because you are an owner or admin of the organization. Replies to this address are not monitored.',
   }),
 
   'retention-notice': ({ organizationId, days, firstDeletionAt }) => ({
@@ -268,6 +295,16 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Ema
       LIMITS_ADVICE,
     ],
   }),
+};
+
+const REFUSED_ACTS: Record<OrganizationAct, string> = {
+  send: 'A planned message',
+  approval: 'An approved message',
+  invitation: 'An invitation',
+  sso_setup_link: 'The set-up of single sign-on',
+  export: 'An export',
+  webhook_job: 'A job for a webhook endpoint',
+  upgrade_request: 'A request for another tier',
 };
 
 const HARD_LIMIT_EFFECT: Record<UsageCounter, string> = {

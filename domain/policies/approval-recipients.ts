@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { Sql } from '../../platform/database/sql.ts';
+import { requesterProblemSql } from '../identity/requester.ts';
 
 /**
  * SQL: whether `email` belongs to the organization of the inbox `i`: the address of an inbox, with or without a plus tag,
@@ -13,9 +14,15 @@ export function isOwnAddressSql(email: Sql): Sql {
         and own.domain_name = ${domain}))`;
 }
 
+/** SQL: whoever remembered the recipient `a` may still approve. */
+const MAY_APPROVE = sql`${requesterProblemSql(
+  { organizationId: sql`a.org_id`, userId: sql`a.approved_by`, keyId: sql`null::text` },
+  { act: 'approval' },
+)} is null`;
+
 /**
  * SQL: the number of recipients for whom the organization's policy `require_send_approval` asks a person, without those
- * that an approver remembered for the inbox `i`. Part of the gate's single statement.
+ * that an approver, who may still approve, remembered for the inbox `i`. Part of the gate's single statement.
  *
  * @param recipients a query for `email`, normalized by `toAddressKey`.
  * @param policies alias of the `organization_policies` row, whose columns may be null.
@@ -25,6 +32,6 @@ export function unapprovedRecipientsSql(recipients: Sql, policies: Sql): Sql {
   return sql`case when coalesce(${mode}, 'off') = 'off' then 0 else
     (select count(*)::int from (${recipients}) r
       where not exists (select from approved_recipients a
-          where a.inbox_id = i.id and a.email = r.email and a.expires_at > now())
+          where a.inbox_id = i.id and a.email = r.email and a.expires_at > now() and ${MAY_APPROVE})
         and (${mode} = 'all' or not ${isOwnAddressSql(sql`r.email`)})) end`;
 }

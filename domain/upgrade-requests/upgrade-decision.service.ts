@@ -6,6 +6,7 @@ import { findRow, queryRows, type Row } from '../../platform/database/find-rows.
 import { storableText } from '../../platform/database/storable.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
+import { findRequesterProblem, REQUESTER_PROBLEMS } from '../identity/requester.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
@@ -85,6 +86,7 @@ export function createUpgradeDecisionService(options: UpgradeDecisionOptions): U
         const decided = await decideOpen(em, id, { decision, note, staffId: staff.staffId });
         const { organizationId, tier } = decided;
         if (decision === 'approved') {
+          await requireAllowedRequester(em, decided);
           await requireSameTier(em, decided);
           await options.onApprove(transaction, staff, decided);
         }
@@ -112,6 +114,21 @@ export function createUpgradeDecisionService(options: UpgradeDecisionOptions): U
 function templateOf(decision: Decision, isPaid: boolean) {
   if (decision === 'rejected') return 'upgrade-rejected';
   return isPaid ? 'upgrade-payable' : 'upgrade-approved';
+}
+
+/** @throws AppError `conflict` if the request was made by someone who may no longer make it. */
+async function requireAllowedRequester(
+  em: EntityManager,
+  { organizationId, requestedByKind: kind, requestedById: id }: Row<UpgradeRequest>,
+): Promise<void> {
+  const requester = { organizationId, actor: { kind, id } };
+  const problem = await findRequesterProblem(em, requester, { act: 'upgrade_request' });
+  if (!problem) return;
+  throw new AppError('conflict', {
+    detail: `Who made the request may no longer decide about the tier. ${REQUESTER_PROBLEMS[problem]}`,
+    fix: 'Reject the request, so that an owner can make another one. To give the tier nevertheless: PATCH /api/v1/admin/orgs/{id}/tier.',
+    extensions: { requester_problem: problem },
+  });
 }
 
 /** An approval must not take away a tier that the organization was given after it had asked. */

@@ -14,6 +14,9 @@ import {
 import type { Event } from '../events/event.entity.ts';
 import { lowestEventIdSince } from '../events/event-feed.ts';
 import { findEventHolds, NOT_HELD } from '../events/event-suspension.ts';
+import { findRequesterProblem, REQUESTER_NOT_ALLOWED, type RequesterProblem } from '../identity/requester.ts';
+import type { NotificationService } from '../notifications/notification.service.ts';
+import { recordRefusedAct } from '../notifications/notify-refused-act.ts';
 import { addDelivery } from './add-delivery.ts';
 import { IS_WITHDRAWN, isWithdrawn } from './attempt-outcome.ts';
 import { type BulkJob, BulkJobEntity, type SkipReason } from './bulk-job.entity.ts';
@@ -24,7 +27,8 @@ import { restartDeliveries } from './restart-deliveries.ts';
 
 export interface BulkJobRunner {
   /**
-   * Runs the job, one batch per transaction, and resumes where an earlier run left off.
+   * Runs the job, one batch per transaction, and resumes where an earlier run left off. Each batch asks again whether the
+   * requester may do it.
    *
    * @param onProgress called after each batch with the number of deliveries changed so far.
    * @returns a one-line result for the Temporal UI.
@@ -39,13 +43,17 @@ export interface BulkJobRunner {
 /** Rows locked and workflows started per transaction. */
 const BATCH_SIZE = 200;
 
+export interface BulkJobRunnerOptions {
+  database: Database;
+  outbox: Outbox;
+  notifications: Pick<NotificationService, 'notifyMembers'>;
+}
+
 export function createBulkJobRunner({
   database,
   outbox,
-}: {
-  database: Database;
-  outbox: Outbox;
-}): BulkJobRunner {
+  notifications,
+}: BulkJobRunnerOptions): BulkJobRunner {
   /** Locks the job's row, so two runs never process the same batch. */
   const runBatch = (jobId: string) =>
     database.systemTransaction(async (transaction) => {
@@ -53,8 +61,10 @@ export function createBulkJobRunner({
       const job = await em.findOne(BulkJobEntity, { id: jobId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
       if (job?.status !== 'running') return job;
       const endpoint = await em.findOneOrFail(WebhookEndpointEntity, { id: job.endpointId });
+      const problem = await findJobProblem(em, job, endpoint);
       const stopReason = findStopReason(job, endpoint);
-      if (stopReason) closeJob(job, 'stopped', stopReason);
+      if (problem) await refuseJob(transaction, notifications, job, problem);
+      else if (stopReason) closeJob(job, 'stopped', stopReason);
       else await (job.kind === 'replay' ? replayBatch : cancelBatch)(transaction, outbox, job, endpoint);
       return job;
     });
@@ -82,6 +92,33 @@ export function createBulkJobRunner({
         if (job?.status === 'running') closeJob(job, 'stopped', reason);
       }),
   };
+}
+
+function findJobProblem(
+  em: EntityManager,
+  { organizationId, requestedByKind: kind, requestedById: id }: BulkJob,
+  { environmentId, inboxIds }: WebhookEndpoint,
+): Promise<RequesterProblem | null> {
+  const requester = { organizationId, actor: kind && id ? { kind, id } : null };
+  return findRequesterProblem(em, requester, { act: 'webhook_job', place: { environmentId, inboxIds } });
+}
+
+/** What earlier batches did stays. */
+async function refuseJob(
+  transaction: Transaction,
+  notifications: Pick<NotificationService, 'notifyMembers'>,
+  job: BulkJob,
+  problem: RequesterProblem,
+): Promise<void> {
+  const { id, organizationId, requestedByKind, requestedById } = job;
+  closeJob(job, 'stopped', REQUESTER_NOT_ALLOWED);
+  await recordRefusedAct(transaction, notifications, {
+    organizationId,
+    act: 'webhook_job',
+    actor: requestedByKind && requestedById ? { kind: requestedByKind, id: requestedById } : null,
+    problem,
+    resource: { type: 'webhook_job', id },
+  });
 }
 
 export function closeJob(job: BulkJob, status: 'completed' | 'stopped', detail: string | null): void {

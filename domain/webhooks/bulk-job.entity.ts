@@ -2,12 +2,16 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn, primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import type { EventType } from '../events/event-types.ts';
+import type { Actor } from '../identity/scope.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { HoldReason } from './delivery.entity.ts';
 import { WebhookEndpointEntity } from './endpoint.entity.ts';
 
 export type BulkJobKind = 'replay' | 'cancel';
-/** `stopped`: the endpoint was disabled or deleted, a cancellation superseded the job, or an operator ended it. */
+/**
+ * `stopped`: the endpoint was disabled or deleted, a cancellation superseded the job, its requester may no longer do it, or an
+ * operator ended it.
+ */
 export type BulkJobStatus = 'running' | 'completed' | 'stopped';
 
 /**
@@ -45,6 +49,9 @@ export const BulkJobEntity = defineEntity({
     environmentId: idColumn().fieldName('env_id'),
     endpointId: () => p.manyToOne(WebhookEndpointEntity).mapToPk().deleteRule('cascade'),
     kind: p.text().$type<BulkJobKind>(),
+    /** Who asked for it; null for a job from before this was recorded. */
+    requestedByKind: p.text().$type<Actor['kind']>().strictNullable(),
+    requestedById: idColumn().strictNullable(),
     status: p.text().$type<BulkJobStatus>().default('running'),
     detail: p.text().strictNullable(),
     /** Events recorded at or after this time; null for `cancel`. */

@@ -120,6 +120,8 @@ async function createJob(
     organizationId: endpoint.organizationId,
     environmentId: endpoint.environmentId,
     endpointId: endpoint.id,
+    requestedByKind: scope.actor.kind,
+    requestedById: scope.actor.id,
     ...plan,
     detail: null,
     position: null,

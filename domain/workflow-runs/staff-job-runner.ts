@@ -1,11 +1,17 @@
 import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { WorkflowRun, WorkflowRuns } from '../../platform/temporal-runs/workflow-run.ts';
+import {
+  findRequesterProblem,
+  REQUESTER_NOT_ALLOWED,
+  REQUESTER_PROBLEMS,
+  type RequesterProblem,
+} from '../identity/requester.ts';
 import type { AuditedStaff } from '../staff/record-staff-audit.ts';
-import { isActiveAdmin } from '../staff/require-admin.ts';
 import { applyAction } from './apply-action.ts';
 import { findAmbiguousMessages, findOpenRecipients } from './find-ambiguous.ts';
 import { describeAll, matches, toIndexFilter } from './list-runs.ts';
@@ -58,8 +64,9 @@ export function createStaffJobRunner(options: StaffJobRunnerOptions): StaffJobRu
         if (!job) return 'gone';
         if (job.status !== 'running')
           return `${job.status}: ${job.accepted} of ${job.matched} accepted${job.detail ? `; ${job.detail}` : ''}`;
-        if (!(await database.autocommit((em) => isActiveAdmin(em, job.staffId)))) {
-          await stop(database, jobId, 'Its author is no longer an admin.');
+        const problem = await database.autocommit((em) => findAuthorProblem(em, job));
+        if (problem) {
+          await stop(database, jobId, `${REQUESTER_NOT_ALLOWED}: ${REQUESTER_PROBLEMS[problem]}`);
           continue;
         }
         const batch = await (job.items ? resolveBatch(options, job) : actOnBatch(options, job));
@@ -79,6 +86,9 @@ const stop = (database: Database, jobId: string, detail: string): Promise<void> 
     const changes = { status: 'stopped', detail, completedAt: new Date() } as const;
     await em.nativeUpdate(StaffJobEntity, { id: jobId, status: 'running' }, changes);
   });
+
+const findAuthorProblem = (em: EntityManager, { staffId: id }: StaffJob): Promise<RequesterProblem | null> =>
+  findRequesterProblem(em, { organizationId: null, actor: { kind: 'staff', id } }, { act: 'staff_job' });
 
 async function actOnBatch(options: StaffJobRunnerOptions, job: StaffJob): Promise<Batch> {
   const { runs } = options;

@@ -171,6 +171,22 @@ describe('upgrade requests', () => {
     return { organizationId, ownerId, token, ask, decide, tier };
   }
 
+  test('are not approved once who made them may no longer decide about the tier', async () => {
+    const { organizationId, ownerId, ask, decide, tier } = await arrange();
+    const { id } = (await ask()).json();
+    await app.worker.query(sql`
+      update members set role = 'admin' where org_id = ${organizationId} and user_id = ${ownerId} returning user_id`);
+    const refused = expectProblem(await decide(id, 'approve'), 'conflict');
+    expect(refused.requester_problem).toBe('permission_lost');
+    expect(await mailOf(organizationId)).toEqual([]);
+    const [row] = await app.worker.query<{ tier: string }>(
+      sql`select tier from organizations where id = ${organizationId}`,
+    );
+    expect(row?.tier).toBe('free');
+    expect((await decide(id, 'reject')).json()).toMatchObject({ status: 'rejected' });
+    expect(await tier()).toBe('free');
+  });
+
   test('are approved, which grants the tier and mails the owners', async () => {
     const { organizationId, ownerId, token, ask, decide, tier } = await arrange();
     const created = await ask();

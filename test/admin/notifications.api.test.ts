@@ -127,6 +127,29 @@ describe('a mailed announcement', () => {
     return rows;
   };
 
+  test('is withdrawn if its author is no admin any more, also between two batches', async () => {
+    const { organizationId } = await createOrganization(app.worker);
+    await addOwners(organizationId, MAIL_BATCH_SIZE);
+    const author = await createStaff(app);
+    const created = await app.call('/admin/notifications', {
+      method: 'POST',
+      token: author.token,
+      body: { ...MAINTENANCE, delivery: 'mailed', audience: 'organizations', org_ids: [organizationId] },
+    });
+    const { id } = created.json();
+    const { mailing } = arrange();
+    expect(await mailing.mailBatch(id)).toMatchObject({ kind: 'more', total: MAIL_BATCH_SIZE });
+    await app.worker.query(
+      sql`update staff_members set role = 'support' where user_id = ${author.userId} returning user_id`,
+    );
+    expect(await mailing.mailBatch(id)).toEqual({ kind: 'withdrawn', total: MAIL_BATCH_SIZE });
+    expect(await mailed(id)).toHaveLength(MAIL_BATCH_SIZE);
+    const list = await app.call('/admin/notifications', { token: (await createStaff(app)).token });
+    expect(list.json().data).toContainEqual(
+      expect.objectContaining({ id, withdrawn_at: expect.any(String) }),
+    );
+  });
+
   test('reaches every owner once, in batches, also if two runs work on it', async () => {
     const people = MAIL_BATCH_SIZE + 20;
     const organizations = await Promise.all([createOrganization(app.worker), createOrganization(app.worker)]);

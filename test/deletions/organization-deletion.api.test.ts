@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { releaseAllHeldDrafts } from '../../domain/drafts/held-drafts.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { releaseAllHeldSends } from '../../domain/outbound/held/held-sends.ts';
 import { releaseOfRecoveredOrganizations } from '../../domain/webhooks/release-held-deliveries.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
@@ -159,6 +160,7 @@ describe('while an organization is closed', () => {
     await close();
     await app.worker.query(sql`update drafts set send_at = now() - interval '1 minute' where id = ${id}`);
     const drafts = createDraftService({
+      notifications: createNotificationService(recordingOutbox()),
       unsubscribeLinks: testUnsubscribeLinks,
       database: app.worker,
       outbox: recordingOutbox().outbox,

@@ -5,6 +5,7 @@ import { EventEntity } from '../../domain/events/event.entity.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
 import { TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
@@ -199,6 +200,7 @@ describe('a paused inbox', () => {
   test('does not send a scheduled draft and records the reason on it', async () => {
     const world = await arrange();
     const drafts = createDraftService({
+      notifications: createNotificationService(recordingOutbox()),
       approvalMs: TEST_APPROVAL_MS,
       unsubscribeLinks: testUnsubscribeLinks,
       database: app.worker,

@@ -4,6 +4,7 @@ import { SuppressionEntity } from '../../domain/deliverability/suppression.entit
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { createCredentialService } from '../../domain/inboxes/credential.service.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createSubmissionService } from '../../domain/outbound/submission.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -117,6 +118,7 @@ const WAYS: Record<string, (world: World, inbox: Inbox) => Promise<() => Promise
   },
   'scheduled draft': async ({ organization }, inbox) => {
     const drafts = createDraftService({
+      notifications: createNotificationService({ outbox }),
       approvalMs: TEST_APPROVAL_MS,
       unsubscribeLinks: testUnsubscribeLinks,
       database: app.worker,

@@ -3,6 +3,7 @@ import { createUnsubscribeLinks } from '../../domain/deliverability/unsubscribe-
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { newId } from '../../platform/ids.ts';
 import { TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
@@ -76,6 +77,7 @@ describe('a message with unsubscribe', () => {
     ).json<Json>();
     const { outbox } = recordingOutbox();
     const drafts = createDraftService({
+      notifications: createNotificationService({ outbox }),
       approvalMs: TEST_APPROVAL_MS,
       database: app.worker,
       outbox,

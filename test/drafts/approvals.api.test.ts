@@ -395,6 +395,7 @@ describe('an approval', () => {
     );
     const { outbox } = recordingOutbox();
     const approvals = createApprovalService({
+      notifications: createNotificationService({ outbox }),
       database: app.database,
       outbox,
       events: createWebhookEvents({ outbox }),
@@ -641,6 +642,7 @@ test('a draft that was scheduled before the policy waits when it is due', async 
 function dueDrafts() {
   const { outbox } = recordingOutbox();
   return createDraftService({
+    notifications: createNotificationService({ outbox }),
     database: app.worker,
     outbox,
     events: createWebhookEvents({ outbox }),

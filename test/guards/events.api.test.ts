@@ -102,6 +102,7 @@ async function requestTestApproval() {
     sql`insert into organization_policies (org_id, require_send_approval, updated_at) values (${organizationId}, 'all', now())`,
   );
   const sending = {
+    notifications: createNotificationService(recordingOutbox()),
     database,
     outbox,
     events,

@@ -8,6 +8,7 @@ import { overdueDrafts } from '../../domain/drafts/overdue-drafts.ts';
 import { overdueReceipts } from '../../domain/inbound/overdue-receipts.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
@@ -70,6 +71,7 @@ async function arrange() {
   const { dispatch } = createMailServices(database, transport, { outbox });
   const events = createWebhookEvents({ outbox });
   const drafts = createDraftService({
+    notifications: createNotificationService({ outbox }),
     approvalMs: TEST_APPROVAL_MS,
     unsubscribeLinks: testUnsubscribeLinks,
     database,

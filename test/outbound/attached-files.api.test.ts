@@ -7,6 +7,7 @@ import { createAttachmentService } from '../../domain/attachments/attachment.ser
 import type { FileMetadata } from '../../domain/attachments/stored-file.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { ensureMimeStored } from '../../domain/outbound/stored-mime.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Storage } from '../../platform/storage.ts';
@@ -137,6 +138,7 @@ test('a scheduled draft is sent with its attachments', async () => {
   const world = await arrangeSending(database);
   const { outbox } = recordingOutbox();
   const drafts = createDraftService({
+    notifications: createNotificationService({ outbox }),
     approvalMs: TEST_APPROVAL_MS,
     unsubscribeLinks: testUnsubscribeLinks,
     database,

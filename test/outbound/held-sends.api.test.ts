@@ -5,6 +5,7 @@ import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { releaseAllHeldDrafts } from '../../domain/drafts/held-drafts.ts';
 import { overdueDrafts } from '../../domain/drafts/overdue-drafts.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
 import { releaseAllHeldSends } from '../../domain/outbound/held/held-sends.ts';
@@ -95,6 +96,7 @@ test('a scheduled draft stays scheduled while its organization is suspended, and
   const setup = await arrangeSending(database);
   const { outbox, commands } = recordingOutbox();
   const drafts = createDraftService({
+    notifications: createNotificationService({ outbox }),
     approvalMs: TEST_APPROVAL_MS,
     unsubscribeLinks: testUnsubscribeLinks,
     database,

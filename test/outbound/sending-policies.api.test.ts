@@ -4,6 +4,7 @@ import { sql } from '@mikro-orm/core';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import type { Policies } from '../../domain/policies/find-policies.ts';
 import { OrganizationPoliciesEntity } from '../../domain/policies/organization-policies.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
@@ -212,6 +213,7 @@ describe('what waits to be sent', () => {
     });
     const { outbox } = recordingOutbox();
     const drafts = createDraftService({
+      notifications: createNotificationService({ outbox }),
       approvalMs: TEST_APPROVAL_MS,
       database: app.worker,
       outbox,

@@ -161,6 +161,29 @@ describe('an invitation', () => {
     expect(await app.worker.query(sql`select id from users where email = ${email}`)).toEqual([]);
   });
 
+  test.each([
+    ['revoked', sql`revoked_at = now()`],
+    ['expired', sql`expires_at = now()`],
+    ['no more allowed to manage members', sql`permissions = array_remove(permissions, 'members:manage')`],
+    ['without a permission of the role', sql`permissions = array_remove(permissions, 'lists:read')`],
+    [
+      'out of reach of the organization',
+      sql`env_id = (select id from environments e where e.org_id = api_keys.org_id limit 1)`,
+    ],
+  ])('of a key gives nothing once the key is %s', async (_what, set) => {
+    const { token: key, keyId } = await createKey(app.worker, organization);
+    const token = await mailedToken(newAddress(), 'viewer', key);
+    await app.worker.query(sql`update api_keys set ${set} where id = ${keyId} returning id`);
+    const refused = expectProblem(await accept({ token, password: PASSWORD }), 'conflict');
+    expect(refused.detail).toMatch(/no longer allowed/);
+  });
+
+  test('of a key gives its role while the key may', async () => {
+    const { token: key } = await createKey(app.worker, organization);
+    const token = await mailedToken(newAddress(), 'viewer', key);
+    expect((await accept({ token, password: PASSWORD })).statusCode).toBe(200);
+  });
+
   test('expires after seven days', async () => {
     const email = newAddress();
     const token = await mailedToken(email);

@@ -3,6 +3,7 @@ import { sql } from '@mikro-orm/core';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
 import { sentObjectKey } from '../../domain/outbound/stored-mime.ts';
 import { type RestoreFacts, reconcileRestore } from '../../domain/restores/reconcile-restore.ts';
@@ -91,7 +92,11 @@ async function arrange() {
     events: createWebhookEvents({ outbox }),
   };
   const sends = createSendService({ ...sending, drafts: noApprovals });
-  const drafts = createDraftService({ ...sending, approvalMs: TEST_APPROVAL_MS });
+  const drafts = createDraftService({
+    notifications: createNotificationService({ outbox }),
+    ...sending,
+    approvalMs: TEST_APPROVAL_MS,
+  });
   const scope = testScope(organization, inbox);
   const content = {
     to: [{ email: 'ada@people.example' }, { email: 'bob@people.example' }],

@@ -304,8 +304,20 @@ describe('a set-up link', () => {
     const link = await createLink(token);
     await begin(guest, link);
     expect((await guest.open(PAGE)).statusCode).toBe(200);
-    await app.worker.query(sql`update api_keys set revoked_at = now() where id = ${keyId} returning id`);
-    expect((await guest.open(PAGE)).statusCode).toBe(401);
+    const sets = ['revoked_at', 'expires_at'].map(
+      (column) => [sql`${sql.ref(column)} = now()`, sql`${sql.ref(column)} = null`] as const,
+    );
+    for (const [end, restore] of [
+      ...sets,
+      [
+        sql`permissions = array_remove(permissions, 'sso:manage')`,
+        sql`permissions = permissions || '{sso:manage}'::text[]`,
+      ] as const,
+    ]) {
+      await app.worker.query(sql`update api_keys set ${end} where id = ${keyId} returning id`);
+      expect((await guest.open(PAGE)).statusCode).toBe(401);
+      await app.worker.query(sql`update api_keys set ${restore} where id = ${keyId} returning id`);
+    }
   });
 
   test('has no session for longer than two hours', async () => {

@@ -19,6 +19,7 @@ export function arrangeSuspensions(database: Database) {
     onChange: createNotifySuspension(createNotificationService({ outbox })),
   });
   const drafts = createDraftService({
+    notifications: createNotificationService({ outbox }),
     database,
     outbox,
     events,

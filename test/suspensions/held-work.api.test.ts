@@ -4,6 +4,7 @@ import { createHeldWorkService } from '../../domain/administration/held-work.ser
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { awaitSuspensionHolds } from '../../domain/events/event-suspension.ts';
 import type { RejectionReason } from '../../domain/events/event-types.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import type { SuspensionTargetType } from '../../domain/suspensions/suspension.entity.ts';
 import type { SuspensionTarget } from '../../domain/suspensions/suspension-target.ts';
 import { HELD_WHILE_SUSPENDED } from '../../domain/webhooks/attempt-outcome.ts';
@@ -435,10 +436,15 @@ describe('webhook deliveries', () => {
         const startsBefore = countStarts();
         const jobId = newId('bulkJob');
         await database.query(sql`
-        insert into webhook_bulk_jobs (id, org_id, env_id, endpoint_id, kind, status, since, until, only_failed, deliveries, created_at)
-        select ${jobId}, org_id, env_id, id, 'replay', 'running', now() - interval '1 hour', now() + interval '1 hour', false, 0, now()
+        insert into webhook_bulk_jobs (id, org_id, env_id, endpoint_id, kind, requested_by_kind, requested_by_id, status, since, until, only_failed, deliveries, created_at)
+        select ${jobId}, org_id, env_id, id, 'replay', 'user',
+          (select user_id from members m where m.org_id = webhook_endpoints.org_id and role = 'owner' limit 1), 'running', now() - interval '1 hour', now() + interval '1 hour', false, 0, now()
         from webhook_endpoints where id = ${endpointId} returning id`);
-        await createBulkJobRunner({ database, outbox: service.outbox }).run(jobId, () => undefined);
+        await createBulkJobRunner({
+          notifications: createNotificationService({ outbox: service.outbox }),
+          database,
+          outbox: service.outbox,
+        }).run(jobId, () => undefined);
         const held = { status: 'held', heldFor: 'suspension', nextAttemptAt: null, episode: 1 };
         expect(await arranged.deliveries()).toMatchObject([held, held]);
         expect(countStarts()).toBe(startsBefore);

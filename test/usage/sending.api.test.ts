@@ -3,6 +3,7 @@ import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { createUsageService } from '../../domain/usage/usage.service.ts';
@@ -138,6 +139,7 @@ test('keeps a scheduled draft over the limit with its error and emits message.re
   ).json();
   const { outbox } = recordingOutbox();
   const drafts = createDraftService({
+    notifications: createNotificationService({ outbox }),
     approvalMs: TEST_APPROVAL_MS,
     unsubscribeLinks: testUnsubscribeLinks,
     database: app.worker,

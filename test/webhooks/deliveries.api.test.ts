@@ -5,6 +5,7 @@ import { Webhook } from 'standardwebhooks';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { EVENT_TYPES, type EventType, isOrganizationWide } from '../../domain/events/event-types.ts';
 import { purgeEvents } from '../../domain/events/purge-events.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { BulkJobEntity } from '../../domain/webhooks/bulk-job.entity.ts';
 import {
   type BulkJobRunner,
@@ -38,7 +39,11 @@ let jobCommands: OutboxCommand[];
 beforeAll(async () => {
   const { outbox, commands } = recordingOutbox();
   jobCommands = commands;
-  jobs = createBulkJobRunner({ database: app.worker, outbox });
+  jobs = createBulkJobRunner({
+    notifications: createNotificationService({ outbox }),
+    database: app.worker,
+    outbox,
+  });
 });
 
 interface Arranged {

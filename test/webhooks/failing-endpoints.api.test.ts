@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { EventEntity } from '../../domain/events/event.entity.ts';
+import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createBulkJobRunner } from '../../domain/webhooks/bulk-job-runner.ts';
 import { FAILING_AFTER_FAILURES } from '../../domain/webhooks/endpoint-health.ts';
 import { holdDeliveriesOfDisabledEndpoints } from '../../domain/webhooks/hold-deliveries.ts';
@@ -145,7 +146,10 @@ describe('from its tenth failure in a row an endpoint is failing', () => {
       await call(arranged, path, 'POST', { since: '2026-01-01T00:00:00Z', only_failed: true })
     ).json();
     const { outbox, commands } = recordingOutbox();
-    await createBulkJobRunner({ database, outbox }).run(job.id, () => undefined);
+    await createBulkJobRunner({ notifications: createNotificationService({ outbox }), database, outbox }).run(
+      job.id,
+      () => undefined,
+    );
     expect(commands).toEqual([]);
     expect((await arranged.deliveries()).slice(0, 2)).toMatchObject([
       {

@@ -47,14 +47,17 @@ export const webhooksRoom: Room = {
         ...createWebhookProbeActivities({ probes: createProbeService(options) }),
       };
     },
-    [MAINTENANCE_QUEUE]: ({ database, outbox, jobShares }) =>
-      createWebhookJobActivities({ jobs: createBulkJobRunner({ database, outbox }), shares: jobShares }),
+    [MAINTENANCE_QUEUE]: ({ database, outbox, jobShares, services: { notifications } }) =>
+      createWebhookJobActivities({
+        jobs: createBulkJobRunner({ database, outbox, notifications }),
+        shares: jobShares,
+      }),
   },
-  maintenance: ({ config, database, outbox }) => ({
+  maintenance: ({ config, database, outbox, services: { notifications } }) => ({
     overdue: [
       overdueDeliveries(database, { cancel: (id, episode) => cancelDelivery(database, id, episode) }),
       overdueProbes(database),
-      overdueBulkJobs(database, createBulkJobRunner({ database, outbox })),
+      overdueBulkJobs(database, createBulkJobRunner({ database, outbox, notifications })),
     ],
     sweeps: {
       expiredBulkJobs: () => purgeBulkJobs(database, config.EVENT_RETENTION_DAYS),

@@ -1,0 +1,71 @@
+import type { RowReader } from '../../platform/database/find-rows.ts';
+import { findRequesterProblem, type RequesterProblem } from '../identity/requester.ts';
+import type { Actor } from '../identity/scope.ts';
+import type { Draft } from './draft.entity.ts';
+
+type RequestedDraft = Pick<
+  Draft,
+  | 'id'
+  | 'organizationId'
+  | 'environmentId'
+  | 'inboxId'
+  | 'version'
+  | 'requestedByKind'
+  | 'requestedById'
+  | 'approvedVersion'
+  | 'decidedById'
+>;
+
+/** Who may no longer let a draft leave, and why. */
+export interface SendProblem {
+  act: 'send' | 'approval';
+  /** Null if it is not known who asked. */
+  actor: Actor | null;
+  problem: RequesterProblem;
+}
+
+/** Who asked to send the draft. An unknown requester counts as an agent. */
+export function requesterOf(draft: Pick<Draft, 'id' | 'requestedByKind' | 'requestedById'>): Actor {
+  return findRequester(draft) ?? { kind: 'system', id: draft.id };
+}
+
+const findRequester = ({
+  requestedByKind,
+  requestedById,
+}: Pick<Draft, 'requestedByKind' | 'requestedById'>): Actor | null =>
+  requestedByKind && requestedById ? { kind: requestedByKind, id: requestedById } : null;
+
+/**
+ * Asks again whether the draft may leave: its requester may still send from the inbox, and whoever approved this version may
+ * still approve.
+ *
+ * @param options.lock as {@link findRequesterProblem}.
+ */
+export async function findSendProblem(
+  reader: Pick<RowReader, 'execute'>,
+  draft: RequestedDraft,
+  options: { lock?: boolean } = {},
+): Promise<SendProblem | null> {
+  const { organizationId, environmentId, inboxId } = draft;
+  const actor = findRequester(draft);
+  const place = { environmentId, inboxIds: [inboxId] };
+  const problem = await findRequesterProblem(
+    reader,
+    { organizationId, actor },
+    { act: 'send', place },
+    options,
+  );
+  if (problem) return { act: 'send', actor, problem };
+  return findApprovalProblem(reader, draft, options);
+}
+
+async function findApprovalProblem(
+  reader: Pick<RowReader, 'execute'>,
+  { organizationId, version, approvedVersion, decidedById }: RequestedDraft,
+  options: { lock?: boolean },
+): Promise<SendProblem | null> {
+  if (approvedVersion !== version) return null;
+  const actor: Actor | null = decidedById === null ? null : { kind: 'user', id: decidedById };
+  const problem = await findRequesterProblem(reader, { organizationId, actor }, { act: 'approval' }, options);
+  return problem && { act: 'approval', actor, problem };
+}

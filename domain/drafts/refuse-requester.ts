@@ -1,0 +1,38 @@
+import type { Transaction } from '../../platform/database/database.ts';
+import type { EventService } from '../events/event.service.ts';
+import { REQUESTER_NOT_ALLOWED } from '../identity/requester.ts';
+import type { NotificationService } from '../notifications/notification.service.ts';
+import { notifyRefusedAct } from '../notifications/notify-refused-act.ts';
+import type { Draft } from './draft.entity.ts';
+import type { SendProblem } from './draft-requester.ts';
+import { createSystemScope, recordDraftRejected, rejectDraft } from './reject-draft.ts';
+
+export interface RefuseRequesterOptions {
+  events: EventService;
+  notifications: Pick<NotificationService, 'notifyMembers'>;
+}
+
+/**
+ * Rejects a draft that would leave now, because its requester or approver may no longer let it. It keeps its content, so that
+ * someone who may can send it again. Owners and admins are mailed.
+ */
+export async function refuseRequester(
+  transaction: Transaction,
+  { events, notifications }: RefuseRequesterOptions,
+  draft: Draft,
+  { act, actor, problem }: SendProblem,
+): Promise<void> {
+  const decision = REQUESTER_NOT_ALLOWED;
+  rejectDraft(draft, { decision, note: null, decidedById: null });
+  await recordDraftRejected(transaction, events, createSystemScope(draft), draft, {
+    decision,
+    details: { refused: act, actor: actor?.id ?? null, problem },
+  });
+  await notifyRefusedAct(transaction, notifications, {
+    organizationId: draft.organizationId,
+    act,
+    actor,
+    problem,
+    resourceId: draft.id,
+  });
+}

@@ -1,0 +1,78 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Transaction } from '../../platform/database/database.ts';
+import { recordAudit } from '../audit/record-audit.ts';
+import type { OrganizationAct } from '../identity/deferred-acts.ts';
+import { REQUESTER_PROBLEMS, type RequesterProblem } from '../identity/requester.ts';
+import type { Actor } from '../identity/scope.ts';
+import type { NotificationService } from './notification.service.ts';
+
+export interface RefusedAct {
+  organizationId: string;
+  act: OrganizationAct;
+  /** Who asked for it; null if it is not known. */
+  actor: Actor | null;
+  problem: RequesterProblem;
+  /** Id of the draft, export or job. */
+  resourceId: string;
+}
+
+/**
+ * Emails owners and admins that an act did not happen, because who asked for it may no longer do it. At most one email an
+ * hour about the acts of one requester, who may have planned thousands.
+ */
+export async function notifyRefusedAct(
+  transaction: Transaction,
+  notifications: Pick<NotificationService, 'notifyMembers'>,
+  { organizationId, act, actor, problem, resourceId }: RefusedAct,
+): Promise<void> {
+  const hour = new Date().toISOString().slice(0, 13);
+  await notifications.notifyMembers(transaction, {
+    organizationId,
+    // Of the roles owner and admin.
+    permission: 'members:manage',
+    template: 'act-refused',
+    params: {
+      organizationId,
+      act,
+      resourceId,
+      requester: await describeActor(transaction.em, organizationId, actor),
+      problem: REQUESTER_PROBLEMS[problem],
+    },
+    dedupeKey: `act-refused/${organizationId}/${actor?.id ?? 'unknown'}/${hour}`,
+  });
+}
+
+/** As {@link notifyRefusedAct}, with an entry in the audit log, for acts that have no entry of their own. */
+export async function recordRefusedAct(
+  transaction: Transaction,
+  notifications: Pick<NotificationService, 'notifyMembers'>,
+  { resource, ...refused }: Omit<RefusedAct, 'resourceId'> & { resource: { type: string; id: string } },
+): Promise<void> {
+  const { organizationId, act, actor, problem } = refused;
+  const { type: resourceType, id: resourceId } = resource;
+  await recordAudit(
+    transaction.em,
+    { organizationId, actor: { kind: 'system', id: resourceId }, requestId: resourceId },
+    {
+      action: `${resourceType}.refused`,
+      resourceType,
+      resourceId,
+      details: { refused: act, actor: actor?.id ?? null, problem },
+    },
+  );
+  await notifyRefusedAct(transaction, notifications, { ...refused, resourceId });
+}
+
+async function describeActor(
+  em: EntityManager,
+  organizationId: string,
+  actor: Actor | null,
+): Promise<string> {
+  if (!actor) return 'unknown';
+  const [named] = await em.execute<{ name: string | null }[]>(sql`
+    select coalesce((select email from users where id = ${actor.id}),
+      (select name from api_keys where org_id = ${organizationId} and id = ${actor.id}),
+      (select email from inboxes where org_id = ${organizationId} and id = ${actor.id})) as name`);
+  return named?.name ? `${named.name} (${actor.id})` : actor.id;
+}
