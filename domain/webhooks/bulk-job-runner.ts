@@ -100,6 +100,8 @@ function findJobProblem(
   { environmentId, inboxIds }: WebhookEndpoint,
 ): Promise<RequesterProblem | null> {
   const requester = { organizationId, actor: kind && id ? { kind, id } : null };
+  // Staff ask for it through the administration, without a membership.
+  if (kind === 'staff') return findRequesterProblem(em, requester, { act: 'staff_job' });
   return findRequesterProblem(em, requester, { act: 'webhook_job', place: { environmentId, inboxIds } });
 }
 

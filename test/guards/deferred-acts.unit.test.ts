@@ -41,6 +41,7 @@ const REQUESTERS: Record<string, { act: keyof typeof DEFERRED_ACTS } | string> =
   'invitation.invitedByKeyId': { act: 'invitation' },
   'invitation.invitedByUserId': { act: 'invitation' },
   'invitation.tokenHash': { act: 'invitation' },
+  'known-device.tokenHash': 'a person signs in',
   'limit-override.createdBy': 'took effect when it was asked',
   'mfa-challenge.browserTokenHash': 'a person signs in',
   'mfa-challenge.tokenHash': 'a person signs in',

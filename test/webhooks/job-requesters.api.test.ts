@@ -9,6 +9,7 @@ import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestUser } from '../support/sessions.ts';
+import { createStaff } from '../support/staff.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { testScope } from '../support/test-scope.ts';
 
@@ -85,6 +86,20 @@ test.each(Object.entries(KEY_ENDS))(
     expect(await emails()).not.toEqual([]);
   },
 );
+
+test('a replay by staff stops once they are no admin any more', async () => {
+  const { organization, replayAs, runnerWith, read, refusals } = await arrange();
+  const { userId } = await createStaff(app);
+  const job = await replayAs({ ...testScope(organization), actor: { kind: 'staff', id: userId } });
+  const runner = runnerWith(async () => {
+    await app.worker.query(
+      sql`update staff_members set role = 'support' where user_id = ${userId} returning user_id`,
+    );
+  });
+  expect(await runner.run(job.id, () => undefined)).toBe('stopped: 200 deliveries');
+  expect(await read(job.id)).toMatchObject({ status: 'stopped', detail: 'requester_not_allowed' });
+  expect(await refusals()).toMatchObject([{ details: { actor: userId, problem: 'permission_lost' } }]);
+});
 
 test('a cancellation by a person who was removed cancels nothing', async () => {
   const { organization, endpointId, jobs, runnerWith, read } = await arrange('pending');
