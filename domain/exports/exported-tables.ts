@@ -549,6 +549,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'env_id',
       'endpoint_id',
       'kind',
+      'requested_by_kind',
+      'requested_by_id',
       'status',
       'detail',
       'since',

@@ -74,7 +74,12 @@ const REQUESTER_COLUMN =
 test('docs/security.md has a row for every deferred act, and each names who is asked and what happens', () => {
   expect(ROWS.map((row) => wordsOf(row)[0]).sort()).toEqual(ACTS);
   for (const row of ROWS) {
-    expect(row.split('|').slice(1, -1).filter((cell) => cell.trim() !== '')).toHaveLength(6);
+    expect(
+      row
+        .split('|')
+        .slice(1, -1)
+        .filter((cell) => cell.trim() !== ''),
+    ).toHaveLength(6);
     const tests = wordsOf(row).filter((word) => word.startsWith('test/'));
     expect(tests.filter((file) => existsSync(resolve(ROOT, file)))).toHaveLength(1);
   }
