@@ -86,7 +86,7 @@ import { createSharedServices } from '../domain/shared-services.ts';
 import { createBreakGlass } from '../domain/sso/break-glass.ts';
 import { createMetadataSource } from '../domain/sso/metadata-source.ts';
 import { createOidcClient } from '../domain/sso/oidc-client.ts';
-import { createSamlClient } from '../domain/sso/saml-client.ts';
+import { createSamlClient } from '../domain/sso/saml/saml-client.ts';
 import { createSsoConfigurationService } from '../domain/sso/sso-configuration.service.ts';
 import { isOwnSsoSession } from '../domain/sso/sso-enforcement.ts';
 import { createSsoLoginService } from '../domain/sso/sso-login.service.ts';

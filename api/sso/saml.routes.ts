@@ -2,7 +2,7 @@ import formbody from '@fastify/formbody';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import type { ServiceProvider } from '../../domain/sso/saml-client.ts';
+import type { ServiceProvider } from '../../domain/sso/saml/saml-client.ts';
 import { clientOf } from '../people/client-of.ts';
 import { localPath } from '../people/local-path.ts';
 import { id, postProblems, problems, strictObject, text } from '../schemas.ts';

@@ -11,7 +11,7 @@ import type { Client } from '../people/client.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import { announceSetupTest } from './announce-setup-test.ts';
 import { checkIdentity, type StatedIdentity } from './check-identity.ts';
-import type { SamlIdentity } from './saml-assertion.ts';
+import type { SamlIdentity } from './saml/saml-assertion.ts';
 import {
   addIdentity,
   findAccount,

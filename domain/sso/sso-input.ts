@@ -1,8 +1,8 @@
 import type { SecretBox } from '../../platform/crypto.ts';
 import { type AppError, invalid } from '../../platform/errors.ts';
 import { isWithinDomain, parseDomainName } from '../mime/domain-name.ts';
-import { type IdpMetadata, MetadataRefusal } from './idp-metadata.ts';
 import type { MetadataSource } from './metadata-source.ts';
+import { type IdpMetadata, MetadataRefusal } from './saml/idp-metadata.ts';
 import type { SsoConfiguration, SsoRole, SsoType } from './sso-configuration.entity.ts';
 import { clientSecretContext } from './sso-settings.ts';
 

@@ -16,8 +16,9 @@ import {
   stated,
 } from './complete-login.ts';
 import type { OidcClient, OidcSecrets, OidcSettings } from './oidc-client.ts';
-import type { SamlClient, ServiceProvider } from './saml-client.ts';
-import { ASSERTION, decodeResponse, type ResponseInspection } from './saml-response.ts';
+import type { SamlClient, ServiceProvider } from './saml/saml-client.ts';
+import { ASSERTION, decodeResponse, type ResponseInspection } from './saml/saml-response.ts';
+import { onlyChild, textOf } from './saml/xml.ts';
 import { signInIdentity } from './sign-in-identity.ts';
 import {
   createSsoChecks,
@@ -36,7 +37,6 @@ import {
   createSsoTransaction,
   useSsoTransaction,
 } from './sso-transactions.ts';
-import { onlyChild, textOf } from './xml.ts';
 
 export type { SsoOutcome } from './complete-login.ts';
 

@@ -2,8 +2,8 @@ import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
-import type { IdpMetadata } from './idp-metadata.ts';
 import type { MetadataSource } from './metadata-source.ts';
+import type { IdpMetadata } from './saml/idp-metadata.ts';
 
 export interface MetadataRefreshOptions {
   /** Connected as a worker. */

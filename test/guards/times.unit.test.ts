@@ -7,9 +7,9 @@ const EXCEPTIONS: Record<string, string> = {
   'domain/notifications/templates.ts': 'a time that this service wrote',
   'domain/providers/sns-message.ts': 'compares the validity of a certificate with the clock',
   'domain/retention/retention-plan.ts': 'a time that this service wrote',
-  'domain/sso/idp-metadata.ts': 'certificates whose end passed storableTime',
-  'domain/sso/saml-assertion.ts': 'compares with the clock; what is stored passes storableTime',
-  'domain/sso/saml-client.ts': 'compares the validity of a certificate with the clock',
+  'domain/sso/saml/idp-metadata.ts': 'certificates whose end passed storableTime',
+  'domain/sso/saml/saml-assertion.ts': 'compares with the clock; what is stored passes storableTime',
+  'domain/sso/saml/saml-client.ts': 'compares the validity of a certificate with the clock',
   'domain/workflow-runs/staff-job-runner.ts': 'a time that this service wrote',
 };
 

@@ -5,7 +5,7 @@ import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createMetadataSource } from '../../domain/sso/metadata-source.ts';
-import { createSamlClient } from '../../domain/sso/saml-client.ts';
+import { createSamlClient } from '../../domain/sso/saml/saml-client.ts';
 import { refreshSsoMetadata, warnOfSsoCertificates } from '../../domain/sso/sso-metadata.ts';
 import { createEgress, readEgressOptions } from '../../platform/egress/egress.ts';
 import { createGuardedFetch } from '../../platform/egress/guarded-fetch.ts';

@@ -1,5 +1,5 @@
 import { createMetadataSource } from '../../domain/sso/metadata-source.ts';
-import { createSamlClient } from '../../domain/sso/saml-client.ts';
+import { createSamlClient } from '../../domain/sso/saml/saml-client.ts';
 import { refreshSsoMetadata, warnOfSsoCertificates } from '../../domain/sso/sso-metadata.ts';
 import {
   purgeSsoAssertions,

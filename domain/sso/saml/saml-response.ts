@@ -1,4 +1,4 @@
-import type { SsoChecks } from './sso-checks.ts';
+import type { SsoChecks } from '../sso-checks.ts';
 import {
   attributeOf,
   childrenOf,

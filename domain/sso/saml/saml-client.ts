@@ -1,9 +1,9 @@
 import { X509Certificate } from 'node:crypto';
 import { SAML, ValidateInResponseTo } from '@node-saml/node-saml';
+import type { SsoChecks } from '../sso-checks.ts';
 import { type IdpMetadata, MetadataRefusal, parseIdpMetadata } from './idp-metadata.ts';
 import { readAssertion, type SamlIdentity } from './saml-assertion.ts';
 import { inspectResponse, type ResponseInspection } from './saml-response.ts';
-import type { SsoChecks } from './sso-checks.ts';
 import { XmlRefusal } from './xml.ts';
 
 /** This service, as one configuration presents it to its identity provider. */

@@ -1,7 +1,7 @@
-import { LATEST_STORABLE_MS, storableTime } from '../../platform/database/storable.ts';
-import type { StatedIdentity } from './check-identity.ts';
+import { LATEST_STORABLE_MS, storableTime } from '../../../platform/database/storable.ts';
+import type { StatedIdentity } from '../check-identity.ts';
+import type { SsoChecks } from '../sso-checks.ts';
 import { ASSERTION } from './saml-response.ts';
-import type { SsoChecks } from './sso-checks.ts';
 import { attributeOf, childrenOf, isNamed, onlyChild, parseXml, textOf, type XmlElement } from './xml.ts';
 
 export interface AssertionExpectations {

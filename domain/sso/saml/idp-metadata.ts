@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import { storableTime } from '../../platform/database/storable.ts';
+import { storableTime } from '../../../platform/database/storable.ts';
 import {
   attributeOf,
   childrenOf,
