@@ -84,6 +84,7 @@ import { createRetentionPolicyService } from '../domain/retention/retention-poli
 import { createSessionService } from '../domain/sessions/session.service.ts';
 import { createSharedServices } from '../domain/shared-services.ts';
 import { createBreakGlass } from '../domain/sso/break-glass.ts';
+import { createKeyRenewal } from '../domain/sso/key-renewal.ts';
 import { createMetadataSource } from '../domain/sso/metadata-source.ts';
 import { createOidcClient } from '../domain/sso/oidc-client.ts';
 import { createSamlClient } from '../domain/sso/saml/saml-client.ts';
@@ -191,6 +192,12 @@ export function createServices({
     }),
   }));
   const ownerNotices = createOwnerNotices(shared);
+  const metadataSource = createMetadataSource(guardedFetch);
+  const oidc = createOidcClient({
+    fetch: guardedFetch,
+    redirectUri: `${publicUrl}/api/v1/auth/sso/oidc/callback`,
+    allowHttp: !egressOptions.requireHttps,
+  });
   const ssoConfigurations = createSsoConfigurationService({
     database,
     secretBox,
@@ -198,18 +205,15 @@ export function createServices({
     ownerNotices,
     findTargetRefusal: createTargetCheck(egressOptions),
     ownDomains: people.ownDomains,
-    metadataSource: createMetadataSource(guardedFetch),
+    metadataSource,
     parseMetadata: saml.parseMetadata,
   });
   const ssoLogins = createSsoLoginService({
     ...people,
     ownerNotifications: shared.notifications,
-    oidc: createOidcClient({
-      fetch: guardedFetch,
-      redirectUri: `${publicUrl}/api/v1/auth/sso/oidc/callback`,
-      allowHttp: !egressOptions.requireHttps,
-    }),
+    oidc,
     saml,
+    keyRenewal: createKeyRenewal({ database, metadataSource, oidc, saml }),
   });
   const webhookJobs = createBulkJobService({ database, outbox });
   const retentionPolicies = createRetentionPolicyService({ database, outbox });

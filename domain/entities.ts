@@ -69,7 +69,7 @@ import { SessionEntity } from './sessions/session.entity.ts';
 import { SsoAssertionEntity } from './sso/sso-assertion.entity.ts';
 import { SsoAttemptEntity } from './sso/sso-attempt.entity.ts';
 import { SsoConfigurationEntity } from './sso/sso-configuration.entity.ts';
-import { SsoIdentityEntity } from './sso/sso-identity.entity.ts';
+import { SsoIdentityEntity, SsoProviderEntity } from './sso/sso-identity.entity.ts';
 import { SsoSetupLinkEntity } from './sso/sso-setup-link.entity.ts';
 import { SsoTransactionEntity } from './sso/sso-transaction.entity.ts';
 import { StaffAuditEntryEntity } from './staff/staff-audit-entry.entity.ts';
@@ -126,6 +126,7 @@ export const entities = [
   AnnouncementEntity,
   SsoSetupLinkEntity,
   SsoTransactionEntity,
+  SsoProviderEntity,
   SsoIdentityEntity,
   SsoAssertionEntity,
   SsoAttemptEntity,

@@ -25,6 +25,7 @@ export const ERROR_CODES = {
   feature_disabled: { status: 404, title: 'The feature is switched off' },
   method_not_allowed: { status: 405, title: 'Method not allowed' },
   request_timeout: { status: 408, title: 'The body did not arrive' },
+  sso_link_required: { status: 409, title: 'The person has to be linked or confirmed as new' },
   account_exists: { status: 409, title: 'The address has an account' },
   already_exists: { status: 409, title: 'The resource already exists' },
   conflict: { status: 409, title: 'The current state does not allow this' },

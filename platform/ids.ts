@@ -28,6 +28,7 @@ const ID_PREFIXES = {
   invitation: 'inv',
   mfaEnrollment: 'mfa',
   ssoConfiguration: 'sso',
+  ssoProvider: 'ssp',
   ssoAttempt: 'sat',
   ssoSetupLink: 'ssl',
   signUp: 'sgn',

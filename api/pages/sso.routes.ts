@@ -4,12 +4,15 @@ import { type Static, Type } from 'typebox';
 import type { PolicyPreviewService } from '../../domain/people/policy-preview.service.ts';
 import type { PolicyService } from '../../domain/policies/policy.service.ts';
 import { SSO_CHECKS } from '../../domain/sso/sso-checks.ts';
-import { SSO_ROLES, type SsoConfiguration } from '../../domain/sso/sso-configuration.entity.ts';
-import type { SsoConfigurationService } from '../../domain/sso/sso-configuration.service.ts';
+import { SSO_ROLES } from '../../domain/sso/sso-configuration.entity.ts';
+import type {
+  NewSsoConfiguration,
+  SsoConfigurationService,
+  SsoConfigurationView,
+} from '../../domain/sso/sso-configuration.service.ts';
 import type { SsoLoginService } from '../../domain/sso/sso-login.service.ts';
 import type { SsoSetupLinkService } from '../../domain/sso/sso-setup-link.service.ts';
 import type { Config } from '../../platform/config.ts';
-import type { Row } from '../../platform/database/find-rows.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { clientOf } from '../people/client-of.ts';
 import { localPath } from '../people/local-path.ts';
@@ -17,6 +20,7 @@ import type { Cookies } from '../plugins/cookies.ts';
 import { enumOf, strictObject, text } from '../schemas.ts';
 import { serviceProviderUrls } from '../sso/service-provider-urls.ts';
 import { createSsoCookies } from '../sso/sso-cookies.ts';
+import { LINK_PAGE } from '../sso/sso-login.routes.ts';
 import { formatTime } from './formats.ts';
 import { OrganizationQuery, PageQuery } from './forms.ts';
 import type { Notice } from './notices.ts';
@@ -74,11 +78,17 @@ export const ssoPages =
         config: { public: true },
         schema: {
           operationId: 'pages.startSso',
-          body: strictObject({ organization: text(128), next: text(500, { default: '/account' }) }),
+          body: strictObject({
+            organization: Type.Optional(text(254)),
+            next: text(500, { default: '/account' }),
+            // The form of the sign-in page has them, too: its address finds the organization, the password is not read.
+            email: Type.Optional(text(254)),
+            password: Type.Optional(text(256)),
+          }),
         },
       },
       async (request, reply) => {
-        const organization = request.body.organization.trim();
+        const organization = (request.body.organization ?? request.body.email ?? '').trim();
         const next = localPath(request.body.next);
         const starting = ssoLogins.start({
           organization,
@@ -105,16 +115,65 @@ export const ssoPages =
       '/login/link',
       { config: { person: 'fresh' }, schema: { operationId: 'pages.linkSso', body: strictObject({}) } },
       async (request, reply) => {
-        const linking = ssoLogins.link(
-          request.person,
-          { token: ssoCookies.readLink(request) ?? '', browserToken: ssoCookies.readBrowser(request) },
-          clientOf(request),
-        );
+        const linking = ssoLogins.link(request.person, linkOf(request), clientOf(request));
         const problem = await rejectionOf(linking);
         if (problem)
           return pages.send(request, reply, { template: 'login-link', title: 'Link your account', problem });
         ssoCookies.clearLink(reply);
         return browserSignIn.finish(reply, (await linking).signIn, '/account');
+      },
+    );
+
+    const linkOf = (request: FastifyRequest) => ({
+      token: ssoCookies.readLink(request) ?? '',
+      browserToken: ssoCookies.readBrowser(request),
+    });
+
+    async function showFormer(request: FastifyRequest, reply: FastifyReply, problem?: AppError) {
+      const choice = await ssoLogins.findLink(linkOf(request));
+      if (!choice) return pages.seeOther(reply, '/login/sso');
+      return pages.send(request, reply, {
+        template: 'login-former',
+        title: 'Confirm who you are',
+        data: { ...choice, linkPage: LINK_PAGE },
+        problem,
+      });
+    }
+
+    app.get(
+      '/login/former',
+      { config: { public: true }, schema: { operationId: 'pages.ssoFormer' } },
+      async (request, reply) => showFormer(request, reply),
+    );
+
+    app.post(
+      '/login/former',
+      {
+        config: { public: true },
+        schema: {
+          operationId: 'pages.linkByFormer',
+          body: strictObject({ configuration_id: text(64) }),
+        },
+      },
+      async (request, reply) => {
+        const starting = ssoLogins.startLink(linkOf(request), request.body.configuration_id);
+        const problem = await rejectionOf(starting);
+        if (problem) return showFormer(request, reply, problem);
+        const { redirectUrl, browserToken } = await starting;
+        ssoCookies.setBrowser(reply, browserToken);
+        return pages.leave(request, reply, { url: redirectUrl, name: 'your former identity provider' });
+      },
+    );
+
+    app.post(
+      '/login/former/join',
+      { config: { public: true }, schema: { operationId: 'pages.joinBySso', body: strictObject({}) } },
+      async (request, reply) => {
+        const joining = ssoLogins.join(linkOf(request), clientOf(request));
+        const problem = await rejectionOf(joining);
+        if (problem) return showFormer(request, reply, problem);
+        ssoCookies.clearLink(reply);
+        return browserSignIn.finish(reply, (await joining).signIn, '/account');
       },
     );
 
@@ -135,11 +194,12 @@ export const ssoPages =
           policies: scope.permissions.has('policies:manage') ? await policies.get(scope) : undefined,
           explanations: SSO_CHECKS,
           time: formatTime,
+          now: new Date(),
         },
       });
     }
 
-    const withAttempts = async ({ scope }: FastifyRequest, configuration: Row<SsoConfiguration>) => ({
+    const withAttempts = async ({ scope }: FastifyRequest, configuration: SsoConfigurationView) => ({
       ...configuration,
       attempts: (await ssoConfigurations.listAttempts(scope, configuration.id, LATEST_ATTEMPTS)).items,
     });
@@ -266,6 +326,42 @@ export const ssoPages =
     );
 
     const ById = strictObject({ configuration_id: text(64) });
+    const role = { default_role: Type.Optional(enumOf(SSO_ROLES)), configuration_id: text(64) };
+
+    const saveChange = (
+      request: FastifyRequest,
+      reply: FastifyReply,
+      { type: _, ...change }: NewSsoConfiguration,
+    ) => {
+      const { configuration_id: id } = request.body as { configuration_id: string };
+      return answer(request, reply, ssoConfigurations.update(request.scope, id, change));
+    };
+
+    app.post(
+      '/organization/sso/oidc/change',
+      {
+        config: { permission },
+        schema: {
+          operationId: 'pages.changeOidc',
+          querystring: OrganizationQuery,
+          body: strictObject({ ...OIDC_FIELDS, ...role }),
+        },
+      },
+      async (request, reply) => saveChange(request, reply, readOidcForm(request.body)),
+    );
+
+    app.post(
+      '/organization/sso/saml/change',
+      {
+        config: { permission },
+        schema: {
+          operationId: 'pages.changeSaml',
+          querystring: OrganizationQuery,
+          body: strictObject({ ...SAML_FIELDS, ...role }),
+        },
+      },
+      async (request, reply) => saveChange(request, reply, readSamlForm(request.body)),
+    );
 
     app.post(
       '/organization/sso/test',
@@ -290,6 +386,8 @@ export const ssoPages =
       ['activate', 'pages.activateSso', ssoConfigurations.activate],
       ['disable', 'pages.disableSso', ssoConfigurations.disable],
       ['delete', 'pages.deleteSso', ssoConfigurations.remove],
+      ['discard', 'pages.discardSso', ssoConfigurations.discard],
+      ['refresh', 'pages.refreshSso', ssoLogins.readAgain],
     ] as const)
       app.post(
         `/organization/sso/${path}`,

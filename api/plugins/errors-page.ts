@@ -38,6 +38,8 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
   method_not_allowed: 'The path supports other methods; <code>Allow</code> lists them.',
   request_timeout:
     'No byte of the body arrived for 10 seconds. The connection is closed. Repeat the request.',
+  sso_link_required:
+    'The single sign-on has replaced another one, and does not know the person yet. Link an account with <code>link_token</code> as for <code>account_exists</code>; a person without an account joins at <code>POST /auth/sso/link/join</code>.',
   account_exists:
     'The address of the person has an account here, which is not linked with the provider or single sign-on. Sign in to it as before, and link it; for single sign-on, with <code>link_token</code> at <code>POST /auth/sso/link</code>.',
   already_exists: 'The name, address or key is already taken.',

@@ -76,6 +76,10 @@ export const REQUEST_EXAMPLES: Readonly<Record<string, object>> = {
   CreateSsoSetupLink: { email: 'it@shop.example' },
   SsoConfirm: { confirm_token: 'from the response of the callback' },
   SsoLink: { link_token: 'from the error account_exists' },
+  SsoFormerLink: {
+    link_token: 'from the error account_exists',
+    configuration_id: 'sso_01kb3v8sn2f8kvr6ncch1b2d3e',
+  },
   StartCheckout: { tier: 'developer' },
   OpenPortal: { return_url: 'https://mail.example.com/billing' },
   ChangePlan: { tier: 'business', preview: true },

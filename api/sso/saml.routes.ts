@@ -23,6 +23,13 @@ const SamlCallback = strictObject({
   SAMLResponse: text(400_000, { minLength: 1 }),
   RelayState: Type.Optional(text(2_000)),
 });
+/** A NameID must last: a transient one would be a new person at every login. */
+const NAME_ID_FORMATS = [
+  'urn:oasis:names:tc:SAML:2.0:nameid-format:persistent',
+  'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress',
+];
+/** Attributes by name, and whether a login needs them. */
+const REQUESTED_ATTRIBUTES = { email: true, displayName: false };
 const METADATA_TYPE = 'application/samlmetadata+xml';
 
 export const samlRoutes =
@@ -116,14 +123,19 @@ export const samlRoutes =
           summary: 'Get the SAML metadata of this service, for the identity provider of an organization',
           tags,
           params: strictObject({ organizationId: id('Id of the organization (org_…).') }),
+          querystring: strictObject({
+            configuration: Type.Optional(
+              id('Id of the configuration (sso_…). Default: the active one, or the newest.'),
+            ),
+          }),
           response: {
             200: { description: 'SAML metadata.', content: { [METADATA_TYPE]: { schema: text(20_000) } } },
             ...problems(),
           },
         },
       },
-      async ({ params }, reply) => {
-        const provider = await ssoLogins.findServiceProvider(params.organizationId);
+      async ({ params, query }, reply) => {
+        const provider = await ssoLogins.findServiceProvider(params.organizationId, query.configuration);
         return reply.type(METADATA_TYPE).send(renderMetadata(provider));
       },
     );
@@ -136,7 +148,12 @@ function renderMetadata({
 }: ServiceProvider & { sharedAcsUrl: string }): string {
   const consumer = (url: string, index: number) =>
     `<md:AssertionConsumerService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST" Location="${escapeHtml(url)}" index="${index}" isDefault="${index === 0}"/>`;
+  const attributes = Object.entries(REQUESTED_ATTRIBUTES).map(
+    ([name, isRequired]) =>
+      `<md:RequestedAttribute Name="${name}" NameFormat="urn:oasis:names:tc:SAML:2.0:attrname-format:basic" isRequired="${isRequired}"/>`,
+  );
+  const formats = NAME_ID_FORMATS.map((format) => `<md:NameIDFormat>${format}</md:NameIDFormat>`);
   return `<?xml version="1.0" encoding="UTF-8"?>
-<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" entityID="${escapeHtml(entityId)}"><md:SPSSODescriptor AuthnRequestsSigned="false" WantAssertionsSigned="true" protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol">${consumer(acsUrl, 0)}${consumer(sharedAcsUrl, 1)}</md:SPSSODescriptor></md:EntityDescriptor>
+<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" entityID="${escapeHtml(entityId)}"><md:SPSSODescriptor AuthnRequestsSigned="false" WantAssertionsSigned="true" protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol">${formats.join('')}${consumer(acsUrl, 0)}${consumer(sharedAcsUrl, 1)}<md:AttributeConsumingService index="0" isDefault="true"><md:ServiceName xml:lang="en">Agent email</md:ServiceName>${attributes.join('')}</md:AttributeConsumingService></md:SPSSODescriptor></md:EntityDescriptor>
 `;
 }

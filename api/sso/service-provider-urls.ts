@@ -8,6 +8,7 @@ export function serviceProviderUrls({ PUBLIC_URL }: Pick<Config, 'PUBLIC_URL'>):
     redirectUri: `${base}/oidc/callback`,
     entityId: (id) => `${base}/saml/${id}`,
     acsUrl: (id) => `${base}/saml/${id}/acs`,
-    metadataUrl: (organizationId) => `${base}/saml/metadata/${organizationId}`,
+    metadataUrl: (organizationId, configurationId) =>
+      `${base}/saml/metadata/${organizationId}?configuration=${configurationId}`,
   };
 }

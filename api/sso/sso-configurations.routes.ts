@@ -100,20 +100,24 @@ export const ssoConfigurationRoutes =
           operationId: 'sso.update',
           summary: 'Change an SSO configuration',
           description:
-            'Omitted fields stay. The change of an active configuration makes a draft beside it, which is returned: the active one stays until the draft is tested and activated.',
+            'Omitted fields stay. Of an active configuration, a new issuer, client or metadata waits as pending_changes until it is tested and activated; other fields take effect at once.',
           tags,
           params: Params,
           body: ref(UpdateSsoConfiguration),
-          response: { 200: ref(SsoConfigurationRecord), ...changeProblems() },
+          response: { 200: ref(SsoConfigurationRecord), ...changeProblems(422) },
         },
       },
       async ({ scope, params, body }) => {
-        const { disabled, ...fields } = body;
-        if (disabled && Object.keys(fields).length > 0)
-          throw invalid('/body/disabled', 'must not come with other fields', 'Send it alone.');
+        const { disabled, pending_changes: discarded, ...fields } = body;
+        const alone = disabled ? 'disabled' : discarded === null ? 'pending_changes' : undefined;
+        if (alone && Object.keys(body).length > 1)
+          throw invalid(`/body/${alone}`, 'must not come with other fields', 'Send it alone.');
+        const id = params.configurationId;
         const changed = disabled
-          ? await ssoConfigurations.disable(scope, params.configurationId)
-          : await ssoConfigurations.update(scope, params.configurationId, readChange(fields));
+          ? await ssoConfigurations.disable(scope, id)
+          : discarded === null
+            ? await ssoConfigurations.discard(scope, id)
+            : await ssoConfigurations.update(scope, id, readChange(fields));
         return presentSsoConfiguration(changed, urls);
       },
     );
@@ -125,7 +129,8 @@ export const ssoConfigurationRoutes =
         schema: {
           operationId: 'sso.delete',
           summary: 'Delete an SSO configuration',
-          description: 'Ends the sessions it made, and unlinks the accounts.',
+          description:
+            'Ends the sessions it made. A later configuration of the same identity provider knows its people.',
           tags,
           params: Params,
           response: { 204: NoContent, ...changeProblems() },
@@ -154,7 +159,8 @@ export const ssoConfigurationRoutes =
         schema: {
           operationId: 'sso.test',
           summary: 'Begin a test login',
-          description: 'The login only proves the configuration: it makes no account and no session.',
+          description:
+            'The login only proves the configuration, with its pending changes if there are any: it makes no account and no session.',
           tags,
           params: Params,
           response: { 200: ref(SsoRedirect), ...postProblems() },
@@ -174,7 +180,7 @@ export const ssoConfigurationRoutes =
           operationId: 'sso.activate',
           summary: 'Activate a tested SSO configuration',
           description:
-            'A draft becomes part of the configuration it replaces, whose id stays. Any other active configuration is disabled. All owners are informed.',
+            'Of an active configuration, its pending changes take effect. Any other active configuration is disabled; if its identity provider is another one, it stays usable for linking. All owners are informed.',
           tags,
           params: Params,
           response: { 200: ref(SsoConfigurationRecord), ...postProblems() },
@@ -182,6 +188,29 @@ export const ssoConfigurationRoutes =
       },
       async ({ scope, params }) =>
         presentSsoConfiguration(await ssoConfigurations.activate(scope, params.configurationId), urls),
+    );
+
+    app.post(
+      '/org/sso/:configurationId/refresh',
+      {
+        config: {
+          ...change,
+          bodyMayBeEmpty: true,
+          prepare: ({ scope, params }) =>
+            ssoLogins.readAgain(scope, (params as Static<typeof Params>).configurationId),
+        },
+        schema: {
+          operationId: 'sso.refresh',
+          summary: 'Read the metadata and keys of the identity provider again',
+          description:
+            'They are also read daily (SAML metadata with a URL) or every ten minutes (OIDC), and when an answer is signed with an unknown key. At most every half minute.',
+          tags,
+          params: Params,
+          response: { 200: ref(SsoConfigurationRecord), ...postProblems() },
+        },
+      },
+      async ({ scope, params }) =>
+        presentSsoConfiguration(await ssoConfigurations.view(scope, params.configurationId), urls),
     );
 
     app.get(
@@ -212,7 +241,7 @@ export const ssoConfigurationRoutes =
     done();
   };
 
-type ChangeBody = Omit<Static<typeof UpdateSsoConfiguration>, 'disabled'>;
+type ChangeBody = Omit<Static<typeof UpdateSsoConfiguration>, 'disabled' | 'pending_changes'>;
 
 /** Null means that a field is not given, because the response has null for the fields of the other type. */
 function readChange(body: ChangeBody): SsoChange {

@@ -13,7 +13,7 @@ import { localPath } from '../people/local-path.ts';
 import type { Cookies } from '../plugins/cookies.ts';
 import { toAppError } from '../plugins/errors.ts';
 import { NoContent, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
-import { SsoConfirmation, SsoLink, SsoRedirect, SsoTested } from './sso.schemas.ts';
+import { SsoConfirmation, SsoFormerLink, SsoLink, SsoRedirect, SsoTested } from './sso.schemas.ts';
 import { createSsoCookies, type SsoCookies } from './sso-cookies.ts';
 import { renderConfirmPage, renderProblemPage, renderTestedPage, wantsJson } from './sso-pages.ts';
 
@@ -28,7 +28,9 @@ const tags = ['SSO'];
 /** Where a browser goes that asked for no page. */
 export const DEFAULT_TARGET = '/account';
 /** The person signs in to the account, and confirms the link. */
-const LINK_PAGE = '/login?next=%2Flogin%2Flink&notice=link-account';
+export const LINK_PAGE = '/login?next=%2Flogin%2Flink&notice=link-account';
+/** The person shows through a former configuration whose account it is. */
+const FORMER_PAGE = '/login/former';
 /** Identity providers add parameters of their own. */
 const value = text(16_384, { description: 'From the identity provider.' });
 const CallbackQuery = Type.Object(
@@ -96,7 +98,11 @@ export const ssoLoginRoutes =
           description: 'Open redirect_url in the browser that received this response.',
           tags,
           params: strictObject({
-            orgIdentifier: text(128, { minLength: 1, description: 'Id or slug of the organization.' }),
+            orgIdentifier: text(254, {
+              minLength: 1,
+              description:
+                'Id or slug of the organization; or the address of the person, whose domain the organization has verified.',
+            }),
           }),
           querystring: strictObject({
             redirect_to: Type.Optional(
@@ -182,8 +188,53 @@ export const ssoLoginRoutes =
         },
       },
       async (request, reply) => {
-        const input = { token: request.body.link_token, browserToken: ssoCookies.readBrowser(request) };
-        const { userId, signIn } = await ssoLogins.link(request.person, input, clientOf(request));
+        const { userId, signIn } = await ssoLogins.link(request.person, linkOf(request), clientOf(request));
+        reply.rememberDevice(signIn);
+        return presentSignIn(signIn, await accounts.get(userId));
+      },
+    );
+
+    const linkOf = (request: FastifyRequest) => ({
+      token: (request.body as Static<typeof SsoLink>).link_token,
+      browserToken: ssoCookies.readBrowser(request),
+    });
+
+    app.post(
+      '/auth/sso/link/former',
+      {
+        config: { public: true },
+        schema: {
+          operationId: 'sso.linkByFormer',
+          summary: 'Show through a former configuration whose account to link',
+          description:
+            'After the errors account_exists and sso_link_required. Open redirect_url in the browser that received this response: a sign-in there links the account, and finishes the login.',
+          tags,
+          body: ref(SsoFormerLink),
+          response: { 200: ref(SsoRedirect), ...postProblems() },
+        },
+      },
+      async (request, reply) => {
+        const start = await ssoLogins.startLink(linkOf(request), request.body.configuration_id);
+        ssoCookies.setBrowser(reply, start.browserToken);
+        return { redirect_url: start.redirectUrl };
+      },
+    );
+
+    app.post(
+      '/auth/sso/link/join',
+      {
+        config: { public: true },
+        schema: {
+          operationId: 'sso.join',
+          summary: 'Join through SSO as a person without an account',
+          description: 'After the error sso_link_required. Returns a session as SSO does.',
+          tags,
+          body: ref(SsoLink),
+          response: { 200: SignInResponse, ...postProblems() },
+        },
+      },
+      async (request, reply) => {
+        const { userId, signIn } = await ssoLogins.join(linkOf(request), clientOf(request));
         reply.rememberDevice(signIn);
         return presentSignIn(signIn, await accounts.get(userId));
       },
@@ -210,10 +261,10 @@ interface AnswerDependencies extends Pick<SsoLoginRouteDependencies, 'accounts' 
 export function createAnswers({ accounts, browserSession, ssoCookies }: AnswerDependencies) {
   return async (request: FastifyRequest, reply: FastifyReply, outcome: SsoOutcome) => {
     const isProgram = wantsJson(request);
-    if (outcome.kind === 'account_exists') {
-      if (isProgram) throw accountExists(outcome.linkToken);
+    if (outcome.kind === 'unknown') {
+      if (isProgram) throw notLinked(outcome);
       ssoCookies.setLink(reply, outcome.linkToken);
-      return reply.redirect(LINK_PAGE, 303);
+      return reply.redirect(outcome.former.length > 0 ? FORMER_PAGE : LINK_PAGE, 303);
     }
     if (outcome.kind === 'tested') {
       if (!isProgram) return renderTestedPage(reply, outcome);
@@ -245,10 +296,27 @@ export function createAnswers({ accounts, browserSession, ssoCookies }: AnswerDe
   };
 }
 
-function accountExists(linkToken: string): AppError {
-  return new AppError('account_exists', {
-    detail: 'Your email address has an account here that is not linked with this single sign-on.',
-    fix: 'Sign in to the account as before, and then link it: POST /api/v1/auth/sso/link with link_token, within ten minutes.',
-    extensions: { link_token: linkToken },
+function notLinked({ linkToken, hasAccount, former }: Extract<SsoOutcome, { kind: 'unknown' }>): AppError {
+  const [latest] = former;
+  const extensions = {
+    link_token: linkToken,
+    ...(latest ? { former_configuration_id: latest.configurationId } : {}),
+  };
+  const byFormer =
+    latest === undefined
+      ? ''
+      : ' Or sign in through a former configuration: POST /api/v1/auth/sso/link/former with link_token and, as configuration_id, former_configuration_id.';
+  const bySignIn =
+    'Sign in to the account as before, and then link it: POST /api/v1/auth/sso/link with link_token, within ten minutes.';
+  if (hasAccount)
+    return new AppError('account_exists', {
+      detail: 'Your email address has an account here that is not linked with this single sign-on.',
+      fix: bySignIn + byFormer,
+      extensions,
+    });
+  return new AppError('sso_link_required', {
+    detail: 'This single sign-on has replaced another one, and does not know you yet.',
+    fix: `${bySignIn}${byFormer} If you have never signed in here: POST /api/v1/auth/sso/link/join with link_token.`,
+    extensions,
   });
 }

@@ -7,7 +7,9 @@ import {
   SSO_TYPES,
   type SsoConfiguration,
 } from '../../domain/sso/sso-configuration.entity.ts';
+import type { SsoConfigurationView } from '../../domain/sso/sso-configuration.service.ts';
 import { SSO_PURPOSES } from '../../domain/sso/sso-transaction.entity.ts';
+import type { Row } from '../../platform/database/find-rows.ts';
 import {
   enumOf,
   id,
@@ -68,11 +70,33 @@ export const UpdateSsoConfiguration = strictObject(
     allow_idp_initiated: Type.Optional(orNull(allowIdpInitiated)),
     disabled: Type.Optional(
       Type.Literal(true, {
-        description: 'Stops logins through the active configuration. Not together with other fields.',
+        description:
+          'Stops logins through the active configuration, or linking through a replaced one. Not together with other fields.',
       }),
+    ),
+    pending_changes: Type.Optional(
+      Type.Null({ description: 'Discards the pending changes. Not together with other fields.' }),
     ),
   },
   { $id: 'UpdateSsoConfiguration', title: 'UpdateSsoConfiguration', minProperties: 1 },
+);
+
+export const SsoPendingChanges = strictObject(
+  {
+    issuer: nullableText(2_048, { description: 'OIDC.' }),
+    client_id: nullableText(500, { description: 'OIDC.' }),
+    entity_id: nullableText(1_024, { description: 'SAML: of the identity provider.' }),
+    idp_metadata_url: nullableText(2_048, { description: 'SAML.' }),
+    certificate_expires_at: nullableTimestamp('SAML.'),
+    tested_at: nullableTimestamp('When a test passed with these settings. They can be activated then.'),
+    created_at: timestamp(),
+  },
+  {
+    $id: 'SsoPendingChanges',
+    title: 'SsoPendingChanges',
+    description:
+      'Settings of an active configuration that wait for a test, and take effect when it is activated.',
+  },
 );
 
 export const SsoConfigurationRecord = strictObject(
@@ -89,10 +113,19 @@ export const SsoConfigurationRecord = strictObject(
     certificate_expires_at: nullableTimestamp(
       'SAML: when the last certificate of the identity provider ends.',
     ),
+    metadata_read_at: nullableTimestamp(
+      'When metadata or keys were last read at its URL on demand, or daily.',
+    ),
     domains: Type.Array(text(253), { maxItems: 50 }),
     default_role: enumOf(SSO_ROLES),
-    replaces_id: nullableText(128, {
-      description: 'The active configuration that this draft replaces when it is activated.',
+    pending_changes: Type.Unsafe<Static<typeof SsoPendingChanges> | null>({
+      anyOf: [ref(SsoPendingChanges), { type: 'null' }],
+    }),
+    unlinked_members: Type.Unsafe<number | null>({
+      type: ['integer', 'null'],
+      minimum: 0,
+      description:
+        'Members who have not linked their account with the active configuration yet. Null unless that one has replaced this one, which then only links.',
     }),
     redirect_uri: nullableText(2_048, { description: 'OIDC: register it at the identity provider.' }),
     sp_entity_id: nullableText(2_048, {
@@ -161,8 +194,23 @@ export const SsoConfirm = strictObject(
   { $id: 'SsoConfirm', title: 'SsoConfirm' },
 );
 export const SsoLink = strictObject(
-  { link_token: text(64, { minLength: 1, description: 'From the error account_exists.' }) },
+  {
+    link_token: text(64, {
+      minLength: 1,
+      description: 'From the error account_exists or sso_link_required.',
+    }),
+  },
   { $id: 'SsoLink', title: 'SsoLink' },
+);
+export const SsoFormerLink = strictObject(
+  {
+    link_token: text(64, {
+      minLength: 1,
+      description: 'From the error account_exists or sso_link_required.',
+    }),
+    configuration_id: id('The former_configuration_id of the error (sso_…).'),
+  },
+  { $id: 'SsoFormerLink', title: 'SsoFormerLink' },
 );
 
 /** What this service is to identity providers. */
@@ -170,38 +218,53 @@ export interface ServiceProviderUrls {
   redirectUri: string;
   entityId(serviceProviderId: string): string;
   acsUrl(serviceProviderId: string): string;
-  metadataUrl(organizationId: string): string;
+  metadataUrl(organizationId: string, configurationId: string): string;
 }
 
 export function presentSsoConfiguration(
-  configuration: SsoConfiguration,
+  configuration: SsoConfigurationView,
   { redirectUri, entityId, acsUrl, metadataUrl }: ServiceProviderUrls,
 ): Static<typeof SsoConfigurationRecord> {
   const isOidc = configuration.type === 'oidc';
-  const serviceProviderId = configuration.replacesId ?? configuration.id;
+  const serviceProviderId = configuration.serviceProviderId ?? configuration.id;
   return {
     id: configuration.id,
     type: configuration.type,
     status: configuration.status,
     name: configuration.name,
-    issuer: isOidc ? configuration.issuer : null,
-    client_id: configuration.clientId,
-    entity_id: isOidc ? null : configuration.issuer,
-    idp_metadata_url: configuration.idpMetadataUrl,
+    ...presentIdentityProvider(configuration),
     allow_idp_initiated: isOidc ? null : configuration.allowIdpInitiated,
-    certificate_expires_at: configuration.certificateExpiresAt?.toISOString() ?? null,
+    metadata_read_at: latest(configuration.metadataFetchedAt, configuration.keysReadAt),
     domains: configuration.domains,
     default_role: configuration.defaultRole,
-    replaces_id: configuration.replacesId,
+    pending_changes: configuration.pending && presentPending(configuration.pending),
+    unlinked_members: configuration.unlinkedMembers,
     redirect_uri: isOidc ? redirectUri : null,
     sp_entity_id: isOidc ? null : entityId(serviceProviderId),
     acs_url: isOidc ? null : acsUrl(serviceProviderId),
-    sp_metadata_url: isOidc ? null : metadataUrl(configuration.organizationId),
+    sp_metadata_url: isOidc ? null : metadataUrl(configuration.organizationId, configuration.id),
     created_at: configuration.createdAt.toISOString(),
     tested_at: configuration.testedAt?.toISOString() ?? null,
     activated_at: configuration.activatedAt?.toISOString() ?? null,
   };
 }
+
+const presentIdentityProvider = (settings: Row<SsoConfiguration>) => ({
+  issuer: settings.type === 'oidc' ? settings.issuer : null,
+  client_id: settings.clientId,
+  entity_id: settings.type === 'oidc' ? null : settings.issuer,
+  idp_metadata_url: settings.idpMetadataUrl,
+  certificate_expires_at: settings.certificateExpiresAt?.toISOString() ?? null,
+});
+
+const presentPending = (pending: Row<SsoConfiguration>) => ({
+  ...presentIdentityProvider(pending),
+  tested_at: pending.testedAt?.toISOString() ?? null,
+  created_at: pending.createdAt.toISOString(),
+});
+
+const latest = (one: Date | null, other: Date | null): string | null =>
+  (one && other ? (one > other ? one : other) : (one ?? other))?.toISOString() ?? null;
 
 export function presentSsoAttempt(attempt: SsoAttempt): Static<typeof SsoAttemptRecord> {
   return {

@@ -643,6 +643,7 @@ export const NOT_EXPORTED: Record<string, string> = {
   sso_configurations:
     'contain secrets, and identity providers name this service in them; another service needs new ones',
   sso_identities: 'belong to people; valid with this service’s configuration alone',
+  sso_providers: 'name whom these people are known to; valid with this service’s configuration alone',
   sso_setup_links: 'valid with this service alone; the audit log has what was done with them',
   sso_transactions: 'logins that are not complete yet',
   suspensions: 'made by the service’s administrators; the audit log, which is exported, records them',

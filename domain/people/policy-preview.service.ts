@@ -81,7 +81,7 @@ function readMembers(em: EntityManager, organizationId: string): Promise<MemberF
       exists (select from mfa_enrollments e where e.user_id = u.id and e.confirmed_at is not null) as "hasFactor",
       exists (select from mfa_enrollments e where e.user_id = u.id and e.confirmed_at is not null
         and e.type = 'webauthn') as "hasPasskey",
-      exists (select from sso_identities i where i.configuration_id = c.id and i.user_id = u.id) as "isLinked",
+      exists (select from sso_identities i where i.provider_id = c.provider_id and i.user_id = u.id) as "isLinked",
       coalesce(split_part(u.email, '@', 2) = any (c.domains), false) as "isInDomain",
       (select s.ip from sessions s where s.user_id = u.id and s.revoked_at is null and s.expires_at > now()
         order by s.last_seen_at desc limit 1) as "lastIp"

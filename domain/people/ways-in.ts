@@ -14,8 +14,8 @@ export async function requireOtherWayIn(em: EntityManager, userId: string): Prom
       or exists (select from mfa_enrollments e
                  where e.user_id = u.id and e.type = 'webauthn' and e.confirmed_at is not null)
       or exists (select from oauth_identities o where o.user_id = u.id)
-      or exists (select from sso_identities i join sso_configurations c on c.id = i.configuration_id
-                 where i.user_id = u.id and c.status = 'active') as "hasOne"
+      or exists (select from sso_identities i join sso_configurations c on c.provider_id = i.provider_id
+                 where i.user_id = u.id and c.org_id = i.org_id and c.status = 'active') as "hasOne"
     from users u where u.id = ${userId}`);
   if (ways?.hasOne) return;
   throw new AppError('conflict', {

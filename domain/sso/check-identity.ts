@@ -36,7 +36,12 @@ export async function checkIdentity(
   const { issuer, subject } = identity;
   const isSubject =
     subject !== '' && subject.length <= MAX_SUBJECT_CHARACTERS && !/[\p{Cc}\p{Cs}]/u.test(subject);
-  checks.require('subject', isSubject, isSubject ? 'present' : `${subject.length} characters`);
+  checks.require(
+    'subject',
+    isSubject,
+    `${subject.length} characters`,
+    `1 to ${MAX_SUBJECT_CHARACTERS}, no control characters`,
+  );
   const email = readAddress(identity.email, ownDomains);
   if (email === undefined) return checks.fail('email', redactAddress(identity.email), 'name@example.com');
   checks.pass('email', redactAddress(email));

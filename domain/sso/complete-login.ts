@@ -1,24 +1,14 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { type SecretBox, sha256 } from '../../platform/crypto.ts';
-import type { Database, Transaction } from '../../platform/database/database.ts';
-import { AppError } from '../../platform/errors.ts';
-import { recordAudit } from '../audit/record-audit.ts';
-import { formatUtc } from '../notifications/format-utc.ts';
-import type { NotificationService } from '../notifications/notification.service.ts';
-import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
+import { sha256 } from '../../platform/crypto.ts';
+import type { AppError } from '../../platform/errors.ts';
 import type { Client } from '../people/client.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import { announceSetupTest } from './announce-setup-test.ts';
 import { checkIdentity, type StatedIdentity } from './check-identity.ts';
+import { type CompletionOptions, type FormerWay, findFormerWays, linkByFormer } from './link-login.ts';
 import type { SamlIdentity } from './saml/saml-assertion.ts';
-import {
-  addIdentity,
-  findAccount,
-  joinOrganization,
-  requireNotRemoved,
-  signInIdentity,
-} from './sign-in-identity.ts';
+import { findAccount, signInIdentity } from './sign-in-identity.ts';
 import { recordSsoAttempt } from './sso-attempts.ts';
 import {
   createSsoChecks,
@@ -29,7 +19,7 @@ import {
   ssoFailed,
 } from './sso-checks.ts';
 import type { SsoSettings } from './sso-settings.ts';
-import type { SsoClaims, SsoPurpose } from './sso-transaction.entity.ts';
+import type { SsoPurpose } from './sso-transaction.entity.ts';
 import {
   browserTokenOf,
   createSsoToken,
@@ -37,28 +27,30 @@ import {
   type UsedSsoTransaction,
 } from './sso-transactions.ts';
 
+export type { CompletionOptions } from './link-login.ts';
+
 export type SsoOutcome =
   | { kind: 'signed_in'; signedIn: SignedIn; redirectTo: string }
   /** A test passed: the configuration can be activated. Nothing else has changed. */
   | { kind: 'tested'; configurationId: string; checks: SsoCheck[]; redirectTo: string }
-  /** The address has an account. A fresh sign-in to it and the token link both, within ten minutes. */
-  | { kind: 'account_exists'; linkToken: string }
+  /**
+   * The identity is unknown. Within ten minutes the token links it with an account: by a fresh sign-in to that account, or by one
+   * through a former configuration.
+   */
+  | {
+      kind: 'unknown';
+      linkToken: string;
+      /** The address has an account. If not, the person may also say that they are new. */
+      hasAccount: boolean;
+      former: FormerWay[];
+    }
   /** The identity provider began. The person has to agree: else other sites could sign browsers in to their own account. */
   | { kind: 'confirm'; confirmToken: string; browserToken: string; organizationName: string; email: string };
-
-export interface CompletionOptions {
-  database: Database;
-  secretBox: SecretBox;
-  notifications: PersonNotificationService;
-  ownerNotifications: NotificationService;
-  /** Domains in which every tenant can receive mail. */
-  ownDomains: readonly string[];
-}
 
 /** Runs a step of a login. A refusal is recorded with its checks, and becomes the error that the client sees. */
 export async function recordRefusals<T>(
   { database }: Pick<CompletionOptions, 'database'>,
-  { id }: Pick<SsoSettings, 'id'>,
+  { shownId }: Pick<SsoSettings, 'shownId'>,
   purpose: SsoPurpose,
   work: (checks: SsoChecks) => Promise<T>,
   toError: (check: SsoCheckName, checks: readonly SsoCheck[]) => AppError = ssoFailed,
@@ -69,7 +61,7 @@ export async function recordRefusals<T>(
   } catch (error) {
     if (!(error instanceof SsoRefusal)) throw error;
     await database.peopleTransaction(({ em }) =>
-      recordSsoAttempt(em, { configurationId: id, purpose, succeeded: false, checks: checks.all }),
+      recordSsoAttempt(em, { configurationId: shownId, purpose, succeeded: false, checks: checks.all }),
     );
     throw toError(error.check, checks.all);
   }
@@ -80,12 +72,14 @@ export interface ProvedLogin {
   transaction: Pick<UsedSsoTransaction<unknown>, 'purpose' | 'redirectTo'>;
   identity: StatedIdentity | SamlIdentity;
   browserToken: string | undefined;
+  /** With the purpose `prove`: the identity that waits for it. */
+  linkToken?: string | undefined;
 }
 
 /** What follows when the identity provider's answer is proved to be genuine and meant for this browser. */
 export function complete(
   options: CompletionOptions,
-  { settings, transaction, identity, browserToken }: ProvedLogin,
+  { settings, transaction, identity, browserToken, linkToken }: ProvedLogin,
   { checks, client }: { checks: SsoChecks; client: Client },
 ): Promise<SsoOutcome> {
   const { database, secretBox, ownDomains } = options;
@@ -94,7 +88,7 @@ export function complete(
     const { em } = context;
     await useAssertion(em, settings, identity, checks);
     const claims = await checkIdentity(em, settings, { identity, ownDomains }, checks);
-    const attempt = { configurationId: settings.id, purpose, succeeded: true, checks: checks.all };
+    const attempt = { configurationId: settings.shownId, purpose, succeeded: true, checks: checks.all };
     if (purpose === 'test') {
       const tested = await em.execute<object[]>(sql`
         update sso_configurations set tested_at = now(),
@@ -102,17 +96,33 @@ export function complete(
         where id = ${settings.id} and version = ${settings.version} returning id`);
       await recordSsoAttempt(em, attempt);
       if (tested.length > 0) await announceSetupTest(context, options, settings);
-      return { kind: 'tested', configurationId: settings.id, checks: checks.all, redirectTo };
+      return { kind: 'tested', configurationId: settings.shownId, checks: checks.all, redirectTo };
     }
-    const account = await findAccount(em, settings, claims, { checks, client });
+    if (purpose === 'prove') {
+      const link = { token: linkToken ?? '', browserToken };
+      const linked = await linkByFormer(
+        options,
+        context,
+        { former: settings, claims, link },
+        { checks, client },
+      );
+      await recordSsoAttempt(em, attempt);
+      return { kind: 'signed_in', ...linked };
+    }
+    const former = await findFormerWays(em, settings.organizationId);
+    const account = await findAccount(em, settings, claims, {
+      checks,
+      client,
+      mayBeNew: former.length === 0,
+    });
     await recordSsoAttempt(em, attempt);
     if (account.kind === 'user') {
       const { authenticatedAt } = identity;
       const signedIn = await signInIdentity(em, settings, { ...account, authenticatedAt }, client);
       return { kind: 'signed_in', signedIn, redirectTo };
     }
-    const linkToken = createSsoToken();
-    await createSsoTransaction(em, secretBox, linkToken, {
+    const newLinkToken = createSsoToken();
+    await createSsoTransaction(em, secretBox, newLinkToken, {
       settings,
       purpose: 'link',
       browserToken: browserTokenOf(browserToken),
@@ -120,7 +130,7 @@ export function complete(
       userId: account.userId,
       claims,
     });
-    return { kind: 'account_exists', linkToken };
+    return { kind: 'unknown', linkToken: newLinkToken, hasAccount: account.userId !== null, former };
   }, client.requestId);
 }
 
@@ -149,7 +159,7 @@ export function askToConfirm(
       claims,
     });
     await recordSsoAttempt(em, {
-      configurationId: settings.id,
+      configurationId: settings.shownId,
       purpose: 'confirm',
       succeeded: true,
       checks: checks.all,
@@ -158,51 +168,6 @@ export function askToConfirm(
     return { kind: 'confirm', confirmToken, browserToken, organizationName, email: claims.email };
   });
 }
-
-/** Links a proved identity with an account, in the caller's transaction. */
-export async function linkIdentity(
-  { notifications, ownDomains }: CompletionOptions,
-  transaction: Transaction,
-  { settings, claims, userId }: { settings: SsoSettings; claims: SsoClaims; userId: string },
-  client: Client,
-): Promise<void> {
-  const { em } = transaction;
-  const checks = createSsoChecks();
-  try {
-    // The domain may have been lost meanwhile.
-    const identity = stated(claims);
-    await checkIdentity(em, settings, { identity, ownDomains }, checks);
-    await requireNotRemoved(em, { organizationId: settings.organizationId, userId }, checks);
-  } catch (error) {
-    throw error instanceof SsoRefusal ? ssoFailed(error.check) : error;
-  }
-  if (!(await addIdentity(em, settings, { claims, userId })))
-    throw new AppError('conflict', {
-      detail: 'The identity is linked with an account already.',
-      fix: 'Sign in through SSO.',
-    });
-  await joinOrganization(em, settings, { userId, client });
-  const { organizationId, organizationName } = settings;
-  await recordAudit(
-    em,
-    { organizationId, actor: { kind: 'user', id: userId }, ip: client.ip, requestId: client.requestId },
-    { action: 'sso_identity.linked', resourceType: 'user', resourceId: userId },
-  );
-  const [user] = await em.execute<{ email: string }[]>(sql`select email from users where id = ${userId}`);
-  await notifications.notify(transaction, {
-    userId,
-    email: user?.email ?? claims.email,
-    template: 'sso-linked',
-    params: { organizationName, at: formatUtc(new Date()), ip: client.ip },
-  });
-}
-
-/** Claims that were checked before, and are checked again: the domain may have been lost meanwhile. */
-export const stated = (claims: SsoClaims): StatedIdentity => ({
-  ...claims,
-  emailVerified: undefined,
-  authenticatedAt: claims.authenticatedAt === null ? null : new Date(claims.authenticatedAt),
-});
 
 /** Remembers the assertion until it expires, so that it counts once. @throws SsoRefusal */
 async function useAssertion(

@@ -5,6 +5,8 @@ import type { GuardedFetch } from '../../platform/egress/guarded-fetch.ts';
 export interface MetadataSource {
   /** Remembers the result for a minute, so that a request can read it before its transaction. @throws Error */
   read(url: string): Promise<string>;
+  /** Reads it at any rate, and remembers it. @throws Error */
+  readNow(url: string): Promise<string>;
 }
 
 const LIFETIME_MS = 60_000;
@@ -26,17 +28,25 @@ export function createMetadataSource(fetch: GuardedFetch): MetadataSource {
     return text;
   }
 
+  async function readNow(url: string): Promise<string> {
+    const result: Remembered = await download(url).then(
+      (text) => ({ text }),
+      (error: unknown) => ({ error }),
+    );
+    remembered.set(url, result);
+    return textOf(result);
+  }
+
   return {
+    readNow,
     async read(url) {
-      const result: Remembered =
-        remembered.get(url) ??
-        (await download(url).then(
-          (text) => ({ text }),
-          (error: unknown) => ({ error }),
-        ));
-      remembered.set(url, result);
-      if ('error' in result) throw result.error;
-      return result.text;
+      const result = remembered.get(url);
+      return result ? textOf(result) : readNow(url);
     },
   };
+}
+
+function textOf(result: Remembered): string {
+  if ('error' in result) throw result.error;
+  return result.text;
 }

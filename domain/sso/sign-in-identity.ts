@@ -16,42 +16,36 @@ import type { SsoClaims } from './sso-transaction.entity.ts';
 
 export type FoundAccount =
   | { kind: 'user'; userId: string }
-  /** The address has an account that is not linked with the identity. */
-  | { kind: 'account_exists'; userId: string };
+  /** The identity is linked with no account. The user is the one whose account has the address; null if none has. */
+  | { kind: 'unknown'; userId: string | null };
 
 /**
- * Finds the account of an identity: by issuer and subject alone. A person without an account gets one, with a membership;
- * an existing account is never taken by its address.
+ * Finds the account of an identity: by identity provider and subject alone. A person without an account gets one, with a
+ * membership; an existing account is never taken by its address.
  *
+ * @param context.mayBeNew creates an account for an unknown person without one. False while people may be known under another
+ * subject, from a configuration that was replaced.
  * @throws SsoRefusal for a removed member, and for a suspended or deleted account.
  */
 export async function findAccount(
   em: EntityManager,
   settings: SsoSettings,
   claims: SsoClaims,
-  { checks, client }: { checks: SsoChecks; client: Client },
+  { checks, client, mayBeNew }: { checks: SsoChecks; client: Client; mayBeNew: boolean },
 ): Promise<FoundAccount> {
-  const { id: configurationId, organizationId } = settings;
-  const { issuer, subject, email } = claims;
+  const { organizationId } = settings;
+  const { subject, email } = claims;
   // Of two concurrent first logins one creates the account.
-  await lockKey(em, 'sso-subject', configurationId, issuer, subject);
+  await lockKey(em, 'sso-subject', requireProvider(settings), subject);
   await lockAccountAddress(em, email);
-  const [identity] = await em.execute<{ userId: string }[]>(sql`
-    update sso_identities set email = ${email}, last_login_at = now()
-    where configuration_id = ${configurationId} and issuer = ${issuer} and subject = ${subject}
-    returning user_id as "userId"`);
-  if (identity) {
-    const { userId } = identity;
-    checks.require('account', await isActiveUser(em, userId), 'account', 'an account that is not suspended');
-    checks.require('account', await isMember(em, organizationId, userId), 'no member any more', 'a member');
-    return { kind: 'user', userId };
-  }
+  const known = await findKnownUser(em, settings, claims, checks);
+  if (known !== undefined) return { kind: 'user', userId: known };
   const [user] = await em.execute<{ id: string }[]>(sql`select id from users where email = ${email}`);
   if (user) {
-    checks.require('account', await isActiveUser(em, user.id), 'account', 'an account that is not suspended');
+    await requireActive(em, user.id, checks);
     await requireNotRemoved(em, { organizationId, userId: user.id }, checks);
-    return { kind: 'account_exists', userId: user.id };
   }
+  if (user || !mayBeNew) return { kind: 'unknown', userId: user?.id ?? null };
   const userId = createUser(em, {
     email,
     name: claims.name,
@@ -64,6 +58,35 @@ export async function findAccount(
   await joinOrganization(em, settings, { userId, client });
   checks.pass('account', `new account ${redactAddress(email)}`);
   return { kind: 'user', userId };
+}
+
+/**
+ * Finds the member whom the identity provider knows by the subject, whatever the address is now.
+ *
+ * @throws SsoRefusal for a removed member, and for a suspended or deleted account.
+ */
+export async function findKnownUser(
+  em: EntityManager,
+  settings: SsoSettings,
+  { subject, email }: SsoClaims,
+  checks: SsoChecks,
+): Promise<string | undefined> {
+  const [identity] = await em.execute<{ userId: string }[]>(sql`
+    update sso_identities set email = ${email}, last_login_at = now()
+    where provider_id = ${requireProvider(settings)} and subject = ${subject}
+    returning user_id as "userId"`);
+  if (!identity) return undefined;
+  const { userId } = identity;
+  await requireActive(em, userId, checks);
+  const isStillMember = await isMember(em, settings.organizationId, userId);
+  checks.require('account', isStillMember, isStillMember ? 'a member' : 'no member any more', 'a member');
+  return userId;
+}
+
+/** Set by the first activation: logins and links need an active or replaced configuration. */
+function requireProvider({ id, providerId }: Pick<SsoSettings, 'id' | 'providerId'>): string {
+  if (providerId === null) throw new Error(`The SSO configuration ${id} has never been active`);
+  return providerId;
 }
 
 /** @throws AppError `invalid_credentials` for a suspended or deleted account. */
@@ -94,12 +117,12 @@ function clampToRecent(authenticatedAt: Date | null, now = Date.now()): Date {
 
 export async function addIdentity(
   em: EntityManager,
-  { id, organizationId }: Pick<SsoSettings, 'id' | 'organizationId'>,
-  { claims: { issuer, subject, email }, userId }: { claims: SsoClaims; userId: string },
+  settings: Pick<SsoSettings, 'id' | 'organizationId' | 'providerId'>,
+  { claims: { subject, email }, userId }: { claims: SsoClaims; userId: string },
 ): Promise<boolean> {
   const added = await em.execute<object[]>(sql`
-    insert into sso_identities (configuration_id, issuer, subject, org_id, user_id, email, last_login_at, created_at)
-    values (${id}, ${issuer}, ${subject}, ${organizationId}, ${userId}, ${email}, now(), now())
+    insert into sso_identities (provider_id, subject, org_id, user_id, email, last_login_at, created_at)
+    values (${requireProvider(settings)}, ${subject}, ${settings.organizationId}, ${userId}, ${email}, now(), now())
     on conflict do nothing returning user_id`);
   return added.length > 0;
 }
@@ -132,12 +155,18 @@ export async function requireNotRemoved(
   const wasRemoved =
     !(await isMember(em, organizationId, userId)) &&
     (await hasAuditEntry(em, { organizationId, action: 'member.removed', resourceId: userId }));
-  checks.require('account', !wasRemoved, wasRemoved ? 'a removed member' : 'an account', 'not removed');
+  checks.require('account', !wasRemoved, wasRemoved ? 'a removed member' : 'not removed', 'not removed');
 }
 
-async function isActiveUser(em: EntityManager, userId: string): Promise<boolean> {
+async function requireActive(em: EntityManager, userId: string, checks: SsoChecks): Promise<void> {
   const rows = await em.execute<object[]>(
     sql`select from users where id = ${userId} and status = 'active' and deleted_at is null`,
   );
-  return rows.length > 0;
+  const isActive = rows.length > 0;
+  checks.require(
+    'account',
+    isActive,
+    isActive ? 'an active account' : 'a suspended or deleted account',
+    'an active account',
+  );
 }

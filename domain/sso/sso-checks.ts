@@ -5,6 +5,9 @@ import { AppError } from '../../platform/errors.ts';
 export const SSO_CHECKS = {
   provider: 'The identity provider could not be reached, or its metadata is wrong.',
   response: 'The identity provider answered with an error, or its answer is malformed.',
+  idp_initiated: 'The login began at the identity provider, which the configuration does not allow.',
+  encryption: 'The assertion is encrypted, which is not supported.',
+  unsigned: 'Neither the answer nor its assertion is signed.',
   signature: 'The answer is not signed with a key of the identity provider.',
   algorithm: 'The answer is signed with an algorithm that is not accepted.',
   status: 'The identity provider reports a status other than success.',
@@ -47,14 +50,25 @@ export class SsoRefusal extends Error {
   }
 }
 
+/** The answer may be signed with a key that the identity provider has published since its keys were read. */
+export class UnknownKey extends SsoRefusal {
+  constructor() {
+    super('signature');
+  }
+}
+
 /** The checks of one login, for the list of attempts. */
 export interface SsoChecks {
   readonly all: SsoCheck[];
   pass(name: SsoCheckName, seen?: unknown, expected?: unknown): void;
   /** @throws SsoRefusal always. */
   fail(name: SsoCheckName, seen?: unknown, expected?: unknown): never;
-  /** @throws SsoRefusal unless `passed`. */
+  /** @param seen the value that was checked, whether or not it passes. @throws SsoRefusal unless `passed`. */
   require(name: SsoCheckName, passed: boolean, seen?: unknown, expected?: unknown): void;
+  /** @throws UnknownKey always. */
+  failKey(seen: unknown, expected: unknown): never;
+  /** Forgets the checks after the first `count`: the answer is read once more, with other keys. */
+  restart(count: number): void;
 }
 
 export function createSsoChecks(): SsoChecks {
@@ -73,6 +87,11 @@ export function createSsoChecks(): SsoChecks {
       add(name, passed, seen, expected);
       if (!passed) throw new SsoRefusal(name);
     },
+    failKey(seen, expected) {
+      add('signature', false, seen, expected);
+      throw new UnknownKey();
+    },
+    restart: (count) => void all.splice(count),
   };
 }
 

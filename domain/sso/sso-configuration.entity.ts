@@ -66,8 +66,14 @@ export const SsoConfigurationEntity = defineEntity({
     name: p.text(),
     /** Incremented with every change of the settings: a login or test counts only for the version it began with. */
     version: p.integer().default(1),
-    /** The active configuration that this draft takes the place of. It keeps its id and its addresses. */
+    /** The active configuration whose pending changes this row holds. Only that one is shown. */
     replacesId: idColumn().strictNullable(),
+    /** Names this service to the identity provider; null: the id of this row. */
+    serviceProviderId: idColumn().strictNullable(),
+    /** Who its people are known to. Null until it is first activated. */
+    providerId: idColumn().strictNullable(),
+    /** When a configuration of another identity provider took its place: since then it only links people to that one. */
+    replacedAt: timestamp().strictNullable(),
     /** Domains of the addresses that may sign in, in lower case. Each login requires that the domain is verified. */
     domains: p.array(),
     defaultRole: p.text().$type<SsoRole>(),
@@ -79,6 +85,8 @@ export const SsoConfigurationEntity = defineEntity({
     idpMetadataUrl: p.text().strictNullable(),
     idpMetadataXml: p.text().strictNullable().lazy(),
     allowIdpInitiated: p.boolean().default(false),
+    /** When keys or metadata were last read again on demand. Limits how often. */
+    keysReadAt: timestamp().strictNullable(),
     /** When the metadata was last read from its URL. */
     metadataFetchedAt: timestamp().strictNullable(),
     /** When the metadata is read from its URL again; null without a URL. */

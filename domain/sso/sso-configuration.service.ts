@@ -13,14 +13,23 @@ import type { NotificationService } from '../notifications/notification.service.
 import type { OwnerNotices } from '../people/owner-notices.ts';
 import { findPolicies } from '../policies/find-policies.ts';
 import { endSessionsOfSso } from '../sessions/session.service.ts';
+import { fingerprintOf } from './saml/idp-metadata.ts';
 import { type SsoAttempt, SsoAttemptEntity } from './sso-attempt.entity.ts';
 import { type SsoConfiguration, SsoConfigurationEntity } from './sso-configuration.entity.ts';
 import {
+  type SsoConfigurationView,
+  viewConfiguration,
+  viewConfigurations,
+} from './sso-configuration-views.ts';
+import {
   auditConfiguration,
+  claimOf,
   createDraft,
   disableConfiguration,
-  draftBeside,
+  discardPending,
+  findPending,
   makeActive,
+  openPending,
   requireFew,
 } from './sso-drafts.ts';
 import {
@@ -28,10 +37,14 @@ import {
   checkInput,
   type NewSsoConfiguration,
   type SsoChange,
+  type SsoFields,
   type SsoInputOptions,
+  splitFields,
 } from './sso-input.ts';
+import { findProvider, isOwnersProvider } from './sso-providers.ts';
 import type { SsoScope } from './sso-scope.ts';
 
+export type { SsoConfigurationView } from './sso-configuration-views.ts';
 export type { NewSsoConfiguration, SsoChange } from './sso-input.ts';
 
 export interface SsoConfigurationService {
@@ -45,35 +58,47 @@ export interface SsoConfigurationService {
     scope: SsoScope,
     input: NewSsoConfiguration,
     onCreate?: (transaction: Transaction, draft: SsoConfiguration) => Promise<void>,
-  ): Promise<SsoConfiguration>;
+  ): Promise<SsoConfigurationView>;
   /** @throws AppError `not_found`. */
   get(scope: SsoScope, configurationId: string): Promise<Row<SsoConfiguration>>;
+  /** @throws AppError `not_found`. */
+  view(scope: SsoScope, configurationId: string): Promise<SsoConfigurationView>;
   /** Reads metadata from its URL, so that {@link create} and {@link update} need no request in their transaction. */
   prefetchMetadata(url: string | undefined): Promise<void>;
-  list(scope: SsoScope, page: PageRequest): Promise<Page<Row<SsoConfiguration>>>;
+  list(scope: SsoScope, page: PageRequest): Promise<Page<SsoConfigurationView>>;
   /**
-   * Changes a draft or disabled configuration, which then has to be tested again. The change of an active one makes a draft
-   * beside it, or changes the draft there is; the active one stays until the draft is tested and activated.
+   * Changes a draft or disabled configuration, which then has to be tested again. Of an active one, what a test proves waits as its
+   * pending changes until {@link activate}; the rest takes effect at once.
    *
    * @param onUpdate gets the locked configuration before the change; its rejection prevents the change.
-   * @returns the changed configuration, or the draft.
+   * @throws AppError `domain_not_verified` for a domain that an active configuration would get.
    */
   update(
     scope: SsoScope,
     configurationId: string,
     change: SsoChange,
     onUpdate?: (transaction: Transaction, found: SsoConfiguration) => Promise<void>,
-  ): Promise<SsoConfiguration>;
-  /** Stops logins through the active configuration. @throws AppError `conflict` while SSO is enforced. */
-  disable(scope: SsoScope, configurationId: string): Promise<SsoConfiguration>;
+  ): Promise<SsoConfigurationView>;
+  /** Forgets the pending changes. @throws AppError `conflict` if there are none. */
+  discard(scope: SsoScope, configurationId: string): Promise<SsoConfigurationView>;
   /**
-   * Activates a tested configuration. A draft becomes part of the configuration it replaces, whose id stays; any other
-   * active configuration is disabled.
+   * Stops logins through the active configuration, or linking through a replaced one.
+   *
+   * @throws AppError `conflict` while SSO is enforced.
+   */
+  disable(scope: SsoScope, configurationId: string): Promise<SsoConfigurationView>;
+  /**
+   * Activates a tested configuration, or the tested pending changes of the active one. Any other active configuration is
+   * disabled; if another identity provider takes its place, it stays usable for linking.
    *
    * @throws AppError `conflict` if no test has passed since the last change; `domain_not_verified`.
    */
-  activate(scope: SsoScope, configurationId: string): Promise<SsoConfiguration>;
-  /** Deletes a configuration with its links to accounts, and ends the sessions it made. @throws AppError `conflict`. */
+  activate(scope: SsoScope, configurationId: string): Promise<SsoConfigurationView>;
+  /**
+   * Deletes a configuration, and ends the sessions it made. A later configuration of the same identity provider knows its people.
+   *
+   * @throws AppError `conflict`.
+   */
   remove(scope: SsoScope, configurationId: string): Promise<void>;
   /** Lists the last 20 logins and tests, newest first. @throws AppError `not_found`. */
   listAttempts(scope: SsoScope, configurationId: string, page: PageRequest): Promise<Page<Row<SsoAttempt>>>;
@@ -103,7 +128,7 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
           type: input.type,
           domains: draft.domains,
         });
-        return draft;
+        return viewConfiguration(em, scope, draft.id);
       });
     },
 
@@ -119,13 +144,20 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
         return findOwn(reader, scope, configurationId);
       }),
 
-    list: (scope, page) =>
+    view: (scope, configurationId) =>
       database.read(scope, (reader) => {
         requireOrganizationWide(scope);
-        return findPage(reader, SsoConfigurationEntity, {
-          where: { organizationId: scope.organizationId },
+        return viewConfiguration(reader, scope, configurationId);
+      }),
+
+    list: (scope, page) =>
+      database.read(scope, async (reader) => {
+        requireOrganizationWide(scope);
+        const { items, ...rest } = await findPage(reader, SsoConfigurationEntity, {
+          where: { organizationId: scope.organizationId, replacesId: null },
           page,
         });
+        return { ...rest, items: await viewConfigurations(reader, scope, items) };
       }),
 
     async update(scope, configurationId, change, onUpdate) {
@@ -136,30 +168,48 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
         const { em } = transaction;
         const found = await lockConfiguration(em, scope, configurationId);
         await onUpdate?.(transaction, found);
-        const changed = found.status === 'active' ? await draftBeside(em, scope, found, secretBox) : found;
-        applyChange(changed, fields, secretBox);
-        changed.version += 1;
-        changed.testedAt = null;
-        if (changed.status === 'tested') changed.status = 'draft';
+        if (found.status === 'active') await changeActive(em, scope, { found, fields, secretBox });
+        else {
+          applyChange(found, fields, secretBox);
+          found.version += 1;
+          found.testedAt = null;
+          if (found.status === 'tested') found.status = 'draft';
+        }
         await em.flush();
-        await auditConfiguration(em, scope, 'updated', changed.id, { fields: Object.keys(change) });
-        return changed;
+        await auditConfiguration(em, scope, 'updated', found.id, { fields: Object.keys(change) });
+        return viewConfiguration(em, scope, found.id);
       });
     },
+
+    discard: (scope, configurationId) =>
+      database.transaction(scope, async ({ em }) => {
+        requireOrganizationWide(scope);
+        const { id } = await lockConfiguration(em, scope, configurationId);
+        if (!(await discardPending(em, scope, id))) throw nothingPending();
+        await auditConfiguration(em, scope, 'discarded', id);
+        return viewConfiguration(em, scope, id);
+      }),
 
     disable: (scope, configurationId) =>
       database.transaction(scope, async (transaction) => {
         const { em } = transaction;
         requireOrganizationWide(scope);
         const found = await lockConfiguration(em, scope, configurationId);
-        if (found.status !== 'active') throw notActive();
-        await requireNotEnforced(em, scope);
+        const wasActive = found.status === 'active';
+        if (!wasActive && found.replacedAt === null) throw notActive();
+        if (wasActive) await requireNotEnforced(em, scope);
         disableConfiguration(found);
         await em.flush();
+        await discardPending(em, scope, found.id);
         await auditConfiguration(em, scope, 'disabled', found.id);
         const { id, name } = found;
-        await ownerNotices.ssoStopped(transaction, scope, { configurationId: id, name, change: 'disabled' });
-        return found;
+        if (wasActive)
+          await ownerNotices.ssoStopped(transaction, scope, {
+            configurationId: id,
+            name,
+            change: 'disabled',
+          });
+        return viewConfiguration(em, scope, id);
       }),
 
     activate: (scope, configurationId) =>
@@ -167,13 +217,18 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
         requireOrganizationWide(scope);
         const { em } = transaction;
         await lockAll(em, scope);
-        const tested = await lockConfiguration(em, scope, configurationId);
-        if (tested.status === 'active') return tested;
+        const configuration = await lockConfiguration(em, scope, configurationId);
+        const pending = await findPending(em, scope, configuration.id);
+        if (configuration.status === 'active' && !pending)
+          return viewConfiguration(em, scope, configuration.id);
+        const tested = pending ?? configuration;
         if (tested.status !== 'tested' || tested.testedAt === null) throw notTested(configurationId);
-        await requireOwnerIfOwnersAreLinked(em, scope, tested);
-        for (const domain of tested.domains)
-          if (!(await isVerifiedDomain(em, scope.organizationId, domain))) throw domainNotVerified(domain);
-        const active = await makeActive(em, scope, tested, secretBox);
+        const certificates = readCertificates(options, tested);
+        const provider = await findProvider(em, claimOf(tested, certificates), configuration.providerId);
+        await requireOwnerIfOwnersAreLinked(em, scope, provider);
+        await requireVerified(em, scope, configuration.domains);
+        await makeActive(em, scope, { configuration, pending, certificates }, secretBox);
+        const active = configuration;
         await auditConfiguration(em, scope, 'activated', active.id, {
           domains: active.domains,
           issuer: active.issuer,
@@ -192,7 +247,7 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions):
           },
           dedupeKey: `sso-activated/${active.id}/${active.version}`,
         });
-        return active;
+        return viewConfiguration(em, scope, active.id);
       }),
 
     remove: (scope, configurationId) =>
@@ -231,7 +286,7 @@ async function findOwn(
   configurationId: string,
 ): Promise<Row<SsoConfiguration>> {
   const found = await findRow(reader, SsoConfigurationEntity, {
-    where: { id: configurationId, organizationId },
+    where: { id: configurationId, organizationId, replacesId: null },
   });
   if (!found) throw notFound('SSO configuration', configurationId);
   return found;
@@ -253,7 +308,7 @@ async function lockConfiguration(
   );
   const found = await em.findOne(
     SsoConfigurationEntity,
-    { id, organizationId },
+    { id, organizationId, replacesId: null },
     { populate: ['idpMetadataXml'] },
   );
   if (!found) throw notFound('SSO configuration', id);
@@ -271,26 +326,62 @@ async function requireNotEnforced(em: EntityManager, { organizationId }: SsoScop
 }
 
 /**
+ * Of an active configuration, settings that a test proves wait as pending changes. Values that it has already change nothing, so that
+ * a form can send them all.
+ */
+async function changeActive(
+  em: EntityManager,
+  scope: SsoScope,
+  { found, fields, secretBox }: { found: SsoConfiguration; fields: SsoFields; secretBox: SecretBox },
+): Promise<void> {
+  const existing = await findPending(em, scope, found.id);
+  const { tested, others } = splitFields(fields, existing ?? found);
+  if (others.domains) await requireVerified(em, scope, others.domains);
+  applyChange(found, others, secretBox);
+  const isTestNeeded = Object.keys(tested).length > 0;
+  const pending = isTestNeeded ? await openPending(em, scope, found, secretBox) : existing;
+  if (!pending) return;
+  applyChange(pending, { ...others, ...tested }, secretBox);
+  if (!isTestNeeded) return;
+  pending.version += 1;
+  pending.testedAt = null;
+  pending.status = 'draft';
+}
+
+function readCertificates(
+  { parseMetadata }: SsoInputOptions,
+  { type, idpMetadataXml }: SsoConfiguration,
+): string[] {
+  return type === 'saml' ? parseMetadata(idpMetadataXml ?? '').certificates.map(fingerprintOf) : [];
+}
+
+async function requireVerified(em: EntityManager, { organizationId }: SsoScope, domains: readonly string[]) {
+  for (const domain of domains)
+    if (!(await isVerifiedDomain(em, organizationId, domain))) throw domainNotVerified(domain);
+}
+
+/**
  * The settings decide who is an owner's account at the identity provider, and an entity id or issuer can be copied: an
  * administrator must not become an owner by them.
  */
 async function requireOwnerIfOwnersAreLinked(
   em: EntityManager,
   { organizationId, member }: SsoScope,
-  { id, replacesId }: SsoConfiguration,
+  providerId: string | undefined,
 ): Promise<void> {
-  if (member?.role === 'owner') return;
-  const linked = await em.execute<object[]>(sql`
-    select from sso_identities i
-    join members m on m.org_id = i.org_id and m.user_id = i.user_id and m.role = 'owner'
-    where i.org_id = ${organizationId} and i.configuration_id in (${[id, replacesId ?? id]}) limit 1`);
-  if (linked.length > 0)
-    throw new AppError('permission_denied', {
-      detail: 'An owner signs in through this configuration, so only an owner can activate a change of it.',
-      fix: 'Ask an owner to activate it.',
-      extensions: { permission: 'sso:manage' },
-    });
+  if (member?.role === 'owner' || !(await isOwnersProvider(em, organizationId, providerId))) return;
+  throw new AppError('permission_denied', {
+    detail: 'An owner signs in through this identity provider, so only an owner can activate settings of it.',
+    fix: 'Ask an owner to activate it.',
+    extensions: { permission: 'sso:manage' },
+  });
 }
+
+const nothingPending = (): AppError =>
+  new AppError('conflict', {
+    detail: 'The configuration has no pending changes.',
+    fix: 'Nothing has to be done.',
+  });
 
 function notTested(id: string): AppError {
   return new AppError('conflict', {
@@ -301,7 +392,7 @@ function notTested(id: string): AppError {
 
 function notActive(): AppError {
   return new AppError('conflict', {
-    detail: 'Only an active configuration can be disabled.',
+    detail: 'Only an active configuration, or one that still links people, can be disabled.',
     fix: 'Delete it instead: DELETE /api/v1/org/sso/{id}.',
   });
 }

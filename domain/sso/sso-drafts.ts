@@ -1,3 +1,4 @@
+import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
@@ -5,6 +6,8 @@ import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { type SsoConfiguration, SsoConfigurationEntity, type SsoRole } from './sso-configuration.entity.ts';
+import { TESTED_FIELDS } from './sso-input.ts';
+import { adoptProvider, type ProviderClaim } from './sso-providers.ts';
 import type { SsoScope } from './sso-scope.ts';
 import { clientSecretContext } from './sso-settings.ts';
 
@@ -14,7 +17,7 @@ const MAX_CONFIGURATIONS = 20;
 export function auditConfiguration(
   em: EntityManager,
   scope: SsoScope,
-  what: 'created' | 'updated' | 'disabled' | 'activated' | 'deleted',
+  what: 'created' | 'updated' | 'refreshed' | 'discarded' | 'disabled' | 'activated' | 'deleted',
   resourceId: string,
   details: Record<string, unknown> = {},
 ): Promise<void> {
@@ -38,6 +41,9 @@ export function createDraft(
     status: 'draft',
     name: '',
     replacesId,
+    serviceProviderId: null,
+    providerId: null,
+    replacedAt: null,
     domains: [],
     defaultRole: 'viewer' satisfies SsoRole,
     issuer: null,
@@ -45,6 +51,7 @@ export function createDraft(
     clientSecret: null,
     idpMetadataUrl: null,
     idpMetadataXml: null,
+    keysReadAt: null,
     metadataFetchedAt: null,
     metadataDueAt: null,
     certificateExpiresAt: null,
@@ -56,13 +63,12 @@ export function createDraft(
   return draft;
 }
 
-/** What a draft takes over from the configuration it is to replace, and gives back when it is activated. */
-function copySettings(from: SsoConfiguration, to: SsoConfiguration, secretBox: SecretBox): void {
-  to.name = from.name;
-  to.domains = [...from.domains];
-  to.defaultRole = from.defaultRole;
-  to.issuer = from.issuer;
-  to.clientId = from.clientId;
+/** Fields that take effect at once, and in the pending changes, whose test reads them, too. */
+const OTHER_FIELDS = ['name', 'domains', 'defaultRole', 'allowIdpInitiated'] as const;
+
+function copyTested(from: SsoConfiguration, to: SsoConfiguration, secretBox: SecretBox): void {
+  for (const field of TESTED_FIELDS)
+    if (field !== 'clientSecret') Object.assign(to, { [field]: from[field] });
   to.clientSecret =
     from.clientSecret === null
       ? null
@@ -70,78 +76,123 @@ function copySettings(from: SsoConfiguration, to: SsoConfiguration, secretBox: S
           secretBox.open(from.clientSecret, clientSecretContext(from.id)),
           clientSecretContext(to.id),
         );
-  to.idpMetadataUrl = from.idpMetadataUrl;
-  to.idpMetadataXml = from.idpMetadataXml;
-  to.allowIdpInitiated = from.allowIdpInitiated;
-  to.metadataFetchedAt = from.metadataFetchedAt;
-  to.metadataDueAt = from.metadataDueAt;
-  to.certificateExpiresAt = from.certificateExpiresAt;
-  to.certificateWarnedDays = from.certificateWarnedDays;
 }
 
-export async function draftBeside(
+function copySettings(from: SsoConfiguration, to: SsoConfiguration, secretBox: SecretBox): void {
+  for (const field of OTHER_FIELDS) Object.assign(to, { [field]: structuredClone(from[field]) });
+  copyTested(from, to, secretBox);
+}
+
+export function findPending(
+  em: EntityManager,
+  { organizationId }: SsoScope,
+  id: string,
+): Promise<SsoConfiguration | null> {
+  return em.findOne(
+    SsoConfigurationEntity,
+    { organizationId, replacesId: id },
+    { populate: ['idpMetadataXml'] },
+  );
+}
+
+/** The pending changes of an active configuration: those there are, or new ones that change nothing yet. */
+export async function openPending(
   em: EntityManager,
   scope: SsoScope,
   active: SsoConfiguration,
   secretBox: SecretBox,
 ): Promise<SsoConfiguration> {
-  const existing = await em.findOne(
-    SsoConfigurationEntity,
-    { organizationId: scope.organizationId, replacesId: active.id },
-    { populate: ['idpMetadataXml'] },
-  );
+  const existing = await findPending(em, scope, active.id);
   if (existing) return existing;
   await requireFew(em, scope);
-  const draft = createDraft(em, scope, { type: active.type, replacesId: active.id });
-  copySettings(active, draft, secretBox);
-  return draft;
+  const pending = createDraft(em, scope, { type: active.type, replacesId: active.id });
+  pending.serviceProviderId = active.serviceProviderId ?? active.id;
+  copySettings(active, pending, secretBox);
+  return pending;
 }
 
-/** The caller has locked all configurations of the organization. */
+export async function discardPending(em: EntityManager, scope: SsoScope, id: string): Promise<boolean> {
+  const discarded = await em.execute<object[]>(sql`
+    delete from sso_configurations where org_id = ${scope.organizationId} and replaces_id = ${id} returning id`);
+  return discarded.length > 0;
+}
+
+/**
+ * Activates tested settings: a draft, or the pending changes of the active configuration, whose id stays. Where the identity provider
+ * becomes another one, the former settings stay for linking alone. The caller has locked all configurations of the organization.
+ */
 export async function makeActive(
   em: EntityManager,
   scope: SsoScope,
-  tested: SsoConfiguration,
+  { configuration, pending, certificates }: Activation,
   secretBox: SecretBox,
-): Promise<SsoConfiguration> {
-  const others = await em.find(
-    SsoConfigurationEntity,
-    { organizationId: scope.organizationId, status: 'active' },
-    { populate: ['idpMetadataXml'] },
-  );
-  for (const other of others)
-    if (other.id !== tested.replacesId) {
-      disableConfiguration(other);
-      await auditConfiguration(em, scope, 'disabled', other.id);
-    }
+): Promise<void> {
+  const tested = pending ?? configuration;
+  const providerId = await adoptProvider(em, claimOf(tested, certificates), configuration.providerId);
+  const others = await em.find(SsoConfigurationEntity, {
+    organizationId: scope.organizationId,
+    status: 'active',
+    id: { $ne: configuration.id },
+  });
+  for (const other of others) {
+    disableConfiguration(other);
+    other.replacedAt = other.providerId === providerId ? null : new Date();
+    await discardPending(em, scope, other.id);
+    await auditConfiguration(em, scope, 'disabled', other.id);
+  }
   // The index allows one active configuration at a time.
   await em.flush();
-  const replaced =
-    tested.replacesId === null
-      ? undefined
-      : await em.findOne(
-          SsoConfigurationEntity,
-          { organizationId: scope.organizationId, id: tested.replacesId },
-          { populate: ['idpMetadataXml'] },
-        );
-  const active = replaced ?? tested;
-  if (replaced) {
-    copySettings(tested, replaced, secretBox);
-    em.remove(tested);
-    await em.flush();
+  if (pending) {
+    if (configuration.providerId !== null && configuration.providerId !== providerId)
+      keepForLinking(em, scope, configuration, secretBox);
+    copyTested(pending, configuration, secretBox);
+    em.remove(pending);
   }
-  active.status = 'active';
-  active.version += 1;
-  active.replacesId = null;
-  active.testedAt = tested.testedAt;
-  active.activatedAt = new Date();
+  configuration.status = 'active';
+  configuration.version += 1;
+  configuration.providerId = providerId;
+  configuration.replacedAt = null;
+  configuration.testedAt = tested.testedAt;
+  configuration.activatedAt = new Date();
   await em.flush();
-  return active;
+  // Whoever these know, the active configuration knows, too.
+  await em.execute(sql`
+    update sso_configurations set replaced_at = null
+    where org_id = ${scope.organizationId} and provider_id = ${providerId} and replaced_at is not null`);
 }
 
-/** Its logins stop, and it has to be tested again. */
+export interface Activation {
+  configuration: SsoConfiguration;
+  pending: SsoConfiguration | null;
+  /** SAML: fingerprints of the tested metadata. */
+  certificates: readonly string[];
+}
+
+export const claimOf = (
+  { organizationId, type, issuer }: SsoConfiguration,
+  certificates: readonly string[],
+): ProviderClaim => ({ organizationId, type, issuer: issuer ?? '', certificates });
+
+/** A copy with the addresses that the former identity provider knows. */
+function keepForLinking(
+  em: EntityManager,
+  scope: SsoScope,
+  former: SsoConfiguration,
+  secretBox: SecretBox,
+): void {
+  const copy = createDraft(em, scope, { type: former.type, replacesId: null });
+  copySettings(former, copy, secretBox);
+  copy.status = 'disabled';
+  copy.serviceProviderId = former.serviceProviderId ?? former.id;
+  copy.providerId = former.providerId;
+  copy.replacedAt = new Date();
+  copy.activatedAt = former.activatedAt;
+}
+
+/** Its logins stop, also those that link, and it has to be tested again. */
 export function disableConfiguration(configuration: SsoConfiguration): void {
   configuration.status = 'disabled';
+  configuration.replacedAt = null;
   configuration.testedAt = null;
   configuration.version += 1;
 }

@@ -1,9 +1,32 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, timestamp } from '../../platform/database/columns.ts';
+import { createdAt, oneOf, primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { UserEntity } from '../people/user.entity.ts';
-import { SsoConfigurationEntity } from './sso-configuration.entity.ts';
+import { SSO_TYPES, type SsoType } from './sso-configuration.entity.ts';
+
+/**
+ * An identity provider that knows people of an organization. Configurations come and go; people stay known by its subjects.
+ */
+export const SsoProviderEntity = defineEntity({
+  name: 'SsoProvider',
+  tableName: 'sso_providers',
+  policies: tenantPolicies({ people: true }),
+  indexes: [{ properties: ['organizationId', 'issuer'] }],
+  checks: [{ name: 'sso_providers_type', expression: oneOf('type', SSO_TYPES) }],
+  properties: {
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    type: p.text().$type<SsoType>(),
+    /** OIDC: proven by discovery. SAML: an entity id, which anyone may state. */
+    issuer: p.text(),
+    /** SAML: SHA-256 of the certificates in its last metadata, in hexadecimal. */
+    certificates: p.array(),
+    createdAt: createdAt(),
+  },
+});
+
+export type SsoProvider = InferEntity<typeof SsoProviderEntity>;
 
 /** A person at an identity provider, and their account. The address is no key: it may change hands. */
 export const SsoIdentityEntity = defineEntity({
@@ -12,8 +35,7 @@ export const SsoIdentityEntity = defineEntity({
   policies: tenantPolicies({ people: true }),
   indexes: [{ properties: ['userId'] }],
   properties: {
-    configurationId: () => p.manyToOne(SsoConfigurationEntity).mapToPk().primary().deleteRule('cascade'),
-    issuer: p.text().primary(),
+    providerId: () => p.manyToOne(SsoProviderEntity).mapToPk().primary().deleteRule('cascade'),
     subject: p.text().primary(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     userId: () => p.manyToOne(UserEntity).mapToPk().deleteRule('cascade'),

@@ -38,6 +38,19 @@ export interface SsoInputOptions {
 /** Fields as they are stored. */
 export type SsoFields = Partial<Omit<SsoConfiguration, 'clientSecret'>> & { clientSecret?: string };
 
+/** What only a test proves, and so waits for one. */
+export const TESTED_FIELDS = [
+  'issuer',
+  'clientId',
+  'clientSecret',
+  'idpMetadataUrl',
+  'idpMetadataXml',
+  'metadataFetchedAt',
+  'metadataDueAt',
+  'certificateExpiresAt',
+  'certificateWarnedDays',
+] as const;
+
 const NAMES = {
   issuer: 'issuer',
   clientId: 'client_id',
@@ -83,6 +96,29 @@ export function applyChange(
   Object.assign(configuration, fields);
   if (clientSecret !== undefined)
     configuration.clientSecret = secretBox.seal(clientSecret, clientSecretContext(configuration.id));
+}
+
+/**
+ * Tells the settings that a test proves from the others, without those that are as they were, so that a form can send them all. A
+ * URL of metadata that stays is no change: reading it again is.
+ */
+export function splitFields(
+  fields: SsoFields,
+  before: SsoConfiguration,
+): Record<'tested' | 'others', SsoFields> {
+  const { idpMetadataUrl: url, idpMetadataXml: xml } = fields;
+  const isSameMetadata =
+    url === before.idpMetadataUrl && (typeof url === 'string' || xml === before.idpMetadataXml);
+  const entries = Object.entries(fields);
+  const isTested = (name: string) => (TESTED_FIELDS as readonly string[]).includes(name);
+  const hasChanged = (name: string, value: unknown) =>
+    before.type === 'saml'
+      ? !isSameMetadata
+      : name === 'clientSecret' || value !== before[name as keyof SsoConfiguration];
+  return {
+    tested: Object.fromEntries(entries.filter(([name, value]) => isTested(name) && hasChanged(name, value))),
+    others: Object.fromEntries(entries.filter(([name]) => !isTested(name))),
+  };
 }
 
 /** What a configuration stores of its identity provider's metadata. */

@@ -10,16 +10,15 @@ import {
   askToConfirm,
   type CompletionOptions,
   complete,
-  linkIdentity,
   recordRefusals,
   type SsoOutcome,
-  stated,
 } from './complete-login.ts';
-import type { OidcClient, OidcSecrets, OidcSettings } from './oidc-client.ts';
+import type { KeyRenewal } from './key-renewal.ts';
+import { type FormerWay, findFormerWays, type LinkUse, linkIdentity, stated, useLink } from './link-login.ts';
+import type { OidcClient, OidcSecrets } from './oidc-client.ts';
 import type { SamlClient, ServiceProvider } from './saml/saml-client.ts';
-import { ASSERTION, decodeResponse, type ResponseInspection } from './saml/saml-response.ts';
-import { onlyChild, textOf } from './saml/xml.ts';
-import { signInIdentity } from './sign-in-identity.ts';
+import { decodeResponse, type ResponseInspection, readStatedFacts } from './saml/saml-response.ts';
+import { findAccount, signInIdentity } from './sign-in-identity.ts';
 import {
   createSsoChecks,
   type SsoChecks,
@@ -27,14 +26,22 @@ import {
   ssoFailed,
   ssoNotStarted,
   ssoTestFailed,
+  UnknownKey,
 } from './sso-checks.ts';
 import type { SsoType } from './sso-configuration.entity.ts';
 import type { SsoScope } from './sso-scope.ts';
-import { findActiveSettings, findSettingsById, type SsoSettings } from './sso-settings.ts';
+import {
+  findActiveSettings,
+  findSettingsById,
+  findTestedSettings,
+  oidcSettings,
+  type SsoSettings,
+} from './sso-settings.ts';
 import {
   browserTokenOf,
   createSsoToken,
   createSsoTransaction,
+  peekSsoTransaction,
   useSsoTransaction,
 } from './sso-transactions.ts';
 
@@ -52,8 +59,8 @@ export interface SsoLoginService {
   /**
    * Begins a login.
    *
-   * @param input.organization id or slug.
-   * @throws AppError `not_found` if the organization has no active configuration; `sso_failed`.
+   * @param input.organization id or slug, or the address of the person: the organization that has verified its domain.
+   * @throws AppError `not_found` if there is no active configuration; `sso_failed`.
    */
   start(input: {
     organization: string;
@@ -100,8 +107,28 @@ export interface SsoLoginService {
   ): Promise<SsoOutcome>;
   /** Completes a login that the identity provider began. @throws AppError `sso_failed` */
   confirm(input: { token: string; browserToken: string | undefined }, client: Client): Promise<SsoOutcome>;
-  /** What the organization's identity provider has to know. @throws AppError `not_found` without a SAML configuration. */
-  findServiceProvider(organizationId: string): Promise<ServiceProvider & { sharedAcsUrl: string }>;
+  /**
+   * What the organization's identity provider has to know.
+   *
+   * @param configurationId default: the active configuration, or the newest.
+   * @throws AppError `not_found` without a SAML configuration.
+   */
+  findServiceProvider(
+    organizationId: string,
+    configurationId?: string,
+  ): Promise<ServiceProvider & { sharedAcsUrl: string }>;
+  /** Reads the keys of the identity provider again. @throws AppError as `KeyRenewal.readAgain`. */
+  readAgain(scope: SsoScope, configurationId: string): Promise<void>;
+  /** What a person can do whose identity is proved but unknown. Undefined for another browser, and after ten minutes. */
+  findLink(link: LinkUse): Promise<LinkChoice | undefined>;
+  /**
+   * Begins a login through a replaced configuration, to show whose account it is.
+   *
+   * @throws AppError `sso_failed` for a token that cannot be used; `not_found` for another configuration.
+   */
+  startLink(link: LinkUse, configurationId: string): Promise<SsoStart>;
+  /** Makes an account for a person who has none. @throws AppError `sso_failed`, also if the address has an account. */
+  join(link: LinkUse, client: Client): Promise<SignedIn>;
   /**
    * Links an identity with the account of the person, who has just signed in to it, and starts a session as SSO does.
    *
@@ -114,17 +141,26 @@ export interface SsoLoginService {
   ): Promise<SignedIn>;
 }
 
+/** An identity that waits for its account. */
+export interface LinkChoice {
+  /** As the identity provider states it. */
+  email: string;
+  hasAccount: boolean;
+  former: FormerWay[];
+}
+
 export interface SsoLoginOptions extends CompletionOptions {
   oidc: OidcClient;
   saml: SamlClient;
+  keyRenewal: KeyRenewal;
 }
 
 export function createSsoLoginService(options: SsoLoginOptions): SsoLoginService {
-  const { database, secretBox, oidc, saml } = options;
+  const { database, secretBox, oidc, saml, keyRenewal } = options;
 
   async function begin(
     settings: SsoSettings,
-    request: { purpose: 'login' | 'test'; redirectTo: string; isFresh: boolean; userId: string | null },
+    { loginHint, linkToken, ...request }: LoginRequest,
     browserToken: string,
   ): Promise<SsoStart> {
     const state = createSsoToken();
@@ -133,6 +169,7 @@ export function createSsoLoginService(options: SsoLoginOptions): SsoLoginService
       nonce: createSsoToken(),
       verifier: createSsoToken(),
       requestId: `_${createSsoToken()}`,
+      ...(linkToken === undefined ? {} : { linkToken }),
     };
     const { isFresh } = request;
     const redirectUrl = await recordRefusals(
@@ -141,7 +178,7 @@ export function createSsoLoginService(options: SsoLoginOptions): SsoLoginService
       request.purpose,
       (checks) =>
         settings.type === 'oidc'
-          ? oidc.authorizationUrl(oidcSettings(settings, checks), { ...secrets, isFresh }, checks)
+          ? oidc.authorizationUrl(oidcSettings(settings, checks), { ...secrets, isFresh, loginHint }, checks)
           : saml.authorizationUrl(
               settings.idpMetadataXml,
               {
@@ -166,7 +203,7 @@ export function createSsoLoginService(options: SsoLoginOptions): SsoLoginService
       const transaction = await useSsoTransaction<LoginSecrets>(em, secretBox, {
         token,
         browserToken,
-        purposes: ['login', 'test'],
+        purposes: ['login', 'test', 'prove'],
       });
       if (!transaction) return undefined;
       const settings = await findSettingsById(em, secretBox, transaction.configurationId);
@@ -180,17 +217,32 @@ export function createSsoLoginService(options: SsoLoginOptions): SsoLoginService
     return receivedAt === null ? { ...own, acsUrl: saml.sharedAcsUrl } : own;
   }
 
+  /** Reads a response once more if it is signed with a key that the metadata did not have when it was read. */
+  async function readSaml(settings: SsoSettings, answer: SamlAnswer, checks: SsoChecks) {
+    const before = checks.all.length;
+    try {
+      return await saml.readAnswer(settings.idpMetadataXml, answer, checks);
+    } catch (error) {
+      const renewed = error instanceof UnknownKey ? await keyRenewal.renewMetadata(settings) : undefined;
+      if (renewed === undefined) throw error;
+      checks.restart(before);
+      return saml.readAnswer(renewed, answer, checks);
+    }
+  }
+
   /** The configuration of a login that the identity provider began: by address or audience, never by issuer. */
   async function findIdpInitiated(
     inspection: ResponseInspection,
     receivedAt: string | null,
   ): Promise<SsoSettings | undefined> {
-    const audience = receivedAt === null ? findAudience(inspection) : undefined;
+    const { audiences, inResponseTo } = readStatedFacts(inspection);
+    // The answer to a request that this browser did not make, or made too long ago.
+    if (inResponseTo !== undefined) return undefined;
+    const audience = receivedAt === null && audiences.length === 1 ? audiences[0] : undefined;
     const id = receivedAt ?? (audience === undefined ? undefined : saml.serviceProviderIdOf(audience));
     if (id === undefined || !isId('ssoConfiguration', id)) return undefined;
     const settings = await database.peopleTransaction(({ em }) => findSettingsById(em, secretBox, id));
-    const isAllowed = settings?.type === 'saml' && settings.status === 'active' && settings.allowIdpInitiated;
-    return isAllowed ? settings : undefined;
+    return settings?.type === 'saml' && settings.status === 'active' ? settings : undefined;
   }
 
   return {
@@ -198,15 +250,18 @@ export function createSsoLoginService(options: SsoLoginOptions): SsoLoginService
       const settings = await database.peopleTransaction(({ em }) =>
         findActiveSettings(em, secretBox, organization),
       );
-      if (!settings) throw notFound('single sign-on of the organization', organization);
+      const isAddress = organization.includes('@');
+      if (!settings)
+        throw notFound(isAddress ? 'single sign-on for' : 'single sign-on of the organization', organization);
       const request = { purpose: 'login', redirectTo, isFresh, userId: null } as const;
-      return begin(settings, request, browserTokenOf(browserToken));
+      const loginHint = isAddress ? organization : undefined;
+      return begin(settings, { ...request, loginHint }, browserTokenOf(browserToken));
     },
 
     async startTest(scope, configurationId, { redirectTo, browserToken }) {
       requireOrganizationWide(scope);
       const settings = await database.peopleTransaction(({ em }) =>
-        findSettingsById(em, secretBox, configurationId),
+        findTestedSettings(em, secretBox, configurationId),
       );
       if (settings?.organizationId !== scope.organizationId)
         throw notFound('SSO configuration', configurationId);
@@ -222,10 +277,17 @@ export function createSsoLoginService(options: SsoLoginOptions): SsoLoginService
       if (!used) throw ssoNotStarted();
       const { transaction, settings } = used;
       return recordRefusals(options, settings, transaction.purpose, async (checks) => {
-        const answer = { parameters, secrets: transaction.secrets };
+        const { secrets } = transaction;
+        const renewKeys = async () => {
+          const renewed = await keyRenewal.claim(settings);
+          return renewed && oidcSettings(renewed, checks);
+        };
+        const answer = { parameters, secrets, renewKeys };
         const identity = await oidc.readAnswer(oidcSettings(settings, checks), answer, checks);
         checkFreshness(transaction, identity.authenticatedAt, checks);
-        return complete(options, { settings, transaction, identity, browserToken }, { checks, client });
+        const { linkToken } = secrets;
+        const login = { settings, transaction, identity, browserToken, linkToken };
+        return complete(options, login, { checks, client });
       });
     },
 
@@ -235,21 +297,26 @@ export function createSsoLoginService(options: SsoLoginOptions): SsoLoginService
       if (used) {
         const { transaction, settings } = used;
         return recordRefusals(options, settings, transaction.purpose, async (checks) => {
-          const isOwn = serviceProviderId === null || serviceProviderId === settings.serviceProviderId;
-          checks.require('destination', isOwn, 'the address of another configuration');
+          const received = serviceProviderId ?? settings.serviceProviderId;
+          const [seen, own] = [received, settings.serviceProviderId].map(
+            (id) => saml.serviceProvider(id).acsUrl,
+          );
+          if (seen !== own) checks.fail('destination', seen, own);
           const provider = addressed(settings, serviceProviderId);
-          const answer = { inspection, provider, requestId: transaction.secrets.requestId };
-          const identity = await saml.readAnswer(settings.idpMetadataXml, answer, checks);
+          const { requestId, linkToken } = transaction.secrets;
+          const identity = await readSaml(settings, { inspection, provider, requestId }, checks);
           checkFreshness(transaction, identity.authenticatedAt, checks);
-          return complete(options, { settings, transaction, identity, browserToken }, { checks, client });
+          const login = { settings, transaction, identity, browserToken, linkToken };
+          return complete(options, login, { checks, client });
         });
       }
       const settings = await findIdpInitiated(inspection, serviceProviderId);
       if (!settings) throw ssoNotStarted();
       return recordRefusals(options, settings, 'confirm', async (checks) => {
+        if (!settings.allowIdpInitiated)
+          checks.fail('idp_initiated', 'no InResponseTo', 'the answer to a request of this service');
         const provider = addressed(settings, serviceProviderId);
-        const answer = { inspection, provider, requestId: null };
-        const identity = await saml.readAnswer(settings.idpMetadataXml, answer, checks);
+        const identity = await readSaml(settings, { inspection, provider, requestId: null }, checks);
         return askToConfirm(options, { settings, identity, browserToken, redirectTo }, checks);
       });
     },
@@ -278,40 +345,93 @@ export function createSsoLoginService(options: SsoLoginOptions): SsoLoginService
       });
     },
 
-    async findServiceProvider(organizationId) {
+    async findServiceProvider(organizationId, configurationId) {
+      const isWanted = configurationId === undefined ? sql`true` : sql`c.id = ${configurationId}`;
       const [row] = await database.peopleTransaction(({ em }) =>
         em.execute<{ id: string }[]>(sql`
-          select coalesce(c.replaces_id, c.id) as id from sso_configurations c
+          select coalesce(c.service_provider_id, c.id) as id from sso_configurations c
           join organizations o on o.id = c.org_id and o.deleted_at is null
-          where c.org_id = ${organizationId} and c.type = 'saml'
+          where c.org_id = ${organizationId} and c.type = 'saml' and ${isWanted}
           order by (c.status = 'active') desc, c.id desc limit 1`),
       );
-      if (!row) throw notFound('SAML configuration of the organization', organizationId);
+      if (!row) throw notFound('SAML configuration of the organization', configurationId ?? organizationId);
       return { ...saml.serviceProvider(row.id), sharedAcsUrl: saml.sharedAcsUrl };
     },
 
-    link: (person, { token, browserToken }, client) =>
+    async readAgain(scope, configurationId) {
+      requireOrganizationWide(scope);
+      const settings = await database.peopleTransaction(({ em }) =>
+        findSettingsById(em, secretBox, configurationId),
+      );
+      await keyRenewal.readAgain(scope, settings, configurationId);
+    },
+
+    findLink: (link) =>
+      database.peopleTransaction(async ({ em }) => {
+        const open = await peekSsoTransaction(em, { ...link, purposes: ['link'] });
+        if (!open?.claims) return undefined;
+        const former = await findFormerWays(em, open.organizationId);
+        return { email: open.claims.email, hasAccount: open.userId !== null, former };
+      }),
+
+    async startLink(link, configurationId) {
+      const { open, former } = await database.peopleTransaction(async ({ em }) => ({
+        open: await peekSsoTransaction(em, { ...link, purposes: ['link'] }),
+        former: await findSettingsById(em, secretBox, configurationId),
+      }));
+      if (!open) throw ssoNotStarted();
+      if (former?.organizationId !== open.organizationId || !former.isReplaced)
+        throw notFound('replaced SSO configuration', configurationId);
+      const { redirectTo } = open;
+      const request = { purpose: 'prove', redirectTo, isFresh: false, userId: null } as const;
+      return begin(former, { ...request, linkToken: link.token }, browserTokenOf(link.browserToken));
+    },
+
+    join: (link, client) =>
+      database.peopleTransaction(async ({ em }) => {
+        const { transaction, settings, claims } = await useLink(options, em, link);
+        if (transaction.userId !== null) throw ssoNotStarted();
+        const checks = createSsoChecks();
+        const account = await findAccount(em, settings, claims, { checks, client, mayBeNew: true });
+        // The address has got an account meanwhile.
+        if (account.kind === 'unknown') throw ssoNotStarted();
+        const { authenticatedAt } = stated(claims);
+        return signInIdentity(em, settings, { userId: account.userId, authenticatedAt }, client);
+      }),
+
+    link: (person, link, client) =>
       database.peopleTransaction(async (context) => {
-        const { em } = context;
-        const transaction = await useSsoTransaction(em, secretBox, {
-          token,
-          browserToken,
-          purposes: ['link'],
-        });
-        const settings = transaction && (await findSettingsById(em, secretBox, transaction.configurationId));
-        const claims = transaction?.claims;
-        if (!settings || !claims || transaction.userId !== person.userId) throw ssoNotStarted();
-        await linkIdentity(options, context, { settings, claims, userId: person.userId }, client);
-        const authenticatedAt = claims.authenticatedAt === null ? null : new Date(claims.authenticatedAt);
-        return signInIdentity(em, settings, { userId: person.userId, authenticatedAt }, client);
+        const { transaction, settings, claims } = await useLink(options, context.em, link);
+        // Without an account of the address, the person may have one with another address.
+        if (transaction.userId !== null && transaction.userId !== person.userId) throw ssoNotStarted();
+        return linkIdentity(options, context, { settings, claims, userId: person.userId }, client);
       }),
   };
+}
+
+interface LoginRequest {
+  purpose: 'login' | 'test' | 'prove';
+  redirectTo: string;
+  isFresh: boolean;
+  userId: string | null;
+  /** Address that the person typed in. */
+  loginHint?: string | undefined;
+  /** With the purpose `prove`. */
+  linkToken?: string;
+}
+
+interface SamlAnswer {
+  inspection: ResponseInspection;
+  provider: ServiceProvider;
+  requestId: string | null;
 }
 
 /** What a transaction keeps until the identity provider answers. */
 interface LoginSecrets extends OidcSecrets {
   /** Id of the SAML request. */
   requestId: string;
+  /** The identity that a login through a replaced configuration shall be linked with. */
+  linkToken?: string;
 }
 
 function decode(samlResponse: string): ResponseInspection {
@@ -320,17 +440,4 @@ function decode(samlResponse: string): ResponseInspection {
   } catch (error) {
     throw error instanceof SsoRefusal ? ssoFailed(error.check) : error;
   }
-}
-
-/** Not signed yet: it only selects the configuration whose keys are tried. */
-function findAudience({ assertion }: ResponseInspection): string | undefined {
-  const conditions = assertion && onlyChild(assertion, ASSERTION, 'Conditions');
-  const restriction = conditions && onlyChild(conditions, ASSERTION, 'AudienceRestriction');
-  return textOf(restriction && onlyChild(restriction, ASSERTION, 'Audience'));
-}
-
-function oidcSettings({ id, issuer, clientId, clientSecret }: SsoSettings, checks: SsoChecks): OidcSettings {
-  if (issuer === null || clientId === null || clientSecret === null)
-    return checks.fail('provider', 'incomplete settings', 'issuer, client_id and client_secret');
-  return { configurationId: id, issuer, clientId, clientSecret };
 }

@@ -1,9 +1,10 @@
 import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { MetadataSource } from './metadata-source.ts';
-import type { IdpMetadata } from './saml/idp-metadata.ts';
+import { fingerprintOf, type IdpMetadata } from './saml/idp-metadata.ts';
 
 export interface MetadataRefreshOptions {
   /** Connected as a worker. */
@@ -34,20 +35,44 @@ export async function refreshSsoMetadata({
     due.map(async ({ id, url }) => {
       const read = async () => {
         const xml = await metadataSource.read(url);
-        return { xml, ...parseMetadata(xml) };
+        return updateMetadata({ id, url, xml, metadata: parseMetadata(xml) });
       };
-      const found = await read().catch(() => undefined);
-      if (!found) return 0;
-      const rows = await database.query<object>(sql`
-        update sso_configurations set idp_metadata_xml = ${found.xml}, metadata_fetched_at = now(),
-          metadata_due_at = now() + interval '1 day', certificate_expires_at = ${found.certificateExpiresAt},
-          certificate_warned_days = case
-            when certificate_expires_at = ${found.certificateExpiresAt} then certificate_warned_days end
-        where id = ${id} and idp_metadata_url = ${url} and issuer = ${found.entityId} returning id`);
+      const update = await read().catch(() => undefined);
+      if (!update) return 0;
+      const rows = await database.query<object>(update);
       return rows.length;
     }),
   );
   return changed.reduce((sum, count) => sum + count, 0);
+}
+
+/**
+ * The statement that stores metadata which was read from its URL again, unless the configuration has another URL or issuer meanwhile.
+ * The identity provider goes by its new certificates then.
+ */
+export function updateMetadata({
+  id,
+  url,
+  xml,
+  metadata: { entityId, certificates, certificateExpiresAt },
+}: {
+  id: string;
+  url: string;
+  xml: string;
+  metadata: IdpMetadata;
+}): Sql {
+  return sql`
+    with changed as (
+      update sso_configurations set idp_metadata_xml = ${xml}, metadata_fetched_at = now(),
+        metadata_due_at = now() + interval '1 day', certificate_expires_at = ${certificateExpiresAt},
+        certificate_warned_days = case
+          when certificate_expires_at = ${certificateExpiresAt} then certificate_warned_days end
+      where id = ${id} and idp_metadata_url = ${url} and issuer = ${entityId}
+      returning id, provider_id, status = 'active' or replaced_at is not null as "signsIn"),
+    known as (
+      update sso_providers p set certificates = ${`{${certificates.map(fingerprintOf).join(',')}}`}::text[]
+      from changed where p.id = changed.provider_id and changed."signsIn")
+    select id from changed`;
 }
 
 const WARNING_DAYS = [30, 7] as const;

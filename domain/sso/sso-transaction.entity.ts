@@ -5,10 +5,11 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { SsoConfigurationEntity } from './sso-configuration.entity.ts';
 
 /**
- * `login`, `test`: waits for the identity provider. `link`: the identity is proved, and its address has an account, which
- * the person has to sign in to. `confirm`: the identity provider began, and the person has to agree.
+ * `login`, `test`: waits for the identity provider. `link`: the identity is proved but unknown, and the person has to say
+ * by another sign-in whose it is. `confirm`: the identity provider began, and the person has to agree. `prove`: waits for
+ * the identity provider of a replaced configuration, which tells whose the identity of a `link` is.
  */
-export const SSO_PURPOSES = ['login', 'test', 'link', 'confirm'] as const;
+export const SSO_PURPOSES = ['login', 'test', 'link', 'confirm', 'prove'] as const;
 export type SsoPurpose = (typeof SSO_PURPOSES)[number];
 
 /** What an identity provider said about a person, after all checks. */
@@ -43,7 +44,7 @@ export const SsoTransactionEntity = defineEntity({
     redirectTo: p.text(),
     /** The identity provider must ask the person again. */
     isFresh: p.boolean().default(false),
-    /** `link`: the user whose account it is. `test`: who tests. */
+    /** `link`: the user whose account has the address; null if none has. `test`: who tests. */
     userId: idColumn().strictNullable(),
     /** `link`, `confirm`. */
     claims: p.json().$type<SsoClaims | null>().strictNullable(),

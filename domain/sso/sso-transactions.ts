@@ -79,7 +79,7 @@ export interface SsoTransactionUse {
 
 /**
  * Uses a transaction up: of two concurrent uses one succeeds, and another browser cannot use it. The configuration must be
- * as it was when the transaction began, and active unless it is tested.
+ * as it was when the transaction began, and active unless it is tested or, after its replacement, links.
  */
 export async function useSsoTransaction<Secrets>(
   em: EntityManager,
@@ -95,7 +95,7 @@ export async function useSsoTransaction<Secrets>(
     where t.token_hash = ${tokenHash} and t.browser_hash = ${sha256(browserToken)} and t.purpose in (${[...purposes]})
       and t.used_at is null and t.expires_at > now()
       and c.id = t.configuration_id and c.version = t.configuration_version
-      and (t.purpose = 'test' or c.status = 'active')
+      and (t.purpose = 'test' or c.status = 'active' or (t.purpose = 'prove' and c.replaced_at is not null))
     returning t.org_id as "organizationId", t.configuration_id as "configurationId", t.purpose,
       t.redirect_to as "redirectTo", t.is_fresh as "isFresh", t.user_id as "userId", t.claims, t.secrets as sealed,
       t.created_at as "createdAt"`);
@@ -103,4 +103,21 @@ export async function useSsoTransaction<Secrets>(
   const { sealed, ...used } = row;
   const secrets = sealed === null ? {} : JSON.parse(secretBox.open(sealed, sealContext(tokenHash)));
   return { ...used, secrets, createdAt: new Date(used.createdAt) } as UsedSsoTransaction<Secrets>;
+}
+
+/** What a browser can still do with a token, without using it up. */
+export async function peekSsoTransaction(
+  em: EntityManager,
+  { token, browserToken, purposes }: SsoTransactionUse,
+): Promise<
+  Pick<UsedSsoTransaction<unknown>, 'organizationId' | 'userId' | 'claims' | 'redirectTo'> | undefined
+> {
+  if (browserToken === undefined) return undefined;
+  const [row] = await em.execute<
+    Pick<UsedSsoTransaction<unknown>, 'organizationId' | 'userId' | 'claims' | 'redirectTo'>[]
+  >(sql`
+    select org_id as "organizationId", user_id as "userId", claims, redirect_to as "redirectTo" from sso_transactions
+    where token_hash = ${sha256(token)} and browser_hash = ${sha256(browserToken)} and purpose in (${[...purposes]})
+      and used_at is null and expires_at > now()`);
+  return row;
 }

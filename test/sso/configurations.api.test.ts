@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
+import { findFreePort } from '../../dev/stack/ports.ts';
 import { purgeSsoAttempts, purgeSsoTransactions } from '../../domain/sso/sso-purges.ts';
 import { newId } from '../../platform/ids.ts';
 import { startForgingProvider } from '../support/identity-providers.ts';
@@ -53,7 +54,9 @@ describe('an SSO configuration', () => {
       idp_metadata_url: null,
       allow_idp_initiated: null,
       certificate_expires_at: null,
-      replaces_id: null,
+      metadata_read_at: null,
+      pending_changes: null,
+      unlinked_members: null,
       sp_entity_id: null,
       acs_url: null,
       sp_metadata_url: null,
@@ -156,7 +159,8 @@ describe('an SSO configuration', () => {
   });
 
   test('whose identity provider cannot be reached says so when its test begins, instead of a failed sign-in', async () => {
-    const id = (await create(settings({ issuer: 'http://127.0.0.1:9' }))).json().id;
+    const issuer = `http://127.0.0.1:${await findFreePort()}`;
+    const id = (await create(settings({ issuer }))).json().id;
     const begin = () => app.call(`/org/sso/${id}/test`, { method: 'POST', token: organization.token });
     const problem = expectProblem(await begin(), 'unprocessable');
     expect(problem).toMatchObject({ status: 422, check: 'provider', expected: 'OpenID Connect discovery' });
@@ -206,45 +210,76 @@ describe('an SSO configuration', () => {
     expect(mails).toHaveLength(2);
   });
 
-  test('that is active stays as it is while a draft beside it is tested; the id stays when the draft is activated', async () => {
+  test('that is active keeps its id, and what needs a test waits as pending changes until it is activated', async () => {
     const id = await createConfiguration(app, organization.token, settings());
     await activateUntested(app, organization.token, id);
-    const draft = (await patch(id, { name: 'Next' })).json();
-    expect(draft).toMatchObject({
-      status: 'draft',
-      name: 'Next',
-      replaces_id: id,
-      issuer: ISSUER,
-      client_id: 'agent-email',
-    });
-    expect(draft.id).not.toBe(id);
-    const again = (await patch(id, { client_id: 'other' })).json();
-    expect(again).toMatchObject({ id: draft.id, name: 'Next', client_id: 'other' });
-    const { data } = (await app.call('/org/sso', { token: organization.token })).json();
-    expect(data).toHaveLength(2);
-    expect(data.find((row: { id: string }) => row.id === id)).toMatchObject({
-      status: 'active',
-      name: 'Test provider',
-    });
-    await app.worker.query(
-      sql`update sso_configurations set status = 'tested', tested_at = now() where id = ${draft.id}`,
-    );
-    expect((await activate(draft.id)).json()).toMatchObject({
+    const changed = (await patch(id, { name: 'Next', client_id: 'next' })).json();
+    expect(changed).toMatchObject({
       id,
       status: 'active',
       name: 'Next',
-      client_id: 'other',
-      replaces_id: null,
+      client_id: 'agent-email',
+      pending_changes: { issuer: ISSUER, client_id: 'next', tested_at: null },
     });
-    expect((await app.call('/org/sso', { token: organization.token })).json().data).toHaveLength(1);
+    const again = (await patch(id, { client_secret: 'other' })).json();
+    expect(again.pending_changes).toMatchObject({ client_id: 'next' });
+    const { data } = (await app.call('/org/sso', { token: organization.token })).json();
+    expect(data).toEqual([again]);
+    expectProblem(await activate(id), 'conflict');
+    await activateUntested(app, organization.token, id);
+    const [active] = (await app.call('/org/sso', { token: organization.token })).json().data;
+    expect(active).toMatchObject({ id, status: 'active', client_id: 'next', pending_changes: null });
   });
 
-  test('takes its secret along from the draft', async () => {
+  test('that is active changes at once where no test is needed, also together with its pending changes', async () => {
+    const id = await createConfiguration(app, organization.token, settings());
+    await activateUntested(app, organization.token, id);
+    const unchanged = { ...settings(), type: undefined, client_secret: undefined };
+    expect((await patch(id, { ...unchanged, default_role: 'viewer' })).json()).toMatchObject({
+      default_role: 'viewer',
+      pending_changes: null,
+    });
+    await patch(id, { client_id: 'next' });
+    await patch(id, { default_role: 'admin', name: 'Later' });
+    await activateUntested(app, organization.token, id);
+    const [active] = (await app.call('/org/sso', { token: organization.token })).json().data;
+    expect(active).toMatchObject({ client_id: 'next', default_role: 'admin', name: 'Later' });
+    expectProblem(
+      await patch(id, { domains: [organization.domain, 'unverified.example.com'] }),
+      'domain_not_verified',
+    );
+  });
+
+  test('that is active lets its pending changes be discarded', async () => {
+    const id = await createConfiguration(app, organization.token, settings());
+    await activateUntested(app, organization.token, id);
+    expectProblem(await patch(id, { pending_changes: null }), 'conflict');
+    await patch(id, { client_id: 'next' });
+    expectProblem(await patch(id, { pending_changes: null, name: 'x' }), 'validation_error');
+    expect((await patch(id, { pending_changes: null })).json()).toMatchObject({
+      client_id: 'agent-email',
+      pending_changes: null,
+    });
+  });
+
+  test('gets one set of pending changes, of two changes at once too', async () => {
+    const id = await createConfiguration(app, organization.token, settings());
+    await activateUntested(app, organization.token, id);
+    const answers = await Promise.all([
+      patch(id, { client_id: 'next' }),
+      patch(id, { issuer: 'https://next.example.test' }),
+    ]);
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
+    const [row] = (await app.call('/org/sso', { token: organization.token })).json().data;
+    expect(row.pending_changes).toMatchObject({ client_id: 'next', issuer: 'https://next.example.test' });
+  });
+
+  test('takes its secret along from its pending changes', async () => {
     forger.state.metadata = {};
     const id = await createConfiguration(app, organization.token, settings({ issuer: forger.issuer }));
     await activateUntested(app, organization.token, id);
-    const draft = (await patch(id, { client_secret: 'the-next-secret' })).json();
-    await activateUntested(app, organization.token, draft.id);
+    await patch(id, { client_secret: 'the-next-secret' });
+    await activateUntested(app, organization.token, id);
     const browser = new Browser(app);
     const url = await browser.start(organization.organizationId);
     forger.state.requests = [];

@@ -306,19 +306,24 @@ describe('while single sign-on is enforced, the last owner who could repair it',
 test('only an owner activates a change of a configuration that an owner signs in through', async () => {
   const { organizationId, ownerId, domain, ownerSession } = organization;
   await app.worker.query(sql`
-    insert into sso_identities (configuration_id, issuer, subject, org_id, user_id, email, last_login_at, created_at)
-    values (${configurationId}, 'https://login.example.test', 'owner', ${organizationId}, ${ownerId}, 'x', now(), now())`);
-  const body = { name: 'Copied', issuer: 'https://login.example.test', domains: [domain] };
+    insert into sso_identities (provider_id, subject, org_id, user_id, email, last_login_at, created_at)
+    select provider_id, 'owner', org_id, ${ownerId}, 'x', now(), now() from sso_configurations where id = ${configurationId}`);
+  const body = {
+    name: 'Copied',
+    client_id: 'copied',
+    issuer: 'https://login.example.test',
+    domains: [domain],
+  };
   const changed = await app.call(`/org/sso/${configurationId}`, {
     method: 'PATCH',
     token: ownerSession,
     body,
   });
-  const draftId: string = changed.json().id;
-  await app.worker.query(
-    sql`update sso_configurations set status = 'tested', tested_at = now() where id = ${draftId}`,
-  );
-  const activate = (token: string) => app.call(`/org/sso/${draftId}/activate`, { method: 'POST', token });
+  expect(changed.json().id).toBe(configurationId);
+  await app.worker.query(sql`
+    update sso_configurations set status = 'tested', tested_at = now() where replaces_id = ${configurationId}`);
+  const activate = (token: string) =>
+    app.call(`/org/sso/${configurationId}/activate`, { method: 'POST', token });
   const adminId = await createTestUser(app.worker, { organizationId, role: 'admin' });
   const { token: admin } = await createTestSession(app.worker, adminId);
   for (const token of [admin, organization.token]) expectProblem(await activate(token), 'permission_denied');

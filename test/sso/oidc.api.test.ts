@@ -371,7 +371,7 @@ describe('a forged answer', () => {
     expect(attempt).toMatchObject({ succeeded: false });
     expect(attempt?.checks.at(-1)).toMatchObject({ name: check, passed: false });
     const identities = await app.worker.query(
-      sql`select from sso_identities where configuration_id = ${configurationId}`,
+      sql`select from sso_identities where org_id = ${organization.organizationId}`,
     );
     expect(identities).toEqual([]);
   });

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
+import { ServiceProvider } from 'samlify';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createMetadataSource } from '../../domain/sso/metadata-source.ts';
 import { createSamlClient } from '../../domain/sso/saml/saml-client.ts';
@@ -82,7 +83,7 @@ describe('a SAML configuration', () => {
       certificate_expires_at: expect.any(String),
       sp_entity_id: `${base}/${id}`,
       acs_url: `${base}/${id}/acs`,
-      sp_metadata_url: `${base}/metadata/${organization.organizationId}`,
+      sp_metadata_url: `${base}/metadata/${organization.organizationId}?configuration=${id}`,
       redirect_uri: null,
     });
     const metadata = await app.call(`/auth/sso/saml/metadata/${organization.organizationId}`);
@@ -93,13 +94,54 @@ describe('a SAML configuration', () => {
     expectProblem(await app.call('/auth/sso/saml/metadata/nothing'), 'not_found');
   });
 
-  test('keeps the addresses of the configuration that a draft replaces', async () => {
+  test('names its own addresses in its metadata, also beside an active one', async () => {
+    const active = (await create({ idp_metadata_xml: idpMetadata([key]) })).json();
+    await activateUntested(app, organization.token, active.id);
+    const draft = (await create({ idp_metadata_xml: idpMetadata([nextKey]) })).json();
+    const read = (url: string) => {
+      const { pathname, search } = new URL(url);
+      return app.call(`${pathname}${search}`, { prefix: '' });
+    };
+    for (const { sp_metadata_url, sp_entity_id, acs_url } of [active, draft]) {
+      const metadata = await read(sp_metadata_url);
+      expect(metadata.body).toContain(`entityID="${sp_entity_id}"`);
+      expect(metadata.body).toContain(`Location="${acs_url}"`);
+    }
+    const plain = await app.call(`/auth/sso/saml/metadata/${organization.organizationId}`);
+    expect(plain.body).toContain(`entityID="${active.sp_entity_id}"`);
+    const other = await createSsoOrganization(app);
+    const foreign = `/auth/sso/saml/metadata/${other.organizationId}?configuration=${active.id}`;
+    expectProblem(await app.call(foreign), 'not_found');
+  });
+
+  test('states in its metadata which NameID and attributes it takes', async () => {
+    const { sp_metadata_url: url } = (await create({ idp_metadata_xml: idpMetadata([key]) })).json();
+    const { body } = await app.call(`${new URL(url).pathname}${new URL(url).search}`, { prefix: '' });
+    const sp = ServiceProvider({ metadata: body }).entityMeta;
+    expect(sp.getNameIDFormat()).toEqual([
+      'urn:oasis:names:tc:SAML:2.0:nameid-format:persistent',
+      'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress',
+    ]);
+    expect(body).toMatch(/RequestedAttribute Name="email"[^>]* isRequired="true"/);
+    expect(body).toMatch(/RequestedAttribute Name="displayName"[^>]* isRequired="false"/);
+    // In the order of the schema (SAML metadata section 2.4.4).
+    const names = ['<md:NameIDFormat', '<md:AssertionConsumerService', '<md:AttributeConsumingService'];
+    const places = names.map((name) => body.indexOf(name));
+    expect(places).toEqual([...places].sort((a, b) => a - b));
+  });
+
+  test('keeps its addresses when new metadata is activated', async () => {
     const { id, acs_url } = (await create({ idp_metadata_xml: idpMetadata([key]) })).json();
     await activateUntested(app, organization.token, id);
     const body = { idp_metadata_xml: idpMetadata([key, nextKey]) };
-    const draft = await app.call(`/org/sso/${id}`, { method: 'PATCH', token: organization.token, body });
-    expect(draft.json()).toMatchObject({ status: 'draft', replaces_id: id, acs_url });
-    await activateUntested(app, organization.token, draft.json().id);
+    const changed = await app.call(`/org/sso/${id}`, { method: 'PATCH', token: organization.token, body });
+    expect(changed.json()).toMatchObject({
+      id,
+      status: 'active',
+      acs_url,
+      pending_changes: { tested_at: null },
+    });
+    await activateUntested(app, organization.token, id);
     const [row] = await app.worker.query<{ xml: string }>(
       sql`select idp_metadata_xml as xml from sso_configurations where id = ${id}`,
     );

@@ -98,7 +98,7 @@ function post(
 
 async function countIdentities(): Promise<number> {
   const rows = await app.worker.query(
-    sql`select from sso_identities where configuration_id = ${configurationId}`,
+    sql`select from sso_identities where org_id = ${organization.organizationId}`,
   );
   return rows.length;
 }
@@ -273,7 +273,7 @@ describe('a SAML login', () => {
     const begun = await begin();
     await post(begun.browser, signedAssertion(answerTo(begun, { attributes })), begun.relayState);
     const [identity] = await app.worker.query(
-      sql`select subject from sso_identities where configuration_id = ${configurationId}`,
+      sql`select subject from sso_identities where org_id = ${organization.organizationId}`,
     );
     expect(identity).toEqual({ subject: 'person-1' });
   });

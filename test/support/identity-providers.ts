@@ -92,6 +92,7 @@ export interface ForgedToken {
 /** An OpenID provider that lies in every way a test wants. */
 export async function startForgingProvider() {
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  let signing = { privateKey, publicKey, kid: 'k1' };
   const state = {
     /** Added to the metadata. */
     metadata: {} as Record<string, unknown>,
@@ -102,7 +103,6 @@ export async function startForgingProvider() {
     /** Answers a path instead of the provider. */
     override: {} as Record<string, { status: number; headers?: Record<string, string>; body?: string }>,
   };
-  const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'k1', use: 'sig', alg: 'RS256' };
   const { server, origin } = await listen(async (request, response) => {
     let body = '';
     for await (const chunk of request) body += chunk;
@@ -121,22 +121,34 @@ export async function startForgingProvider() {
         id_token_signing_alg_values_supported: ['RS256'],
         ...state.metadata,
       }),
-      '/jwks': () => ({ keys: [jwk] }),
+      '/jwks': () => ({
+        keys: [
+          { ...signing.publicKey.export({ format: 'jwk' }), kid: signing.kid, use: 'sig', alg: 'RS256' },
+        ],
+      }),
       '/token': () => ({
         access_token: 'access',
         token_type: 'Bearer',
-        id_token: state.token && signToken(state.token, privateKey),
+        id_token: state.token && signToken(state.token, signing),
       }),
     };
     const answer = answers[path];
     response.writeHead(answer ? 200 : 404, { 'content-type': 'application/json' });
     response.end(JSON.stringify(answer?.() ?? {}));
   });
-  return { issuer: origin, state, publicKey, close: () => stop(server) };
+  /** The former key is published no more. */
+  const rotateKey = () => {
+    const kid = `k${Number(signing.kid.slice(1)) + 100}`;
+    signing = { ...generateKeyPairSync('rsa', { modulusLength: 2048 }), kid };
+  };
+  return { issuer: origin, state, publicKey, rotateKey, close: () => stop(server) };
 }
 
-function signToken({ claims, header = {}, key }: ForgedToken, ownKey: KeyObject): string {
-  const fullHeader = { alg: 'RS256', kid: 'k1', ...header };
+function signToken(
+  { claims, header = {}, key }: ForgedToken,
+  { privateKey: ownKey, kid }: { privateKey: KeyObject; kid: string },
+): string {
+  const fullHeader = { alg: 'RS256', kid, ...header };
   const input = `${base64url(fullHeader)}.${base64url(claims)}`;
   const { alg } = fullHeader;
   const signature =

@@ -461,9 +461,11 @@ export async function addInternalRows(organizationId: string): Promise<void> {
        redirect_to, expires_at, created_at)
      select sha256(id::bytea), org_id, id, 1, 'login', '\\x00', '/account', now(), now()
      from sso_configurations where org_id = $1`,
-    `insert into sso_identities (configuration_id, issuer, subject, org_id, user_id, email, last_login_at, created_at)
-     select c.id, 'x', 'x', c.org_id, m.user_id, 'x', now(), now()
-     from sso_configurations c join members m on m.org_id = c.org_id where c.org_id = $1 limit 1`,
+    `insert into sso_providers (id, org_id, type, issuer, certificates, created_at)
+     select 'ssp' || substr(id, 4), org_id, 'oidc', 'x', '{}', now() from sso_configurations where org_id = $1`,
+    `insert into sso_identities (provider_id, subject, org_id, user_id, email, last_login_at, created_at)
+     select p.id, 'x', p.org_id, m.user_id, 'x', now(), now()
+     from sso_providers p join members m on m.org_id = p.org_id where p.org_id = $1 limit 1`,
     `insert into sso_assertions (configuration_id, assertion_hash, org_id, expires_at)
      select id, '\\x00', org_id, now() from sso_configurations where org_id = $1`,
     `insert into sso_attempts (id, org_id, configuration_id, purpose, succeeded, checks, created_at)

@@ -54,11 +54,11 @@ export async function createConfiguration(app: TestApp, token: string, body: obj
   return created.json().id;
 }
 
-/** Marks a configuration as tested without a login, and activates it. */
+/** Marks a configuration, or its pending changes, as tested without a login, and activates them. */
 export async function activateUntested(app: TestApp, token: string, id: string): Promise<void> {
-  await app.worker.query(
-    sql`update sso_configurations set status = 'tested', tested_at = now() where id = ${id}`,
-  );
+  await app.worker.query(sql`
+    update sso_configurations set status = 'tested', tested_at = now()
+    where replaces_id = ${id} or (id = ${id} and status <> 'active')`);
   const activated = await app.call(`/org/sso/${id}/activate`, { method: 'POST', token });
   if (activated.statusCode !== 200) throw new Error(activated.body);
 }

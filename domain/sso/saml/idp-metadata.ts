@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto';
+import { createHash, X509Certificate } from 'node:crypto';
 import { storableTime } from '../../../platform/database/storable.ts';
 import {
   attributeOf,
@@ -20,6 +20,12 @@ export interface IdpMetadata {
   certificates: string[];
   /** When the last certificate ends. */
   certificateExpiresAt: Date;
+}
+
+/** SHA-256 of a certificate, in hexadecimal. @param pem also only its Base64. */
+export function fingerprintOf(pem: string): string {
+  const der = Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ''), 'base64');
+  return createHash('sha256').update(der).digest('hex');
 }
 
 /** Metadata that cannot be used. The message completes "the metadata …". */

@@ -58,6 +58,8 @@ export function readAssertion(
   const assertionId = attributeOf(assertion, 'ID') ?? '';
   if (!assertion || attributeOf(assertion, 'Version') !== '2.0' || assertionId === '')
     return checks.fail('response', 'no SAML 2.0 assertion');
+  const issuedAt = attributeOf(assertion, 'IssueInstant');
+  checks.require('time', isAfter(now, issuedAt, true), `issued ${issuedAt}`, 'not in the future');
   const issuer = textOf(onlyChild(assertion, ASSERTION, 'Issuer'));
   checks.require('issuer', issuer === expected.issuer, issuer ?? 'none', expected.issuer);
   requireConditions(assertion, expected, { checks, now });
@@ -115,25 +117,20 @@ function requireConfirmation(
   expected: AssertionExpectations,
   { checks, now }: Context,
 ): Date {
-  const confirmations = childrenOf(subject, ASSERTION, 'SubjectConfirmation').filter(
-    (confirmation) => attributeOf(confirmation, 'Method') === BEARER,
-  );
-  checks.require('confirmation', confirmations.length > 0, confirmations.length, 'a bearer confirmation');
+  const all = childrenOf(subject, ASSERTION, 'SubjectConfirmation');
+  const methodOf = (confirmation: XmlElement) => attributeOf(confirmation, 'Method');
+  const confirmations = all.filter((confirmation) => methodOf(confirmation) === BEARER);
+  checks.require('confirmation', confirmations.length > 0, all.map(methodOf).join(', ') || 'none', BEARER);
   const data = confirmations.map((confirmation) =>
     onlyChild(confirmation, ASSERTION, 'SubjectConfirmationData'),
   );
   const recipients = data.filter((one) => attributeOf(one, 'Recipient') === expected.acsUrl);
   const seen = data.map((one) => attributeOf(one, 'Recipient') ?? 'none').join(', ');
   checks.require('recipient', recipients.length > 0, seen, expected.acsUrl);
-  const answers = recipients.filter(
-    (one) => (attributeOf(one, 'InResponseTo') ?? null) === expected.requestId,
-  );
-  checks.require(
-    'request',
-    answers.length > 0,
-    'another request',
-    expected.requestId === null ? 'none' : 'this one',
-  );
+  const requestOf = (one: XmlElement | undefined) => attributeOf(one, 'InResponseTo') ?? null;
+  const answers = recipients.filter((one) => requestOf(one) === expected.requestId);
+  const requests = recipients.map((one) => requestOf(one) ?? 'none').join(', ');
+  checks.require('request', answers.length > 0, requests, expected.requestId ?? 'none');
   const [valid] = answers.filter(
     (one) =>
       isAfter(now, attributeOf(one, 'NotBefore'), true) &&
@@ -148,10 +145,13 @@ function requireConfirmation(
 /** When the person signed in at the identity provider. */
 function readStatement(assertion: XmlElement, { checks, now }: Context): Date | null {
   const [statement] = childrenOf(assertion, ASSERTION, 'AuthnStatement');
-  checks.require('response', statement !== undefined, statement ? null : 'no AuthnStatement');
+  if (!statement) return checks.fail('response', 'no AuthnStatement', 'an AuthnStatement');
   const end = attributeOf(statement, 'SessionNotOnOrAfter');
-  checks.require('time', isBefore(now, end, true), end);
-  const instant = parseTime(attributeOf(statement, 'AuthnInstant'));
+  const hasNotEnded = isBefore(now, end, true);
+  if (end !== undefined) checks.require('time', hasNotEnded, `session until ${end}`, 'in the future');
+  const signedInAt = attributeOf(statement, 'AuthnInstant');
+  checks.require('time', isAfter(now, signedInAt, true), `signed in ${signedInAt}`, 'not in the future');
+  const instant = parseTime(signedInAt);
   return instant === null ? null : new Date(instant);
 }
 

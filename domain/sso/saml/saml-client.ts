@@ -1,9 +1,9 @@
 import { X509Certificate } from 'node:crypto';
 import { SAML, ValidateInResponseTo } from '@node-saml/node-saml';
-import type { SsoChecks } from '../sso-checks.ts';
-import { type IdpMetadata, MetadataRefusal, parseIdpMetadata } from './idp-metadata.ts';
+import { type SsoChecks, SsoRefusal } from '../sso-checks.ts';
+import { fingerprintOf, type IdpMetadata, MetadataRefusal, parseIdpMetadata } from './idp-metadata.ts';
 import { readAssertion, type SamlIdentity } from './saml-assertion.ts';
-import { inspectResponse, type ResponseInspection } from './saml-response.ts';
+import { inspectResponse, type ResponseInspection, readStatedFacts } from './saml-response.ts';
 import { XmlRefusal } from './xml.ts';
 
 /** This service, as one configuration presents it to its identity provider. */
@@ -86,14 +86,15 @@ export function createSamlClient({
       const metadata = readMetadata(metadataXml, checks);
       const expected = { ...provider, issuer: metadata.entityId, audience: provider.entityId, requestId };
       inspectResponse(inspection, expected, checks);
-      const valid = metadata.certificates.filter(
-        (pem) => Date.parse(new X509Certificate(pem).validTo) > Date.now(),
-      );
+      const ends = metadata.certificates.map((pem) => ({ pem, end: new X509Certificate(pem).validTo }));
+      const valid = ends.filter(({ end }) => Date.parse(end) > Date.now()).map(({ pem }) => pem);
       if (valid.length === 0)
-        return checks.fail('signature', 'every certificate has ended', 'a valid certificate');
+        return checks.failKey(
+          ends.map(({ pem, end }) => `${describeCertificate(pem)} ended ${end}`).join(', '),
+          'a certificate that has not ended',
+        );
       const saml = createSaml(metadata, valid, provider, { requestId: requestId ?? '_', isFresh: false });
-      const signed = await verify(saml, inspection.xml, checks);
-      checks.pass('signature');
+      const signed = await verify(saml, { inspection, expected, certificates: valid }, checks);
       try {
         return readAssertion(signed, expected, checks);
       } catch (error) {
@@ -130,19 +131,43 @@ function createSaml(
   });
 }
 
-/** Returns the signed assertion. The library throws errors of any kind for broken input. */
-async function verify(saml: SAML, xml: string, checks: SsoChecks): Promise<string> {
-  const SAMLResponse = Buffer.from(xml, 'utf8').toString('base64');
+interface Verification {
+  inspection: ResponseInspection;
+  expected: { audience: string };
+  certificates: readonly string[];
+}
+
+/** Returns the signed assertion. The library throws errors of any kind for broken input; the checks show what it looked at. */
+async function verify(
+  saml: SAML,
+  { inspection, expected, certificates }: Verification,
+  checks: SsoChecks,
+): Promise<string> {
+  const SAMLResponse = Buffer.from(inspection.xml, 'utf8').toString('base64');
+  const { audiences, period, signer } = readStatedFacts(inspection);
+  const signature = [
+    signer === undefined ? 'a key without certificate' : describeFingerprint(signer),
+    certificates.map(describeCertificate).join(' or '),
+  ] as const;
   try {
     const { profile } = await saml.validatePostResponseAsync({ SAMLResponse });
     const assertion = profile?.getAssertionXml?.();
-    if (assertion !== undefined) return assertion;
+    if (assertion === undefined) return checks.fail('signature', 'no signed assertion', 'one');
+    checks.pass('signature', ...signature);
+    return assertion;
   } catch (error) {
-    const message = error instanceof Error ? error.message : 'unknown';
-    if (/audience/i.test(message)) return checks.fail('audience', message);
+    if (error instanceof SsoRefusal) throw error;
+    const message = error instanceof Error ? error.message : '';
+    if (/audience/i.test(message))
+      return checks.fail('audience', audiences.join(', ') || 'none', expected.audience);
     if (/expired|not yet valid|too old|NotOnOrAfter|NotBefore/.test(message))
-      return checks.fail('time', message);
-    return checks.fail('signature', message);
+      return checks.fail('time', period, new Date().toISOString());
+    // The certificate is known, so the content was changed; reading metadata again would not help.
+    const isKnown = certificates.some((pem) => fingerprintOf(pem) === signer);
+    if (isKnown) return checks.fail('signature', `${signature[0]}, but other content`, signature[1]);
+    return checks.failKey(...signature);
   }
-  return checks.fail('signature', 'no signed assertion');
 }
+
+const describeFingerprint = (fingerprint: string): string => `certificate ${fingerprint.slice(0, 16)}…`;
+const describeCertificate = (pem: string): string => describeFingerprint(fingerprintOf(pem));

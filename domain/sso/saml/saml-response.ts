@@ -1,4 +1,5 @@
 import type { SsoChecks } from '../sso-checks.ts';
+import { fingerprintOf } from './idp-metadata.ts';
 import {
   attributeOf,
   childrenOf,
@@ -70,10 +71,13 @@ export function inspectResponse(
   checks: SsoChecks,
 ): void {
   const elements = [...walk(response)];
-  requireAlgorithms(elements, checks);
+  const has = (name: string) => elements.some(({ localName }) => localName === name);
   const status = onlyChild(response, PROTOCOL, 'Status');
   const code = attributeOf(status && onlyChild(status, PROTOCOL, 'StatusCode'), 'Value');
   checks.require('status', code === SUCCESS, code ?? 'none', SUCCESS);
+  if (has('EncryptedAssertion')) checks.fail('encryption', 'EncryptedAssertion', 'Assertion');
+  if (!has('Signature')) checks.fail('unsigned', 'no Signature', 'a signed response or assertion');
+  requireAlgorithms(elements, checks);
   requireStructure(response, elements, checks);
   const destination = attributeOf(response, 'Destination');
   const isSigned = childrenOf(response, DSIG, 'Signature').length > 0;
@@ -82,10 +86,10 @@ export function inspectResponse(
   checks.require('destination', isMeant, destination ?? 'none', expected.acsUrl);
   const issuer = onlyChild(response, ASSERTION, 'Issuer');
   const isIssuer = issuer === undefined || textOf(issuer) === expected.issuer;
-  checks.require('issuer', isIssuer, textOf(issuer), expected.issuer);
+  checks.require('issuer', isIssuer, textOf(issuer) ?? 'none', expected.issuer);
   const inResponseTo = attributeOf(response, 'InResponseTo');
   const isAnswer = inResponseTo === undefined || inResponseTo === expected.requestId;
-  checks.require('request', isAnswer, inResponseTo === undefined ? null : 'another request');
+  checks.require('request', isAnswer, inResponseTo ?? 'no InResponseTo', expected.requestId ?? 'none');
 }
 
 function requireAlgorithms(elements: readonly XmlElement[], checks: SsoChecks): void {
@@ -101,13 +105,13 @@ function requireAlgorithms(elements: readonly XmlElement[], checks: SsoChecks): 
       localName === 'Transform' && child.localName === 'InclusiveNamespaces';
     if (!elementsOf(element).every(isParameter)) checks.fail('algorithm', `${localName} with content`);
   }
-  checks.pass('algorithm');
+  const method = elements.find(({ localName }) => localName === 'SignatureMethod');
+  checks.pass('algorithm', attributeOf(method, 'Algorithm'));
 }
 
 function requireStructure(response: XmlElement, elements: readonly XmlElement[], checks: SsoChecks): void {
   const fail = (problem: string) => checks.fail('signature', problem, 'one signed assertion');
   const named = (name: string) => elements.filter(({ localName }) => localName === name);
-  if (named('EncryptedAssertion').length > 0) fail('an encrypted assertion');
   if (named('Response').length !== 1) fail('several responses');
   const assertions = named('Assertion');
   const [assertion] = assertions;
@@ -119,7 +123,6 @@ function requireStructure(response: XmlElement, elements: readonly XmlElement[],
   );
   if (new Set(ids).size !== ids.length) fail('an ID that occurs twice');
   const signatures = named('Signature');
-  if (signatures.length === 0) fail('no signature');
   for (const signature of signatures) {
     const owner = signature.parentNode;
     if (owner !== response && owner !== assertion) fail('a signature in another place');
@@ -147,4 +150,30 @@ function requireSignature(signature: XmlElement, owner: XmlElement, fail: (probl
   const id = attributeOf(owner, 'ID') ?? '';
   if (!/^[\w.-]+$/.test(id) || attributeOf(reference, 'URI') !== `#${id}`)
     fail('a signature of another element');
+}
+
+/** What a response says of itself. Not signed yet: for the list of attempts, and to find the configuration whose keys are tried. */
+export interface StatedFacts {
+  audiences: string[];
+  /** From the conditions. */
+  period: string;
+  inResponseTo: string | undefined;
+  /** Fingerprint of the certificate in the signature. */
+  signer: string | undefined;
+}
+
+export function readStatedFacts({ response, assertion }: ResponseInspection): StatedFacts {
+  const conditions = assertion && onlyChild(assertion, ASSERTION, 'Conditions');
+  const restrictions = conditions ? childrenOf(conditions, ASSERTION, 'AudienceRestriction') : [];
+  const elements = [...walk(response)];
+  const data = elements.find(({ localName }) => localName === 'SubjectConfirmationData');
+  const certificate = textOf(elements.find((element) => isNamed(element, DSIG, 'X509Certificate')));
+  return {
+    audiences: restrictions
+      .flatMap((restriction) => childrenOf(restriction, ASSERTION, 'Audience'))
+      .map((audience) => textOf(audience) ?? ''),
+    period: `${attributeOf(conditions, 'NotBefore') ?? ''} to ${attributeOf(conditions, 'NotOnOrAfter') ?? ''}`,
+    inResponseTo: attributeOf(response, 'InResponseTo') ?? attributeOf(data, 'InResponseTo'),
+    signer: certificate && fingerprintOf(certificate),
+  };
 }

@@ -1,0 +1,141 @@
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { SecretBox } from '../../platform/crypto.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import { AppError } from '../../platform/errors.ts';
+import { recordAudit } from '../audit/record-audit.ts';
+import { formatUtc } from '../notifications/format-utc.ts';
+import type { NotificationService } from '../notifications/notification.service.ts';
+import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
+import type { Client } from '../people/client.ts';
+import type { SignedIn } from '../people/sign-in.service.ts';
+import { checkIdentity, type StatedIdentity } from './check-identity.ts';
+import {
+  addIdentity,
+  findKnownUser,
+  joinOrganization,
+  requireNotRemoved,
+  signInIdentity,
+} from './sign-in-identity.ts';
+import { createSsoChecks, type SsoChecks, SsoRefusal, ssoFailed, ssoNotStarted } from './sso-checks.ts';
+import { countUnlinked } from './sso-providers.ts';
+import { findSettingsById, type SsoSettings } from './sso-settings.ts';
+import type { SsoClaims } from './sso-transaction.entity.ts';
+import { type UsedSsoTransaction, useSsoTransaction } from './sso-transactions.ts';
+
+export interface CompletionOptions {
+  database: Database;
+  secretBox: SecretBox;
+  notifications: PersonNotificationService;
+  ownerNotifications: NotificationService;
+  /** Domains in which every tenant can receive mail. */
+  ownDomains: readonly string[];
+}
+
+/** A replaced configuration through which a person can show whose account is theirs. */
+export interface FormerWay {
+  configurationId: string;
+  name: string;
+}
+
+/** Replaced configurations whose people are not all linked with the active one yet. */
+export async function findFormerWays(em: EntityManager, organizationId: string): Promise<FormerWay[]> {
+  const unlinked = await countUnlinked(em, organizationId);
+  const open = [...unlinked].filter(([, count]) => count > 0).map(([id]) => id);
+  if (open.length === 0) return [];
+  return em.execute<FormerWay[]>(sql`
+    select id as "configurationId", name from sso_configurations where id in (${open}) order by replaced_at desc`);
+}
+
+export interface LinkUse {
+  token: string;
+  browserToken: string | undefined;
+}
+
+export interface OpenLink {
+  transaction: UsedSsoTransaction<unknown>;
+  /** The active configuration, which proved the identity. */
+  settings: SsoSettings;
+  claims: SsoClaims;
+}
+
+/** Uses up an identity that is proved and unknown, in the caller's transaction. @throws AppError `sso_failed`. */
+export async function useLink(
+  { secretBox }: Pick<CompletionOptions, 'secretBox'>,
+  em: EntityManager,
+  { token, browserToken }: LinkUse,
+): Promise<OpenLink> {
+  const transaction = await useSsoTransaction(em, secretBox, { token, browserToken, purposes: ['link'] });
+  const settings = transaction && (await findSettingsById(em, secretBox, transaction.configurationId));
+  if (!settings || !transaction?.claims) throw ssoNotStarted();
+  return { transaction, settings, claims: transaction.claims };
+}
+
+/** Links a proved identity with an account, in the caller's transaction. */
+export async function linkIdentity(
+  { notifications, ownDomains }: CompletionOptions,
+  transaction: Transaction,
+  { settings, claims, userId }: { settings: SsoSettings; claims: SsoClaims; userId: string },
+  client: Client,
+): Promise<SignedIn> {
+  const { em } = transaction;
+  const checks = createSsoChecks();
+  try {
+    const identity = stated(claims);
+    await checkIdentity(em, settings, { identity, ownDomains }, checks);
+    await requireNotRemoved(em, { organizationId: settings.organizationId, userId }, checks);
+  } catch (error) {
+    throw error instanceof SsoRefusal ? ssoFailed(error.check) : error;
+  }
+  if (!(await addIdentity(em, settings, { claims, userId }))) throw linkedAlready();
+  await joinOrganization(em, settings, { userId, client });
+  const { organizationId, organizationName } = settings;
+  await recordAudit(
+    em,
+    { organizationId, actor: { kind: 'user', id: userId }, ip: client.ip, requestId: client.requestId },
+    { action: 'sso_identity.linked', resourceType: 'user', resourceId: userId },
+  );
+  const [user] = await em.execute<{ email: string }[]>(sql`select email from users where id = ${userId}`);
+  await notifications.notify(transaction, {
+    userId,
+    email: user?.email ?? claims.email,
+    template: 'sso-linked',
+    params: { organizationName, at: formatUtc(new Date()), ip: client.ip },
+  });
+  const { authenticatedAt } = stated(claims);
+  return signInIdentity(em, settings, { userId, authenticatedAt }, client);
+}
+
+/**
+ * Links the open identity of a browser with the account that a replaced configuration knows: the person has signed in through both.
+ *
+ * @throws SsoRefusal for a person whom the replaced configuration does not know; AppError as {@link useLink}.
+ */
+export async function linkByFormer(
+  options: CompletionOptions,
+  transaction: Transaction,
+  { former, claims, link }: { former: SsoSettings; claims: SsoClaims; link: LinkUse },
+  { checks, client }: { checks: SsoChecks; client: Client },
+): Promise<{ signedIn: SignedIn; redirectTo: string }> {
+  const { em } = transaction;
+  const userId = await findKnownUser(em, former, claims, checks);
+  if (userId === undefined)
+    return checks.fail('account', 'an unknown person', 'a person who has signed in through it before');
+  const open = await useLink(options, em, link);
+  if (open.settings.organizationId !== former.organizationId) throw ssoNotStarted();
+  const signedIn = await linkIdentity(options, transaction, { ...open, userId }, client);
+  return { signedIn, redirectTo: open.transaction.redirectTo };
+}
+
+/** Claims that were checked before, and are checked again: the domain may have been lost meanwhile. */
+export const stated = (claims: SsoClaims): StatedIdentity => ({
+  ...claims,
+  emailVerified: undefined,
+  authenticatedAt: claims.authenticatedAt === null ? null : new Date(claims.authenticatedAt),
+});
+
+const linkedAlready = (): AppError =>
+  new AppError('conflict', {
+    detail: 'The identity is linked with an account already.',
+    fix: 'Sign in through SSO.',
+  });
