@@ -23,6 +23,7 @@ const NOT_AUDITED: [RegExp, string][] = [
   [/^webhookDeliveries\.(retry|cancel)$/, 'the delivery records it with its attempts'],
   [/^policies\.preview$/, 'changes nothing'],
   [/^billing\./, 'switched off here; test/billing checks what it audits'],
+  [/^sso\.refresh$/, 'needs an identity provider; test/sso/replacement.api.test.ts finds its entry'],
   [/^sso\.test$/, 'starts a sign-in that changes nothing; GET /org/sso/{id}/attempts records it'],
   [/^domains\.verify$/, 'looks up the records, and changes nothing that the caller chooses'],
 ];

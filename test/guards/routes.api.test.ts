@@ -353,6 +353,8 @@ describe('access', () => {
     'sso.start',
     'sso.finishOidc',
     'sso.postOidc',
+    'sso.linkByFormer',
+    'sso.join',
     'sso.finishSaml',
     'sso.finishSamlOfConfiguration',
     'sso.confirm',

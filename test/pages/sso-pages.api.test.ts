@@ -6,7 +6,13 @@ import { createPageClient, type PageClient } from '../support/page-client.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createSamlKey, idpMetadata } from '../support/saml-idp.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
-import { createSsoOrganization, SSO_TEST_CONFIG, type SsoOrganization } from '../support/sso.ts';
+import {
+  activateUntested,
+  createConfiguration,
+  createSsoOrganization,
+  SSO_TEST_CONFIG,
+  type SsoOrganization,
+} from '../support/sso.ts';
 import { useResource } from '../support/use-resource.ts';
 
 const app = useTestApp({ config: SSO_TEST_CONFIG });
@@ -102,6 +108,68 @@ describe('single sign-on by pages', () => {
     const refused = await owner.submit(action('saml'), { ...fields, idp_metadata_xml: '<a/>' });
     expect(refused.statusCode).toBe(400);
     expect(refused.body).toContain('describes no SAML 2.0 identity provider');
+  });
+
+  test('finds the organization by the address, on the page of the password, too', async () => {
+    await setUp();
+    const email = `grace@${organization.domain}`;
+    for (const [page, fields] of [
+      ['/login/sso', { organization: email }],
+      ['/login', { email, password: '' }],
+    ] as const) {
+      const browser = createPageClient(app);
+      const opened = await browser.open(page);
+      expect(opened.body).toContain('/login/sso');
+      const [, csrf = ''] = /name="csrf" value="([^"]*)"/.exec(opened.body) ?? [];
+      const leaving = await browser.post('/login/sso', { ...fields, csrf, next: '/account' });
+      expect(leaving.body).toContain(`url=${provider.issuer}`);
+      await signInAtProvider(browser, leaving.body, email);
+      expect(browser.path).toBe('/account');
+    }
+  });
+
+  test('is edited, and its pending changes are discarded', async () => {
+    await setUp();
+    await owner.open(path);
+    const fields = {
+      name: 'Renamed',
+      issuer: provider.issuer,
+      client_id: OIDC_CLIENT.clientId,
+      client_secret: '',
+    };
+    const renamed = await owner.submit(action('oidc/change'), { ...fields, domains: organization.domain });
+    expect(renamed.body).toContain('Renamed');
+    expect(renamed.body).not.toContain('Pending changes');
+    const pending = await owner.submit(action('oidc/change'), {
+      ...fields,
+      client_id: 'next',
+      domains: organization.domain,
+    });
+    expect(pending.body).toContain('<strong>Pending changes</strong>');
+    expect(pending.body).toContain('OIDC, active');
+    const discarded = await owner.submit(action('discard'));
+    expect(discarded.body).not.toContain('<strong>Pending changes</strong>');
+    expect((await owner.submit(action('refresh'))).statusCode).toBe(200);
+    expect((await owner.submit(action('refresh'))).statusCode).toBe(429);
+  });
+
+  test('shows when certificates end, and asks people once to confirm through the former configuration', async () => {
+    await setUp();
+    const member = createPageClient(app);
+    await signIn(member, `grace@${organization.domain}`);
+    const saml = await createConfiguration(app, organization.token, {
+      type: 'saml',
+      name: 'Next',
+      idp_metadata_xml: idpMetadata([await createSamlKey()]),
+      domains: [organization.domain],
+    });
+    await activateUntested(app, organization.token, saml);
+    const page = await owner.open(path);
+    expect(page.body).toMatch(/Its last certificate ends on \d{4}-/);
+    expect(page.body).toContain('<strong>1</strong> member has not linked yet');
+    const stranger = createPageClient(app);
+    await stranger.open('/login/former');
+    expect(stranger.path).toBe('/login/sso');
   });
 
   test('is enforced only by those who would stay in', async () => {

@@ -358,5 +358,9 @@ test('the metadata of a SAML identity provider is read again when it signs with 
   publish(0);
   const read = await app.call(`/org/sso/${id}/refresh`, { method: 'POST', token: organization.token });
   expect(read.json()).toMatchObject({ id, metadata_read_at: expect.any(String) });
+  const log = await app.call('/org/audit-log?action=sso_configuration.refreshed', {
+    token: organization.token,
+  });
+  expect(log.json().data).toMatchObject([{ resource: { id } }]);
   expect((await signInBySaml({ by: 0 })).json().user.id).toBe(user.id);
 });
