@@ -36,6 +36,19 @@ test('counts requests in progress, and each request once', () => {
   expect(failUntilRefused(callers, '2001:db8::3')).toBe(200);
 });
 
+test.each([
+  ['unknown', 'unknown', 200],
+  ['unknown', 'proven', 200],
+  ['refused', 'refused', 199],
+  ['refused', 'proven', 199],
+] as const)('counts a request that ends as %s and again as %s by its first end', (first, second, left) => {
+  const callers = create();
+  const end = callers.begin('192.0.2.1');
+  end?.(first);
+  end?.(second);
+  expect(failUntilRefused(callers, '192.0.2.1')).toBe(left);
+});
+
 test('does not refuse a network from which a proven request came, for a day', () => {
   const callers = create();
   callers.begin('192.0.2.1')?.('proven');

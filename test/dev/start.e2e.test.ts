@@ -9,22 +9,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { generate } from 'otplib';
 import pg from 'pg';
 import type { FirstRun } from '../../dev/first-run.ts';
+import { freePortVariables, readDevSettings, requiredPorts } from '../../dev/settings.ts';
 import { commandLine } from '../../dev/stack/child-process.ts';
-import { findFreePort } from '../../dev/stack/ports.ts';
 import { eventually } from '../support/eventually.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const PORTS = [
-  'API_PORT',
-  'INBOUND_SMTP_PORT',
-  'SMTP_RELAY_PORT',
-  'WORKER_HEALTH_PORT',
-  'DEV_POSTGRES_PORT',
-  'DEV_S3_PORT',
-  'DEV_TEMPORAL_PORT',
-  'DEV_TEMPORAL_UI_PORT',
-  'DEV_MAIL_UI_PORT',
-];
 const run = promisify(execFile);
 
 let dataDir: string;
@@ -65,7 +54,8 @@ async function untilReady(started: Started): Promise<FirstRun> {
 
 /** Processes whose command line contains the data folder or one of the ports, which no other test uses. */
 function leftovers(): string[] {
-  const marks = [dataDir, ...PORTS.map((name) => `--port ${environment[name]} `)];
+  const ports = requiredPorts(readDevSettings(environment));
+  const marks = [dataDir, ...ports.map(({ port }) => `--port ${port} `)];
   return readdirSync('/proc')
     .filter((entry) => /^\d+$/.test(entry))
     .map((pid) => commandLine(Number(pid)) ?? '')
@@ -93,8 +83,12 @@ beforeAll(async () => {
   dataDir = join(mkdtempSync(join(tmpdir(), 'start-test-')), 'data');
   // The user PostgreSQL runs as under root cannot enter a folder made by mkdtemp.
   if (process.getuid?.() === 0) await run('chmod', ['755', resolve(dataDir, '..')]);
-  environment = { PATH: process.env.PATH, HOME: process.env.HOME, DEV_DATA_DIR: dataDir };
-  for (const name of PORTS) environment[name] = String(await findFreePort());
+  environment = {
+    ...(await freePortVariables()),
+    PATH: process.env.PATH,
+    HOME: process.env.HOME,
+    DEV_DATA_DIR: dataDir,
+  };
 });
 
 afterEach(async () => {

@@ -115,6 +115,23 @@ test('verifies any lines, regardless of chunk boundaries', async () => {
   );
 });
 
+test.each(['Reply-To', 'Subject', 'References'])(
+  'signs several %s fields from the last to the first',
+  async (name) => {
+    const mail = Buffer.from(
+      `From: a@shop.example\r\n${name}: <1@x>\r\nTo: b@people.example\r\n${name}: <2@x>\r\n${name}: <3@x>\r\n\r\nHello\r\n`,
+    );
+    const signed = await signBytes(mail, KEY, SIGNED_AT);
+    expect(await verify(signed)).toEqual(PASS);
+    const reordered = signed
+      .toString('latin1')
+      .replace('<1@x>', '<0@x>')
+      .replace('<2@x>', '<1@x>')
+      .replace('<0@x>', '<2@x>');
+    expect((await verify(reordered))[0]).toMatch(/^shop\.example (fail|neutral)/);
+  },
+);
+
 describe('the signature breaks with', () => {
   const signed = async () =>
     (await signBytes(await buffer(buildMime(message)), KEY, SIGNED_AT)).toString('latin1');

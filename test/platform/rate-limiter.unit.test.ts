@@ -73,6 +73,26 @@ test('fills the bucket while idle', async () => {
   expect(await count(1000)).toBeGreaterThanOrEqual(LIMIT.burst - BLOCK);
 });
 
+test('holds no more than the burst after a long idle time', async () => {
+  const { count, advance } = startProcesses(1);
+  await count(1000);
+  advance(3_600_000);
+  const allowed = await count(1000);
+  expect(allowed).toBeGreaterThanOrEqual(LIMIT.burst - BLOCK);
+  expect(allowed).toBeLessThanOrEqual(LIMIT.burst + BLOCK);
+});
+
+test('leases no more than the burst from memory', async () => {
+  let time = 1_000_000;
+  const lease = leaseFromMemory(() => time);
+  expect(await lease('bucket', LIMIT, 1_000)).toBe(LIMIT.burst);
+  expect(await lease('bucket', LIMIT, 1_000)).toBe(0);
+  time += 3_600_000;
+  expect(await lease('bucket', LIMIT, 1_000)).toBe(LIMIT.burst);
+  time += 1_500;
+  expect(await lease('bucket', LIMIT, 1_000)).toBe(1.5 * LIMIT.perSecond);
+});
+
 test('returns the remaining tokens and when to retry', async () => {
   const { count, take } = startProcesses(1);
   expect(await take()).toEqual({

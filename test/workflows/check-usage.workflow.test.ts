@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { WorkflowFailedError } from '@temporalio/client';
 import type { UsageAlertActivities } from '../../activities/usage-alerts.activities.ts';
 import { CHECK_USAGE } from '../../workflows/usage-alerts/check-usage.contract.ts';
 import { startWorkflowEnvironment, type WorkflowTestEnvironment } from '../support/workflow-environment.ts';
@@ -36,6 +37,14 @@ test('retries a failed check before the next one is due', async () => {
   expect(tookMs).toBeLessThan(15 * 60_000);
 });
 
-test('ends a check that keeps failing', async () => {
-  await expect(run(() => Promise.reject(new Error('The database is down')))).rejects.toThrow();
+test('ends a check after its fifth failure, with the reason', async () => {
+  let attempts = 0;
+  const failure: unknown = await run(async () => {
+    attempts += 1;
+    throw new Error('The database is down');
+  }).catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(WorkflowFailedError);
+  expect(failure).toMatchObject({ cause: { activityType: 'notifyThresholds' } });
+  expect(failure).toMatchObject({ cause: { cause: { message: 'The database is down' } } });
+  expect(attempts).toBe(5);
 });
