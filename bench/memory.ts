@@ -15,7 +15,7 @@ const MESSAGE_BYTES = 25 * 1024 * 1024;
 const SAMPLE_MS = 50;
 const TARGET_MIB = 400;
 /** The same as in the image: see Dockerfile. */
-const LOW_MEMORY_ENVIRONMENT = { MALLOC_ARENA_MAX: '2', NODE_OPTIONS: '--max-semi-space-size=2' };
+export const LOW_MEMORY_ENVIRONMENT = { MALLOC_ARENA_MAX: '2', NODE_OPTIONS: '--max-semi-space-size=2' };
 
 /**
  * `npm run bench -- memory`: measures the inbound worker, as a separate process, while eight messages of 25 MiB arrive

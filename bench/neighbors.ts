@@ -11,6 +11,7 @@ import { RawSmtpClient } from '../test/inbound/raw-smtp-client.ts';
 import { type IsolatedService, startIsolatedService } from '../test/support/isolated-service.ts';
 import { openRequest } from '../test/support/open-request.ts';
 import { percentile } from './measure.ts';
+import { LOW_MEMORY_ENVIRONMENT } from './memory.ts';
 import { FORCES, type Greedy, listenOn } from './neighbor-forces.ts';
 import { createInbox, post } from './send.ts';
 import { startSmtpSink } from './smtp-sink.ts';
@@ -30,7 +31,10 @@ const TIMEOUT_MS = 60_000;
 export async function benchNeighbors(): Promise<void> {
   const arrivals = new Arrivals();
   const sink = await startSmtpSink((head) => arrivals.note(/^Subject: (probe \d+)/m.exec(head)?.[1]));
-  const stack = await startIsolatedService({ SMTP_RELAY_PORT: String(sink.port) });
+  const stack = await startIsolatedService({
+    ...LOW_MEMORY_ENVIRONMENT,
+    SMTP_RELAY_PORT: String(sink.port),
+  });
   const memory = watchMemory(stack);
   try {
     const [greedy, other] = await createTenants(stack);

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AppError } from '../../platform/errors.ts';
 import { escapeText } from '../pages/views.ts';
@@ -63,7 +64,8 @@ export function sendProblem(
   if (error.code === 'payload_too_large' || unread) reply.header('connection', 'close');
   if (!unread) return void reply.send(document);
   reply.header('content-length', Buffer.byteLength(document));
-  reply.send(Readable.from(respondThenLinger(document, request.raw)));
+  const rest = error.headers.connection === 'close' ? closeUnread : respondThenLinger;
+  reply.send(Readable.from(rest(document, request.raw)));
 }
 
 /** A browser that opens an address, for example that of a form which was refused. */
@@ -84,6 +86,18 @@ function sendProblemPage(reply: FastifyReply, { status, headers, title, detail }
 function hasUnreadBody({ raw, headers }: FastifyRequest): boolean {
   if (raw.complete || raw.readableEnded) return false;
   return 'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > MAX_DISCARDED_BODY_BYTES;
+}
+
+const CLOSE_DELAY_MS = 1_000;
+
+/**
+ * For a refusal that protects the process from reading: the rest of the body stays with the client, which has a moment to read
+ * the response.
+ */
+async function* closeUnread(document: string, raw: IncomingMessage): AsyncGenerator<string> {
+  yield document;
+  raw.pause();
+  await pause(CLOSE_DELAY_MS, undefined, { ref: false });
 }
 
 const MAX_LINGER_MS = 30_000;
