@@ -151,12 +151,15 @@ export const UpdateUser = strictObject(
   { $id: 'UpdateUser', title: 'UpdateUser' },
 );
 
+/** Names each field: a sign-in is one of several responses, and one with a field of its own matches none of them. */
 export function presentMembership({
   organizationId,
+  name,
+  slug,
+  role,
   deletedAt,
-  ...membership
 }: Membership): Static<typeof MembershipRecord> {
-  return { id: organizationId, ...membership, deleted_at: deletedAt?.toISOString() ?? null };
+  return { id: organizationId, name, slug, role, deleted_at: deletedAt?.toISOString() ?? null };
 }
 
 export function presentUser(account: Account): Static<typeof UserRecord> {
