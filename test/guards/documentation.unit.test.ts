@@ -7,14 +7,34 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const PAGES = [
   'README.md',
   'CONTRIBUTING.md',
+  'CHANGELOG.md',
   ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => join('docs', name)),
 ];
-/** Names in capitals that are not settings of a process. */
+const DECISIONS = 'docs/decisions';
+const CODE = [
+  'activities',
+  'api',
+  'bench',
+  'charts',
+  'dev',
+  'domain',
+  'migrations',
+  'platform',
+  'test',
+  'workers',
+]
+  .concat('workflows')
+  .flatMap((folder) => listFiles(folder, /\.(ts|sql|ya?ml|tpl|txt)$/))
+  .concat(
+    'docker-compose.yml',
+    'Dockerfile',
+    '.env.example',
+    ...listFiles('docs', /\.(ts|py|go|sh|yml|json)$/),
+  );
+/** Names in capitals that are neither settings of a process nor constants of the code. */
 const OTHER_NAMES = [
-  'SECRET_SETTINGS',
-  'NOT_EXPORTED',
   'BENCH_MESSAGES',
   'BENCH_PROCESSES',
   'NODE_EXTRA_CA_CERTS',
@@ -42,12 +62,40 @@ function findWrong(
 test('links lead to pages and headings that exist', () => {
   const { wrong, count } = findWrong(/\]\((?!https?:|mailto:)([^)\s]+)\)/g, (target, page) => {
     const [file = '', anchor] = target.split('#');
-    const path = file === '' ? page : join(dirname(page), file);
-    if (!existsSync(join(ROOT, path))) return false;
-    return anchor === undefined || !path.endsWith('.md') || anchorsOf(path).has(anchor);
+    return exists(file === '' ? page : join(dirname(page), file), anchor);
   });
   expect(count).toBeGreaterThan(100);
   expect(wrong).toEqual([]);
+});
+
+test('pages and headings that code, settings and pages name by their path exist', () => {
+  const { wrong, count } = findWrong(
+    /(?<![\w:/.-]|agent-email\/)((?:docs\/[\w./-]+\.\w+|README\.md|CONTRIBUTING\.md|CHANGELOG\.md)(?:#[\w-]+)?)/g,
+    (target) => {
+      const [file = '', anchor] = target.split('#');
+      return exists(file, anchor);
+    },
+    [...PAGES, ...CODE],
+  );
+  expect(count).toBeGreaterThan(60);
+  expect(wrong).toEqual([]);
+});
+
+test('every decision has a record with a date and a title, and stands in the index', () => {
+  const records = readdirSync(join(ROOT, DECISIONS)).filter((name) => name !== 'README.md');
+  const index = read(join(DECISIONS, 'README.md'));
+  expect(records.length).toBeGreaterThan(50);
+  expect(records.filter((name) => !/^\d{4}-\d{2}-\d{2}-[a-z0-9-]+\.md$/.test(name))).toEqual([]);
+  expect(records.filter((name) => !/^# \S.*\n\n\S/.test(read(join(DECISIONS, name))))).toEqual([]);
+  expect(records.filter((name) => !index.includes(`](${name})`))).toEqual([]);
+});
+
+test('the index of decisions names rooms that exist', () => {
+  const rooms = [...read(join(DECISIONS, 'README.md')).matchAll(/^### `([\w-]+)`$/gm)].map(
+    ([, room = '']) => room,
+  );
+  expect(rooms.length).toBeGreaterThan(20);
+  expect(rooms.filter((room) => !existsSync(join(ROOT, 'domain', room)))).toEqual([]);
 });
 
 test('commands exist', () => {
@@ -60,9 +108,14 @@ test('commands exist', () => {
 const [, CAPACITIES = ''] = read('docs/security.md').split('## Shared capacity');
 
 test('settings exist', () => {
-  const known = new Set([...Object.keys(ConfigSchema.properties), ...OTHER_NAMES]);
+  const constants = CODE.flatMap((file) => [...read(file).matchAll(/\bconst ([A-Z][A-Z0-9_]+)\b/g)]);
+  const known = new Set([
+    ...Object.keys(ConfigSchema.properties),
+    ...constants.map(([, name = '']) => name),
+    ...OTHER_NAMES,
+  ]);
   // Decisions also name what was decided against.
-  const pages = PAGES.filter((page) => page !== 'docs/decisions.md');
+  const pages = PAGES.filter((page) => !page.startsWith(DECISIONS));
   const { wrong, count } = findWrong(
     /`([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?:=[^`]*)?`/g,
     // The table of shared capacity also names constants, which a guard of its own compares with the code.
@@ -98,6 +151,17 @@ test('metrics exist', () => {
   expect(count).toBeGreaterThan(15);
   expect(wrong).toEqual([]);
 });
+
+function listFiles(folder: string, names: RegExp): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => names.test(name))
+    .map((name) => join(folder, name));
+}
+
+function exists(path: string, anchor: string | undefined): boolean {
+  if (!existsSync(join(ROOT, path))) return false;
+  return anchor === undefined || !path.endsWith('.md') || anchorsOf(path).has(anchor);
+}
 
 /** As GitHub makes them from headings. */
 function anchorsOf(page: string): Set<string> {
