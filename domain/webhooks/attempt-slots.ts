@@ -149,7 +149,7 @@ export const attemptActivities = (capacity: number): number => 2 * capacity + th
 export interface AttemptShare {
   /** @returns false if the organization has no share left. Once claimed, it stays so until `release`. */
   claim(organizationId: string): boolean;
-  /** Whether waiting is worthwhile: once per attempt, and only while few others wait, because they occupy the worker. */
+  /** Whether it may still wait: once per attempt, because waiting occupies the worker. */
   shouldWait(): boolean;
   /** Waits briefly for a share; `claim` tells whether there was one. */
   wait(organizationId: string): Promise<void>;
@@ -158,7 +158,6 @@ export interface AttemptShare {
 
 /** Longer than a prompt receiver takes, so that a burst to many of them needs no wait in Temporal. */
 const SHARE_WAIT_MS = 200;
-const MAX_SHARE_WAITERS = 25;
 
 export function createAttemptShare(shares: FairShare): AttemptShare {
   let release: Release | null = null;
@@ -168,7 +167,7 @@ export function createAttemptShare(shares: FairShare): AttemptShare {
       release ??= shares.tryAcquire({ holders: [organizationHolder(organizationId)] });
       return release !== null;
     },
-    shouldWait: () => !hasWaited && shares.usage().waiting < MAX_SHARE_WAITERS,
+    shouldWait: () => !hasWaited,
     async wait(organizationId) {
       hasWaited = true;
       const holders = [organizationHolder(organizationId)];

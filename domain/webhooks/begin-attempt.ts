@@ -83,8 +83,10 @@ export interface NoShare {
 
 /** Time for the parts of an attempt besides the request: checking the URL and recording the result. */
 const LEASE_MARGIN_MS = 15_000;
-/** How often one process tries to lease a slot of an endpoint, or a share of the worker for an organization. */
+/** How often one process tries to lease a slot of an endpoint. */
 const SLOT_PACE: Pace = { minDelayMs: 500, intervalMs: 20 };
+/** How often it tries to get a share for an organization whose attempts have lasted longer than the wait for one. */
+const SHARE_PACE: Pace = { minDelayMs: 500, intervalMs: 50 };
 
 /** Starts an attempt if the delivery is due and a slot is free; otherwise returns why not. */
 export function beginAttempt(
@@ -188,7 +190,7 @@ function postponeUntilShare(
   due: DueDelivery,
   pacing: RetryPacing,
 ): Promise<AttemptOutcome> {
-  const delayMs = pacing.nextDelayMs(due.delivery.organizationId, SLOT_PACE);
+  const delayMs = pacing.nextDelayMs(due.delivery.organizationId, SHARE_PACE);
   const detail = 'Waiting for a slot: the organization has its share of the attempts in progress.';
   return postpone(em, due, { delayMs, detail });
 }
