@@ -60,6 +60,6 @@ export function verifyRawSignature(
 export function invalidSignature(reason: string): AppError {
   return new AppError('unauthenticated', {
     detail: `The signature of the message ${reason}.`,
-    fix: 'Sign the string described in docs/mail.md with PROVIDER_RAW_SECRET. Hash the exact bytes that you send, and sign each request separately.',
+    fix: 'Sign the string described in docs/mail-servers.md with PROVIDER_RAW_SECRET. Hash the exact bytes that you send, and sign each request separately.',
   });
 }

@@ -209,8 +209,8 @@ test('refusals are deleted after 30 days', async () => {
   expect(await listed(organization.token)).toEqual([]);
 });
 
-test('docs/mail.md explains every reason', () => {
-  const page = readFileSync(resolve(import.meta.dirname, '../../docs/mail.md'), 'utf8');
+test('docs/messages.md explains every reason', () => {
+  const page = readFileSync(resolve(import.meta.dirname, '../../docs/messages.md'), 'utf8');
   const section = page.slice(page.indexOf('## Refused mail'), page.indexOf('## Threads'));
   for (const reason of REFUSAL_REASONS) expect(section).toContain(`\`${reason}\``);
 });

@@ -150,7 +150,7 @@ describe('over a real connection', () => {
 
   const largeMail = (to: string) =>
     Buffer.from(`${mail({ To: to })}\r\n${'Many lines like this one.\r\n'.repeat(50_000)}`);
-  /** Runs the script from docs/mail.md the way Postfix does. */
+  /** Runs the script from docs/mail-servers.md the way Postfix does. */
   const runHandOverScript = async (args: string[], raw: Buffer, settings: string) => {
     const script = resolve(import.meta.dirname, '../../docs/hand-over.sh');
     const child = spawn('sh', [script, ...args], { env: { ...process.env, HAND_OVER_SETTINGS: settings } });

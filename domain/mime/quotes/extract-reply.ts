@@ -14,7 +14,7 @@ const MAX_PASSES = 4;
 
 /**
  * Extracts what the author of a message wrote, without quoted messages, signature and mail program advertising;
- * `docs/mail.md` lists the rules. Returns an empty string for a reply without text, and the forwarded message for a
+ * `docs/messages.md` lists the rules. Returns an empty string for a reply without text, and the forwarded message for a
  * bare forward. Packages such as `email-reply-parser` find about half of the replies in the fixtures.
  *
  * If a message has both bodies, the text is used unless only the HTML marks what is quoted, or the text only points to the
