@@ -1,12 +1,12 @@
 import { BlockList, isIP } from 'node:net';
 import { AppError } from '../../platform/errors.ts';
-import { splitCidr } from '../../platform/network.ts';
+import { isCidr, splitCidr } from '../../platform/network.ts';
 
 /**
  * Whether an address lies in one of the ranges. IPv4 addresses in IPv6 form (`::ffff:192.0.2.1`) count as IPv4. An empty
  * list allows every address.
  *
- * @param ranges CIDRs as `isCidr` accepts them.
+ * @param ranges CIDRs. One that `isCidr` does not accept, stored by an earlier version, allows no address.
  */
 export function isAddressAllowed(ip: string, ranges: readonly string[]): boolean {
   if (ranges.length === 0) return true;
@@ -14,18 +14,22 @@ export function isAddressAllowed(ip: string, ranges: readonly string[]): boolean
   const family = isIP(address);
   if (family === 0) return false;
   const list = new BlockList();
-  for (const range of ranges) {
+  for (const range of ranges.filter(isCidr)) {
     const { network, prefix } = splitCidr(range);
     list.addSubnet(network, prefix, isIP(network) === 4 ? 'ipv4' : 'ipv6');
   }
   return list.check(address, family === 4 ? 'ipv4' : 'ipv6');
 }
 
-/** Whether every address of a range lies in one of the ranges. An empty list allows every address. */
+/**
+ * Whether every address of a range lies in one of the ranges. An empty list allows every address. A range that `isCidr` does
+ * not accept contains none, and lies in none.
+ */
 export function isRangeWithin(range: string, ranges: readonly string[]): boolean {
   if (ranges.length === 0) return true;
+  if (!isCidr(range)) return false;
   const { first, bits } = toBits(range);
-  return ranges.some((other) => {
+  return ranges.filter(isCidr).some((other) => {
     const outer = toBits(other);
     const shift = BigInt(128 - outer.bits);
     return outer.bits <= bits && first >> shift === outer.first >> shift;
