@@ -98,6 +98,12 @@ test('the index of decisions names rooms that exist', () => {
   expect(rooms.filter((room) => !existsSync(join(ROOT, 'domain', room)))).toEqual([]);
 });
 
+test('the README fits a reader who has five minutes: at most 1,200 words', () => {
+  const words = read('README.md').split(/\s+/).filter(Boolean).length;
+  expect(words).toBeGreaterThan(500);
+  expect(words).toBeLessThanOrEqual(1_200);
+});
+
 test('commands exist', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
   const { wrong, count } = findWrong(/npm run ([\w:-]+)/g, (name) => name in scripts);
