@@ -12,12 +12,7 @@ import { type StoppedSend, stopSend } from './stop-send.ts';
 
 /** The database steps of the workflow `sendMessage`. Every step can be retried. */
 export interface DispatchService {
-  /**
-   * Runs the send gate and marks the message `sending`. A refusal is recorded with its event in the same transaction.
-   *
-   * @returns `finished` if there is nothing more to send, `held` while the organization, environment or inbox is
-   * suspended.
-   */
+  /** Runs the send gate and marks the message `sending`; see {@link prepareSend}. */
   prepare(messageId: string): Promise<PreparedSend>;
   /** Applies the results of the attempts to recipients and message, and records the events. */
   record(messageId: string): Promise<SendState>;

@@ -18,8 +18,9 @@ export type PreparedSend = 'proceed' | 'finished' | 'held';
 /**
  * Runs the send gate and marks the message `sending`. A refusal is recorded with its event in the same transaction.
  *
- * @returns `finished` if there is nothing more to send, `held` while the organization, environment or inbox is suspended for
- * another reason than abuse, or sending is switched off.
+ * @returns `proceed` if there is something to transmit or an unknown outcome to wait for, `finished` if there is nothing more
+ * to send, `held` while the organization, environment or inbox is suspended for another reason than abuse, the organization is
+ * closed, or sending is switched off.
  */
 export async function prepareSend(
   database: Database,
