@@ -484,11 +484,16 @@ describe('in a browser', () => {
   test('forms of the organization are refused, and the sign-out ends it', async () => {
     const { browser, staff } = await begin();
     const token = String(browser.cookies.get('impersonation'));
-    const renamed = await browser.submit(`/organization/settings?org=${organization.organizationId}`, {
+    const page = await browser.open(`/organization?org=${organization.organizationId}`);
+    // The page shows none, so this is a request by hand.
+    const [, csrf = ''] = /name="csrf" value="([^"]+)"/.exec(page.body) ?? [];
+    const renamed = await browser.post(`/organization/settings?org=${organization.organizationId}`, {
+      csrf,
       name: 'Taken over',
       slug: 'taken-over',
     });
     expect(renamed.statusCode).toBe(403);
+    expect(renamed.body).toContain('Staff cannot do this in the name of an organization');
     expect((await readOrganization(owner)).json().name).toBe('Test');
     await browser.open(`/organization?org=${organization.organizationId}`);
     await browser.submit('/logout');
