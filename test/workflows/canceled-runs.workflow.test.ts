@@ -8,6 +8,7 @@ import { EXPORT_ORGANIZATION } from '../../workflows/exports/export-organization
 import { SEND_NOTIFICATION } from '../../workflows/notifications/send-notification.contract.ts';
 import { DELIVER_WEBHOOK } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { eventually } from '../support/eventually.ts';
+import { untilActivityCancelRequested } from '../support/until-activity-cancel-requested.ts';
 import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
 const environment = useWorkflowEnvironment();
@@ -73,10 +74,7 @@ describe('a run that an operator cancels while an attempt is in progress', () =>
       await eventually(() => expect(attempts).toBe(1));
       await handle.cancel();
       // The worker has handled the cancellation before the attempt fails.
-      await eventually(async () => {
-        const { events = [] } = await handle.fetchHistory();
-        expect(events?.some((event) => event.activityTaskCancelRequestedEventAttributes)).toBe(true);
-      });
+      await untilActivityCancelRequested(handle);
       // The test server does not end a retryable failure after a cancellation; a real server does.
       attempt.reject(ApplicationFailure.nonRetryable('Failed.', 'Failed'));
       await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);

@@ -12,6 +12,7 @@ import {
   PURGE_ORGANIZATION,
 } from '../../workflows/deletions/purge.contract.ts';
 import { eventually } from '../support/eventually.ts';
+import { untilActivityCancelRequested } from '../support/until-activity-cancel-requested.ts';
 import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 
 const environment = useWorkflowEnvironment();
@@ -190,22 +191,35 @@ describe('a purge', () => {
     expect(names()).toEqual(['begin', 'slice', 'slice']);
   });
 
-  test('records that an operator canceled the run, while it waits and while it purges', async () => {
+  test('records that an operator canceled the run while it waits', async () => {
     const queue = randomUUID();
-    const purging = createFakeActivities({ slices: [{ isDone: false, rows: 1 }] });
-    const waiting = createFakeActivities();
-    const cancel = async (fake: typeof purging, days: number, first: string) => {
-      const own = `${queue}-${days}`;
-      await environment.withWorker(own, fake.activities, async () => {
-        const { handle } = await start(own, { type: PURGE_ORGANIZATION, days });
-        if (first !== '') await eventually(() => expect(fake.names()).toContain(first));
-        await handle.cancel();
-        await expect(handle.result()).rejects.toMatchObject({ cause: expect.any(CancelledFailure) });
-      });
-      expect(fake.names().at(-1)).toBe('stop');
+    const { activities, names } = createFakeActivities();
+    await environment.withWorker(queue, activities, async () => {
+      const { handle } = await start(queue, { type: PURGE_ORGANIZATION });
+      await handle.cancel();
+      await expect(handle.result()).rejects.toMatchObject({ cause: expect.any(CancelledFailure) });
+    });
+    expect(names()).toEqual(['stop']);
+  });
+
+  test('records that an operator canceled the run while it purges, after the slice', async () => {
+    const queue = randomUUID();
+    const { activities, names } = createFakeActivities({ slices: [{ isDone: false, rows: 1 }] });
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    const purgeOrganizationData: typeof activities.purgeOrganizationData = async (input) => {
+      const slice = await activities.purgeOrganizationData(input);
+      await held;
+      return slice;
     };
-    await cancel(waiting, 30, '');
-    await cancel(purging, -1, 'slice');
+    await environment.withWorker(queue, { ...activities, purgeOrganizationData }, async () => {
+      const { handle } = await start(queue, { type: PURGE_ORGANIZATION, days: -1 });
+      await eventually(() => expect(names()).toContain('slice'));
+      await handle.cancel();
+      await untilActivityCancelRequested(handle);
+      release();
+      await expect(handle.result()).rejects.toMatchObject({ cause: expect.any(CancelledFailure) });
+    });
+    expect(names()).toEqual(['begin', 'slice', 'stop']);
   });
 
   test('of an organization retries a failed slice, and continues as a new run after many', async () => {
