@@ -1,5 +1,5 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
-import { setCurrentDetails, upsertMemo, upsertSearchAttributes } from '@temporalio/workflow';
+import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 
 const STAGE = defineSearchAttributeKey('Stage', SearchAttributeType.KEYWORD);
 
@@ -19,7 +19,8 @@ export interface StageReporter<Stage extends string> {
 /** Reports a run's stage as a search attribute, and its details as current details in the Temporal UI. */
 export function createStageReporter<Stage extends string>(initial: Stage): StageReporter<Stage> {
   let current = initial;
-  let hasChanged = false;
+  // A run that continues another one inherits its stage.
+  let hasChanged = workflowInfo().continuedFromExecutionRunId !== undefined;
   return {
     get current() {
       return current;

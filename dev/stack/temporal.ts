@@ -21,6 +21,8 @@ export interface TemporalOptions {
   /** SQLite file; undefined keeps everything in memory. */
   databaseFile?: string;
   logFile: string;
+  /** Further settings of the server, for example lower limits in tests. */
+  dynamicConfig?: Record<string, number>;
   pidFile?: string;
   /** Aborts the start. */
   signal?: AbortSignal;
@@ -115,7 +117,7 @@ function describeServer(
 }
 
 function serverArguments(
-  { port, databaseFile }: TemporalOptions,
+  { port, databaseFile, dynamicConfig: further }: TemporalOptions,
   { ui, httpPort }: { ui: { host: string; port: number } | undefined; httpPort: number },
 ): string[] {
   const dynamicConfig = {
@@ -124,6 +126,7 @@ function serverArguments(
     'matching.numTaskqueueWritePartitions': 1,
     // No organization's burst of mail, and no webhook endpoint that hangs, delays the others (fairness keys of their tasks).
     'matching.enableFairness': true,
+    ...further,
   };
   return [
     'server',

@@ -9,6 +9,8 @@ export const enforcePaymentGraceWorkflowId = (
 
 export interface EnforcePaymentGraceInput {
   graceId: string;
+  /** Set if the run continues another one whose history grew long. */
+  stage?: PaymentGraceStage;
 }
 
 /** Signal: the payment arrived, or the grace was changed; the run reads its row again. */

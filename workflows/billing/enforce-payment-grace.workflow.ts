@@ -1,9 +1,11 @@
 import {
   allHandlersFinished,
   condition,
+  continueAsNew,
   defineSignal,
   proxyActivities,
   setHandler,
+  workflowInfo,
 } from '@temporalio/workflow';
 import type { BillingActivities } from '../../activities/billing.activities.ts';
 import { DATABASE_STEP } from '../database-step.ts';
@@ -32,12 +34,13 @@ export const graceExtended = defineSignal<[GraceExtension]>(EXTEND_GRACE);
 /**
  * Follows a failed payment until it is settled. Each step reads the invoice back from Stripe: owners are reminded, the
  * organization is suspended when the grace is over and the invoice is still open, and reinstated when it was paid. The
- * grace's row decides; signals only wake the run.
+ * grace's row decides; signals only wake the run. A suspension without an end is reviewed every day for years, so a long
+ * history continues in a new run.
  *
  * @returns the result, for the Temporal UI.
  */
-export async function enforcePaymentGrace({ graceId }: EnforcePaymentGraceInput): Promise<string> {
-  const reporter = createStageReporter<PaymentGraceStage>('waiting');
+export async function enforcePaymentGrace({ graceId, stage }: EnforcePaymentGraceInput): Promise<string> {
+  const reporter = createStageReporter<PaymentGraceStage>(stage ?? 'waiting');
   let isWoken = false;
   setHandler(
     paymentRecovered,
@@ -68,6 +71,11 @@ export async function enforcePaymentGrace({ graceId }: EnforcePaymentGraceInput)
     }
     reporter.report(step.stage, step.detail);
     await condition(() => isWoken, Math.max(1_000, Date.parse(step.waitUntil) - Date.now()));
+    if (workflowInfo().continueAsNewSuggested) {
+      await condition(allHandlersFinished);
+      // The new run begins with the review that is due now.
+      await continueAsNew<typeof enforcePaymentGrace>({ graceId, stage: reporter.current });
+    }
   }
 }
 
