@@ -1,4 +1,10 @@
-import { Client, Connection, type ConnectionOptions } from '@temporalio/client';
+import {
+  Client,
+  Connection,
+  type ConnectionOptions,
+  defaultGrpcRetryOptions,
+  makeGrpcRetryInterceptor,
+} from '@temporalio/client';
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import type { Config } from './config.ts';
 
@@ -36,10 +42,51 @@ export function temporalConnectionOptions(
   };
 }
 
+type Interceptor = NonNullable<ConnectionOptions['interceptors']>[number];
+type Call = ReturnType<Interceptor>;
+
+/** gRPC: CANCELLED. Such a call is not tried again. */
+const CANCELED = 1;
+
+/**
+ * Fails a call whose channel is closed. gRPC throws instead; if that is a retry, it throws in a timer, which ends the process,
+ * and the call never settles.
+ */
+const failOnClosedChannel: Interceptor = (options, nextCall) => {
+  try {
+    return nextCall(options) as Call;
+  } catch (error) {
+    return createFailedCall(error) as unknown as Call;
+  }
+};
+
+function createFailedCall(error: unknown): ReturnType<Parameters<Interceptor>[1]> {
+  const details = error instanceof Error ? error.message : String(error);
+  return {
+    start(metadata, listener) {
+      listener?.onReceiveMessage?.(null);
+      listener?.onReceiveStatus?.({ code: CANCELED, details, metadata: metadata.clone() });
+    },
+    sendMessage: () => undefined,
+    sendMessageWithContext: () => undefined,
+    startRead: () => undefined,
+    halfClose: () => undefined,
+    cancelWithStatus: () => undefined,
+    getPeer: () => '',
+    getAuthContext: () => null,
+  };
+}
+
+/** Innermost last: each attempt of a retried call passes it. For connections of clients that close during calls. */
+export const CLIENT_INTERCEPTORS: Interceptor[] = [
+  makeGrpcRetryInterceptor(defaultGrpcRetryOptions()),
+  failOnClosedChannel,
+];
+
 /** Connects on first use, so a process can start while Temporal is down. */
 export function createTemporalClient(config: TemporalConfig): Client {
   return new Client({
-    connection: Connection.lazy(temporalConnectionOptions(config)),
+    connection: Connection.lazy({ ...temporalConnectionOptions(config), interceptors: CLIENT_INTERCEPTORS }),
     namespace: config.TEMPORAL_NAMESPACE,
   });
 }
