@@ -25,7 +25,7 @@ export interface HeldWorkService {
   reject(organizationId: string, onProgress: OnProgress): Promise<HeldWorkCounts>;
   /** Starts messages, drafts and deliveries that no suspension and no limit holds. */
   release(organizationId: string, onProgress: OnProgress): Promise<HeldWorkCounts>;
-  /** Ends the search of the reconciler for the suspension's run. */
+  /** See {@link markSettled}. */
   markSettled(suspension: SuspensionRun): Promise<void>;
 }
 

@@ -87,7 +87,7 @@ export interface DraftService {
     draftId: string,
     precondition?: DraftPrecondition,
   ): Promise<MessageDetails | DraftDetails>;
-  /** Sends a scheduled draft when it is due. A refusal is recorded on the draft. */
+  /** See {@link sendDueDraft}. */
   sendDue(draftId: string, scheduleVersion: number): Promise<DueDraftResult>;
   /** Unschedules a draft because an operator ended its workflow, and records the reason in `send_error`. */
   cancelSchedule(draftId: string, scheduleVersion: number): Promise<void>;
