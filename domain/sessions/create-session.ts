@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { lockKey } from '../../platform/database/advisory-lock.ts';
 import { newId } from '../../platform/ids.ts';
 import type { SessionFactor, SessionKind, SessionMethod } from '../identity/person.ts';
 import { createSessionToken, hashSessionToken } from './session-token.ts';
@@ -40,6 +41,8 @@ export async function createSession(em: EntityManager, session: NewSession): Pro
   const now = new Date();
   const lifetimeMs = session.kind === 'enroll' ? ENROLL_LIFETIME_MS : SESSION_LIFETIME_MS;
   const expiresAt = new Date(now.getTime() + lifetimeMs);
+  // Concurrent sign-ins of a person count each other's sessions and known devices.
+  await lockKey(em, 'sign-in', session.userId);
   await em.execute(sql`
     insert into sessions (id, user_id, token_hash, kind, method, factors, sso_configuration_id, authenticated_at, ip,
       user_agent, last_seen_at, expires_at, created_at)
