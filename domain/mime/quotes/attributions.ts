@@ -232,6 +232,18 @@ function classifyWithVerb({
   return dayAndMonth || address || (apart && words.length <= 80) ? 'weak' : null;
 }
 
+/** `I agree with what Bob`: three words that begin as no name does. */
+const SENTENCE = /^(?:I|As|Like|What|\p{Ll}{1,30}(?= \S+ \S)) /u;
+/** `sure, Bob`, `ok. bob@example.com` */
+const ANSWER = /^(?:\p{Ll}{1,30}[.,!?]|\p{L}{1,30}!) /u;
+
+/** Whether a weak attribution is rather what the author wrote: `I agree with what Bob wrote:`, `sure, Bob wrote:`. */
+export function isSentence(words: string): boolean {
+  if (DATE_FIRST.test(words) || hasLeadingPreposition(words)) return false;
+  const beforeVerb = words.slice(0, WROTE.exec(words)?.index ?? words.length);
+  return SENTENCE.test(beforeVerb) || ANSWER.test(beforeVerb);
+}
+
 /** `schrieb Bob:`, `escreveu (segunda, 2/03/2026 à(s) 10:11):`, `wrote on 03/02/2026 10:11:00 AM:`. */
 function mayFollowVerb(verb: string, after: string): boolean {
   if (after.length > 160 || /[!?]|\p{Ll}{3}\. \p{Lu}/u.test(after)) return false;

@@ -1,4 +1,4 @@
-import { findAttribution } from './attributions.ts';
+import { findAttribution, isSentence } from './attributions.ts';
 import { classifyDivider, countHeaderBlockLines, isReplyAboveMarker, isRule } from './header-blocks.ts';
 import { markInitialQuotes } from './initials.ts';
 import { type Line, normalizeText, toLine } from './lines.ts';
@@ -67,6 +67,7 @@ function findHistory(lines: Line[]): History {
       continue;
     }
     if (announced.weak && line.kind === 'text' && !hasNoTextBelow(lines, below) && foundOwnText) continue;
+    if (announced.weak && !foundOwnText && isSentence(line.text)) continue;
     for (let inside = at; inside < at + announced.lines; inside += 1) {
       const part = lines[inside];
       if (part && part.kind !== 'blank') part.kind = 'attribution';

@@ -6,9 +6,9 @@ const MAX_CHARACTERS = 1_000;
 /** An attribution may wrap over this many further lines. */
 const MAX_FURTHER_LINES = 3;
 const MAX_CANDIDATES = 5;
-/** The start of an attribution behind other words: `sure On Wed, Mar 4`, `gern --- Am 04.03.2026`. */
+/** The start of an attribution behind other words: `sure On Wed, Mar 4`, `sure On Wed, bob`, `gern --- Am 04.03.2026`. */
 const BEGINS =
-  /(?<=[^\s-])(?:[ \t]{1,20}|(?:[ \t]{0,20}-{2,20}[ \t]{0,20}))(?=(?:On|Am|Le|El|Em|Op|Il giorno|Den|W dniu|Dnia) (?:\d|\p{L}{2,12}\.?,? (?:den )?\p{L}{0,12}\.? ?\d))/gu;
+  /(?<=[^\s-])(?:[ \t]{1,20}|(?:[ \t]{0,20}-{2,20}[ \t]{0,20}))(?=(?:On|Am|Le|El|Em|Op|Il giorno|Den|W dniu|Dnia) (?:\d|\p{L}{2,12}(?:[.,]|\.?,? (?:den )?\p{L}{0,12}\.? ?\d)))/gu;
 
 /**
  * Puts an attribution that shares its line with the reply on a line of its own: mail programs that show only one line
@@ -30,8 +30,15 @@ function splitLine(line: Line, below: Line[], isBelowText: boolean): Line[] {
     const attribution = toLine(line.raw.slice(index + gap.length));
     const reply = toLine(line.raw.slice(0, index));
     if (isBelowText && NAME.test(reply.text)) continue;
-    const found = findAttribution([reply, attribution, ...below], 1);
-    if (found !== null && !found.weak) return [reply, toLine(''), attribution];
+    const found =
+      findAttribution([reply, attribution, ...below], 1) ?? findAttribution([attribution, ...below], 0);
+    if (found === null || (found.weak && !isQuoteNext(below, found.lines - 1))) continue;
+    return [reply, toLine(''), attribution];
   }
   return [line];
+}
+
+/** A weak attribution is one only if quoted lines follow. */
+function isQuoteNext(below: Line[], from: number): boolean {
+  return below.slice(from).find(({ kind }) => kind !== 'blank')?.kind === 'quoted';
 }
