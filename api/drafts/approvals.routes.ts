@@ -105,7 +105,7 @@ export const DraftPreviewRecord = strictObject(
       type: ['string', 'null'],
       enum: [...(Object.keys(REQUESTER_PROBLEMS) as RequesterProblem[]), null],
       description:
-        'Why an approval would reject the draft instead of sending it: who asked to send it may no longer do it. Null if they may, or if it does not wait.',
+        'Why an approval would reject the draft instead of sending it: the requester no longer has permission to send. Null if they may, or if it does not wait.',
     }),
     comparison: Type.Union([ComparisonRecord, Type.Null()], {
       description:

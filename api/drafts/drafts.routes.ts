@@ -136,11 +136,13 @@ export const draftRoutes =
         schema: {
           operationId: 'drafts.update',
           summary: 'Update a draft',
+          description:
+            'A person who schedules a draft that a key made or last changed, or changes what a key scheduled, names its version by `If-Match` while a policy requires approval.',
           tags: ['Drafts'],
           params: DraftParams,
           headers: IfMatchHeaders,
           body: ref(DraftFields),
-          response: { 200: ref(DraftRecord), ...changeProblems(412, 422) },
+          response: { 200: ref(DraftRecord), ...changeProblems(412, 422, 428) },
         },
       },
       async (request, reply) => {

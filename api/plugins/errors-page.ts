@@ -46,7 +46,7 @@ const EXPLANATIONS: Record<ErrorCode, string> = {
   conflict: 'The state of the resource does not allow the operation, or it has changed since it was read.',
   precondition_failed: 'The resource changed since it was read: <code>If-Match</code> names another version.',
   precondition_required:
-    'A person sends a draft that no person changed last, under a policy that asks for approval, and does not say which version they saw.',
+    'A person sends or schedules a draft that no person changed last, under a policy that requires approval, and does not say which version they saw.',
   request_in_progress:
     'A request with the same <code>Idempotency-Key</code> is still running. Repeat it in a moment.',
   payload_too_large: 'Bodies are limited to 1 MiB, or 8 MiB for operations that carry a message.',

@@ -88,7 +88,7 @@ async function requireAllowedRequester(
   await refuseRequester(transaction, options, draft, found);
   signalApproval(transaction, options.outbox, draft, DRAFT_REJECTED);
   throw new AppError('conflict', {
-    detail: `Who asked to send the draft may no longer do it, so it is rejected now. ${REQUESTER_PROBLEMS[found.problem]}`,
+    detail: `The requester no longer has permission to send the draft, so it is now rejected. ${REQUESTER_PROBLEMS[found.problem]}`,
     fix: `Send it in your own name after a review: POST /api/v1/drafts/${draft.id}/send with {"version": ${draft.version}}.`,
     extensions: {
       version: draft.version,

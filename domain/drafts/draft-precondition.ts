@@ -27,8 +27,8 @@ export function requirePrecondition(draft: Row<Draft>, { ifMatch, version }: Dra
 }
 
 /**
- * Under send approval, what a person sends counts as seen by a person. So a person names the version of a draft that
- * something else, such as a key, made or last changed.
+ * Under send approval, what a person sends or schedules counts as seen by a person. So a person names the version of a
+ * draft that something else, such as a key, made or last changed.
  *
  * @throws AppError `precondition_required`.
  */
@@ -45,7 +45,7 @@ export async function requireSeenVersion(
   throw new AppError('precondition_required', {
     detail:
       'No person made the last change of this draft, and the organization requires that a person sees what is sent.',
-    fix: `Review the draft, then send it with the version that you saw: {"version": ${draft.version}}, or If-Match: "${draft.version}".`,
+    fix: `Review the draft, then repeat the request with the version that you saw: If-Match: "${draft.version}". POST /api/v1/drafts/${draft.id}/send also takes it in its body: {"version": ${draft.version}}.`,
     extensions: { version: draft.version },
   });
 }

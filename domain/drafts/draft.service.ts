@@ -59,7 +59,8 @@ export interface DraftService {
   ): Promise<DraftDetails>;
   /**
    * @throws AppError `not_found`, `precondition_failed` if the draft has another version, `payload_too_large`,
-   * `permission_denied` if the draft is or becomes scheduled and the credential may not send.
+   * `permission_denied` if the draft is or becomes scheduled and the credential may not send, `precondition_required` if a
+   * person must name the version of such a draft.
    */
   update(
     scope: Scope,
@@ -127,6 +128,8 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
         if (fields.sendAt || ['scheduled', 'pending_approval'].includes(before.sendStatus))
           requirePermission(scope, 'messages:send');
         requirePrecondition(before, precondition);
+        if (isSendOfChange(before, fields))
+          await requireSeenVersion(transaction.em, scope, before, precondition);
         if (before.submission) throw submittedBytesAreFixed();
         const { kind: lastEditedByKind, id: lastEditedById } = scope.actor;
         const draft = { ...before, lastEditedByKind, lastEditedById };
@@ -206,6 +209,12 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
         );
       }),
   };
+}
+
+/** Whether the changed draft is sent in the name of whoever changes it, without another call. */
+function isSendOfChange({ sendStatus }: Row<Draft>, { sendAt }: DraftInput): boolean {
+  if (sendStatus === 'pending_approval' || sendAt === null) return false;
+  return sendAt !== undefined || sendStatus === 'scheduled';
 }
 
 /** @throws AppError as {@link DraftService.send} for the state and version of the draft. */

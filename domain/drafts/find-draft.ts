@@ -72,7 +72,7 @@ export async function loadDetailsForAll(reader: RowReader, drafts: Row<Draft>[])
 export function versionConflict(draft: Row<Draft>): AppError {
   return new AppError('conflict', {
     detail: `The draft was changed in the meantime; its version is now ${draft.version}.`,
-    fix: 'Fetch the draft again and repeat the change with its current version in If-Match.',
+    fix: 'Fetch the draft again, look at its changes, and repeat the request with its current version.',
     extensions: { version: draft.version },
   });
 }

@@ -168,17 +168,17 @@ const TEMPLATES: { [Name in TemplateName]: (params: TemplateParams[Name]) => Ema
   }),
 
   'act-refused': ({ organizationId, act, resourceId, requester, problem }) => ({
-    subject: `${REFUSED_ACTS[act]} did not happen: ${requester} may no longer do it`,
+    subject: `${REFUSED_ACTS[act]} did not happen: ${requester} no longer has permission`,
     body: [
-      'Something that was planned in your organization did not happen, because who asked for it may no longer do it.',
+      'Something that was planned in your organization did not happen, because its requester no longer has permission.',
       [
         ['Organization', organizationId],
         ['What', `${REFUSED_ACTS[act]} (${resourceId})`],
-        ['Asked by', requester],
-        ['Why not', problem],
+        ['Requested by', requester],
+        ['Reason', problem],
       ],
-      'If it should happen nevertheless, somebody who may do it has to ask for it again. A rejected draft keeps its content: GET /api/v1/drafts?send_status=rejected lists them.',
-      'You get at most one of these emails in an hour about the same requester. The audit log names every refusal: GET /api/v1/org/audit-log.',
+      'If it should still happen, someone with permission must request it again. A rejected draft keeps its content: GET /api/v1/drafts?send_status=rejected lists them.',
+      'You get at most one such email an hour about the same requester. The audit log names every refusal: GET /api/v1/org/audit-log.',
     ],
     footer:
       'You received this email because you are an owner or admin of the organization. Replies to this address are not monitored.',

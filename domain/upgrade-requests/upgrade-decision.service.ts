@@ -126,7 +126,7 @@ async function requireAllowedRequester(
   if (!problem) return;
   throw new AppError('conflict', {
     detail: `Who made the request may no longer decide about the tier. ${REQUESTER_PROBLEMS[problem]}`,
-    fix: 'Reject the request, so that an owner can make another one. To give the tier nevertheless: PATCH /api/v1/admin/orgs/{id}/tier.',
+    fix: 'Reject the request, so that an owner can make another one. To give the tier anyway: PATCH /api/v1/admin/orgs/{id}/tier.',
     extensions: { requester_problem: problem },
   });
 }
@@ -144,7 +144,7 @@ async function requireSameTier(
   if (now === currentTier || now === tier) return;
   throw new AppError('conflict', {
     detail: `The organization asked for ${tier} when it had ${currentTier}; now it has ${now}.`,
-    fix: 'Reject the request. To give the tier nevertheless: PATCH /api/v1/admin/orgs/{id}/tier.',
+    fix: 'Reject the request. To give the tier anyway: PATCH /api/v1/admin/orgs/{id}/tier.',
   });
 }
 

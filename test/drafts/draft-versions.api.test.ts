@@ -16,9 +16,15 @@ async function arrange(requireSendApproval: ApprovalMode = 'off') {
   const organization = await createOrganization(app.worker);
   const { organizationId, token } = organization;
   const inbox = await createInbox(app.worker, organization);
-  await app.worker.systemTransaction(({ em }) =>
-    em.upsert(OrganizationPoliciesEntity, { organizationId, requireSendApproval, updatedAt: new Date() }),
-  );
+  const setPolicy = (mode: ApprovalMode) =>
+    app.worker.systemTransaction(({ em }) =>
+      em.upsert(OrganizationPoliciesEntity, {
+        organizationId,
+        requireSendApproval: mode,
+        updatedAt: new Date(),
+      }),
+    );
+  await setPolicy(requireSendApproval);
   const as = (credential: string) => ({
     create: async (body: object = CONTENT) =>
       (await app.call(`/inboxes/${inbox.id}/drafts`, { method: 'POST', token: credential, body })).json<{
@@ -37,7 +43,7 @@ async function arrange(requireSendApproval: ApprovalMode = 'off') {
     const userId = await createTestUser(app.worker, { organizationId, role });
     return as((await createTestSession(app.worker, userId)).token);
   };
-  return { organization, key: as(token), person: await person() };
+  return { organization, key: as(token), person: await person(), setPolicy };
 }
 
 const NO_MATCH = ['"2"', '"2", "3"', 'W/"1"', '"x"', '"01"', '2', '""'];
@@ -165,6 +171,26 @@ describe('a person who sends a draft that a key made or last changed', () => {
     expect((await person.patch(id, { text_body: 'Mine' })).statusCode).toBe(200);
     expect((await person.send(id)).statusCode).toBe(201);
     expect((await person.send((await person.create()).id)).statusCode).toBe(201);
+  });
+
+  test('names it to schedule the draft, and to change what is scheduled: both are sent under their name', async () => {
+    const { key, person } = await arrange('all');
+    const { id } = await key.create();
+    const inAnHour = { send_at: new Date(Date.now() + 3_600_000).toISOString() };
+    const problem = expectProblem(await person.patch(id, inAnHour), 'precondition_required');
+    expect(problem).toMatchObject({ status: 428, version: 1, fix: expect.stringContaining('If-Match: "1"') });
+    expect((await person.get(id)).json()).toMatchObject({ send_status: 'draft', send_at: null, version: 1 });
+    expect((await person.patch(id, inAnHour, { 'if-match': '"1"' })).json().send_status).toBe('scheduled');
+    expect((await person.patch(id, inAnHour)).statusCode).toBe(200);
+  });
+
+  test('names it to change what a key has scheduled, but not to unschedule it', async () => {
+    const { key, person, setPolicy } = await arrange('off');
+    const inAnHour = { send_at: new Date(Date.now() + 3_600_000).toISOString() };
+    const { id } = await key.create({ ...CONTENT, ...inAnHour });
+    await setPolicy('all');
+    expectProblem(await person.patch(id, { subject: 'b' }), 'precondition_required');
+    expect((await person.patch(id, { send_at: null })).json().send_status).toBe('draft');
   });
 
   test('need not name it without a policy that asks for approval', async () => {
