@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import type { ConnectionOptions } from '@temporalio/client';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import {
   DefaultLogger,
@@ -8,7 +9,7 @@ import {
   type WorkerOptions,
 } from '@temporalio/worker';
 import { findTemporalTestServer } from '../../dev/stack/temporal-binaries.ts';
-import { SEARCH_ATTRIBUTES } from '../../platform/temporal.ts';
+import { CLIENT_INTERCEPTORS, SEARCH_ATTRIBUTES } from '../../platform/temporal.ts';
 import { loadWorkflowBundle } from '../../workers/workflow-bundle.ts';
 
 const CACHE = fileURLToPath(new URL('../../.cache/temporal', import.meta.url));
@@ -51,6 +52,16 @@ export async function startWorkflowEnvironment(): Promise<WorkflowTestEnvironmen
   });
   const temporal = await TestWorkflowEnvironment.createTimeSkipping({
     server: { executable: { type: 'existing-path', path } },
+    // Calls that outlive the environment fail, and do not end in the next test file of the process.
+    plugins: [
+      {
+        name: 'interceptors of the service',
+        configureConnection: (options: ConnectionOptions) => ({
+          ...options,
+          interceptors: CLIENT_INTERCEPTORS,
+        }),
+      },
+    ],
   });
   await temporal.connection.operatorService.addSearchAttributes({
     namespace: 'default',
