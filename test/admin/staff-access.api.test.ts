@@ -37,6 +37,8 @@ async function findOthers(token: string | undefined, status: number, only = oper
 const SUPPORT_CHANGES = [
   'impersonations.end',
   'impersonations.start',
+  'outbox.retry',
+  'systemEmails.retry',
   'workflows.cancel',
   'workflows.cancelByQuery',
   'workflows.resolve',

@@ -53,6 +53,7 @@ const READ_BY_WRITERS: Record<string, string> = {
   'sso.create': 'sso:manage also reads configurations',
   'sso.update': 'sso:manage also reads configurations',
   'sso.activate': 'sso:manage also reads configurations',
+  'sso.refresh': 'sso:manage also reads configurations',
   'sso.createSetupLink': 'the response is the new link',
   'upgradeRequests.create': 'who may request another tier reads the requests',
   'sso.test': 'the response is where the test goes on',
