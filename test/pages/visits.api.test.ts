@@ -130,7 +130,7 @@ describe('a suspended organization', () => {
     const staff = await createStaff(app);
     const browser = createPageClient(app);
     browser.cookies.set('session', world.session);
-    const banner = 'This organization is suspended';
+    const banner = 'This organization has been suspended';
     const path = `/organization?org=${organizationId}`;
     expect((await browser.open(path)).body).not.toContain(banner);
     await suspend(organizationId, 'payment', staff.token);
@@ -138,7 +138,7 @@ describe('a suspended organization', () => {
     for (const url of [path, `/approvals?org=${organizationId}`, `/organization/sso?org=${organizationId}`]) {
       const { body } = await browser.open(url);
       expect(body).toMatch(
-        /is suspended<\/strong> since [\d-]+, because a payment is overdue, and because its use does not follow/,
+        /has been suspended<\/strong> since [\d-]+, because a payment is overdue, and because its use does not follow/,
       );
       // The note is in the audit log, which not every member reads.
       expect(/<aside class="suspension"[\s\S]*?<\/aside>/.exec(body)?.[0]).not.toContain('Secret note');
