@@ -196,6 +196,7 @@ interface ReplayedDelivery {
   isWithdrawn: boolean;
   /** Its last attempt failed, and the next one is due later. */
   isWaiting: boolean;
+  /** An attempt is under way, or was when the job began and has settled the delivery since. */
   isInFlight: boolean;
 }
 
@@ -213,7 +214,7 @@ async function replayDeliveries(
   const { em } = transaction;
   const settled: string[] = [];
   const waiting: ReplayedDelivery[] = [];
-  for (const delivery of await lockReplayed(em, ids)) {
+  for (const delivery of await lockReplayed(em, job, ids)) {
     const reason = findSkipReason(delivery, endpoint);
     if (reason) countSkipped(job, reason, 1);
     else if (delivery.status === 'pending') waiting.push(delivery);
@@ -238,13 +239,17 @@ async function replayDeliveries(
 }
 
 /** The second statement sees an attempt that began while the first one waited for the row. */
-async function lockReplayed(em: EntityManager, ids: readonly string[]): Promise<ReplayedDelivery[]> {
+async function lockReplayed(
+  em: EntityManager,
+  { createdAt }: BulkJob,
+  ids: readonly string[],
+): Promise<ReplayedDelivery[]> {
   await em.execute(sql`select id from webhook_deliveries where id in (${ids}) order by id for no key update`);
   return em.execute<ReplayedDelivery[]>(sql`
     select d.id, d.episode, d.status, d.held_for as "heldFor", ${IS_WITHDRAWN} as "isWithdrawn",
       d.attempts > d.prior_attempts and d.next_attempt_at > clock_timestamp() as "isWaiting",
       exists (select from webhook_slots s where s.endpoint_id = d.endpoint_id and s.delivery_id = d.id
-        and s.leased_until > clock_timestamp()) as "isInFlight"
+        and s.leased_until > clock_timestamp()) or coalesce(d.completed_at >= ${createdAt}, false) as "isInFlight"
     from webhook_deliveries d join events v on v.id = d.event_id
     where d.id in (${ids}) order by d.id`);
 }

@@ -461,6 +461,28 @@ describe('replay', () => {
     return ids;
   }
 
+  test('does not send again what an attempt settled after the job began', async () => {
+    const arranged = await arrange();
+    const [id] = await arrangeFailed(arranged, [{}]);
+    const since = new Date(Date.now() - 60_000).toISOString();
+    const job = (await arranged.post(`/webhooks/endpoints/${arranged.endpointId}/replay`, { since })).json<{
+      id: string;
+    }>();
+    await app.worker.systemTransaction(({ em }) =>
+      em.nativeUpdate(
+        WebhookDeliveryEntity,
+        { id: id ?? '' },
+        { status: 'delivered', attempts: 2, nextAttemptAt: null, completedAt: new Date() },
+      ),
+    );
+    await jobs.run(job.id, () => undefined);
+    expect((await arranged.get(`/webhooks/jobs/${job.id}`)).json()).toMatchObject({
+      deliveries: 0,
+      skipped_for: { in_flight: 1 },
+    });
+    expect((await deliveriesOf(arranged)).map(({ status }) => status)).toEqual(['delivered']);
+  });
+
   test.each([{}, { only_failed: true }])(
     'with %j makes those due that wait, by a signal alone, and skips what is in flight or held',
     async (body) => {
