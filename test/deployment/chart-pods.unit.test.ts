@@ -29,7 +29,8 @@ const obstacle = findHelmObstacle();
     // The user "node" of Node's own images has the id 1000.
     const dockerfile = read('Dockerfile');
     expect(dockerfile).toMatch(/^FROM node:\S+ AS node$/m);
-    expect(dockerfile.slice(dockerfile.lastIndexOf('\nFROM '))).toMatch(/^\nFROM node\n[\s\S]*\nUSER node\n/);
+    expect(dockerfile).toMatch(/\nFROM node AS app\n(?:(?!FROM ).*\n)*USER node\n/);
+    expect(dockerfile.slice(dockerfile.lastIndexOf('\nFROM '))).toMatch(/^\nFROM app\n(?!USER )/);
     for (const object of EXAMPLES.flatMap(withPods)) {
       expect(podOf(object)).toMatchObject({
         automountServiceAccountToken: false,
