@@ -338,6 +338,11 @@ export const ADAPTERS: Record<string, Adapters> = {
         for (const at of lines.keys()) findAttribution(lines, at);
       },
     ],
+    isSentence: ({ isSentence }) => [
+      (text) => {
+        for (const line of toLines(text)) isSentence(line.text);
+      },
+    ],
   },
   'mime/quotes/date-and-name': {
     isDateAndName: ({ isDateAndName }) => [
