@@ -84,9 +84,9 @@ export interface NoShare {
 /** Time for the parts of an attempt besides the request: checking the URL and recording the result. */
 const LEASE_MARGIN_MS = 15_000;
 /** How often one process tries to lease a slot of an endpoint. */
-const SLOT_PACE: Pace = { minDelayMs: 500, intervalMs: 20 };
+const SLOT_PACE: Pace = { minDelayMs: 500, intervalMs: 20, slots: MAX_CONCURRENT_ATTEMPTS };
 /** How often it tries to get a share for an organization whose attempts have lasted longer than the wait for one. */
-const SHARE_PACE: Pace = { minDelayMs: 500, intervalMs: 50 };
+const SHARE_PACE: Pace = { minDelayMs: 500, intervalMs: 50, slots: 50 };
 
 /** Starts an attempt if the delivery is due and a slot is free; otherwise returns why not. */
 export function beginAttempt(

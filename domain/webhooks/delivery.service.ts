@@ -92,7 +92,8 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
       try {
         const started = await beginOrWait({ deliveryId, now, episode }, share);
         if (started.kind !== 'started') return started;
-        const result = await postEvent(options, started);
+        const end = pacing.begin([started.endpoint.id, started.event.organizationId]);
+        const result = await postEvent(options, started).finally(end);
         const outcome = await recordAttempt(options, { ...started, deliveryId, result });
         slotWaiters.slotReleased(started.endpoint.id);
         return outcome;

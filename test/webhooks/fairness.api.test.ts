@@ -253,7 +253,7 @@ describe('the attempts of a worker', () => {
 });
 
 describe('retry pacing', () => {
-  const pace = { minDelayMs: 1_000, intervalMs: 200 };
+  const pace = { minDelayMs: 1_000, intervalMs: 200, slots: 10 };
 
   test('spaces out the retries of each endpoint separately', () => {
     let now = 0;
@@ -262,6 +262,23 @@ describe('retry pacing', () => {
     expect(pacing.nextDelayMs('b', pace)).toBe(1_000);
     now = 1_300;
     expect(pacing.nextDelayMs('a', pace)).toBe(1_000);
+  });
+
+  test('follows the duration of attempts: those in progress, then the last ones', () => {
+    let now = 0;
+    const pacing = createRetryPacing({ maxDelayMs: 60_000, now: () => now });
+    const ends = Array.from({ length: 10 }, () => pacing.begin(['a', 'organization']));
+    now = 10_000;
+    // One of ten slots becomes free in a second.
+    for (const key of ['a', 'organization'])
+      expect([1, 2, 3].map(() => pacing.nextDelayMs(key, pace))).toEqual([1_000, 2_000, 3_000]);
+    expect([1, 2].map(() => pacing.nextDelayMs('b', pace))).toEqual([1_000, 1_200]);
+    for (const end of ends) end();
+    now = 20_000;
+    expect([1, 2].map(() => pacing.nextDelayMs('a', pace))).toEqual([1_000, 2_000]);
+    for (let attempt = 0; attempt < 50; attempt += 1) pacing.begin(['a'])();
+    now = 30_000;
+    expect([1, 2].map(() => pacing.nextDelayMs('a', pace))).toEqual([1_000, 1_200]);
   });
 
   test('never exceeds the maximum delay', () => {
