@@ -1,5 +1,5 @@
+import { isIP } from 'node:net';
 import { domainToASCII, domainToUnicode } from 'node:url';
-import ipaddr from 'ipaddr.js';
 import { readAddressList } from './address-list.ts';
 import type { MailAddress } from './mail-address.ts';
 
@@ -37,7 +37,7 @@ function isReadable(address: string): boolean {
 
 /** RFC 5321 section 4.1.3. */
 function isAddressLiteral(domain: string): boolean {
-  return ipaddr.isValid(domain.slice(1, -1).replace(/^IPv6:/i, ''));
+  return isIP(domain.slice(1, -1).replace(/^IPv6:/i, '')) !== 0;
 }
 
 /** Whether IDNA (UTS 46) turns the domain into another one than it shows, as it does with full-width letters. */
