@@ -196,7 +196,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
 
   /**
    * Requests without a valid credential count towards the limit of their address. Those with one that are refused
-   * otherwise count towards a limit of the credential; an error of the service counts for nobody.
+   * otherwise count towards a limit of the credential; an error of the service counts towards no limit.
    */
   async function limitIfRejected<T>(
     request: FastifyRequest,

@@ -36,7 +36,7 @@ const findRequester = ({
   requestedByKind && requestedById ? { kind: requestedByKind, id: requestedById } : null;
 
 /**
- * Asks again whether the draft may leave: its requester may still send from the inbox, and whoever approved this version may
+ * Asks again whether the draft may leave: its requester may still send from the inbox, and the approver of this version may
  * still approve.
  *
  * @param options.lock as {@link findRequesterProblem}.

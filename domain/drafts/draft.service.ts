@@ -211,7 +211,7 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
   };
 }
 
-/** Whether the changed draft is sent in the name of whoever changes it, without another call. */
+/** Whether the changed draft is sent in the name of the caller who changes it, without another call. */
 function isSendOfChange({ sendStatus }: Row<Draft>, { sendAt }: DraftInput): boolean {
   if (sendStatus === 'pending_approval' || sendAt === null) return false;
   return sendAt !== undefined || sendStatus === 'scheduled';

@@ -14,7 +14,7 @@ export function isOwnAddressSql(email: Sql): Sql {
         and own.domain_name = ${domain}))`;
 }
 
-/** SQL: whoever remembered the recipient `a` may still approve. */
+/** SQL: the person who remembered the recipient `a` may still approve. */
 const MAY_APPROVE = sql`${requesterProblemSql(
   { organizationId: sql`a.org_id`, userId: sql`a.approved_by`, keyId: sql`null::text` },
   { act: 'approval' },

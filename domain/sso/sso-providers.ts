@@ -37,7 +37,7 @@ export async function findProvider(
   return (same.find(({ id }) => id === preferred) ?? same[0])?.id;
 }
 
-/** {@link findProvider}, or a new one: nobody is known to it yet. */
+/** {@link findProvider}, or a new one, which knows no person yet. */
 export async function adoptProvider(
   em: EntityManager,
   claim: ProviderClaim,
