@@ -13,8 +13,8 @@ export interface RefuseRequesterOptions {
 }
 
 /**
- * Rejects a draft that would leave now, because its requester or approver may no longer let it. It keeps its content, so that
- * someone who may can send it again. Owners and admins are mailed.
+ * Rejects a draft that would leave now, because its requester or approver has lost the permission. It keeps its content, so that
+ * a person with the permission can send it again. Owners and admins are mailed.
  */
 export async function refuseRequester(
   transaction: Transaction,

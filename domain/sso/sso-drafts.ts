@@ -155,7 +155,7 @@ export async function makeActive(
   configuration.testedAt = tested.testedAt;
   configuration.activatedAt = new Date();
   await em.flush();
-  // Whoever these know, the active configuration knows, too.
+  // The active configuration knows every person that these know.
   await em.execute(sql`
     update sso_configurations set replaced_at = null
     where org_id = ${scope.organizationId} and provider_id = ${providerId} and replaced_at is not null`);

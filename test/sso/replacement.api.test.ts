@@ -214,7 +214,7 @@ describe('from OIDC to SAML', () => {
     expectProblem(await browser.call('/auth/sso/link/join', refused), 'sso_failed');
   });
 
-  test('a login through the former configuration links only what that person proved, and lets nobody in', async () => {
+  test('a login through the former configuration links only what that person proved, and signs no one in', async () => {
     const stranger = new Browser(app);
     const problem = expectProblem(await signInBySaml({ browser: stranger }), 'account_exists');
     const started = await startFormer(stranger, problem);
