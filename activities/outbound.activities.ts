@@ -19,27 +19,41 @@ export type OutboundActivities = ReturnType<typeof createOutboundActivities>;
 
 /** Steps of sending a message. Each is idempotent, because Temporal may run it again at any time. */
 export function createOutboundActivities({ dispatch, transmissions, logger }: OutboundActivityOptions) {
+  const record = async (messageId: string): Promise<SendState> => {
+    const state = await dispatch.record(messageId);
+    logger.info({ messageId, status: state.status }, 'send recorded');
+    return state;
+  };
+
   return {
     /** Checks whether the message may be sent and marks it `sending`; records a refusal. */
     prepareSend: ({ messageId }: { messageId: string }): Promise<PreparedSend> =>
       withApplicationFailures(() => dispatch.prepare(messageId)),
 
-    /** Transmits the message to the relay, one SMTP transaction per recipient. The attempt rows hold the results. */
-    transmitMessage: ({ messageId }: { messageId: string }): Promise<void> =>
+    /**
+     * Transmits the message to the relay, one SMTP transaction per recipient, and then records the results, which the attempt
+     * rows already hold.
+     *
+     * @returns undefined if recording fails. It does not throw then, because a retry would transmit to deferred recipients
+     * again immediately: the workflow calls `recordSend` instead.
+     */
+    transmitMessage: ({ messageId }: { messageId: string }): Promise<SendState | undefined> =>
       withHeartbeats(async () => {
         const { cancellationSignal } = Context.current();
-        await transmissions.transmit(messageId, () => cancellationSignal.aborted);
+        const end = await transmissions.transmit(messageId, () => cancellationSignal.aborted);
         // A worker that shuts down leaves the remaining recipients to the next attempt, on another worker.
-        cancellationSignal.throwIfAborted();
+        if (end === 'interrupted') cancellationSignal.throwIfAborted();
+        try {
+          return await record(messageId);
+        } catch (error) {
+          logger.warn({ messageId, err: error }, 'send not recorded yet, left to recordSend');
+          return undefined;
+        }
       }),
 
     /** Applies the results of the attempts to the message, its recipients and events. */
     recordSend: ({ messageId }: { messageId: string }): Promise<SendState> =>
-      withApplicationFailures(async () => {
-        const state = await dispatch.record(messageId);
-        logger.info({ messageId, status: state.status }, 'send recorded');
-        return state;
-      }),
+      withApplicationFailures(() => record(messageId)),
 
     resolveAmbiguity: ({
       messageId,

@@ -21,10 +21,11 @@ export interface TransmissionService {
    * not sent twice.
    *
    * @param isAborted checked before each recipient.
+   * @returns `interrupted` if it ended the loop before the last recipient.
    * @throws AppError `unavailable` until a restored database is reconciled.
    * @throws UnsendableMessageError if no message can be built from the stored data.
    */
-  transmit(messageId: string, isAborted: () => boolean): Promise<void>;
+  transmit(messageId: string, isAborted: () => boolean): Promise<'done' | 'interrupted'>;
 }
 
 export interface TransmissionServiceOptions {
@@ -47,20 +48,20 @@ async function transmit(
   options: TransmissionServiceOptions,
   messageId: string,
   isAborted: () => boolean,
-): Promise<void> {
+): Promise<'done' | 'interrupted'> {
   const { database, storage, returnPaths, outcomes, dkimKeys } = options;
   const loaded = await loadTransmission(database, messageId);
-  if (!loaded) return;
+  if (!loaded) return 'done';
   if (loaded.isRestorePending) throw restorePending();
   const { message, recipients, sandbox } = loaded;
   // Canceled while this step was waiting for its retry.
-  if (loaded.status === 'canceled') return;
+  if (loaded.status === 'canceled') return 'done';
   const stored = await ensureMimeStored(database, storage, message, dkimKeys);
   const openRaw = createRawSource(storage, stored);
   const { simulator, mailTransport } = options;
   for (const recipient of recipients) {
     if (isSettled(recipient.status)) continue;
-    if (isAborted()) return;
+    if (isAborted()) return 'interrupted';
     const attempt = await beginAttempt(database, message, recipient.position);
     if (!attempt) continue;
     const transport = sandbox || simulator.isSimulatorAddress(recipient.email) ? simulator : mailTransport;
@@ -75,6 +76,7 @@ async function transmit(
     if ((await settleAttempt(database, attempt, result)) === 'corrected')
       await database.systemTransaction((transaction) => outcomes.apply(transaction, message.id, []));
   }
+  return 'done';
 }
 
 type OutgoingRecipient = Pick<Recipient, 'position' | 'email' | 'status'>;

@@ -166,8 +166,8 @@ test('one trace spans a request, its workflows, their activities, SQL, SMTP and 
         `${root?.name} > commit`,
         `${send} > RunActivity prepareSend`,
         `${send} > RunActivity transmitMessage > smtp transmit`,
-        `${send} > RunActivity recordSend > commit`,
-        `${send} > RunActivity recordSend > ${webhook} > HTTP POST`,
+        `${send} > RunActivity transmitMessage > commit`,
+        `${send} > RunActivity transmitMessage > ${webhook} > HTTP POST`,
       ]),
     );
   }, TIMEOUT_MS);
@@ -216,7 +216,7 @@ test('all output is JSON, and a send and a receipt leave one line each with the 
       status: 'sent',
       requestId: expect.stringMatching(/^req_/),
       workflowId: `send/${sends[0]?.messageId}`,
-      activity: 'recordSend',
+      activity: 'transmitMessage',
     }),
   ]);
   expect(named('request')).toContainEqual(

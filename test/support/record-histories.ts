@@ -68,7 +68,7 @@ const once = (first: () => unknown, then: unknown) => {
     return calls === 1 ? first() : then;
   };
 };
-const send = { prepareSend: async () => 'proceed', transmitMessage: async () => undefined };
+const prepared = { prepareSend: async () => 'proceed' };
 const SETTLED = settledAs('sent');
 const DEFERRED = { status: 'deferred', hasUnsent: true, ambiguous: [] };
 const AMBIGUOUS = { status: 'needs_attention', hasUnsent: false, ambiguous: [0], messageIdLeft: 'msg_1' };
@@ -154,19 +154,29 @@ const PATHS: Path[] = [
     name: 'send-message.sent',
     workflowType: SEND_MESSAGE,
     input: { messageId: 'msg_1' },
-    activities: { ...send, recordSend: async () => SETTLED },
+    activities: { ...prepared, transmitMessage: async () => SETTLED },
+  },
+  {
+    name: 'send-message.recorded-afterwards',
+    workflowType: SEND_MESSAGE,
+    input: { messageId: 'msg_1' },
+    activities: { ...prepared, transmitMessage: async () => undefined, recordSend: async () => SETTLED },
   },
   {
     name: 'send-message.deferred-then-sent',
     workflowType: SEND_MESSAGE,
     input: { messageId: 'msg_1' },
-    activities: { ...send, recordSend: once(() => DEFERRED, SETTLED) },
+    activities: { ...prepared, transmitMessage: once(() => DEFERRED, SETTLED) },
   },
   {
     name: 'send-message.ambiguous-then-reported',
     workflowType: SEND_MESSAGE,
     input: { messageId: 'msg_1' },
-    activities: { ...send, recordSend: once(() => AMBIGUOUS, SETTLED) },
+    activities: {
+      ...prepared,
+      transmitMessage: async () => AMBIGUOUS,
+      recordSend: async () => SETTLED,
+    },
     signals: [{ name: OUTCOME_RECORDED, args: [] }],
   },
   {
@@ -174,8 +184,8 @@ const PATHS: Path[] = [
     workflowType: SEND_MESSAGE,
     input: { messageId: 'msg_1' },
     activities: {
-      ...send,
-      recordSend: once(() => ({ ...AMBIGUOUS, hasUnsent: true }), AMBIGUOUS),
+      ...prepared,
+      transmitMessage: once(() => ({ ...AMBIGUOUS, hasUnsent: true }), AMBIGUOUS),
       resolveAmbiguity: async () => SETTLED,
     },
     signals: [{ name: RESOLVE_AMBIGUOUS, args: [{ resolution: 'sent', recipient: 0 }] }],
@@ -185,7 +195,8 @@ const PATHS: Path[] = [
     workflowType: SEND_MESSAGE,
     input: { messageId: 'msg_1' },
     activities: {
-      ...send,
+      ...prepared,
+      transmitMessage: async () => DEFERRED,
       recordSend: async () => DEFERRED,
       cancelMessage: async () => settledAs('canceled'),
     },

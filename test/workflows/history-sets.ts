@@ -3,6 +3,8 @@ import { join } from 'node:path';
 
 /** Recorded by the code of this version. `npm run histories:record` writes them. */
 export const CURRENT = join(import.meta.dirname, 'histories');
+/** Recorded before a change of this version: one folder for each change, named after what was different. */
+export const EARLIER = join(CURRENT, 'earlier');
 /** One folder per released version, which `npm run histories:release` writes. */
 export const RELEASED = join(CURRENT, 'released');
 export const SERVED_FILE = 'served.json';
@@ -17,6 +19,12 @@ export interface RecordedHistory {
   name: string;
   history: { events: Record<string, unknown>[] };
 }
+
+/** Histories in each folder of {@link EARLIER}; the folder precedes their names. */
+export const readEarlierHistories = (): RecordedHistory[] =>
+  readdirSync(EARLIER).flatMap((folder) =>
+    readHistories(join(EARLIER, folder)).map(({ name, history }) => ({ name: `${folder}/${name}`, history })),
+  );
 
 /** Names of the released versions that have a folder. */
 export const listReleases = (): string[] =>

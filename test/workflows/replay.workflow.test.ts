@@ -13,6 +13,7 @@ import {
   listReleases,
   RELEASED,
   type RecordedHistory,
+  readEarlierHistories,
   readHistories,
   readServed,
 } from './history-sets.ts';
@@ -22,6 +23,7 @@ quietTemporal();
 const releases = listReleases();
 const histories = [
   ...readHistories(CURRENT),
+  ...readEarlierHistories(),
   ...releases.flatMap((version) =>
     readHistories(join(RELEASED, version)).map(({ name, history }) => ({
       name: `${version}/${name}`,

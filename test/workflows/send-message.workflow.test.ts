@@ -32,11 +32,12 @@ const STATES = {
   both: { status: 'needs_attention', hasUnsent: true, ambiguous: [0], messageIdLeft: 'msg_1' },
 } satisfies Record<string, SendState>;
 
-/** Fake activities whose `recordSend` returns these states in order; the last one repeats. */
+/** Fake activities whose `transmitMessage` and `recordSend` return these states in order; the last one repeats. */
 function relay(names: (keyof typeof STATES)[], overrides: Partial<SendActivities> = {}) {
   const states: SendState[] = names.map((name) => STATES[name]);
   const calls: string[] = [];
   const transmittedAt: number[] = [];
+  const nextState = () => (states.length > 1 ? states.shift() : states[0]) ?? STATES.settled;
   const activities: SendActivities = {
     async prepareSend() {
       calls.push('prepare');
@@ -45,10 +46,11 @@ function relay(names: (keyof typeof STATES)[], overrides: Partial<SendActivities
     async transmitMessage() {
       calls.push('transmit');
       transmittedAt.push(await environment.temporal.currentTimeMs());
+      return nextState();
     },
     async recordSend() {
       calls.push('record');
-      return (states.length > 1 ? states.shift() : states[0]) ?? STATES.settled;
+      return nextState();
     },
     async resolveAmbiguity({ resolution, recipient }) {
       calls.push(`resolve:${resolution}${recipient === undefined ? '' : `:${recipient}`}`);
@@ -89,16 +91,32 @@ async function stageOf(handle: Handle): Promise<unknown> {
 }
 
 describe('sendMessage', () => {
-  test('prepares, transmits and records with at most 18 events', async () => {
+  test('prepares and transmits with at most 12 events', async () => {
     const queue = randomUUID();
     const { activities, calls } = relay(['settled']);
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
       await handle.result();
       const { events } = await handle.fetchHistory();
-      expect(events?.length).toBeLessThanOrEqual(18);
+      expect(events?.length).toBeLessThanOrEqual(12);
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'record']);
+    expect(calls).toEqual(['prepare', 'transmit']);
+  });
+
+  test('records after a transmission whose results could not be recorded', async () => {
+    const queue = randomUUID();
+    const { activities, calls, transmittedAt } = relay(['deferred', 'settled']);
+    const { transmitMessage } = activities;
+    activities.transmitMessage = async (input) => {
+      if (transmittedAt.length > 0) return transmitMessage(input);
+      calls.push('transmit');
+      transmittedAt.push(await environment.temporal.currentTimeMs());
+      return undefined;
+    };
+    await environment.withWorker(queue, activities, async () => (await start(queue)).result());
+    expect(calls).toEqual(['prepare', 'transmit', 'record', 'prepare', 'transmit']);
+    // Not immediately, as after a failed activity.
+    expect((transmittedAt[1] ?? 0) - (transmittedAt[0] ?? 0)).toBeGreaterThanOrEqual(SEND_RETRY_DELAYS_MS[0]);
   });
 
   test('waits for the database with timers, so that a worker can end meanwhile', async () => {
@@ -146,7 +164,7 @@ describe('sendMessage', () => {
       await handle.signal(RETRY_SEND_NOW);
       await expect(handle.result()).resolves.toBe('sent');
     });
-    expect(calls).toEqual(['stop', 'transmit', 'record']);
+    expect(calls).toEqual(['stop', 'transmit']);
   });
 
   test('ends without transmitting when the send gate refuses the message', async () => {
@@ -177,7 +195,7 @@ describe('sendMessage', () => {
       expect(calls).toEqual([]);
       await workflow.execute(SEND_MESSAGE, options);
     });
-    expect(calls).toEqual(['transmit', 'record']);
+    expect(calls).toEqual(['transmit']);
   });
 
   test('counts failed runs by the type of their failure, so that held ones can be told apart', async () => {
@@ -223,11 +241,11 @@ describe('sendMessage', () => {
     const { activities, calls } = relay(['deferred', 'settled']);
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
-      await eventually(() => expect(calls).toContain('record'));
+      await eventually(() => expect(calls).toContain('transmit'));
       await handle.signal(RETRY_SEND_NOW);
       await handle.result();
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'record', 'prepare', 'transmit', 'record']);
+    expect(calls).toEqual(['prepare', 'transmit', 'prepare', 'transmit']);
   });
 
   test('ends a deferred message on cancel', async () => {
@@ -235,11 +253,11 @@ describe('sendMessage', () => {
     const { activities, calls } = relay(['deferred']);
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
-      await eventually(() => expect(calls).toContain('record'));
+      await eventually(() => expect(calls).toContain('transmit'));
       await handle.signal(CANCEL_SEND);
       await handle.result();
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'record', 'cancel']);
+    expect(calls).toEqual(['prepare', 'transmit', 'cancel']);
   });
 
   test('ends as failed when no message can be built from the stored data', async () => {
@@ -257,7 +275,7 @@ describe('sendMessage', () => {
   });
 
   test.each([
-    { signal: RETRY_SEND_NOW, next: ['prepare', 'transmit', 'record'] },
+    { signal: RETRY_SEND_NOW, next: ['prepare', 'transmit'] },
     { signal: CANCEL_SEND, next: ['cancel'] },
   ])('stops after a defect and waits without a time limit for $signal', async ({ signal, next }) => {
     const queue = randomUUID();
@@ -312,11 +330,11 @@ describe('sendMessage', () => {
       await eventually(async () => expect(await stageOf(handle)).toBe('needs_attention'));
       await environment.temporal.sleep('60 days');
       expect((await handle.describe()).status.name).toBe('RUNNING');
-      expect(calls).toEqual(['prepare', 'transmit', 'record']);
+      expect(calls).toEqual(['prepare', 'transmit']);
       await handle.executeUpdate(RESOLVE_AMBIGUOUS, { args: ['sent'] });
       await handle.result();
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'record', 'resolve:sent']);
+    expect(calls).toEqual(['prepare', 'transmit', 'resolve:sent']);
   });
 
   test('transmits the message again immediately on resolveAmbiguous("resend")', async () => {
@@ -349,7 +367,7 @@ describe('sendMessage', () => {
       expect(await handle.result()).toBe('sent');
       expect((await handle.describe()).memo).toEqual({ outcome: 'sent' });
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'record', 'resolve:sent:0']);
+    expect(calls).toEqual(['prepare', 'transmit', 'resolve:sent:0']);
   });
 
   test('retries its deferred recipients while another is ambiguous, and shows absolute times', async () => {
@@ -366,7 +384,7 @@ describe('sendMessage', () => {
       await handle.signal(RESOLVE_AMBIGUOUS, 'sent');
       await handle.result();
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'record', 'prepare', 'transmit', 'record', 'resolve:sent']);
+    expect(calls).toEqual(['prepare', 'transmit', 'prepare', 'transmit', 'resolve:sent']);
   });
 
   test('cancels the deferred recipients and keeps waiting for the ambiguous one', async () => {
@@ -387,7 +405,7 @@ describe('sendMessage', () => {
       await handle.signal(RESOLVE_AMBIGUOUS, 'sent');
       await handle.result();
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'record', 'cancel', 'resolve:sent']);
+    expect(calls).toEqual(['prepare', 'transmit', 'cancel', 'resolve:sent']);
   });
 
   test('stops waiting with an ambiguous message when an outcome is reported', async () => {
@@ -399,7 +417,7 @@ describe('sendMessage', () => {
       await handle.signal(OUTCOME_RECORDED);
       await handle.result();
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'record', 'record']);
+    expect(calls).toEqual(['prepare', 'transmit', 'record']);
   });
 
   test('rejects resolveAmbiguous when the message is not ambiguous', async () => {
@@ -407,7 +425,7 @@ describe('sendMessage', () => {
     const { activities, calls } = relay(['deferred']);
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
-      await eventually(() => expect(calls).toContain('record'));
+      await eventually(() => expect(calls).toContain('transmit'));
       await expect(handle.executeUpdate(RESOLVE_AMBIGUOUS, { args: ['sent'] })).rejects.toBeInstanceOf(
         WorkflowUpdateFailedError,
       );
@@ -421,10 +439,10 @@ describe('sendMessage', () => {
     const { activities, calls } = relay(['deferred']);
     await environment.withWorker(queue, activities, async () => {
       const handle = await start(queue);
-      await eventually(() => expect(calls).toContain('record'));
+      await eventually(() => expect(calls).toContain('transmit'));
       await handle.cancel();
       await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
     });
-    expect(calls).toEqual(['prepare', 'transmit', 'record', 'record', 'cancel']);
+    expect(calls).toEqual(['prepare', 'transmit', 'record', 'cancel']);
   });
 });

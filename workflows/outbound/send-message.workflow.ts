@@ -106,8 +106,7 @@ async function attemptSend(run: SendRun): Promise<SendState | string> {
     const prepared = await prepareSend({ messageId });
     if (prepared === 'finished') return 'not sent: refused, or already settled';
     if (prepared === 'held') throw heldSend();
-    await transmit(run);
-    return await recordSend({ messageId });
+    return (await transmit(run)) ?? (await recordSend({ messageId }));
   } catch (error) {
     const cause = isCancellation(error) ? undefined : causeOf(error);
     if (!cause) throw error;
@@ -121,15 +120,21 @@ function causeOf(error: unknown): Error | undefined {
   return error instanceof ApplicationFailure && error.type !== HELD_FAILURE ? error : undefined;
 }
 
-/** Transmits to the recipients until it is done, or until the send is canceled, which ends the retries of a failure. */
-async function transmit(run: SendRun): Promise<void> {
+/**
+ * Transmits to the recipients until it is done, or until the send is canceled, which ends the retries of a failure.
+ *
+ * @returns undefined if the results of the attempts are not recorded yet: recording failed, the activity was canceled, or an
+ * earlier version of the service, which did not record here, wrote this part of the history.
+ */
+async function transmit(run: SendRun): Promise<SendState | undefined> {
   run.transmission = new CancellationScope();
   if (run.cancelRequested) run.transmission.cancel();
   try {
-    await run.transmission.run(() => transmitMessage({ messageId: run.messageId }));
+    return await run.transmission.run(() => transmitMessage({ messageId: run.messageId }));
   } catch (error) {
     // If the run itself is canceled, the next step throws.
     if (!run.cancelRequested) throw error;
+    return undefined;
   }
 }
 
