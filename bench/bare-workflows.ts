@@ -3,10 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { terminate, waitFor } from '../test/support/isolated-service.ts';
-import { cpuBetween, cpuSeconds } from './cpu.ts';
 import { runConcurrently } from './measure.ts';
 
-const WARM_UP = 100;
 const CONCURRENCY = 20;
 
 export interface BareWorker {
@@ -36,35 +34,30 @@ export interface BareWorkflow {
   activities: number;
 }
 
-/**
- * The baseline of workflows: bare ones with no-op activities, on the same Temporal server.
- *
- * @returns seconds from the first start to the last activity, and the CPU seconds they took.
- */
-export async function runBareWorkflows(
-  address: string,
-  { type, input, activities }: BareWorkflow,
-  count: number,
-): Promise<{ seconds: number; used: Record<string, number> }> {
+export interface BareWorkflows {
+  /** Starts `count` runs and waits for the last of their activities. */
+  run(workflow: BareWorkflow, count: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** The baseline of workflows: bare ones with no-op activities, on the same Temporal server. */
+export async function startBareWorkflows(address: string): Promise<BareWorkflows> {
   const worker = await startBareWorker(address);
   const connection = await Connection.connect({ address });
   const client = new Client({ connection });
-  const run = async (number: number) => {
-    const goal = worker.ran() + activities * number;
-    await runConcurrently(number, CONCURRENCY, async () => {
-      await client.workflow.start(type, { taskQueue: 'bare', workflowId: randomUUID(), args: [input] });
-    });
-    await waitFor('the bare workflows', async () => {
-      if (worker.ran() < goal) throw new Error('not yet');
-    });
+  return {
+    async run({ type, input, activities }, count) {
+      const goal = worker.ran() + activities * count;
+      await runConcurrently(count, CONCURRENCY, async () => {
+        await client.workflow.start(type, { taskQueue: 'bare', workflowId: randomUUID(), args: [input] });
+      });
+      await waitFor('the bare workflows', async () => {
+        if (worker.ran() < goal) throw new Error('not yet');
+      });
+    },
+    async stop() {
+      await connection.close();
+      await worker.stop();
+    },
   };
-  await run(WARM_UP);
-  const before = cpuSeconds();
-  const startedAt = performance.now();
-  await run(count);
-  const seconds = (performance.now() - startedAt) / 1000;
-  const used = cpuBetween(before, cpuSeconds());
-  await connection.close();
-  await worker.stop();
-  return { seconds, used };
 }

@@ -16,15 +16,16 @@ export function cpuSeconds(): Record<string, number> {
   return seconds;
 }
 
-/** CPU seconds used between two readings, largest first, without negligible ones. */
+/** CPU seconds used between two readings, largest first, without those below `least`. */
 export function cpuBetween(
   before: Record<string, number>,
   after: Record<string, number>,
+  least = 0.1,
 ): Record<string, number> {
   const used = Object.entries(after).map(
     ([name, seconds]) => [name, Math.round((seconds - (before[name] ?? 0)) * 100) / 100] as const,
   );
-  return Object.fromEntries(used.filter(([, seconds]) => seconds >= 0.1).sort(([, a], [, b]) => b - a));
+  return Object.fromEntries(used.filter(([, seconds]) => seconds >= least).sort(([, a], [, b]) => b - a));
 }
 
 function readProcess(name: string): { pid: number; parent: number; name: string; ticks: number }[] {

@@ -2,37 +2,52 @@ import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
 import { type IsolatedService, startIsolatedService, waitFor } from '../test/support/isolated-service.ts';
 import { sendMessageWorkflowId } from '../workflows/outbound/send-message.contract.ts';
-import { runBareWorkflows } from './bare-workflows.ts';
-import { cpuBetween, cpuSeconds } from './cpu.ts';
-import { printFigures, runConcurrently } from './measure.ts';
+import { startBareWorkflows } from './bare-workflows.ts';
+import { runConcurrently } from './measure.ts';
 import { startSmtpSink } from './smtp-sink.ts';
+import { compareInTurns, type Runner } from './turns.ts';
 
 const MESSAGES = Number(process.env.BENCH_MESSAGES ?? 1000);
 const WARM_UP = 100;
 const CONCURRENCY = 20;
-const TARGET = 0.7;
-const BARE_SEND = { type: 'bareSend', input: { messageId: 'msg' }, activities: 2 };
+const BARE_SEND = { type: 'bareSend', input: { messageId: 'msg' }, activities: 1 };
+const BARE_ACTIVITY = { type: 'bareActivity', input: { messageId: 'msg' }, activities: 1 };
+const AIM_OF_SAME_ACTIVITIES = 0.7;
+const AIM_OF_ONE_ACTIVITY = 0.6;
 
 /**
  * `npm run bench -- send`: messages posted over HTTP until the relay has accepted all and the database says `sent`.
- * Baseline: bare workflows with as many activities on the same Temporal server.
+ * Baselines on the same Temporal server, in turns: bare workflows with the same activities, and with one activity.
  */
 export async function benchSend(): Promise<void> {
   const sink = await startSmtpSink();
   const stack = await startIsolatedService({ SMTP_RELAY_PORT: String(sink.port) });
+  const bare = await startBareWorkflows(stack.temporalAddress);
   try {
     const inboxId = await createInbox(stack);
-    await sendMany(stack, inboxId, WARM_UP);
-    const before = cpuSeconds();
-    const ours = MESSAGES / (await sendMany(stack, inboxId, MESSAGES));
-    const used = cpuBetween(before, cpuSeconds());
-    const bare = await runBareWorkflows(stack.temporalAddress, BARE_SEND, MESSAGES);
-    const floor = MESSAGES / bare.seconds;
-    printFigures([{ name: 'sends', measured: ours, baseline: floor, unit: '1/s', target: TARGET }]);
-    console.log('CPU seconds of the service', used);
-    console.log('CPU seconds of the baseline', bare.used);
+    const runners: Runner[] = [
+      {
+        name: 'sends',
+        run: async (count) => {
+          await sendMany(stack, inboxId, count);
+        },
+      },
+      {
+        name: 'bare workflow, same activities',
+        run: (count) => bare.run(BARE_SEND, count),
+        aim: AIM_OF_SAME_ACTIVITIES,
+      },
+      {
+        name: 'bare workflow, one activity',
+        run: (count) => bare.run(BARE_ACTIVITY, count),
+        aim: AIM_OF_ONE_ACTIVITY,
+      },
+    ];
+    for (const { run } of runners) await run(WARM_UP);
+    await compareInTurns(MESSAGES, runners);
     console.log(`history events per send: ${await historyEvents(stack)}`);
   } finally {
+    await bare.stop();
     await stack.stop();
     await sink.stop();
   }

@@ -14,10 +14,10 @@ import { createWorkflowGateway } from '../platform/outbox/workflow-gateway.ts';
 import { createTemporalClient } from '../platform/temporal.ts';
 import { type IsolatedService, startIsolatedService, waitFor } from '../test/support/isolated-service.ts';
 import { deliverWebhookWorkflowId } from '../workflows/webhooks/deliver-webhook.contract.ts';
-import { runBareWorkflows } from './bare-workflows.ts';
-import { cpuBetween, cpuSeconds } from './cpu.ts';
-import { percentile, printFigures, runConcurrently } from './measure.ts';
+import { startBareWorkflows } from './bare-workflows.ts';
+import { percentile, runConcurrently } from './measure.ts';
 import { createInbox, post } from './send.ts';
+import { compareInTurns, type Runner } from './turns.ts';
 
 const EVENTS = Number(process.env.BENCH_MESSAGES ?? 1000);
 const DEAD_DELIVERIES = Number(process.env.BENCH_DEAD_DELIVERIES ?? 10_000);
@@ -28,10 +28,10 @@ const TARGET = 0.8;
 const FAIR_SECONDS = 60;
 const TARGET_FAIR_MS = 1_000;
 const TARGET_HISTORY_EVENTS = 11;
-const BARE_DELIVERY = { type: 'bareDelivery', input: { deliveryId: 'whd' }, activities: 1 };
+const BARE_DELIVERY = { type: 'bareActivity', input: { deliveryId: 'whd' }, activities: 1 };
 
 /**
- * `npm run bench -- webhooks`: latency from the commit of an event to its receiver; deliveries per second (baseline: bare
+ * `npm run bench -- webhooks`: latency from the commit of an event to its receiver; deliveries per second (baseline, in turns: bare
  * workflows of one activity on the same Temporal server); history events per delivery; and the effect of a dead endpoint
  * with BENCH_DEAD_DELIVERIES due deliveries on another one.
  */
@@ -157,16 +157,14 @@ async function subscribe(stack: IsolatedService, receiver: Receiver): Promise<st
   return inboxId;
 }
 
-async function emitMany(source: Source, inboxId: string, receiver: Receiver, count: number): Promise<number> {
+async function emitMany(source: Source, inboxId: string, receiver: Receiver, count: number): Promise<void> {
   const goal = receiver.arrivals.size + count;
-  const startedAt = performance.now();
   await runConcurrently(count, CONCURRENCY, async () => {
     await source.emit(inboxId);
   });
   await waitFor('the events to arrive', async () => {
     if (receiver.arrivals.size < goal) throw new Error(`${receiver.arrivals.size} of ${goal}`);
   });
-  return (performance.now() - startedAt) / 1000;
 }
 
 /** @returns milliseconds from commit to receiver, of events emitted one by one. */
@@ -188,16 +186,24 @@ async function measureThroughput(stack: IsolatedService, source: Source): Promis
   for (let index = 0; index < QUIET_EVENTS; index += 1)
     quiet.push(await latencyOf(source, inboxId, receiver));
   printLatencies('one by one', quiet);
-  const before = cpuSeconds();
-  const ours = EVENTS / (await emitMany(source, inboxId, receiver, EVENTS));
-  const used = cpuBetween(before, cpuSeconds());
-  await source.drain();
-  const bare = await runBareWorkflows(stack.temporalAddress, BARE_DELIVERY, EVENTS);
-  printFigures([
-    { name: 'deliveries', measured: ours, baseline: EVENTS / bare.seconds, unit: '1/s', target: TARGET },
-  ]);
-  console.log('CPU seconds of the service', used);
-  console.log('CPU seconds of the baseline', bare.used);
+  const bare = await startBareWorkflows(stack.temporalAddress);
+  const runners: Runner[] = [
+    {
+      name: 'deliveries',
+      async run(count) {
+        await emitMany(source, inboxId, receiver, count);
+        await source.drain();
+      },
+    },
+    {
+      name: 'bare workflow, one activity',
+      run: (count) => bare.run(BARE_DELIVERY, count),
+      aim: TARGET,
+    },
+  ];
+  for (const { run } of runners) await run(WARM_UP);
+  await compareInTurns(EVENTS, runners);
+  await bare.stop();
   stopReceiver(receiver);
 }
 
