@@ -40,7 +40,8 @@ export const ApiKeyEntity = defineEntity({
     environmentId: () =>
       p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').strictNullable().deleteRule('cascade'),
     /** Null: every inbox of the environment. */
-    inboxId: () => p.manyToOne(InboxEntity).mapToPk().strictNullable().deleteRule('cascade'),
+    inboxId: () =>
+      p.manyToOne(InboxEntity).mapToPk().fieldName('inbox_id').strictNullable().deleteRule('cascade'),
     name: p.text(),
     tokenHash: p.blob().unique(),
     lastFour: p.text(),

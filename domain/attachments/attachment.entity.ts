@@ -68,9 +68,11 @@ export const AttachmentEntity = defineEntity({
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     environmentId: idColumn().fieldName('env_id'),
-    inboxId: () => p.manyToOne(InboxEntity).mapToPk().deleteRule('cascade'),
-    messageId: () => p.manyToOne(MessageEntity).mapToPk().strictNullable().deleteRule('cascade'),
-    draftId: () => p.manyToOne(DraftEntity).mapToPk().strictNullable().deleteRule('cascade'),
+    inboxId: () => p.manyToOne(InboxEntity).mapToPk().fieldName('inbox_id').deleteRule('cascade'),
+    messageId: () =>
+      p.manyToOne(MessageEntity).mapToPk().fieldName('message_id').strictNullable().deleteRule('cascade'),
+    draftId: () =>
+      p.manyToOne(DraftEntity).mapToPk().fieldName('draft_id').strictNullable().deleteRule('cascade'),
     position: p.smallint(),
     filename: p.text(),
     contentType: p.text(),

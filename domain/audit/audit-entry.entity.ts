@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, idColumn, primaryId } from '../../platform/database/columns.ts';
+import { createdAt, idColumn, json, primaryId } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
@@ -32,7 +32,7 @@ export const AuditEntryEntity = defineEntity({
     /** Why, where the operation asks for a reason. */
     reason: p.text().strictNullable(),
     /** What changed; never a secret or content of mail. */
-    details: p.json().$type<Record<string, unknown>>(),
+    details: json(p.json().$type<Record<string, unknown>>()),
     /** Null for workflows. */
     ip: p.text().strictNullable(),
     requestId: p.text().strictNullable(),

@@ -9,7 +9,7 @@ export const InboxDailySendsEntity = defineEntity({
   tableName: 'inbox_daily_sends',
   policies: tenantPolicies(),
   properties: {
-    inboxId: () => p.manyToOne(InboxEntity).mapToPk().primary().deleteRule('cascade'),
+    inboxId: () => p.manyToOne(InboxEntity).mapToPk().fieldName('inbox_id').primary().deleteRule('cascade'),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     /** UTC. */
     day: p.date(),

@@ -12,7 +12,8 @@ export const DkimKeyEntity = defineEntity({
   tableName: 'dkim_keys',
   policies: tenantPolicies(),
   properties: {
-    domainId: () => p.manyToOne(DomainEntity).mapToPk().primary().deleteRule('cascade'),
+    domainId: () =>
+      p.manyToOne(DomainEntity).mapToPk().fieldName('domain_id').primary().deleteRule('cascade'),
     selector: p.text().primary(),
     organizationId: idColumn().fieldName('org_id'),
     state: p.text().$type<'pending' | 'active' | 'retiring'>(),

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
+import { createdAt, json, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Observation } from './record-checks.ts';
@@ -48,7 +48,7 @@ export const DomainEntity = defineEntity({
     /** Human-readable explanation of the status. Null if there is nothing to explain. */
     statusReason: p.text().strictNullable(),
     /** What the last DNS check found, by record key. */
-    observed: p.json().$type<Record<string, Observation>>(),
+    observed: json(p.json().$type<Record<string, Observation>>()),
     /** Consecutive daily rechecks in which a required record of the verified domain was missing or invalid. */
     failedChecks: p.integer().default(0),
     /** Incremented with every series of DNS checks (creation, `verify` after the end, key rotation); part of the workflow id. */

@@ -16,7 +16,7 @@ export const ApprovedRecipientEntity = defineEntity({
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
-    inboxId: () => p.manyToOne(InboxEntity).mapToPk().deleteRule('cascade'),
+    inboxId: () => p.manyToOne(InboxEntity).mapToPk().fieldName('inbox_id').deleteRule('cascade'),
     /** Normalized by `toAddressKey`. */
     email: p.text(),
     /** Id of the user. */

@@ -1,5 +1,13 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, idColumn, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
+import {
+  createdAt,
+  idColumn,
+  json,
+  lazy,
+  primaryId,
+  timestamp,
+  updatedAt,
+} from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { functionTrigger } from '../../platform/database/triggers.ts';
 import type { Actor } from '../identity/scope.ts';
@@ -79,19 +87,19 @@ export const DraftEntity = defineEntity({
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
-    inboxId: () => p.manyToOne(InboxEntity).mapToPk().deleteRule('cascade'),
+    inboxId: () => p.manyToOne(InboxEntity).mapToPk().fieldName('inbox_id').deleteRule('cascade'),
     /** Any string from the caller; looked up only when the draft is sent (specification, "Draft"). */
     threadId: p.text().strictNullable(),
     inReplyTo: p.text().strictNullable(),
     subject: p.text().strictNullable(),
-    to: p.json().$type<MailAddress[]>(),
-    cc: p.json().$type<MailAddress[]>(),
-    bcc: p.json().$type<MailAddress[]>(),
-    replyTo: p.json().$type<MailAddress[]>(),
+    to: json(p.json().$type<MailAddress[]>()),
+    cc: json(p.json().$type<MailAddress[]>()),
+    bcc: json(p.json().$type<MailAddress[]>()),
+    replyTo: json(p.json().$type<MailAddress[]>()),
     textBody: p.text().strictNullable(),
     htmlBody: p.text().strictNullable(),
     labels: p.array().$type<string[]>().default([]),
-    headers: p.json().$type<Record<string, string>>(),
+    headers: json(p.json().$type<Record<string, string>>()),
     /** Add a link for one-click unsubscription when it is sent. */
     unsubscribe: p.boolean().default(false),
     sendAt: timestamp().strictNullable(),
@@ -109,9 +117,9 @@ export const DraftEntity = defineEntity({
     approvalEpisode: p.integer().default(0),
     /** Whether an email to the approvers has counted it. */
     approvalAnnounced: p.boolean().default(false),
-    approvalReview: p.json().$type<ApprovalReview>().strictNullable(),
+    approvalReview: json(p.json().$type<ApprovalReview>().strictNullable()),
     /** The versions shown to approvers since it waits, for a comparison with the present one; at most 20. */
-    approvalHistory: p.json().$type<ShownVersion[]>().strictNullable().lazy(),
+    approvalHistory: json(lazy(p.json().$type<ShownVersion[]>().strictNullable())),
     /** The version that a person approved. A later one needs another approval. */
     approvedVersion: p.integer().strictNullable(),
     /** The user who approved or rejected it; null if it expired. */
@@ -119,7 +127,7 @@ export const DraftEntity = defineEntity({
     decidedAt: timestamp().strictNullable(),
     decisionNote: p.text().strictNullable(),
     /** The bytes and envelope of a message that was submitted over SMTP; null for every other draft. */
-    submission: p.json().$type<Submission>().strictNullable(),
+    submission: json(p.json().$type<Submission>().strictNullable()),
     /** Incremented with every change; compared with `If-Match`. */
     version: p.integer().default(1),
     /** Who made the present version: created or last changed it. Null for a draft from before this was recorded. */

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, idColumn, primaryId } from '../../platform/database/columns.ts';
+import { createdAt, idColumn, json, primaryId } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { functionTrigger } from '../../platform/database/triggers.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
@@ -44,7 +44,7 @@ export const EventEntity = defineEntity({
     /** Null for organization-wide events. */
     inboxId: idColumn().strictNullable(),
     type: p.text().$type<EventType>(),
-    data: p.json().$type<EventData>(),
+    data: json(p.json().$type<EventData>()),
     /** The message that the event is about. A column, because row-level security keeps an index on `data` from being used. */
     messageId: idColumn().strictNullable().generated(`(data ->> 'message_id'::text) stored`),
     /**

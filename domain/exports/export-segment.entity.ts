@@ -13,7 +13,8 @@ export const ExportSegmentEntity = defineEntity({
   tableName: 'export_segments',
   policies: tenantPolicies(),
   properties: {
-    exportId: () => p.manyToOne(ExportEntity).mapToPk().primary().deleteRule('cascade'),
+    exportId: () =>
+      p.manyToOne(ExportEntity).mapToPk().fieldName('export_id').primary().deleteRule('cascade'),
     number: p.integer().primary(),
     organizationId: idColumn().fieldName('org_id'),
     /** Null for a checkpoint without an uploaded part. */

@@ -1,5 +1,13 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, idColumn, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
+import {
+  createdAt,
+  idColumn,
+  json,
+  lazy,
+  primaryId,
+  timestamp,
+  updatedAt,
+} from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { ArchivePosition } from './archive-position.ts';
@@ -48,8 +56,8 @@ export const ExportEntity = defineEntity({
     /** Size of every part except the last. */
     partSizeBytes: p.integer().default(0),
     /** Null before the export starts and after it ends. */
-    position: p.json().$type<ArchivePosition>().strictNullable().lazy(),
-    partBuffer: p.blob().strictNullable().lazy(),
+    position: json(lazy(p.json().$type<ArchivePosition>().strictNullable())),
+    partBuffer: lazy(p.blob().strictNullable()),
     rowsDone: p.bigint('number').default(0),
     rowsTotal: p.bigint('number').default(0),
     filesDone: p.bigint('number').default(0),

@@ -11,7 +11,13 @@ export const ImpersonatedOperationEntity = defineEntity({
   policies: tenantPolicies({ staff: true }),
   indexes: [{ properties: ['organizationId'] }],
   properties: {
-    impersonationId: () => p.manyToOne(ImpersonationEntity).mapToPk().primary().deleteRule('cascade'),
+    impersonationId: () =>
+      p
+        .manyToOne(ImpersonationEntity)
+        .mapToPk()
+        .fieldName('impersonation_id')
+        .primary()
+        .deleteRule('cascade'),
     /** Operation id of the API or of a page, such as `messages.get`. */
     operation: p.text().primary(),
     /** The id that the path names; empty without one, and beyond the number that is kept. */

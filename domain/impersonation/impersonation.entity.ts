@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, idColumn, primaryId, timestamp } from '../../platform/database/columns.ts';
+import { createdAt, idColumn, lazy, primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { functionTrigger } from '../../platform/database/triggers.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
@@ -35,7 +35,7 @@ export const ImpersonationEntity = defineEntity({
     /** The session that began it. It ends with that session. */
     staffSessionId: idColumn(),
     /** Staff cannot read it. */
-    tokenHash: p.blob().lazy(),
+    tokenHash: lazy(p.blob()),
     /** May change what is not forbidden to every impersonation; needs the role `admin` as long as it lasts. */
     allowsWrite: p.boolean(),
     reason: p.text(),

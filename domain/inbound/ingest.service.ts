@@ -1,4 +1,4 @@
-import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
+import { LockMode } from '@mikro-orm/core';
 import {
   acquireBriefly,
   createFairShare,
@@ -7,7 +7,7 @@ import {
   thirdOf,
 } from '../../platform/concurrency/fair-share.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { isPermanentDataError } from '../../platform/database/database-errors.ts';
+import { isPermanentDataError, isUniqueViolation } from '../../platform/database/database-errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { readReportOutcomes } from '../delivery-reports/report-outcomes.ts';
@@ -223,10 +223,7 @@ const DUPLICATE_WINDOW_MS = 7 * 24 * 3_600_000;
 
 /** The unique index determines which of two concurrent duplicates is first. */
 function isFingerprintConflict(error: unknown): boolean {
-  return (
-    error instanceof UniqueConstraintViolationException &&
-    error.message.includes('inbound_receipts_fingerprint_unique')
-  );
+  return isUniqueViolation(error, 'inbound_receipts_fingerprint_unique');
 }
 
 /**

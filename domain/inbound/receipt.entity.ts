@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { idColumn, primaryId, timestamp } from '../../platform/database/columns.ts';
+import { idColumn, json, primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Authentication } from './mail-authentication.ts';
@@ -72,7 +72,7 @@ export const ReceiptEntity = defineEntity({
     clientIp: p.text(),
     helo: p.text().strictNullable(),
     /** Null if this service checks the message itself. */
-    verdicts: p.json().$type<ProviderVerdicts>().strictNullable(),
+    verdicts: json(p.json().$type<ProviderVerdicts>().strictNullable()),
     tls: p.boolean().default(false),
     /** `discarded`: an operator decided that the message is lost. */
     status: p.text().$type<'received' | 'processed' | 'discarded'>().default('received'),

@@ -10,7 +10,7 @@ export const InboxCredentialEntity = defineEntity({
   tableName: 'inbox_credentials',
   policies: tenantPolicies(),
   properties: {
-    inboxId: () => p.manyToOne(InboxEntity).mapToPk().primary().deleteRule('cascade'),
+    inboxId: () => p.manyToOne(InboxEntity).mapToPk().fieldName('inbox_id').primary().deleteRule('cascade'),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     /** SHA-256 suffices: the password is generated with enough entropy to resist guessing. */
     passwordHash: p.blob(),

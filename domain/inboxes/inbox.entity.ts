@@ -53,7 +53,8 @@ export const InboxEntity = defineEntity({
     username: p.text(),
     domain: p.text(),
     /** Null on the shared domain, and if the organization's domain was deleted after the inbox. */
-    domainId: () => p.manyToOne(DomainEntity).mapToPk().nullable().deleteRule('set null'),
+    domainId: () =>
+      p.manyToOne(DomainEntity).mapToPk().fieldName('domain_id').nullable().deleteRule('set null'),
     displayName: p.text().strictNullable(),
     clientId: p.text().strictNullable(),
     status: p.text().$type<'active' | 'suspended'>().default('active'),

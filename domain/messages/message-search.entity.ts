@@ -1,5 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import { idColumn } from '../../platform/database/columns.ts';
+import { idColumn, lazy } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { MessageEntity } from './message.entity.ts';
@@ -28,7 +28,8 @@ export const MessageSearchEntity = defineEntity({
   ],
   properties: {
     inboxId: idColumn().primary(),
-    messageId: () => p.manyToOne(MessageEntity).mapToPk().primary().deleteRule('cascade'),
+    messageId: () =>
+      p.manyToOne(MessageEntity).mapToPk().fieldName('message_id').primary().deleteRule('cascade'),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     environmentId: idColumn().fieldName('env_id'),
     /**
@@ -36,6 +37,6 @@ export const MessageSearchEntity = defineEntity({
      * ids of environment, inbox and thread, `d:` direction, `f:` sender, `t:` recipient (each also as `@domain`), `l:` label,
      * `n:` a word of a file name, `h:attachment`.
      */
-    document: p.text().columnType('tsvector').lazy(),
+    document: lazy(p.text().columnType('tsvector')),
   },
 });

@@ -1,5 +1,13 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, idColumn, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
+import {
+  createdAt,
+  idColumn,
+  json,
+  lazy,
+  primaryId,
+  timestamp,
+  updatedAt,
+} from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { functionTrigger } from '../../platform/database/triggers.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
@@ -123,25 +131,25 @@ export const MessageEntity = defineEntity({
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
-    inboxId: () => p.manyToOne(InboxEntity).mapToPk().deleteRule('cascade'),
-    threadId: () => p.manyToOne(ThreadEntity).mapToPk().deleteRule('cascade'),
+    inboxId: () => p.manyToOne(InboxEntity).mapToPk().fieldName('inbox_id').deleteRule('cascade'),
+    threadId: () => p.manyToOne(ThreadEntity).mapToPk().fieldName('thread_id').deleteRule('cascade'),
     direction: p.text().$type<MessageDirection>(),
     status: p.text().$type<MessageStatus>(),
     /** Why the status is `rejected`, `failed`, `canceled` or `needs_attention`; null otherwise. */
     statusDetail: p.text().strictNullable(),
     fromEmail: p.text(),
     fromName: p.text().strictNullable(),
-    to: p.json().$type<MailAddress[]>(),
-    cc: p.json().$type<MailAddress[]>(),
-    bcc: p.json().$type<MailAddress[]>(),
-    replyTo: p.json().$type<MailAddress[]>(),
+    to: json(p.json().$type<MailAddress[]>()),
+    cc: json(p.json().$type<MailAddress[]>()),
+    bcc: json(p.json().$type<MailAddress[]>()),
+    replyTo: json(p.json().$type<MailAddress[]>()),
     subject: p.text(),
     preview: p.text().default(''),
-    textBody: p.text().strictNullable().lazy(),
-    htmlBody: p.text().strictNullable().lazy(),
-    extractedText: p.text().strictNullable().lazy(),
+    textBody: lazy(p.text().strictNullable()),
+    htmlBody: lazy(p.text().strictNullable()),
+    extractedText: lazy(p.text().strictNullable()),
     /** Text of an inbound message that people cannot see, which `extractedText` leaves out; null if there is none. */
-    hiddenText: p.text().strictNullable().lazy(),
+    hiddenText: lazy(p.text().strictNullable()),
     labels: p.array().$type<string[]>().default([]),
     hasAttachments: p.boolean().default(false),
     /** Without angle brackets (RFC 5322 section 3.6.4). Null for an inbound message without one. */
@@ -156,10 +164,10 @@ export const MessageEntity = defineEntity({
     providerMessageId: p.text().strictNullable(),
     sizeBytes: p.integer().default(0),
     /** Outbound: the custom header fields. Inbound: all fields, with the last value of a repeated field. */
-    headers: p.json().$type<Record<string, string>>().lazy(),
+    headers: json(lazy(p.json().$type<Record<string, string>>())),
     /** Null for outbound messages. */
-    authentication: p.json().$type<MessageAuthentication>().strictNullable(),
-    spam: p.json().$type<SpamVerdict>().strictNullable(),
+    authentication: json(p.json().$type<MessageAuthentication>().strictNullable()),
+    spam: json(p.json().$type<SpamVerdict>().strictNullable()),
     automated: p.boolean().default(false),
     signals: p.array().$type<Signal[]>().default([]),
     /** Whether `message.received` was emitted; false for inbound messages hidden on arrival. */

@@ -20,7 +20,8 @@ export const RecipientEntity = defineEntity({
   tableName: 'message_recipients',
   policies: tenantPolicies({ staff: true }),
   properties: {
-    messageId: () => p.manyToOne(MessageEntity).mapToPk().primary().deleteRule('cascade'),
+    messageId: () =>
+      p.manyToOne(MessageEntity).mapToPk().fieldName('message_id').primary().deleteRule('cascade'),
     /** Position in the envelope, from 0; part of the return-path token. */
     position: p.smallint().primary(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),

@@ -28,7 +28,8 @@ export const ThreadMessageIdEntity = defineEntity({
     idHash: idColumn().primary(),
     organizationId: idColumn().fieldName('org_id'),
     // Deferred: ids are inserted before the thread they may start.
-    threadId: () => p.manyToOne(ThreadEntity).mapToPk().deleteRule('cascade').deferMode('deferred'),
+    threadId: () =>
+      p.manyToOne(ThreadEntity).mapToPk().fieldName('thread_id').deleteRule('cascade').deferMode('deferred'),
     source: p.text().$type<MessageIdSource>(),
   },
 });

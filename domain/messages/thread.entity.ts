@@ -27,7 +27,7 @@ export const ThreadEntity = defineEntity({
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     environmentId: () => p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade'),
-    inboxId: () => p.manyToOne(InboxEntity).mapToPk().deleteRule('cascade'),
+    inboxId: () => p.manyToOne(InboxEntity).mapToPk().fieldName('inbox_id').deleteRule('cascade'),
     subject: p.text(),
     /**
      * `subject` without reply and forward prefixes, lower case, at most 255 characters. Used for threading by subject.
@@ -55,7 +55,13 @@ export const ThreadEntity = defineEntity({
      * The older thread this one was merged into; null for a living thread. A merged thread remains as an alias: it has no
      * messages, except while `hasUnmovedMessages`.
      */
-    mergedIntoId: () => p.manyToOne(livingThread()).mapToPk().deleteRule('cascade').strictNullable(),
+    mergedIntoId: () =>
+      p
+        .manyToOne(livingThread())
+        .mapToPk()
+        .fieldName('merged_into_id')
+        .deleteRule('cascade')
+        .strictNullable(),
     /** Messages of this merged thread that `moveThreadMessages` still has to move. */
     hasUnmovedMessages: p.boolean().default(false),
     /** When the reconciler last checked the row's workflow run; null if never. */

@@ -14,7 +14,7 @@ export const MetricDeltaEntity = defineEntity({
   policies: tenantPolicies(),
   indexes: [{ properties: ['environmentId', 'hour'] }],
   properties: {
-    id: p.bigint('string').primary().autoincrement(),
+    id: p.bigint('number').primary().autoincrement(),
     /** No foreign keys: they would be checked for every message. Deltas of deleted inboxes are dropped by the sweep. */
     organizationId: idColumn().fieldName('org_id'),
     environmentId: idColumn().fieldName('env_id'),

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, idColumn, primaryId, timestamp } from '../../platform/database/columns.ts';
+import { createdAt, idColumn, json, primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { TemplateName } from './templates.ts';
@@ -42,7 +42,7 @@ export const NotificationEntity = defineEntity({
     email: p.text(),
     template: p.text().$type<TemplateName>(),
     /** Template parameters. */
-    params: p.json().$type<Record<string, unknown>>(),
+    params: json(p.json().$type<Record<string, unknown>>()),
     /** Further parameters that must not be readable at rest, such as tokens; removed once it is sent, or its link expired. */
     sealedParams: p.blob().strictNullable(),
     /** At most one email is created for each key. */

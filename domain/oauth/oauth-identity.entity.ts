@@ -11,7 +11,7 @@ export const OauthIdentityEntity = defineEntity({
     provider: p.text().primary(),
     issuer: p.text().primary(),
     subject: p.text().primary(),
-    userId: () => p.manyToOne(UserEntity).mapToPk().deleteRule('cascade'),
+    userId: () => p.manyToOne(UserEntity).mapToPk().fieldName('user_id').deleteRule('cascade'),
     /** As the provider stated it last, for the list that the person sees. */
     email: p.text().strictNullable(),
     lastUsedAt: timestamp(),

@@ -14,7 +14,8 @@ export const OauthTransactionEntity = defineEntity({
     /** Hash of the cookie of the browser that started it. Nonce and PKCE verifier are derived from the cookie. */
     browserTokenHash: p.blob(),
     /** The session that links the provider to its person; null for a sign-in. */
-    sessionId: () => p.manyToOne(SessionEntity).mapToPk().strictNullable().deleteRule('cascade'),
+    sessionId: () =>
+      p.manyToOne(SessionEntity).mapToPk().fieldName('session_id').strictNullable().deleteRule('cascade'),
     /** A path of this service. */
     redirectTo: p.text(),
     expiresAt: timestamp(),

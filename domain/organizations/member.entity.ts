@@ -31,7 +31,7 @@ export const MemberEntity = defineEntity({
   properties: {
     organizationId: () =>
       p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').primary().deleteRule('cascade'),
-    userId: () => p.manyToOne(UserEntity).mapToPk().primary().deleteRule('cascade'),
+    userId: () => p.manyToOne(UserEntity).mapToPk().fieldName('user_id').primary().deleteRule('cascade'),
     role: p.text().$type<MemberRole>(),
     createdAt: createdAt(),
   },

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { idColumn, timestamp } from '../../platform/database/columns.ts';
+import { idColumn, json, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { MessageEntity } from '../messages/message.entity.ts';
 
@@ -32,7 +32,8 @@ export const SendAttemptEntity = defineEntity({
     },
   ],
   properties: {
-    messageId: () => p.manyToOne(MessageEntity).mapToPk().primary().deleteRule('cascade'),
+    messageId: () =>
+      p.manyToOne(MessageEntity).mapToPk().fieldName('message_id').primary().deleteRule('cascade'),
     position: p.smallint().primary(),
     number: p.smallint().primary(),
     organizationId: idColumn().fieldName('org_id'),
@@ -46,7 +47,7 @@ export const SendAttemptEntity = defineEntity({
     /** The relay supports DSN, so a delivery report can be expected. */
     reportsDelivery: p.boolean().default(false),
     /** The outcomes that the simulator reports immediately; null for real relays, whose reports arrive by mail. */
-    simulated: p.json().$type<SimulatedOutcome[]>().strictNullable(),
+    simulated: json(p.json().$type<SimulatedOutcome[]>().strictNullable()),
     /** Whether the result was applied to the recipient and the message. */
     recorded: p.boolean().default(false),
     startedAt: timestamp(),

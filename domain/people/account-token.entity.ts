@@ -14,7 +14,7 @@ export const AccountTokenEntity = defineEntity({
   properties: {
     tokenHash: p.blob().primary(),
     purpose: p.text().$type<AccountTokenPurpose>(),
-    userId: () => p.manyToOne(UserEntity).mapToPk().deleteRule('cascade'),
+    userId: () => p.manyToOne(UserEntity).mapToPk().fieldName('user_id').deleteRule('cascade'),
     /** `change_email`: the new address, in lower case. */
     newEmail: p.text().strictNullable(),
     expiresAt: timestamp(),

@@ -11,7 +11,7 @@ export const MfaChallengeEntity = defineEntity({
   properties: {
     /** Hash of the token (`mfa_token`), which is returned once and not stored. */
     tokenHash: p.blob().primary(),
-    userId: () => p.manyToOne(UserEntity).mapToPk().deleteRule('cascade'),
+    userId: () => p.manyToOne(UserEntity).mapToPk().fieldName('user_id').deleteRule('cascade'),
     /** The first factor. */
     method: p.text().$type<SessionMethod>(),
     ssoConfigurationId: idColumn().strictNullable(),

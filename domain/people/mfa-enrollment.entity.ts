@@ -12,7 +12,7 @@ export const MfaEnrollmentEntity = defineEntity({
   checks: [{ name: 'mfa_enrollments_type', expression: oneOf('type', ['totp', 'webauthn']) }],
   properties: {
     id: primaryId(),
-    userId: () => p.manyToOne(UserEntity).mapToPk().deleteRule('cascade'),
+    userId: () => p.manyToOne(UserEntity).mapToPk().fieldName('user_id').deleteRule('cascade'),
     type: p.text().$type<MfaType>(),
     name: p.text(),
     /** TOTP: the encrypted secret (RFC 6238). */

@@ -7,7 +7,7 @@ export const RecoveryCodeEntity = defineEntity({
   name: 'RecoveryCode',
   tableName: 'mfa_recovery_codes',
   properties: {
-    userId: () => p.manyToOne(UserEntity).mapToPk().primary().deleteRule('cascade'),
+    userId: () => p.manyToOne(UserEntity).mapToPk().fieldName('user_id').primary().deleteRule('cascade'),
     /** HMAC of the code with a key of the server: a copy of the table is not enough to try codes. */
     codeHash: p.blob().primary(),
     usedAt: timestamp().strictNullable(),

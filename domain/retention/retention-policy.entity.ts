@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, timestamp } from '../../platform/database/columns.ts';
+import { createdAt, json, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
@@ -31,7 +31,7 @@ export const RetentionPolicyEntity = defineEntity({
     /** Null while `appliedDays` is 0. */
     appliedSince: timestamp().strictNullable(),
     /** Pending steps from `appliedDays` to `retentionDays`, in order of time, each stricter than the one before. */
-    steps: p.json().$type<RetentionStep[]>(),
+    steps: json(p.json().$type<RetentionStep[]>()),
     /** Nothing is deleted before this time; null if nothing is postponed. */
     postponedUntil: timestamp().strictNullable(),
     /** When the owners were warned that a postponed deletion resumes. */

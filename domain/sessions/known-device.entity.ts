@@ -13,7 +13,7 @@ export const KnownDeviceEntity = defineEntity({
   properties: {
     /** Hash of the token in the browser's cookie. A browser has one token for each person. */
     tokenHash: p.blob().primary(),
-    userId: () => p.manyToOne(UserEntity).mapToPk().deleteRule('cascade'),
+    userId: () => p.manyToOne(UserEntity).mapToPk().fieldName('user_id').deleteRule('cascade'),
     /** Failed attempts since the last complete sign-in. */
     failures: p.integer(),
     createdAt: createdAt(),

@@ -27,7 +27,7 @@ export const SessionEntity = defineEntity({
   ],
   properties: {
     id: primaryId(),
-    userId: () => p.manyToOne(UserEntity).mapToPk().deleteRule('cascade'),
+    userId: () => p.manyToOne(UserEntity).mapToPk().fieldName('user_id').deleteRule('cascade'),
     tokenHash: p.blob().unique(),
     kind: p.text().$type<SessionKind>(),
     method: p.text().$type<SessionMethod>(),

@@ -11,7 +11,13 @@ export const SsoAssertionEntity = defineEntity({
   policies: tenantPolicies({ people: true }),
   indexes: [{ properties: ['expiresAt'] }],
   properties: {
-    configurationId: () => p.manyToOne(SsoConfigurationEntity).mapToPk().primary().deleteRule('cascade'),
+    configurationId: () =>
+      p
+        .manyToOne(SsoConfigurationEntity)
+        .mapToPk()
+        .fieldName('configuration_id')
+        .primary()
+        .deleteRule('cascade'),
     /** Hash of the assertion's ID. */
     assertionHash: p.blob().primary(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, primaryId } from '../../platform/database/columns.ts';
+import { createdAt, json, primaryId } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { SsoCheck } from './sso-checks.ts';
@@ -15,11 +15,12 @@ export const SsoAttemptEntity = defineEntity({
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
-    configurationId: () => p.manyToOne(SsoConfigurationEntity).mapToPk().deleteRule('cascade'),
+    configurationId: () =>
+      p.manyToOne(SsoConfigurationEntity).mapToPk().fieldName('configuration_id').deleteRule('cascade'),
     purpose: p.text().$type<SsoPurpose>(),
     succeeded: p.boolean(),
     /** In order. Values are redacted. */
-    checks: p.json().$type<SsoCheck[]>(),
+    checks: json(p.json().$type<SsoCheck[]>()),
     createdAt: createdAt(),
   },
 });

@@ -2,6 +2,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import {
   createdAt,
   idColumn,
+  lazy,
   oneOf,
   primaryId,
   timestamp,
@@ -83,7 +84,7 @@ export const SsoConfigurationEntity = defineEntity({
     /** Sealed. */
     clientSecret: p.blob().strictNullable(),
     idpMetadataUrl: p.text().strictNullable(),
-    idpMetadataXml: p.text().strictNullable().lazy(),
+    idpMetadataXml: lazy(p.text().strictNullable()),
     allowIdpInitiated: p.boolean().default(false),
     /** When keys or metadata were last read again on demand. Limits how often. */
     keysReadAt: timestamp().strictNullable(),

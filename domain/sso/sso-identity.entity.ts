@@ -35,10 +35,11 @@ export const SsoIdentityEntity = defineEntity({
   policies: tenantPolicies({ people: true }),
   indexes: [{ properties: ['userId'] }],
   properties: {
-    providerId: () => p.manyToOne(SsoProviderEntity).mapToPk().primary().deleteRule('cascade'),
+    providerId: () =>
+      p.manyToOne(SsoProviderEntity).mapToPk().fieldName('provider_id').primary().deleteRule('cascade'),
     subject: p.text().primary(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
-    userId: () => p.manyToOne(UserEntity).mapToPk().deleteRule('cascade'),
+    userId: () => p.manyToOne(UserEntity).mapToPk().fieldName('user_id').deleteRule('cascade'),
     /** As the identity provider last stated it. */
     email: p.text(),
     lastLoginAt: timestamp(),

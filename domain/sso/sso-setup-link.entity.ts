@@ -25,7 +25,12 @@ export const SsoSetupLinkEntity = defineEntity({
     createdByKeyId: idColumn().strictNullable(),
     /** The draft that was created with it; null before, and when it is deleted. */
     configurationId: () =>
-      p.manyToOne(SsoConfigurationEntity).mapToPk().strictNullable().deleteRule('set null'),
+      p
+        .manyToOne(SsoConfigurationEntity)
+        .mapToPk()
+        .fieldName('configuration_id')
+        .strictNullable()
+        .deleteRule('set null'),
     /** Hash of the cookie of the browser that used the link. */
     sessionHash: p.blob().strictNullable().unique(),
     /** End of the link; once it is used, of its session. */

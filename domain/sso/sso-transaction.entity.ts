@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, idColumn, oneOf, timestamp } from '../../platform/database/columns.ts';
+import { createdAt, idColumn, json, oneOf, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { SsoConfigurationEntity } from './sso-configuration.entity.ts';
@@ -33,7 +33,8 @@ export const SsoTransactionEntity = defineEntity({
     /** Hash of the state, relay state or token that continues it. */
     tokenHash: p.blob().primary(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
-    configurationId: () => p.manyToOne(SsoConfigurationEntity).mapToPk().deleteRule('cascade'),
+    configurationId: () =>
+      p.manyToOne(SsoConfigurationEntity).mapToPk().fieldName('configuration_id').deleteRule('cascade'),
     configurationVersion: p.integer(),
     purpose: p.text().$type<SsoPurpose>(),
     /** Hash of the browser's cookie. */
@@ -47,7 +48,7 @@ export const SsoTransactionEntity = defineEntity({
     /** `link`: the user whose account has the address; null if none has. `test`: who tests. */
     userId: idColumn().strictNullable(),
     /** `link`, `confirm`. */
-    claims: p.json().$type<SsoClaims | null>().strictNullable(),
+    claims: json(p.json().$type<SsoClaims | null>().strictNullable()),
     expiresAt: timestamp(),
     usedAt: timestamp().strictNullable(),
     createdAt: createdAt(),

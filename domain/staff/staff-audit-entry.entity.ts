@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, idColumn, primaryId } from '../../platform/database/columns.ts';
+import { createdAt, idColumn, json, primaryId } from '../../platform/database/columns.ts';
 
 /** One change by staff, in the service's own log. It outlives the organization, so it has only ids. Never changed. */
 export const StaffAuditEntryEntity = defineEntity({
@@ -25,7 +25,7 @@ export const StaffAuditEntryEntity = defineEntity({
     organizationId: idColumn().strictNullable(),
     reason: p.text().strictNullable(),
     /** What changed; never a secret or content of mail. */
-    details: p.json().$type<Record<string, unknown>>(),
+    details: json(p.json().$type<Record<string, unknown>>()),
     ip: p.text(),
     requestId: p.text(),
     createdAt: createdAt(),

@@ -25,7 +25,7 @@ export const StaffMemberEntity = defineEntity({
     }),
   ],
   properties: {
-    userId: () => p.manyToOne(UserEntity).mapToPk().primary().deleteRule('cascade'),
+    userId: () => p.manyToOne(UserEntity).mapToPk().fieldName('user_id').primary().deleteRule('cascade'),
     role: p.text().$type<StaffRole>(),
     /** Staff member who added this one; null for the command `admin:create`. */
     createdBy: idColumn().strictNullable(),

@@ -1,6 +1,8 @@
 import { sql } from '@mikro-orm/core';
-import type { RowReader } from '../../platform/database/find-rows.ts';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { toDb } from '../../platform/database/bridge.ts';
 import type { Sql } from '../../platform/database/sql.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { ToggleName } from './toggle-names.ts';
 
@@ -11,14 +13,18 @@ import type { ToggleName } from './toggle-names.ts';
 export const isOffSql = (name: ToggleName): Sql =>
   sql`exists (select from toggles where name = ${name} and not enabled)`;
 
-export async function isOff(reader: Pick<RowReader, 'execute'>, name: ToggleName): Promise<boolean> {
-  const rows = await reader.execute<object[]>(sql`select from toggles where name = ${name} and not enabled`);
-  return rows.length > 0;
+export async function isOff(db: Db | EntityManager, name: ToggleName): Promise<boolean> {
+  const row = await toDb(db)
+    .selectFrom('toggles')
+    .select('enabled')
+    .where('name', '=', name)
+    .executeTakeFirst();
+  return row?.enabled === false;
 }
 
 /** @throws AppError `switched_off`. */
-export async function requireOn(reader: Pick<RowReader, 'execute'>, name: ToggleName): Promise<void> {
-  if (!(await isOff(reader, name))) return;
+export async function requireOn(db: Db | EntityManager, name: ToggleName): Promise<void> {
+  if (!(await isOff(db, name))) return;
   throw new AppError('switched_off', {
     detail: 'The operator of the service has switched this off for now.',
     fix: 'Try again later, or contact the operator.',

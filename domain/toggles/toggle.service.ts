@@ -1,6 +1,6 @@
-import { sql } from '@mikro-orm/core';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { findRows } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
@@ -15,58 +15,64 @@ export interface ToggleState {
   changed: Pick<Toggle, 'note' | 'changedBy' | 'changedAt'> | null;
 }
 
-export interface ToggleService {
-  /** All toggles, in the order of {@link TOGGLE_NAMES}. */
-  list(staff: StaffScope): Promise<ToggleState[]>;
-  /**
-   * Holds in every process with its next decision. Switching on what holds mail or deliveries starts the run that releases
-   * them. Setting the value it has records the note, and repeats the release.
-   */
-  set(staff: StaffScope, name: ToggleName, change: { enabled: boolean; note: string }): Promise<ToggleState>;
-}
+export type ToggleService = ReturnType<typeof createToggleService>;
 
-export interface ToggleServiceOptions {
-  database: Database;
-  outbox: Outbox;
-}
-
-export function createToggleService({ database, outbox }: ToggleServiceOptions): ToggleService {
+export function createToggleService({ database, outbox }: { database: Database; outbox: Outbox }) {
   return {
-    list: (staff) =>
-      database.staffTransaction(staff, async ({ em }) => {
-        const rows = await findRows(em, ToggleEntity, { where: {} });
-        return TOGGLE_NAMES.map((name) =>
-          toState(
-            name,
-            rows.find((row) => row.name === name),
-          ),
-        );
+    /** All toggles, in the order of {@link TOGGLE_NAMES}. */
+    list: (staff: StaffScope): Promise<ToggleState[]> =>
+      database.staffTransaction(staff, async ({ db }) => {
+        const rows = await db.selectFrom('toggles').select(columnsOf(ToggleEntity)).execute();
+        const byName = new Map(rows.map((row) => [row.name, row]));
+        return TOGGLE_NAMES.map((name) => toState(name, byName.get(name)));
       }),
 
-    set: (staff, name, { enabled, note }) =>
+    /**
+     * Holds in every process with its next decision. Switching on what holds mail or deliveries starts the run that releases
+     * them. Setting the value it has records the note, and repeats the release.
+     */
+    set: (
+      staff: StaffScope,
+      name: ToggleName,
+      { enabled, note }: { enabled: boolean; note: string },
+    ): Promise<ToggleState> =>
       database.staffTransaction(staff, async (transaction) => {
-        const { em } = transaction;
-        const changedAt = new Date();
-        const [previous] = await em.execute<{ enabled: boolean }[]>(
-          sql`select enabled from toggles where name = ${name} for update`,
-        );
-        await em.execute(sql`
-          insert into toggles (name, enabled, note, changed_by, changed_at)
-          values (${name}, ${enabled}, ${note}, ${staff.staffId}, ${changedAt})
-          on conflict (name) do update set enabled = excluded.enabled, note = excluded.note,
-            changed_by = excluded.changed_by, changed_at = excluded.changed_at`);
+        const { db, em } = transaction;
+        const changed = { note, changedBy: staff.staffId, changedAt: new Date() };
+        const wasEnabled = await lockEnabled(db, name);
+        await upsertToggle(db, { name, enabled, ...changed });
         await recordStaffAudit(em, staff, {
           action: enabled ? 'toggle.switched_on' : 'toggle.switched_off',
           resourceType: 'toggle',
           resourceId: name,
           reason: note,
-          details: { before: previous?.enabled ?? true, enabled },
+          details: { before: wasEnabled, enabled },
         });
         if (enabled && isHolding(name))
-          outbox.enqueue(transaction, name, { start: buildReleaseStart(name, changedAt) });
-        return { name, enabled, changed: { note, changedBy: staff.staffId, changedAt } };
+          outbox.enqueue(transaction, name, { start: buildReleaseStart(name, changed.changedAt) });
+        return { name, enabled, changed };
       }),
   };
+}
+
+/** A toggle without a row is on. */
+async function lockEnabled(db: Db, name: ToggleName): Promise<boolean> {
+  const row = await db
+    .selectFrom('toggles')
+    .select('enabled')
+    .where('name', '=', name)
+    .forUpdate()
+    .executeTakeFirst();
+  return row?.enabled ?? true;
+}
+
+async function upsertToggle(db: Db, { name, enabled, note, changedBy, changedAt }: Toggle): Promise<void> {
+  const change = { enabled, note, changed_by: changedBy, changed_at: changedAt };
+  await db
+    .insertInto('toggles')
+    .values({ name, ...change })
+    .onConflict((conflict) => conflict.column('name').doUpdateSet(change))
+    .execute();
 }
 
 function toState(name: ToggleName, row: Toggle | undefined): ToggleState {

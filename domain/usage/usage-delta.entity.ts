@@ -14,7 +14,7 @@ export const UsageDeltaEntity = defineEntity({
   policies: tenantPolicies({ lookup: true, staff: true }),
   indexes: [{ properties: ['organizationId', 'counter'] }],
   properties: {
-    id: p.bigint('string').primary().autoincrement(),
+    id: p.bigint('number').primary().autoincrement(),
     organizationId: idColumn().fieldName('org_id'),
     counter: p.text().$type<UsageCounter>(),
     /** When it happened; determines the month. */

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { primaryId, timestamp } from '../../platform/database/columns.ts';
+import { json, primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { LimitedResource } from './counters.ts';
@@ -34,7 +34,7 @@ export const UsageEventEntity = defineEntity({
     kind: p.text().$type<UsageEventKind>(),
     /** Null if the entry concerns all counters. */
     counter: p.text().$type<LimitedResource>().strictNullable(),
-    data: p.json().$type<Record<string, unknown>>(),
+    data: json(p.json().$type<Record<string, unknown>>()),
     /** The API key or administrator that made the change; `system` for automatic entries. */
     actor: p.text(),
     at: timestamp(),

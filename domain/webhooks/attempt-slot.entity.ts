@@ -12,7 +12,8 @@ export const WebhookSlotEntity = defineEntity({
   tableName: 'webhook_slots',
   policies: tenantPolicies(),
   properties: {
-    endpointId: () => p.manyToOne(WebhookEndpointEntity).mapToPk().primary().deleteRule('cascade'),
+    endpointId: () =>
+      p.manyToOne(WebhookEndpointEntity).mapToPk().fieldName('endpoint_id').primary().deleteRule('cascade'),
     slot: p.smallint().primary(),
     organizationId: idColumn().fieldName('org_id'),
     /** The slot is free once this is in the past. */

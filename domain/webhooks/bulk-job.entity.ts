@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, idColumn, primaryId, timestamp } from '../../platform/database/columns.ts';
+import { createdAt, idColumn, json, primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Actor } from '../identity/scope.ts';
@@ -47,7 +47,8 @@ export const BulkJobEntity = defineEntity({
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     environmentId: idColumn().fieldName('env_id'),
-    endpointId: () => p.manyToOne(WebhookEndpointEntity).mapToPk().deleteRule('cascade'),
+    endpointId: () =>
+      p.manyToOne(WebhookEndpointEntity).mapToPk().fieldName('endpoint_id').deleteRule('cascade'),
     kind: p.text().$type<BulkJobKind>(),
     /** Who asked for it; null for a job from before this was recorded. */
     requestedByKind: p.text().$type<Actor['kind']>().strictNullable(),
@@ -69,7 +70,7 @@ export const BulkJobEntity = defineEntity({
     /** Those of them that a replay found waiting for their next attempt, and made due. */
     expedited: p.integer().default(0),
     /** Deliveries that a replay left as they are, by reason. */
-    skipped: p.json().$type<Partial<Record<SkipReason, number>>>().defaultRaw(`'{}'`),
+    skipped: json(p.json().$type<Partial<Record<SkipReason, number>>>().defaultRaw(`'{}'`)),
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     completedAt: timestamp().strictNullable(),

@@ -9,7 +9,8 @@ export const DeliveryAttemptEntity = defineEntity({
   tableName: 'webhook_delivery_attempts',
   policies: tenantPolicies(),
   properties: {
-    deliveryId: () => p.manyToOne(WebhookDeliveryEntity).mapToPk().primary().deleteRule('cascade'),
+    deliveryId: () =>
+      p.manyToOne(WebhookDeliveryEntity).mapToPk().fieldName('delivery_id').primary().deleteRule('cascade'),
     number: p.integer().primary(),
     organizationId: idColumn().fieldName('org_id'),
     startedAt: timestamp(),

@@ -67,8 +67,9 @@ export const WebhookDeliveryEntity = defineEntity({
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
-    endpointId: () => p.manyToOne(WebhookEndpointEntity).mapToPk().deleteRule('cascade'),
-    eventId: () => p.manyToOne(EventEntity).mapToPk().deleteRule('cascade'),
+    endpointId: () =>
+      p.manyToOne(WebhookEndpointEntity).mapToPk().fieldName('endpoint_id').deleteRule('cascade'),
+    eventId: () => p.manyToOne(EventEntity).mapToPk().fieldName('event_id').deleteRule('cascade'),
     status: p.text().$type<DeliveryStatus>(),
     /** Why it is held; null if the endpoint is disabled, or if it is not held. */
     heldFor: p.text().$type<HoldReason>().strictNullable(),

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, idColumn, primaryId, timestamp } from '../../platform/database/columns.ts';
+import { createdAt, idColumn, json, primaryId, timestamp } from '../../platform/database/columns.ts';
 import type { WorkflowRunStatus } from '../../platform/temporal-runs/workflow-run.ts';
 import type { AmbiguityResolution } from '../../workflows/outbound/send-message.contract.ts';
 import type { RunAction } from './plan-action.ts';
@@ -58,9 +58,9 @@ export const StaffJobEntity = defineEntity({
     /** Of `resolve` with a filter. */
     resolution: p.text().$type<AmbiguityResolution>().strictNullable(),
     /** Null for a list. */
-    filter: p.json().$type<StaffJobFilter>().strictNullable(),
+    filter: json(p.json().$type<StaffJobFilter>().strictNullable()),
     /** Null for a filter. */
-    items: p.json().$type<StaffJobItem[]>().strictNullable(),
+    items: json(p.json().$type<StaffJobItem[]>().strictNullable()),
     status: p.text().$type<StaffJobStatus>().default('running'),
     /** Why it stopped, or what it left out; null otherwise. */
     detail: p.text().strictNullable(),
@@ -71,7 +71,7 @@ export const StaffJobEntity = defineEntity({
     accepted: p.integer().default(0),
     refused: p.integer().default(0),
     /** The first ones. */
-    problems: p.json().$type<StaffJobProblem[]>(),
+    problems: json(p.json().$type<StaffJobProblem[]>()),
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
     completedAt: timestamp().strictNullable(),

@@ -1,13 +1,10 @@
 import { isNativeError } from 'node:util/types';
-import {
-  ConnectionException,
-  ForeignKeyConstraintViolationException,
-  UniqueConstraintViolationException,
-} from '@mikro-orm/core';
 import { AppError } from '../errors.ts';
 
+const UNIQUE_VIOLATION = '23505';
+const FOREIGN_KEY_VIOLATION = '23503';
 /** SQLSTATE: a conflict with another transaction, or a timeout; the same request may succeed later. */
-const CONTENTION_CODES = new Set(['40001', '40P01', '55P03', '57014']);
+const CONTENTION_CODES = new Set([FOREIGN_KEY_VIOLATION, '40001', '40P01', '55P03', '57014']);
 /** SQLSTATE: text or a time that PostgreSQL cannot store; 08P01 is a NUL in a parameter. */
 const UNSTORABLE_CODES = new Set(['22P05', '22021', '22008', '22007', '08P01']);
 /** SQLSTATE class 08, shutdowns, and errors of the socket or of name resolution: the server cannot be reached. */
@@ -33,12 +30,7 @@ const isError = (value: unknown): value is Error => value instanceof Error || is
 export function toDatabaseError(error: unknown): AppError | undefined {
   if (!isError(error)) return undefined;
   const code = codeOf(error);
-  if (
-    error instanceof ConnectionException ||
-    UNREACHABLE_CODES.test(code) ||
-    INCAPABLE_CODES.test(code) ||
-    UNREACHABLE_MESSAGE.test(error.message)
-  ) {
+  if (UNREACHABLE_CODES.test(code) || INCAPABLE_CODES.test(code) || UNREACHABLE_MESSAGE.test(error.message)) {
     return new AppError('unavailable', {
       // If the connection broke during a commit, the change may have been made.
       detail: 'The database is not available, and it is unknown whether the request was carried out.',
@@ -47,14 +39,14 @@ export function toDatabaseError(error: unknown): AppError | undefined {
       cause: error,
     });
   }
-  if (error instanceof UniqueConstraintViolationException) {
+  if (isUniqueViolation(error)) {
     return new AppError('already_exists', {
       detail: 'A resource with the same unique value already exists.',
       fix: 'Use the existing one, or choose another value.',
       cause: error,
     });
   }
-  if (error instanceof ForeignKeyConstraintViolationException || CONTENTION_CODES.has(code)) {
+  if (CONTENTION_CODES.has(code)) {
     return new AppError('conflict', {
       detail: 'Another request changed the same resource at the same time.',
       fix: 'Read the current state and repeat the request.',
@@ -69,6 +61,12 @@ export function toDatabaseError(error: unknown): AppError | undefined {
     });
   }
   return undefined;
+}
+
+/** Whether the row exists already, by the unique constraint or index of this name. */
+export function isUniqueViolation(error: unknown, constraint?: string): boolean {
+  if (!isError(error) || codeOf(error) !== UNIQUE_VIOLATION) return false;
+  return constraint === undefined || (error as { constraint?: unknown }).constraint === constraint;
 }
 
 /** Whether PostgreSQL rejects the value for good: data exceptions (class 22) and its limits (class 54). */

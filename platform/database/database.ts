@@ -1,15 +1,18 @@
-import { type EntityName, sql, UnderscoreNamingStrategy } from '@mikro-orm/core';
+import { type EntityName, sql } from '@mikro-orm/core';
 import { Migrator } from '@mikro-orm/migrations';
 import { type EntityManager, MikroORM, type Options } from '@mikro-orm/postgresql';
-import type { Pool } from 'pg';
+import type { Pool, QueryConfig } from 'pg';
 import { createFairShare, type FairShare, organizationHolder } from '../concurrency/fair-share.ts';
 import { AppError } from '../errors.ts';
 import { traceQueries } from '../tracing/query-spans.ts';
 import { bindParameters } from './bind-parameters.ts';
+import { bridge, bridgeBack } from './bridge.ts';
 import type { RowReader } from './find-rows.ts';
 import { createConnections, type OpenTransaction, type TransactionStart } from './open-transaction.ts';
 import { EXPORT_ROLE, PEOPLE_ROLE, STAFF_ROLE } from './policies.ts';
 import type { Sql } from './sql.ts';
+import type { Db } from './tables.ts';
+import { type Connection, typeConnection } from './typed-connection.ts';
 
 /** One PostgreSQL transaction, in which a use-case does all its work. */
 export interface Transaction extends OpenTransaction {
@@ -24,6 +27,9 @@ export interface Transaction extends OpenTransaction {
   afterCommit(work: () => void): void;
 }
 
+/** What {@link Database.read} passes. */
+export type Reader = RowReader & Pick<OpenTransaction, 'db'>;
+
 export interface TenantScope {
   organizationId: string;
   requestId?: string;
@@ -36,6 +42,11 @@ export interface TenantScope {
 export interface Database {
   readonly orm: MikroORM;
   /**
+   * Statements outside a transaction, which each commit by themselves: for workers, and in the API for the SQL functions that
+   * run before the organization is known. The API's role sees no rows of organizations here.
+   */
+  readonly db: Db;
+  /**
    * Runs `work` in a transaction that sees only the rows of `scope`'s organization, or in `scope.transaction` if there is
    * one. An `AppError` with `commitsTransaction` is thrown after the commit; every other error rolls back. Do not make
    * other network calls inside.
@@ -45,7 +56,7 @@ export interface Database {
    * Runs `work` in a read-only transaction that sees only the rows of `scope`'s organization, or in `scope.transaction` if
    * there is one: for use-cases that only show something. It has no entity manager, which costs more than the statements.
    */
-  read<T>(scope: TenantScope, work: (reader: RowReader) => Promise<T>): Promise<T>;
+  read<T>(scope: TenantScope, work: (reader: Reader) => Promise<T>): Promise<T>;
   /**
    * Runs `work` in a transaction without an organization: for workers, whose role sees every tenant, and for tables
    * without tenants. Errors as in {@link transaction}.
@@ -87,13 +98,6 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** Names the column of a reference after its property: `inboxId` becomes `inbox_id`. */
-class ColumnNames extends UnderscoreNamingStrategy {
-  override joinKeyColumnName(propertyName: string): string {
-    return this.propertyToColumnName(propertyName);
-  }
-}
-
 export interface DatabaseOptions {
   url: string;
   poolSize: number;
@@ -111,7 +115,6 @@ export function databaseOptions({ url, poolSize, entities, debug }: DatabaseOpti
     pool: { min: 0, max: poolSize, idleTimeoutMillis: IDLE_TIMEOUT_MS },
     extensions: [Migrator],
     migrations: { path: new URL('../../migrations', import.meta.url).pathname, snapshot: false },
-    namingStrategy: ColumnNames,
     forceUtcTimezone: true,
     ignoreUndefinedInQuery: false,
     allowGlobalContext: false,
@@ -181,6 +184,11 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     return work;
   }
 
+  const db = typeConnection({
+    query: (statement: QueryConfig) => track(connections.pool.query(statement)),
+  } as Connection);
+  bridge(db, () => orm.em.fork());
+
   async function run<T>(
     start: TransactionStart,
     work: (transaction: Transaction) => Promise<T>,
@@ -211,6 +219,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
 
   return {
     orm,
+    db,
     transaction(scope, work) {
       const { transaction, organizationId, isReadOnly = false, requestId } = scope;
       return transaction
@@ -238,7 +247,11 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       ),
     systemTransaction: (work) => track(run({}, work)),
     query: (query) => track(connections.query(query)),
-    autocommit: (work) => track(work(orm.em.fork())),
+    autocommit(work) {
+      const em = orm.em.fork();
+      bridgeBack(em, db);
+      return track(work(em));
+    },
     poolUsage() {
       const { totalCount = 0, idleCount = 0, waitingCount = 0 } = pool ?? {};
       return {

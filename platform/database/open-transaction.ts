@@ -1,14 +1,19 @@
 import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
-import type { Pool, PoolClient } from 'pg';
+import type { Pool, QueryConfig } from 'pg';
 import type { BoundStatement } from './bind-parameters.ts';
+import { bridge, bridgeBack } from './bridge.ts';
 import type { RowReader } from './find-rows.ts';
 import { ORGANIZATION_VARIABLE } from './policies.ts';
 import { quoteText } from './quote-text.ts';
 import { redactDatabaseError } from './redact-database-error.ts';
 import type { Sql } from './sql.ts';
+import type { Db } from './tables.ts';
+import { type Connection, typeConnection } from './typed-connection.ts';
 
 /** An open PostgreSQL transaction. Its rows are read and written without the ORM, unless something uses `em`. */
 export interface OpenTransaction extends RowReader {
+  /** Its statements. */
+  readonly db: Db;
   /** Works in this transaction. Made at its first use, because making and flushing it costs more than most statements. */
   readonly em: EntityManager;
   /** Writes the changes of entities so far. */
@@ -30,11 +35,11 @@ export interface TransactionStart {
 export interface Connections {
   /** Commits after `work`, with the changes of entities. If `work` throws, rolls back. */
   transaction<T>(start: TransactionStart, work: (open: OpenTransaction) => Promise<T>): Promise<T>;
+  /** Runs each statement on any connection of the pool: it commits by itself. */
+  readonly pool: Connection;
   /** Runs one statement, which commits by itself. */
   query<Row>(query: Sql): Promise<Row[]>;
 }
-
-type Connection = Pick<PoolClient, 'query'>;
 
 export function createConnections(orm: MikroORM, bind: (query: Sql) => BoundStatement): Connections {
   const driver = orm.driver;
@@ -53,7 +58,9 @@ export function createConnections(orm: MikroORM, bind: (query: Sql) => BoundStat
   function open(connection: Connection, depth = 1): OpenTransaction {
     let em: EntityManager | undefined;
     const flush = async () => em?.flush();
-    return {
+    const db = typeConnection(connection, flush);
+    const transaction: OpenTransaction = {
+      db,
       execute: (query) => execute(connection, query),
       getMetadata: () => metadata,
       flush,
@@ -61,6 +68,7 @@ export function createConnections(orm: MikroORM, bind: (query: Sql) => BoundStat
         if (!em) {
           em = orm.em.fork();
           em.setTransactionContext(createContext(connection));
+          bridgeBack(em, db);
         }
         return em;
       },
@@ -81,6 +89,8 @@ export function createConnections(orm: MikroORM, bind: (query: Sql) => BoundStat
         }
       },
     };
+    bridge(db, () => transaction.em);
+    return transaction;
   }
 
   return {
@@ -107,6 +117,7 @@ export function createConnections(orm: MikroORM, bind: (query: Sql) => BoundStat
       }
     },
     query: async <Row>(query: Sql) => execute<Row[]>(await getPool(), query),
+    pool: { query: async (statement: QueryConfig) => (await getPool()).query(statement) } as Connection,
   };
 }
 

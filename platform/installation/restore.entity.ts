@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { oneOf, timestamp } from '../database/columns.ts';
+import { json, oneOf, timestamp } from '../database/columns.ts';
 
 /**
  * What `npm run restore` did to the bucket. `comparing`: it compares the objects with the backup and has copied none so far;
@@ -30,7 +30,7 @@ export const RestoreEntity = defineEntity({
     markedAt: timestamp(),
     reconciledAt: timestamp().strictNullable(),
     /** What `npm run restore:reconcile` did, by kind. */
-    counts: p.json().$type<Record<string, number>>().strictNullable(),
+    counts: json(p.json().$type<Record<string, number>>().strictNullable()),
   },
 });
 

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, idColumn, timestamp } from '../database/columns.ts';
+import { createdAt, idColumn, json, timestamp } from '../database/columns.ts';
 import { tenantPolicies } from '../database/policies.ts';
 import type { OutboxCommand } from './outbox-command.ts';
 
@@ -26,7 +26,7 @@ export const OutboxEntity = defineEntity({
   properties: {
     id: p.bigint('string').primary().autoincrement(),
     organizationId: idColumn().fieldName('org_id'),
-    command: p.json().$type<OutboxCommand>(),
+    command: json(p.json().$type<OutboxCommand>()),
     /** Of the run to start; null for a signal. */
     taskQueue: p.text().strictNullable(),
     /** A smaller number is dispatched first among the organization's rows. */

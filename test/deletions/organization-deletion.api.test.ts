@@ -288,7 +288,7 @@ describe('recovering an organization', () => {
   test('ends after 30 days', async () => {
     await close();
     await app.worker.query(
-      sql`update deletions set due_at = now() where subject_id = ${organization.organizationId}`,
+      sql`update deletions set due_at = date_trunc('milliseconds', now()) where subject_id = ${organization.organizationId}`,
     );
     expectProblem(await recover(), 'not_found');
   });

@@ -17,6 +17,7 @@ const ENTITY = /export const (\w+Entity) = defineEntity\(\{[\s\S]*?tableName: '(
 const STATEMENT = /\b(?:insert\s+into|update|delete\s+from)\s+(?:only\s+)?"?(\w+)"?/gi;
 const ORM_CALL =
   /(?:\.(?:create|insert|insertMany|upsert|upsertMany|nativeUpdate|nativeDelete)\(|\b(?:insertRow|updateRow)\(\s*\w+,)\s*(\w+Entity)\b/g;
+const TYPED_CALL = /\.(?:insertInto|updateTable|deleteFrom|mergeInto)\(\s*'(\w+)/g;
 
 export function readTables(files: readonly string[], read = readSource): Tables {
   const definedIn = new Map<string, string>();
@@ -29,18 +30,25 @@ export function readTables(files: readonly string[], read = readSource): Tables 
   return { definedIn, ofEntity };
 }
 
-/** Finds the tables that a file writes, in SQL or in calls that name the entity. */
+/** Finds the tables that a file writes, in SQL or in calls that name the table or its entity. */
 export function findTableWrites(file: string, tables: Tables, read = readSource): TableWrite[] {
   const source = read(file);
   const bySql = [...source.matchAll(STATEMENT)].map(([, name = '']) => name);
   const byOrm = [...source.matchAll(ORM_CALL)].map(([, entity = '']) => tables.ofEntity.get(entity) ?? '');
-  const written = new Set([...bySql, ...byOrm].filter((table) => tables.definedIn.has(table)));
+  const byTypedCall = [...source.matchAll(TYPED_CALL)].map(([, name = '']) => name);
+  const written = new Set(
+    [...bySql, ...byOrm, ...byTypedCall].filter((table) => tables.definedIn.has(table)),
+  );
   return [...written].sort().map((table) => ({ file, table }));
 }
 
 /** Whether a statement writes to a table whose name is in a variable. */
 export function hasDynamicTable(file: string, read = readSource): boolean {
-  return /\b(?:insert\s+into|update|delete\s+from)\s+\$\{/i.test(read(file));
+  const source = read(file);
+  return (
+    /\b(?:insert\s+into|update|delete\s+from)\s+\$\{/i.test(source) ||
+    /\.(?:insertInto|updateTable|deleteFrom|mergeInto)\(\s*[^'\s]/.test(source)
+  );
 }
 
 /** The folder that owns a file: a room of `domain/`, a folder of `platform/`, or a top-level folder. */

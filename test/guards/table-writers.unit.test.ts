@@ -51,6 +51,7 @@ test('the guard finds writes in SQL and in calls of the entity manager', () => {
     'domain/billing/cancel.ts': 'await em.execute(sql`delete from "plans" where id = 1`);',
     'domain/billing/pay.ts': 'em.persist(em.create(\n  PlanEntity, {}));',
     'domain/billing/change.ts': 'await updateRow(transaction, PlanEntity, id, {});',
+    'domain/billing/raise.ts': "await db\n  .updateTable('plans as p')\n  .set({});",
     'domain/billing/read.ts': 'await em.execute(`select id from plans for update`);',
   };
   const read = (file: string) => sources[file] ?? '';
@@ -61,9 +62,12 @@ test('the guard finds writes in SQL and in calls of the entity manager', () => {
     'domain/billing/cancel.ts',
     'domain/billing/pay.ts',
     'domain/billing/change.ts',
+    'domain/billing/raise.ts',
   ]);
   expect(new Set(foreignWrites(writes, sampleTables))).toEqual(new Set(['domain/billing writes plans']));
   const placeholder = '$' + '{name}';
   expect(hasDynamicTable('a.ts', () => `sql\`delete from ${placeholder} where id = 1\``)).toBe(true);
+  expect(hasDynamicTable('a.ts', () => 'db.deleteFrom(table)')).toBe(true);
+  expect(hasDynamicTable('a.ts', () => "db.deleteFrom('plans')")).toBe(false);
   expect(hasDynamicTable('a.ts', () => `sql\`delete from plans where id = ${placeholder}\``)).toBe(false);
 });

@@ -15,7 +15,8 @@ export const WebauthnChallengeEntity = defineEntity({
     challengeHash: p.blob().primary(),
     purpose: p.text().$type<WebauthnPurpose>(),
     /** Who enrolls a credential or proves a second factor; null for a passkey sign-in, which names its person at the end. */
-    userId: () => p.manyToOne(UserEntity).mapToPk().deleteRule('cascade').strictNullable(),
+    userId: () =>
+      p.manyToOne(UserEntity).mapToPk().fieldName('user_id').deleteRule('cascade').strictNullable(),
     /** `second_factor`: hash of the `mfa_token` it was requested for. */
     mfaTokenHash: p.blob().strictNullable(),
     expiresAt: timestamp(),

@@ -1,0 +1,14 @@
+import { type RawBuilder, sql } from 'kysely';
+
+declare const valueOfJson: unique symbol;
+
+/** What a JSON column is written with: the result of {@link json}. */
+export interface JsonParameter<Value> {
+  readonly [valueOfJson]?: Value;
+  readonly isJson: true;
+}
+
+/** Writes a value to a JSON column; `null` is the NULL of SQL. */
+export function json<Value>(value: Value): RawBuilder<JsonParameter<Value>> {
+  return value === null ? sql`null` : sql`${JSON.stringify(value)}::jsonb`;
+}

@@ -1,0 +1,90 @@
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  DefaultQueryExecutor,
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type QueryResult,
+} from 'kysely';
+import pg, { type PoolClient } from 'pg';
+import { redactDatabaseError } from './redact-database-error.ts';
+import type { Db, Tables } from './tables.ts';
+
+export type Connection = Pick<PoolClient, 'query'>;
+
+/** OIDs of PostgreSQL's types (pg_type.dat). */
+const INT8 = 20;
+const INT8_ARRAY = 1016;
+const DATE = 1082;
+const INTERVAL = 1186;
+
+const parseText = (text: string) => text;
+
+/** Times become `Date`, `bigint` a number, dates and intervals stay text. Everything else is parsed as `pg` does. */
+const PARSERS = new Map<number, (text: string) => unknown>([
+  [INT8, parseInteger],
+  [INT8_ARRAY, (text) => (pg.types.getTypeParser(INT8_ARRAY as never)(text) as string[]).map(parseInteger)],
+  [DATE, parseText],
+  [INTERVAL, parseText],
+]);
+
+const types = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    PARSERS.get(oid) ?? pg.types.getTypeParser(oid, format as 'text'),
+};
+
+/** @throws RangeError for a number that a `number` cannot hold exactly. */
+function parseInteger(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new RangeError('An integer of PostgreSQL exceeds 2^53');
+  return value;
+}
+
+const dialect = {
+  createAdapter: () => new PostgresAdapter(),
+  createDriver: () => new DummyDriver(),
+  createIntrospector: (db: Kysely<never>) => new PostgresIntrospector(db),
+  createQueryCompiler: () => new PostgresQueryCompiler(),
+};
+const adapter = dialect.createAdapter();
+const compiler = dialect.createQueryCompiler();
+const driver = dialect.createDriver();
+
+/**
+ * Types the statements of a connection, or of a pool, in which each commits by itself. Values are bound, never part of the
+ * statement, and errors carry no values.
+ *
+ * @param beforeEach runs before each statement.
+ */
+export function typeConnection(connection: Connection, beforeEach?: () => Promise<void>): Db {
+  const typed: DatabaseConnection = {
+    async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+      await beforeEach?.();
+      return runStatement(connection, query);
+    },
+    streamQuery() {
+      throw new Error('Rows are not streamed: read them in pages');
+    },
+  };
+  const executor = new DefaultQueryExecutor(compiler, adapter, {
+    provideConnection: (consumer) => consumer(typed),
+  });
+  return new Kysely<Tables>({ config: { dialect }, dialect, driver, executor });
+}
+
+const CHANGES = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
+
+async function runStatement<Row>(
+  connection: Connection,
+  { sql: text, parameters }: CompiledQuery,
+): Promise<QueryResult<Row>> {
+  try {
+    const { command, rowCount, rows } = await connection.query({ text, values: [...parameters], types });
+    return CHANGES.has(command) ? { rows, numAffectedRows: BigInt(rowCount ?? 0) } : { rows };
+  } catch (error) {
+    throw redactDatabaseError(error);
+  }
+}

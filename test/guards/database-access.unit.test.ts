@@ -1,0 +1,123 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from '@jest/globals';
+import { listSourceFiles } from './import-graph.ts';
+import { ownerOf } from './table-writers.ts';
+
+/** Folders that do not yet reach PostgreSQL by typed statements alone. None may be added. */
+const NOT_CONVERTED = new Set<string>([
+  'api',
+  'domain/administration',
+  'domain/announcements',
+  'domain/api-keys',
+  'domain/attachments',
+  'domain/audit',
+  'domain/billing',
+  'domain/bootstrap',
+  'domain/deletions',
+  'domain/deliverability',
+  'domain/domains',
+  'domain/drafts',
+  'domain/events',
+  'domain/exports',
+  'domain/identity',
+  'domain/impersonation',
+  'domain/inbound',
+  'domain/inboxes',
+  'domain/invitations',
+  'domain/messages',
+  'domain/metrics',
+  'domain/mime',
+  'domain/monitoring',
+  'domain/notifications',
+  'domain/oauth',
+  'domain/organizations',
+  'domain/outbound',
+  'domain/people',
+  'domain/policies',
+  'domain/providers',
+  'domain/refusals',
+  'domain/restores',
+  'domain/retention',
+  'domain/sessions',
+  'domain/sso',
+  'domain/staff',
+  'domain/stored-objects',
+  'domain/suspensions',
+  'domain/toggles',
+  'domain/upgrade-requests',
+  'domain/usage',
+  'domain/usage-alerts',
+  'domain/webhooks',
+  'domain/workflow-runs',
+  'platform/dependencies.ts',
+  'platform/idempotency',
+  'platform/installation',
+  'platform/outbox',
+  'platform/rate-limit',
+  'workers',
+]);
+
+/** Statements that Kysely cannot express, as text, with the reason for each file. */
+const TEXT_STATEMENTS: Record<string, { count: number; reason: string }> = {
+  'platform/database/advisory-lock.ts': { count: 2, reason: 'A function without a table.' },
+};
+const MAX_TEXT_STATEMENTS = 40;
+
+/** Entity managers, their statements, and the functions that built statements of entities. */
+const OLD_WAYS: readonly RegExp[] = [
+  /\bem\b/,
+  /\bEntityManager\b/,
+  /\b(?:sql|raw|LockMode|QueryOrder|RawQueryFragment)\b[^;]*from '@mikro-orm\//,
+  /database\/(?:find-rows|find-page|write-rows|row-filter|delete-rows|sql|bridge|serialized-row)\.ts'/,
+  /\bdatabase\s*\.(?:query|autocommit)\b/,
+  /\b(?:reader|transaction)\s*\.execute\b/,
+];
+
+const files = listSourceFiles(['api', 'activities', 'domain', 'platform', 'workers']);
+const FOUNDATION = 'platform/database';
+
+const usesOldWays = (source: string): boolean => OLD_WAYS.some((way) => way.test(source));
+
+/** Whole statements as text: `sql`…`.execute(db)`. */
+function countTextStatements(source: string): number {
+  const withoutValues = source.replace(/\$\{[^{}`]*\}/g, '');
+  return [...withoutValues.matchAll(/\bsql(?:<[^`]*?>)?`[^`]*`\s*\.execute\(/g)].length;
+}
+
+test('typed statements are the one way to the database in all folders but the listed ones', () => {
+  const folders = new Set(
+    files
+      .filter((file) => ownerOf(file) !== FOUNDATION && usesOldWays(readFileSync(file, 'utf8')))
+      .map(ownerOf),
+  );
+  expect([...folders].filter((folder) => !NOT_CONVERTED.has(folder))).toEqual([]);
+});
+
+test('few statements are text, each for a reason', () => {
+  const found = files
+    .map((file) => ({ file, count: countTextStatements(readFileSync(file, 'utf8')) }))
+    .filter(({ count }) => count > 0);
+  expect(Object.fromEntries(found.map(({ file, count }) => [file, count]))).toEqual(
+    Object.fromEntries(Object.entries(TEXT_STATEMENTS).map(([file, { count }]) => [file, count])),
+  );
+  expect(found.reduce((sum, { count }) => sum + count, 0)).toBeLessThanOrEqual(MAX_TEXT_STATEMENTS);
+});
+
+test('only Database and its parts make typed statements, and only constants become text', () => {
+  const sources = files.map((file) => ({ file, source: readFileSync(file, 'utf8') }));
+  const filesWith = (pattern: RegExp) =>
+    sources.filter(({ source }) => pattern.test(source)).map(({ file }) => file);
+  expect(filesWith(/\bgetKysely\(|new Kysely\b/)).toEqual(['platform/database/typed-connection.ts']);
+  expect(filesWith(/\bsql\.(?:lit|raw)\((?!\s*[A-Z_]+\))/)).toEqual([]);
+  expect(filesWith(/executeTakeFirstOrThrow\(\s*\)/)).toEqual([]);
+});
+
+test('the guard recognizes old ways and text', () => {
+  expect(usesOldWays("import { sql } from '@mikro-orm/core';")).toBe(true);
+  expect(usesOldWays("import { defineEntity, p } from '@mikro-orm/core';")).toBe(false);
+  expect(usesOldWays('async function find({ em }: Transaction) {')).toBe(true);
+  expect(usesOldWays("await db.selectFrom('plans').select('id').execute();")).toBe(false);
+  const value = '$' + '{id}';
+  expect(countTextStatements(`await sql<Row>\`select ${value}\`.execute(db)`)).toBe(1);
+  expect(countTextStatements('db.selectFrom("a").select(sql<number>`1`.as("one")).execute()')).toBe(0);
+});
