@@ -196,7 +196,8 @@ describe('an impersonation ends', () => {
   test.each<[string, (staff: TestStaff, id: string) => unknown, 'support' | 'admin']>([
     [
       'at its time',
-      (_staff, id) => sql`update impersonations set expires_at = now() where id = ${id} returning id`,
+      (_staff, id) =>
+        sql`update impersonations set expires_at = date_trunc('milliseconds', now()) where id = ${id} returning id`,
       'support',
     ],
     [

@@ -59,7 +59,9 @@ async function deleteAccount({ token, userId }: Pick<QuickAccount, 'token' | 'us
 }
 
 const makeDue = (deletionId: string) =>
-  app.worker.query(sql`update deletions set due_at = date_trunc('milliseconds', now()) where id = ${deletionId}`);
+  app.worker.query(
+    sql`update deletions set due_at = date_trunc('milliseconds', now()) where id = ${deletionId}`,
+  );
 const recover = (token: string) =>
   app.call('/user/me/recover', { method: 'POST', body: { token }, headers: newNetwork() });
 const statusOf = async (deletionId: string) =>

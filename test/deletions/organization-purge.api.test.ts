@@ -269,7 +269,7 @@ test('nothing is purged before it is due, after a recovery, or without the begin
   );
   expect(await purges.begin(deletionId)).toBe('not_due');
   await database.query(
-    sql`update deletions set status = 'recovered', due_at = now() where id = ${deletionId}`,
+    sql`update deletions set status = 'recovered', due_at = date_trunc('milliseconds', now()) where id = ${deletionId}`,
   );
   expect(await purges.begin(deletionId)).toBe('recovered');
   await expect(service.purge(deletionId, options)).rejects.toMatchObject({ code: 'conflict' });

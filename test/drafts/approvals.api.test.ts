@@ -282,7 +282,9 @@ describe('an approval', () => {
       send_at: IN_A_WEEK,
       approval: { decided_by: approver.userId },
     });
-    await app.worker.query(sql`update drafts set send_at = now() where id = ${draft.id}`);
+    await app.worker.query(
+      sql`update drafts set send_at = date_trunc('milliseconds', now()) where id = ${draft.id}`,
+    );
     expect(await dueDrafts().sendDue(draft.id, 1)).toBe('sent');
     expect(await messages()).toHaveLength(1);
     expect(await readDraft(draft.id)).toBeNull();
@@ -632,7 +634,9 @@ test('a draft that was scheduled before the policy waits when it is due', async 
   expect(own).toBe(201);
   const later = (await send({ send_at: IN_A_WEEK })).json();
   await setMode('all');
-  await app.worker.query(sql`update drafts set send_at = now() where id = ${later.id}`);
+  await app.worker.query(
+    sql`update drafts set send_at = date_trunc('milliseconds', now()) where id = ${later.id}`,
+  );
   expect(await dueDrafts().sendDue(later.id, 1)).toBe('pending_approval');
   expect((await readDraft(later.id))?.sendStatus).toBe('pending_approval');
   const approved = await approver.post(`/drafts/${later.id}/approve`, { version: later.version });
@@ -696,7 +700,7 @@ describe('remembered recipients', () => {
     const draft = await pend();
     await approver.post(`/drafts/${draft.id}/approve`, { version: draft.version, remember_recipients: true });
     await app.worker.query(
-      sql`update approved_recipients set expires_at = now() where inbox_id = ${inbox.id}`,
+      sql`update approved_recipients set expires_at = date_trunc('milliseconds', now()) where inbox_id = ${inbox.id}`,
     );
     expect((await send()).statusCode).toBe(202);
     expectProblem(await get(`/inboxes/${inbox.id}/approved-recipients`), 'permission_denied');
@@ -873,7 +877,9 @@ describe('the run of a request', () => {
   test('an expired draft can be sent again unchanged', async () => {
     const { pend, post } = await arrange();
     const { id } = await pend();
-    await app.worker.query(sql`update drafts set approval_expires_at = now() where id = ${id}`);
+    await app.worker.query(
+      sql`update drafts set approval_expires_at = date_trunc('milliseconds', now()) where id = ${id}`,
+    );
     await approvalRuns().settle(id, 1);
     expect((await post(`/drafts/${id}/send`)).json()).toMatchObject({ send_status: 'pending_approval' });
   });

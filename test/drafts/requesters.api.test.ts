@@ -58,7 +58,7 @@ async function arrange(requireSendApproval: ApprovalMode = 'off') {
     /** Sends the draft as its run does when it is due. */
     sendDue: async (draftId: string) => {
       const [row] = await app.worker.query<{ version: number }>(sql`
-        update drafts set send_at = now() where id = ${draftId} returning schedule_version as version`);
+        update drafts set send_at = date_trunc('milliseconds', now()) where id = ${draftId} returning schedule_version as version`);
       return drafts.sendDue(draftId, row?.version ?? 0);
     },
     readDraft: async (id: string) =>

@@ -382,7 +382,10 @@ describe('an export without a run', () => {
     expect(Number(await dueIn())).toBeGreaterThan(48);
     expect(Number(await dueIn())).toBeLessThan(50);
     await asSchemaOwner((client) =>
-      client.query('update unclaimed_objects set due_at = now() where storage_key = $1', [key]),
+      client.query(
+        `update unclaimed_objects set due_at = date_trunc('milliseconds', now()) where storage_key = $1`,
+        [key],
+      ),
     );
     await sweepObjects(app.worker, app.storage);
     expect(await app.storage.sizeOf(key)).toBeUndefined();

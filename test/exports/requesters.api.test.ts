@@ -11,7 +11,8 @@ const { app } = useExportApp();
 /** What ends the right of a key to export. */
 const ENDS: Record<string, (keyId: string) => Sql> = {
   key_revoked: (id) => sql`update api_keys set revoked_at = now() where id = ${id} returning id`,
-  key_expired: (id) => sql`update api_keys set expires_at = now() where id = ${id} returning id`,
+  key_expired: (id) =>
+    sql`update api_keys set expires_at = date_trunc('milliseconds', now()) where id = ${id} returning id`,
   permission_lost: (id) =>
     sql`update api_keys set permissions = '{messages:read}' where id = ${id} returning id`,
   out_of_reach: (id) => sql`

@@ -183,7 +183,7 @@ describe('deleting a message', () => {
     expectRedacted(JSON.parse(bodies[0] ?? '') as EventJson);
     // One that was created at the same moment.
     await app.worker.query(
-      sql`update webhook_deliveries set status = 'pending', next_attempt_at = now() where id = ${received?.id}`,
+      sql`update webhook_deliveries set status = 'pending', next_attempt_at = date_trunc('milliseconds', now()) where id = ${received?.id}`,
     );
     expect(await worker.attempt(received?.id ?? '', false)).toMatchObject({
       status: 'canceled',

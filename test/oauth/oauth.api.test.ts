@@ -341,7 +341,7 @@ describe('an answer', () => {
   test('is refused after ten minutes', async () => {
     const started = await start('forge');
     prepare(forge, started, { sub: newSubject() });
-    await app.worker.query(sql`update oauth_transactions set expires_at = now()`);
+    await app.worker.query(sql`update oauth_transactions set expires_at = date_trunc('milliseconds', now())`);
     expectProblem(await comeBack(started), 'oauth_failed');
   });
 

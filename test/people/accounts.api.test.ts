@@ -127,7 +127,9 @@ describe('a sign-up', () => {
 
   test('token expires after a day', async () => {
     const { email } = await signUp();
-    await app.worker.query(sql`update sign_ups set expires_at = now() where email = ${email}`);
+    await app.worker.query(
+      sql`update sign_ups set expires_at = date_trunc('milliseconds', now()) where email = ${email}`,
+    );
     const expired = await post('/auth/verify-email', { token: await latestToken(email), password: PASSWORD });
     expectProblem(expired, 'invalid_credentials');
   });

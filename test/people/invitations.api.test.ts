@@ -163,7 +163,7 @@ describe('an invitation', () => {
 
   test.each([
     ['revoked', sql`revoked_at = now()`],
-    ['expired', sql`expires_at = now()`],
+    ['expired', sql`expires_at = date_trunc('milliseconds', now())`],
     ['no more allowed to manage members', sql`permissions = array_remove(permissions, 'members:manage')`],
     ['without a permission of the role', sql`permissions = array_remove(permissions, 'lists:read')`],
     [

@@ -168,7 +168,7 @@ describe('a known device', () => {
     await block(account.email);
     expect((await signIn(app, account.email, PASSWORD, withDevice(device))).statusCode).toBe(200);
     await app.worker.query(
-      sql`update known_devices set expires_at = now() where user_id = ${account.userId} returning user_id`,
+      sql`update known_devices set expires_at = date_trunc('milliseconds', now()) where user_id = ${account.userId} returning user_id`,
     );
     expectProblem(await signIn(app, account.email, PASSWORD, withDevice(device)), 'rate_limited');
   });

@@ -235,7 +235,7 @@ describe('signing in with a second factor', () => {
     expectProblem(await complete(used, await codeOf(secret, 1)), 'invalid_credentials');
     const expired = await startChallenge();
     await app.worker.query(
-      sql`update mfa_challenges set expires_at = now() where user_id = ${account.userId}`,
+      sql`update mfa_challenges set expires_at = date_trunc('milliseconds', now()) where user_id = ${account.userId}`,
     );
     expectProblem(await complete(expired, await codeOf(secret, 1)), 'invalid_credentials');
   });

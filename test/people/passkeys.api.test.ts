@@ -197,7 +197,7 @@ describe('registering a passkey', () => {
     expectProblem(await register(authenticator.register(options)), 'validation_error');
     const expired = await registrationOptions();
     await app.worker.query(sql`
-      update webauthn_challenges set expires_at = now() where user_id = ${account.userId}`);
+      update webauthn_challenges set expires_at = date_trunc('milliseconds', now()) where user_id = ${account.userId}`);
     expectProblem(await register(authenticator.register(expired)), 'validation_error');
   });
 
@@ -322,7 +322,9 @@ describe('signing in by passkey', () => {
   test('is refused with an expired challenge, and one for another purpose', async () => {
     const { authenticator } = await enroll();
     const expired = await signInOptions();
-    await app.worker.query(sql`update webauthn_challenges set expires_at = now() where purpose = 'sign_in'`);
+    await app.worker.query(
+      sql`update webauthn_challenges set expires_at = date_trunc('milliseconds', now()) where purpose = 'sign_in'`,
+    );
     expectProblem(await signInByPasskey(authenticator.authenticate(expired)), 'invalid_credentials');
     const ofEnrollment = await registrationOptions();
     expectProblem(await signInByPasskey(authenticator.authenticate(ofEnrollment)), 'invalid_credentials');

@@ -84,7 +84,7 @@ describe('a session', () => {
 
   test.each([
     ['is revoked', sql`revoked_at = now()`, 'unauthenticated'],
-    ['is expired', sql`expires_at = now()`, 'session_expired'],
+    ['is expired', sql`expires_at = date_trunc('milliseconds', now())`, 'session_expired'],
   ] as [string, Sql, ErrorCode][])('is rejected if it %s', async (_case, change, code) => {
     const { id, token } = await signIn();
     await execute(sql`update sessions set ${change} where id = ${id}`);

@@ -435,7 +435,7 @@ describe('a forged answer', () => {
     const { browser, claims, parameters } = await begin();
     forger.state.token = { claims };
     await app.worker.query(
-      sql`update sso_transactions set expires_at = now() where configuration_id = ${configurationId}`,
+      sql`update sso_transactions set expires_at = date_trunc('milliseconds', now()) where configuration_id = ${configurationId}`,
     );
     expectProblem(await finish(browser, parameters), 'sso_failed');
   });

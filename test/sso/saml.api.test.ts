@@ -730,7 +730,7 @@ describe('a login that the identity provider begins', () => {
         check: 'replay',
       });
       await app.worker.query(
-        sql`update sso_assertions set expires_at = now() where configuration_id = ${configurationId}`,
+        sql`update sso_assertions set expires_at = date_trunc('milliseconds', now()) where configuration_id = ${configurationId}`,
       );
       expect(await purgeSsoAssertions(app.worker)).toBeGreaterThanOrEqual(1);
     });

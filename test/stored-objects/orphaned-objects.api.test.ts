@@ -58,7 +58,9 @@ const put = (storage: Storage, key: string) => storage.putBytes(key, Buffer.from
 const isRegistered = async (key: string) =>
   (await database.query(sql`select from unclaimed_objects where storage_key = ${key}`)).length > 0;
 const makeDue = (keys: string[]) =>
-  database.query(sql`update unclaimed_objects set due_at = now() where storage_key in (${keys})`);
+  database.query(
+    sql`update unclaimed_objects set due_at = date_trunc('milliseconds', now()) where storage_key in (${keys})`,
+  );
 
 describe('finding orphaned objects', () => {
   test('registers an orphan after a week and deletes it later, but keeps objects with a row or an unknown key', async () => {

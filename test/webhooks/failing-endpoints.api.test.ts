@@ -171,7 +171,7 @@ describe('from its tenth failure in a row an endpoint is failing', () => {
       // Every run tries, all at the same time, and again when its retry is due.
       for (let round = 0; round < 3; round += 1) {
         await database.query(
-          sql`update webhook_deliveries set next_attempt_at = now()
+          sql`update webhook_deliveries set next_attempt_at = date_trunc('milliseconds', now())
             where endpoint_id = ${arranged.endpointId} and status = 'pending'`,
         );
         const pending = (await arranged.deliveries()).filter(({ status }) => status === 'pending');

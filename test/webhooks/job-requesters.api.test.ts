@@ -66,7 +66,7 @@ async function arrange(status = 'exhausted') {
 
 const KEY_ENDS = {
   key_revoked: sql`revoked_at = now()`,
-  key_expired: sql`expires_at = now()`,
+  key_expired: sql`expires_at = date_trunc('milliseconds', now())`,
   permission_lost: sql`permissions = array_remove(permissions, 'webhooks:manage')`,
   out_of_reach: sql`env_id = (select e.id from environments e where e.org_id = api_keys.org_id and e.kind = 'sandbox')`,
 };
