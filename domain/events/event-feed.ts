@@ -66,12 +66,12 @@ export async function readEvents(reader: RowReader, scope: FeedScope, query: Fee
   return { events: rows.map(({ more: _, ...event }) => event), truncated };
 }
 
-/** PostgreSQL computes the sizes, so events beyond the limit are never transferred. */
+/** Events beyond the limit are neither read nor transferred: a page of large events costs no more than what it returns. */
 function limitBytes(columns: Sql, page: Sql, direction: 'asc' | 'desc', maxBytes: number): Sql {
   const order = raw(`transaction_id ${direction}, id ${direction}`);
   return sql`select ${columns}, more from (
       select page.*, lead(true, 1, false) over (order by ${order}) as more,
-        coalesce(sum(octet_length(data::text)) over (
+        coalesce(sum(data_bytes) over (
           order by ${order} rows between unbounded preceding and 1 preceding), 0) as bytes_before
       from (${page}) page) sized
     where bytes_before < ${maxBytes} order by ${order}`;

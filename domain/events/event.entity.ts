@@ -1,4 +1,4 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, type Opt, p } from '@mikro-orm/core';
 import { createdAt, idColumn, json, primaryId } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { functionTrigger } from '../../platform/database/triggers.ts';
@@ -45,6 +45,8 @@ export const EventEntity = defineEntity({
     inboxId: idColumn().strictNullable(),
     type: p.text().$type<EventType>(),
     data: json(p.json().$type<EventData>()),
+    /** Of `data` as text. A column, because PostgreSQL would read and convert each event to measure it. */
+    dataBytes: p.integer().$type<Opt<number>>().generated(`(octet_length((data)::text)) stored`).lazy(),
     /** The message that the event is about. A column, because row-level security keeps an index on `data` from being used. */
     messageId: idColumn().strictNullable().generated(`(data ->> 'message_id'::text) stored`),
     /**

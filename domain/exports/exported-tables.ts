@@ -45,7 +45,7 @@ const EVENTS: KeysetScan = {
   ...MESSAGES,
   table: 'events',
   idKind: 'event',
-  weight: '500 + 4 * pg_column_size(data)',
+  weight: '500 + data_bytes',
 };
 const DELIVERIES: KeysetScan = {
   ...fullTable('webhook_deliveries', 'webhookDelivery'),
@@ -504,7 +504,11 @@ export const EXPORTED_TABLES: ExportedTable[] = [
   {
     table: 'events',
     columns: ['id', 'env_id', 'inbox_id', 'about_id', 'type', 'data', 'redacted', 'test', 'created_at'],
-    omitted: { transaction_id: 'local to this database', message_id: 'in `data`' },
+    omitted: {
+      transaction_id: 'local to this database',
+      message_id: 'in `data`',
+      data_bytes: 'the size of `data`',
+    },
     sources: [ownRows(EVENTS)],
   },
   {

@@ -112,9 +112,6 @@ interface StartPosition {
 }
 
 const RECEIVED_EVENTS = { types: ['message.received'] as const };
-const PAGE_SIZE = 100;
-/** An event is recorded shortly after its message is created, but the clocks of two processes may differ. */
-const CLOCK_TOLERANCE_MS = 5_000;
 
 /** Finds the position to follow events from. For a message id it is exact, regardless of the order of commits. */
 async function findStartPosition(
@@ -132,17 +129,10 @@ async function findStartPosition(
     { fields: ['id', 'createdAt'] },
   );
   if (!message) throw notFound('message', messageId);
-  const from = new Date(message.createdAt.getTime() - CLOCK_TOLERANCE_MS);
-  const range = { ...RECEIVED_EVENTS, inboxIds: [inboxId], since: from, limit: PAGE_SIZE };
-  for (let after: FeedPosition | undefined; ; ) {
-    const { events: page } = await readEvents(em, scope, { ...range, after });
-    const received = page.find((event) => receivedDataOf(event).message_id === messageId);
-    if (received) return { after: positionOf(received) };
-    const last = page.at(-1);
-    // The message is outbound or hidden, or its event is too old or not yet committed.
-    if (!last || page.length < PAGE_SIZE) return { after: FEED_START, since: message.createdAt };
-    after = positionOf(last);
-  }
+  const of = { ...RECEIVED_EVENTS, inboxIds: [inboxId], messageId, limit: 1 };
+  const [received] = (await readEvents(em, scope, of)).events;
+  // Without an event the message is outbound or hidden, or its event is too old or not yet committed.
+  return received ? { after: positionOf(received) } : { after: FEED_START, since: message.createdAt };
 }
 
 function receivedDataOf({ data }: Event): EventDataByType['message.received'] {

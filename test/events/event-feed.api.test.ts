@@ -1,4 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import pg from 'pg';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import {
@@ -105,6 +108,36 @@ test('large events make short pages that report more events', async () => {
   ]);
   expect(await pages({ order: 'desc' })).toEqual([[e], [d, c, b], [a]]);
 });
+
+test('a page of large events reads only the events that it returns', async () => {
+  const organization = await createOrganization(worker);
+  const scope = scopeOf(organization);
+  const ids: string[] = [];
+  for (let count = 0; count < 12; count += 1)
+    ids.push(await record(organization, { text: randomBytes(50_000).toString('hex') }));
+  await expectRead(scope, {}, ids);
+  const readPieces = (query: Partial<FeedQuery>) =>
+    database.transaction(scope, async ({ em }) => {
+      const before = await countPieces(em);
+      const { events } = await readEvents(em, scope, { limit: 100, ...query });
+      return { events: events.length, pieces: (await countPieces(em)) - before };
+    });
+  const all = await readPieces({});
+  expect(all.events).toBe(12);
+  const page = await readPieces({ maxBytes: 1 });
+  expect(page.events).toBe(1);
+  expect(page.pieces).toBeGreaterThan(0);
+  expect(page.pieces).toBeLessThan(all.pieces / 6);
+});
+
+/** Pieces of large values that this transaction has read: PostgreSQL stores them outside the row. */
+async function countPieces(em: EntityManager): Promise<number> {
+  const [row] = await em.execute<{ count: string }[]>(
+    sql`select idx_tup_fetch as count from pg_stat_xact_all_tables
+      where relid = (select reltoastrelid from pg_class where oid = 'events'::regclass)`,
+  );
+  return Number(row?.count);
+}
 
 test('does not read past an open transaction that commits late', async () => {
   const organization = await createOrganization(worker);
