@@ -1,4 +1,6 @@
 import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { RowReader } from '../../platform/database/find-rows.ts';
 import { notFound } from '../../platform/errors.ts';
@@ -114,7 +116,9 @@ export function createOrganizationDetailsService({
       read(staff, organizationId, (reader) => listLedgerEntries(reader, organizationId, { kind, page })),
 
     listAuditEntries: (staff, organizationId, filter, page) =>
-      read(staff, organizationId, (reader) => listAuditEntries(reader, organizationId, { filter, page })),
+      read(staff, organizationId, (reader) =>
+        listAuditEntries(dbOf(reader as EntityManager), organizationId, { filter, page }),
+      ),
   };
 }
 

@@ -1,12 +1,11 @@
-import { sql } from '@mikro-orm/core';
-import { createdWithin } from '../../platform/database/created-within.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import { createdIn } from '../../platform/database/creation-range.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { RowReader } from '../../platform/database/find-rows.ts';
-import type { SerializedRow } from '../../platform/database/serialized-row.ts';
-import { joinSql, type Sql } from '../../platform/database/sql.ts';
-import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
-import type { AuditActorKind } from './audit-entry.entity.ts';
+import { type AuditActorKind, AuditEntryEntity } from './audit-entry.entity.ts';
 
 export interface AuditLogEntry {
   id: string;
@@ -36,52 +35,57 @@ export interface AuditFilter {
   before?: Date;
 }
 
-export interface AuditLogService {
-  list(scope: Scope, filter: AuditFilter, page: PageRequest): Promise<Page<AuditLogEntry>>;
-}
+export type AuditLogService = ReturnType<typeof createAuditLogService>;
 
-export function createAuditLogService({ database }: { database: Database }): AuditLogService {
+export function createAuditLogService({ database }: { database: Database }) {
   return {
-    list: (scope, filter, page) =>
-      database.read(scope, (reader) => {
+    list: (scope: Scope, filter: AuditFilter, page: PageRequest): Promise<Page<AuditLogEntry>> =>
+      database.read(scope, ({ db }) => {
         requireOrganizationWide(scope);
-        return listAuditEntries(reader, scope.organizationId, { filter, page });
+        return listAuditEntries(db, scope.organizationId, { filter, page });
       }),
   };
 }
 
 /** Reads a page of an organization's log. Staff read it, too. */
-export async function listAuditEntries(
-  reader: RowReader,
+export function listAuditEntries(
+  db: Db,
   organizationId: string,
   { filter, page }: { filter: AuditFilter; page: PageRequest },
 ): Promise<Page<AuditLogEntry>> {
-  const rows = await reader.execute<SerializedRow<AuditLogEntry>[]>(sql`
-    select a.id, a.action, a.actor_kind as "actorKind", a.actor_id as "actorId",
-      case when a.actor_kind = 'staff' then 'Staff' else coalesce(
-        (select coalesce(u.name, u.email) from users u where u.id = a.actor_id),
-        (select k.name from api_keys k where k.id = a.actor_id)) end as "actorName",
-      a.credential_id as "credentialId", a.resource_type as "resourceType", a.resource_id as "resourceId",
-      a.reason, a.details, a.ip, a.request_id as "requestId", a.created_at as "createdAt"
-    from audit_entries a where ${joinSql(conditions(organizationId, filter, page), ' and ')}
-    order by a.id ${page.order === 'asc' ? sql`asc` : sql`desc`} limit ${page.limit + 1}`);
-  const entries = rows.map((row) => ({ ...row, createdAt: new Date(row.createdAt) }));
-  return toPage(entries, page.limit, ({ id }) => [id]);
-}
-
-const COLUMNS = { id: sql`a.id`, createdAt: sql`a.created_at` };
-
-function conditions(
-  organizationId: string,
-  filter: AuditFilter,
-  { after: [after] = [], order }: PageRequest,
-): Sql[] {
-  const all: Sql[] = [sql`a.org_id = ${organizationId}`];
-  if (filter.action !== undefined) all.push(sql`a.action = ${filter.action}`);
-  if (filter.actorId !== undefined) all.push(sql`a.actor_id = ${filter.actorId}`);
-  if (filter.resourceType !== undefined) all.push(sql`a.resource_type = ${filter.resourceType}`);
-  if (filter.resourceId !== undefined) all.push(sql`a.resource_id = ${filter.resourceId}`);
-  all.push(...createdWithin('auditEntry', COLUMNS, { from: filter.after, before: filter.before }));
-  if (after !== undefined) all.push(order === 'asc' ? sql`a.id > ${after}` : sql`a.id < ${after}`);
-  return all;
+  const { after: from, before } = filter;
+  const query = db
+    .selectFrom('audit_entries')
+    .select(columnsOf(AuditEntryEntity))
+    .select((eb) =>
+      eb
+        .case()
+        .when('actor_kind', '=', 'staff')
+        .then('Staff')
+        .else(
+          eb.fn.coalesce(
+            eb
+              .selectFrom('users')
+              .select(({ fn }) => fn.coalesce('users.name', 'users.email').as('name'))
+              .whereRef('users.id', '=', 'audit_entries.actor_id'),
+            eb
+              .selectFrom('api_keys')
+              .select('api_keys.name')
+              .whereRef('api_keys.id', '=', 'audit_entries.actor_id'),
+          ),
+        )
+        .end()
+        .as('actorName'),
+    )
+    .where('org_id', '=', organizationId)
+    .where(({ and }) =>
+      and({
+        action: filter.action,
+        actor_id: filter.actorId,
+        resource_type: filter.resourceType,
+        resource_id: filter.resourceId,
+      }),
+    )
+    .where(({ and }) => and(createdIn('auditEntry', 'audit_entries', { from, before })));
+  return findPage(query, 'audit_entries.id', page);
 }

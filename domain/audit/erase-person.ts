@@ -1,13 +1,18 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 
 /**
  * Removes the client addresses of a purged person from the audit logs of all organizations. The entries keep the person's
  * id; names are not stored in them. Returns the number of changed entries. For workers.
  */
-export async function erasePersonFromAudit(em: EntityManager, userId: string): Promise<number> {
-  const erased = await em.execute<object[]>(sql`
-    update audit_entries set ip = null
-    where actor_kind = 'user' and actor_id = ${userId} and ip is not null returning id`);
-  return erased.length;
+export async function erasePersonFromAudit(db: Db | EntityManager, userId: string): Promise<number> {
+  const { numUpdatedRows } = await toDb(db)
+    .updateTable('audit_entries')
+    .set({ ip: null })
+    .where('actor_kind', '=', 'user')
+    .where('actor_id', '=', userId)
+    .where('ip', 'is not', null)
+    .executeTakeFirst();
+  return Number(numUpdatedRows);
 }

@@ -1,7 +1,9 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { joinSql } from '../../platform/database/sql.ts';
+import type { InsertObject } from 'kysely';
+import { toDb } from '../../platform/database/bridge.ts';
+import { json } from '../../platform/database/json.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Person } from '../identity/person.ts';
 import type { AdministrationScope, ImpersonationScope, Scope } from '../identity/scope.ts';
@@ -26,7 +28,7 @@ export interface AuditedScope extends Pick<Scope, 'organizationId' | 'ip' | 'req
 
 /** Records a change of an organization in the caller's transaction, so that both commit or neither does. */
 export async function recordAudit(
-  em: EntityManager,
+  db: Db | EntityManager,
   { organizationId, actor, member, impersonation, administration, ip, requestId }: AuditedScope,
   event: AuditEvent,
 ): Promise<void> {
@@ -35,61 +37,102 @@ export async function recordAudit(
     administration?.sessionId ??
     impersonation?.id ??
     (actor.kind === 'api_key' ? actor.id : null);
-  await em.execute(sql`
-    insert into audit_entries (id, org_id, action, actor_kind, actor_id, credential_id, resource_type, resource_id, reason,
-      details, ip, request_id, created_at)
-    values (${newId('auditEntry')}, ${organizationId}, ${event.action}, ${actor.kind}, ${actor.id}, ${credentialId},
-      ${event.resourceType}, ${event.resourceId}, ${storableOrNull(event.reason ?? administration?.reason)},
-      ${JSON.stringify(event.details ?? {})}::jsonb, ${ip ?? null}, ${requestId}, now())`);
+  await insertEntries(db, [
+    {
+      org_id: organizationId,
+      actor_kind: actor.kind,
+      actor_id: actor.id,
+      credential_id: credentialId,
+      resource_type: event.resourceType,
+      resource_id: event.resourceId,
+      reason: storableOrNull(event.reason ?? administration?.reason),
+      ip: ip ?? null,
+      request_id: requestId,
+      ...describe(event),
+    },
+  ]);
 }
+
+type Author = Pick<Person, 'userId' | 'ip' | 'requestId'> & { sessionId?: string };
 
 /** Records a person's change of an organization in which their session does not act. For the people role. */
 export async function recordOrganizationAudit(
-  em: EntityManager,
-  person: Pick<Person, 'userId' | 'ip' | 'requestId'> & { sessionId?: string },
+  db: Db | EntityManager,
+  person: Author,
   { organizationId, ...event }: Pick<AuditEvent, 'action' | 'details'> & { organizationId: string },
 ): Promise<void> {
-  await em.execute(sql`
-    insert into audit_entries (id, org_id, action, actor_kind, actor_id, credential_id, resource_type, resource_id, reason,
-      details, ip, request_id, created_at)
-    values (${newId('auditEntry')}, ${organizationId}, ${event.action}, 'user', ${person.userId},
-      ${person.sessionId ?? null}, 'organization', ${organizationId}, null,
-      ${JSON.stringify(event.details ?? {})}::jsonb, ${person.ip}, ${person.requestId}, now())`);
+  await insertEntries(db, [
+    {
+      org_id: organizationId,
+      resource_type: 'organization',
+      resource_id: organizationId,
+      ...authoredBy(person),
+      ...describe(event),
+    },
+  ]);
 }
 
 /** Records a person's change of their own account with each organization they belong to. For the people role. */
 export async function recordPersonAudit(
-  em: EntityManager,
-  person: Pick<Person, 'userId' | 'ip' | 'requestId'> & { sessionId?: string },
+  db: Db | EntityManager,
+  person: Author,
   event: Pick<AuditEvent, 'action' | 'details'>,
 ): Promise<void> {
-  const memberships = await em.execute<{ organizationId: string }[]>(sql`
-    select org_id as "organizationId" from members where user_id = ${person.userId}`);
+  const memberships = await toDb(db)
+    .selectFrom('members')
+    .select('org_id')
+    .where('user_id', '=', person.userId)
+    .execute();
   if (memberships.length === 0) return;
-  const details = JSON.stringify(event.details ?? {});
-  const rows = memberships.map(
-    ({
-      organizationId,
-    }) => sql`(${newId('auditEntry')}, ${organizationId}, ${event.action}, 'user', ${person.userId},
-      ${person.sessionId ?? null}, 'user', ${person.userId}, null, ${details}::jsonb, ${person.ip},
-      ${person.requestId}, now())`,
+  await insertEntries(
+    db,
+    memberships.map(({ org_id }) => ({
+      org_id,
+      resource_type: 'user',
+      resource_id: person.userId,
+      ...authoredBy(person),
+      ...describe(event),
+    })),
   );
-  await em.execute(sql`
-    insert into audit_entries (id, org_id, action, actor_kind, actor_id, credential_id, resource_type, resource_id, reason,
-      details, ip, request_id, created_at)
-    values ${joinSql(rows, ', ')}`);
 }
-
-const storableOrNull = (text: string | null | undefined): string | null =>
-  text === null || text === undefined ? null : storableText(text);
 
 /** Whether the organization's log has an action on a resource. For the people role. */
 export async function hasAuditEntry(
-  em: EntityManager,
+  db: Db | EntityManager,
   { organizationId, action, resourceId }: { organizationId: string; action: string; resourceId: string },
 ): Promise<boolean> {
-  const rows = await em.execute<object[]>(sql`
-    select from audit_entries
-    where org_id = ${organizationId} and resource_id = ${resourceId} and action = ${action} limit 1`);
-  return rows.length > 0;
+  const entry = await toDb(db)
+    .selectFrom('audit_entries')
+    .select('id')
+    .where('org_id', '=', organizationId)
+    .where('resource_id', '=', resourceId)
+    .where('action', '=', action)
+    .limit(1)
+    .executeTakeFirst();
+  return entry !== undefined;
 }
+
+type Entry = Omit<InsertObject<Tables, 'audit_entries'>, 'id' | 'created_at'>;
+
+async function insertEntries(db: Db | EntityManager, entries: Entry[]): Promise<void> {
+  await toDb(db)
+    .insertInto('audit_entries')
+    .values(entries.map((entry) => ({ ...entry, id: newId('auditEntry') })))
+    .execute();
+}
+
+const describe = ({ action, details = {} }: Pick<AuditEvent, 'action' | 'details'>) => ({
+  action,
+  details: json(details),
+});
+
+const authoredBy = ({ userId, sessionId, ip, requestId }: Author) => ({
+  actor_kind: 'user' as const,
+  actor_id: userId,
+  credential_id: sessionId ?? null,
+  ip,
+  request_id: requestId,
+});
+
+const storableOrNull = (text: string | null | undefined): string | null =>
+  text === null || text === undefined ? null : storableText(text);

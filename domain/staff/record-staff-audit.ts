@@ -1,6 +1,8 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { toDb } from '../../platform/database/bridge.ts';
+import { json } from '../../platform/database/json.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { type AuditEvent, recordAudit } from '../audit/record-audit.ts';
 import type { StaffScope } from './staff-scope.ts';
@@ -22,16 +24,16 @@ export type AuditedStaff = Pick<StaffScope, 'staffId' | 'ip' | 'requestId'> & {
  * it concerns.
  */
 export async function recordStaffAudit(
-  em: EntityManager,
+  db: Db | EntityManager,
   staff: AuditedStaff,
   { organizationIds = [], ...event }: StaffAuditEvent,
 ): Promise<void> {
   const [organizationId = null] = organizationIds.length === 1 ? organizationIds : [];
-  await recordInServiceLog(em, staff, event, organizationId);
+  await recordInServiceLog(db, staff, event, organizationId);
   const { staffId, person, ip, requestId } = staff;
   for (const id of organizationIds)
     await recordAudit(
-      em,
+      db,
       { organizationId: id, actor: { kind: 'staff', id: staffId }, member: { person }, ip, requestId },
       event,
     );
@@ -39,15 +41,25 @@ export async function recordStaffAudit(
 
 /** Records a change by staff in the service's log alone. The use-case that makes it records it for the organization. */
 export async function recordInServiceLog(
-  em: EntityManager,
+  db: Db | EntityManager,
   { staffId, person, ip, requestId }: AuditedStaff,
   event: Omit<StaffAuditEvent, 'organizationIds'>,
   organizationId: string | null,
 ): Promise<void> {
-  await em.execute(sql`
-    insert into staff_audit_entries (id, staff_id, session_id, action, resource_type, resource_id, organization_id, reason,
-      details, ip, request_id, created_at)
-    values (${newId('staffAuditEntry')}, ${staffId}, ${person.sessionId}, ${event.action}, ${event.resourceType},
-      ${event.resourceId}, ${organizationId}, ${storableText(event.reason)},
-      ${JSON.stringify(event.details ?? {})}::jsonb, ${ip}, ${requestId}, now())`);
+  await toDb(db)
+    .insertInto('staff_audit_entries')
+    .values({
+      id: newId('staffAuditEntry'),
+      staff_id: staffId,
+      session_id: person.sessionId,
+      action: event.action,
+      resource_type: event.resourceType,
+      resource_id: event.resourceId,
+      organization_id: organizationId,
+      reason: storableText(event.reason),
+      details: json(event.details ?? {}),
+      ip,
+      request_id: requestId,
+    })
+    .execute();
 }

@@ -1,14 +1,17 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { StaffRole, StaffScope } from './staff-scope.ts';
 
 /** The staff role of a user, or null. */
-export async function findStaffRole(em: EntityManager, userId: string): Promise<StaffRole | null> {
-  const [row] = await em.execute<{ role: StaffRole }[]>(
-    sql`select role from staff_members where user_id = ${userId}`,
-  );
+export async function findStaffRole(db: Db | EntityManager, userId: string): Promise<StaffRole | null> {
+  const row = await toDb(db)
+    .selectFrom('staff_members')
+    .select('role')
+    .where('user_id', '=', userId)
+    .executeTakeFirst();
   return row?.role ?? null;
 }
 
@@ -21,7 +24,7 @@ export async function findStaffRole(em: EntityManager, userId: string): Promise<
  * @throws AppError `conflict` for the caller themselves; `permission_denied`.
  */
 export async function requireMayChange(
-  em: EntityManager,
+  db: Db | EntityManager,
   staff: StaffScope,
   userId: string,
 ): Promise<StaffRole | null> {
@@ -30,23 +33,29 @@ export async function requireMayChange(
       detail: 'You cannot do this to yourself.',
       fix: 'Ask another admin. For your own account, use its pages.',
     });
-  await lockKey(em, 'staff');
-  const role = await findStaffRole(em, userId);
-  if (role !== null) await requireActiveAdmin(em, staff);
+  await lockKey(db, 'staff');
+  const role = await findStaffRole(db, userId);
+  if (role !== null) await requireActiveAdmin(db, staff);
   return role;
 }
 
 /** Whether the person is an admin of the service whose account can sign in. */
-export async function isActiveAdmin(em: EntityManager, userId: string): Promise<boolean> {
-  const admins = await em.execute<object[]>(sql`
-    select from staff_members s join users u on u.id = s.user_id and u.status = 'active' and u.deleted_at is null
-    where s.user_id = ${userId} and s.role = 'admin'`);
-  return admins.length > 0;
+export async function isActiveAdmin(db: Db | EntityManager, userId: string): Promise<boolean> {
+  const admin = await toDb(db)
+    .selectFrom('staff_members as staff')
+    .innerJoin('users', 'users.id', 'staff.user_id')
+    .select('users.id')
+    .where('staff.user_id', '=', userId)
+    .where('staff.role', '=', 'admin')
+    .where('users.status', '=', 'active')
+    .where('users.deleted_at', 'is', null)
+    .executeTakeFirst();
+  return admin !== undefined;
 }
 
 /** The caller has locked the staff. @throws AppError `permission_denied`. */
-export async function requireActiveAdmin(em: EntityManager, { staffId }: StaffScope): Promise<void> {
-  if (!(await isActiveAdmin(em, staffId)))
+export async function requireActiveAdmin(db: Db | EntityManager, { staffId }: StaffScope): Promise<void> {
+  if (!(await isActiveAdmin(db, staffId)))
     throw new AppError('permission_denied', {
       detail: 'Staff can be changed only by another staff member with the role admin.',
       fix: 'Ask an admin of the service.',

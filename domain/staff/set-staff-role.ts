@@ -1,5 +1,6 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { StaffRole } from './staff-scope.ts';
 
 /**
@@ -8,15 +9,17 @@ import type { StaffRole } from './staff-scope.ts';
  * @param addedBy user id of the staff member who does it; null for a command of the installation.
  */
 export async function setStaffRole(
-  em: EntityManager,
+  db: Db | EntityManager,
   { userId, role, addedBy }: { userId: string; role: StaffRole; addedBy: string | null },
 ): Promise<void> {
-  await em.execute(sql`
-    insert into staff_members (user_id, role, created_by, created_at) values (${userId}, ${role}, ${addedBy}, now())
-    on conflict (user_id) do update set role = excluded.role`);
+  await toDb(db)
+    .insertInto('staff_members')
+    .values({ user_id: userId, role, created_by: addedBy })
+    .onConflict((conflict) => conflict.column('user_id').doUpdateSet({ role }))
+    .execute();
 }
 
 /** Ends the role of a staff member, in the caller's transaction. Their account stays. */
-export async function removeStaffMember(em: EntityManager, userId: string): Promise<void> {
-  await em.execute(sql`delete from staff_members where user_id = ${userId}`);
+export async function removeStaffMember(db: Db | EntityManager, userId: string): Promise<void> {
+  await toDb(db).deleteFrom('staff_members').where('user_id', '=', userId).execute();
 }

@@ -1,10 +1,9 @@
-import { sql } from '@mikro-orm/core';
-import { createdWithin } from '../../platform/database/created-within.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import { createdIn } from '../../platform/database/creation-range.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { SerializedRow } from '../../platform/database/serialized-row.ts';
-import { joinSql, type Sql } from '../../platform/database/sql.ts';
-import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
-import type { StaffAuditEntry } from './staff-audit-entry.entity.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
+import { type StaffAuditEntry, StaffAuditEntryEntity } from './staff-audit-entry.entity.ts';
 import type { StaffScope } from './staff-scope.ts';
 
 export interface StaffLogEntry extends StaffAuditEntry {
@@ -26,39 +25,38 @@ export interface StaffLogFilter {
   before?: Date;
 }
 
-export interface StaffAuditLogService {
-  /** The log of the service, of all staff. */
-  list(staff: StaffScope, filter: StaffLogFilter, page: PageRequest): Promise<Page<StaffLogEntry>>;
-}
+export type StaffAuditLogService = ReturnType<typeof createStaffAuditLogService>;
 
-export function createStaffAuditLogService({ database }: { database: Database }): StaffAuditLogService {
+export function createStaffAuditLogService({ database }: { database: Database }) {
   return {
-    list: (staff, filter, page) =>
-      database.staffTransaction(staff, async ({ em }) => {
-        const rows = await em.execute<SerializedRow<StaffLogEntry>[]>(sql`
-          select a.id, a.staff_id as "staffId", a.session_id as "sessionId", a.action, a.resource_type as "resourceType",
-            a.resource_id as "resourceId", a.organization_id as "organizationId", a.reason, a.details, a.ip,
-            a.request_id as "requestId", a.created_at as "createdAt",
-            (select coalesce(u.name, u.email) from users u where u.id = a.staff_id) as "staffName",
-            (select o.name from organizations o where o.id = a.organization_id) as "organizationName"
-          from staff_audit_entries a where ${joinSql(conditions(filter, page), ' and ')}
-          order by a.id ${page.order === 'asc' ? sql`asc` : sql`desc`} limit ${page.limit + 1}`);
-        const entries = rows.map((row) => ({ ...row, createdAt: new Date(row.createdAt) }));
-        return toPage(entries, page.limit, ({ id }) => [id]);
+    /** The log of the service, of all staff. */
+    list: (staff: StaffScope, filter: StaffLogFilter, page: PageRequest): Promise<Page<StaffLogEntry>> =>
+      database.staffTransaction(staff, ({ db }) => {
+        const { after: from, before } = filter;
+        const query = db
+          .selectFrom('staff_audit_entries')
+          .select(columnsOf(StaffAuditEntryEntity))
+          .select(({ selectFrom }) => [
+            selectFrom('users')
+              .select(({ fn }) => fn.coalesce('users.name', 'users.email').as('name'))
+              .whereRef('users.id', '=', 'staff_audit_entries.staff_id')
+              .as('staffName'),
+            selectFrom('organizations')
+              .select('organizations.name')
+              .whereRef('organizations.id', '=', 'staff_audit_entries.organization_id')
+              .as('organizationName'),
+          ])
+          .where(({ and }) =>
+            and({
+              action: filter.action,
+              staff_id: filter.staffId,
+              resource_type: filter.resourceType,
+              resource_id: filter.resourceId,
+              organization_id: filter.organizationId,
+            }),
+          )
+          .where(({ and }) => and(createdIn('staffAuditEntry', 'staff_audit_entries', { from, before })));
+        return findPage(query, 'staff_audit_entries.id', page);
       }),
   };
-}
-
-const COLUMNS = { id: sql`a.id`, createdAt: sql`a.created_at` };
-
-function conditions(filter: StaffLogFilter, { after: [after] = [], order }: PageRequest): Sql[] {
-  const all: Sql[] = [sql`true`];
-  if (filter.action !== undefined) all.push(sql`a.action = ${filter.action}`);
-  if (filter.staffId !== undefined) all.push(sql`a.staff_id = ${filter.staffId}`);
-  if (filter.resourceType !== undefined) all.push(sql`a.resource_type = ${filter.resourceType}`);
-  if (filter.resourceId !== undefined) all.push(sql`a.resource_id = ${filter.resourceId}`);
-  if (filter.organizationId !== undefined) all.push(sql`a.organization_id = ${filter.organizationId}`);
-  all.push(...createdWithin('staffAuditEntry', COLUMNS, { from: filter.after, before: filter.before }));
-  if (after !== undefined) all.push(order === 'asc' ? sql`a.id > ${after}` : sql`a.id < ${after}`);
-  return all;
 }

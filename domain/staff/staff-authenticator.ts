@@ -1,27 +1,26 @@
-import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Person } from '../identity/person.ts';
+import { findStaffRole } from './require-admin.ts';
 import type { StaffRole, StaffScope } from './staff-scope.ts';
-
-/** Resolves the session of a staff member. */
-export interface StaffAuthenticator {
-  /**
-   * @param requiredRole `support`: staff of every role.
-   * @throws AppError `permission_denied` for others, and for a staff member without the role or without a second factor;
-   * `session_expired` {@link STAFF_SESSION_HOURS} after they signed in.
-   */
-  authenticate(person: Person, requiredRole: StaffRole): Promise<StaffScope>;
-}
 
 /** How long after signing in a session reaches `/admin`. */
 export const STAFF_SESSION_HOURS = 12;
 
-export function createStaffAuthenticator({ database }: { database: Database }): StaffAuthenticator {
+/** Resolves the session of a staff member. */
+export type StaffAuthenticator = ReturnType<typeof createStaffAuthenticator>;
+
+export function createStaffAuthenticator({ database }: { database: Database }) {
   return {
-    async authenticate(person, requiredRole) {
-      const role = await findRole(database, person);
-      if (role === undefined) throw noStaff();
+    /**
+     * @param requiredRole `support`: staff of every role.
+     * @throws AppError `permission_denied` for others, and for a staff member without the role or without a second factor;
+     * `session_expired` {@link STAFF_SESSION_HOURS} after they signed in.
+     */
+    async authenticate(person: Person, requiredRole: StaffRole): Promise<StaffScope> {
+      const { userId, requestId } = person;
+      const role = await database.staffTransaction({ requestId }, ({ db }) => findStaffRole(db, userId));
+      if (role === null) throw noStaff();
       requireStrongSession(person);
       if (requiredRole === 'admin' && role !== 'admin')
         throw new AppError('permission_denied', {
@@ -37,15 +36,6 @@ export function createStaffAuthenticator({ database }: { database: Database }): 
 export function endOfStaffAccess({ authenticatedAt, sessionExpiresAt }: Person): Date {
   const signInDueAt = authenticatedAt.getTime() + STAFF_SESSION_HOURS * 3_600_000;
   return new Date(Math.min(signInDueAt, sessionExpiresAt.getTime()));
-}
-
-function findRole(database: Database, { userId, requestId }: Person): Promise<StaffRole | undefined> {
-  return database.staffTransaction({ requestId }, async ({ em }) => {
-    const [member] = await em.execute<{ role: StaffRole }[]>(
-      sql`select role from staff_members where user_id = ${userId}`,
-    );
-    return member?.role;
-  });
 }
 
 function noStaff(): AppError {

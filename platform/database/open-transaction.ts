@@ -16,8 +16,10 @@ export interface OpenTransaction extends RowReader {
   readonly db: Db;
   /** Works in this transaction. Made at its first use, because making and flushing it costs more than most statements. */
   readonly em: EntityManager;
-  /** Writes the changes of entities so far. */
+  /** Writes the changes of entities so far, and what {@link writeLater} has collected. */
   flush(): Promise<void>;
+  /** Collects a write until the savepoint ends or the transaction commits; it never runs after a rollback. */
+  writeLater(write: () => Promise<void>): void;
   /** Runs `work` in a savepoint with an entity manager of its own, which is flushed. If it throws, its changes are undone. */
   savepoint<T>(work: (inner: OpenTransaction) => Promise<T>): Promise<T>;
 }
@@ -57,13 +59,19 @@ export function createConnections(orm: MikroORM, bind: (query: Sql) => BoundStat
 
   function open(connection: Connection, depth = 1): OpenTransaction {
     let em: EntityManager | undefined;
-    const flush = async () => em?.flush();
-    const db = typeConnection(connection, flush);
+    const collected: (() => Promise<void>)[] = [];
+    const flushEntities = async () => em?.flush();
+    async function flush(): Promise<void> {
+      await flushEntities();
+      for (const write of collected.splice(0)) await write();
+    }
+    const db = typeConnection(connection, flushEntities);
     const transaction: OpenTransaction = {
       db,
       execute: (query) => execute(connection, query),
       getMetadata: () => metadata,
       flush,
+      writeLater: (write) => void collected.push(write),
       get em() {
         if (!em) {
           em = orm.em.fork();

@@ -24,7 +24,7 @@ export const OutboxEntity = defineEntity({
     },
   ],
   properties: {
-    id: p.bigint('string').primary().autoincrement(),
+    id: p.bigint('number').primary().autoincrement(),
     organizationId: idColumn().fieldName('org_id'),
     command: json(p.json().$type<OutboxCommand>()),
     /** Of the run to start; null for a signal. */

@@ -1,11 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { raw, sql } from '@mikro-orm/core';
+import { type InsertObject, sql } from 'kysely';
 import type { Logger } from 'pino';
 import { createFairShare, type FairShare, organizationHolder } from '../concurrency/fair-share.ts';
+import { anyOf } from '../database/any-of.ts';
 import type { Database, Transaction } from '../database/database.ts';
+import { json } from '../database/json.ts';
+import type { Tables } from '../database/tables.ts';
 import type { ServiceMetrics } from '../service-metrics.ts';
 import { activeTraceparent } from '../tracing/span.ts';
-import { OutboxEntity } from './outbox.entity.ts';
 import type { OutboxCommand } from './outbox-command.ts';
 import type { WorkflowGateway } from './workflow-gateway.ts';
 
@@ -68,16 +70,17 @@ export function createOutbox(options: OutboxOptions): Outbox {
   const ownRows = createOwnRows(options);
   const dispatchInTurn = createDispatcher(options);
   const deleteRow = createBatchedDelete(database);
+  const insertRow = createBatchedInsert();
 
   async function dispatchCommitted(
     organizationId: string,
-    id: string,
+    id: number,
     command: OutboxCommand,
   ): Promise<void> {
     try {
       await dispatchInTurn(organizationId, command);
       ownRows.noteProgress();
-      await deleteRow(organizationId, id);
+      await deleteRow(id);
     } catch (error) {
       logger.warn(
         { outboxId: id, organizationId, ...idsOf(command), err: error },
@@ -88,10 +91,15 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   /** While Temporal is away no sweep runs, so the row of the command would not show why it waits. */
-  async function recordFirstFailure(organizationId: string, id: string, error: unknown): Promise<void> {
-    const failure = { attempts: raw('attempts + 1'), lastError: describeError(error) };
+  async function recordFirstFailure(organizationId: string, id: number, error: unknown): Promise<void> {
     await database
-      .transaction({ organizationId }, ({ em }) => em.nativeUpdate(OutboxEntity, { id }, failure))
+      .transaction({ organizationId }, ({ db }) =>
+        db
+          .updateTable('outbox')
+          .set((eb) => ({ attempts: eb('attempts', '+', 1), last_error: describeError(error) }))
+          .where('id', '=', id)
+          .execute(),
+      )
       .catch((err: unknown) =>
         logger.warn({ outboxId: id, organizationId, err }, 'could not record a failure'),
       );
@@ -100,20 +108,15 @@ export function createOutbox(options: OutboxOptions): Outbox {
   async function dispatchLeased({ id, organizationId, command, attempts }: LeasedRow): Promise<boolean> {
     try {
       await dispatchInTurn(organizationId, command);
-      await deleteRow(organizationId, id);
+      await deleteRow(id);
       return true;
     } catch (error) {
       const isDead = attempts >= MAX_ATTEMPTS;
-      await database.autocommit((em) =>
-        em.nativeUpdate(
-          OutboxEntity,
-          { id },
-          {
-            lastError: describeError(error),
-            deadAt: isDead ? new Date() : null,
-          },
-        ),
-      );
+      await database.db
+        .updateTable('outbox')
+        .set({ last_error: describeError(error), dead_at: isDead ? sql`now()` : null })
+        .where('id', '=', id)
+        .execute();
       logger[isDead ? 'error' : 'warn'](
         { outboxId: id, organizationId, attempts, ...idsOf(command), err: error },
         isDead ? 'outbox command is dead' : 'outbox command failed',
@@ -123,26 +126,28 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   return {
-    enqueue({ em, afterCommit, requestId }, organizationId, command) {
+    enqueue(transaction, organizationId, command) {
+      const { requestId } = transaction;
       const traceparent = activeTraceparent();
       const traced: OutboxCommand = {
         ...command,
         ...(command.start && requestId ? { start: { ...command.start, requestId } } : {}),
         ...(traceparent ? { traceparent } : {}),
       };
-      const row = em.create(OutboxEntity, {
-        organizationId,
-        command: traced,
-        taskQueue: traced.start?.taskQueue ?? null,
+      const row = insertRow(transaction, {
+        org_id: organizationId,
+        command: json(traced),
+        task_queue: traced.start?.taskQueue ?? null,
         priority: priorityOf(traced),
-        availableAt: new Date(Date.now() + FIRST_SWEEP_AFTER_MS),
+        available_at: new Date(Date.now() + FIRST_SWEEP_AFTER_MS),
       });
-      em.persist(row);
-      afterCommit(() => {
+      transaction.afterCommit(() => {
+        const { id } = row;
+        if (id === undefined) throw new Error('A command was enqueued too late for its transaction');
         const own = ownRows.countOf(organizationId);
         if (waiting.size >= MAX_WAITING_COMMANDS || own >= MAX_WAITING_COMMANDS_PER_ORGANIZATION) return;
-        const forget = ownRows.add(organizationId, row.id);
-        const dispatch = dispatchCommitted(organizationId, row.id, traced).finally(() => {
+        const forget = ownRows.add(organizationId, id);
+        const dispatch = dispatchCommitted(organizationId, id, traced).finally(() => {
           waiting.delete(dispatch);
           forget();
         });
@@ -215,18 +220,22 @@ function createDispatcher({ workflows, metrics, pacedQueues = [] }: OutboxOption
  * each start of a long queue a second time, and do nothing else meanwhile. If the process dies or hangs, the sweep takes them.
  */
 function createOwnRows({ database, logger, renewIntervalMs = RENEW_INTERVAL_MS }: OutboxOptions) {
-  const leases = new Map<string, Map<string, number>>();
+  const leases = new Map<string, Map<number, number>>();
   let timer: NodeJS.Timeout | undefined;
   let hasProgress = false;
 
-  async function renew(organizationId: string, rows: Map<string, number>, now: number): Promise<void> {
+  async function renew(organizationId: string, rows: Map<number, number>, now: number): Promise<void> {
     const ids = [...rows].filter(([, until]) => until < now + LEASE_MS / 2).map(([id]) => id);
     if (ids.length === 0) return;
     for (const id of ids) rows.set(id, now + LEASE_MS);
-    const change = { availableAt: new Date(now + LEASE_MS) };
-    // Not those that the sweep has taken.
-    await database.transaction({ organizationId }, ({ em }) =>
-      em.nativeUpdate(OutboxEntity, { id: { $in: ids }, attempts: 0 }, change),
+    await database.transaction({ organizationId }, ({ db }) =>
+      db
+        .updateTable('outbox')
+        .set({ available_at: new Date(now + LEASE_MS) })
+        .where('id', '=', anyOf(ids))
+        // Not those that the sweep has taken.
+        .where('attempts', '=', 0)
+        .execute(),
     );
   }
 
@@ -250,8 +259,8 @@ function createOwnRows({ database, logger, renewIntervalMs = RENEW_INTERVAL_MS }
     },
     countOf: (organizationId: string) => leases.get(organizationId)?.size ?? 0,
     /** @returns removes it. */
-    add(organizationId: string, id: string): () => void {
-      const rows = leases.get(organizationId) ?? new Map<string, number>();
+    add(organizationId: string, id: number): () => void {
+      const rows = leases.get(organizationId) ?? new Map<number, number>();
       leases.set(organizationId, rows.set(id, Date.now() + FIRST_SWEEP_AFTER_MS));
       timer ??= setInterval(() => void renewAll(), renewIntervalMs).unref();
       return () => {
@@ -262,40 +271,63 @@ function createOwnRows({ database, logger, renewIntervalMs = RENEW_INTERVAL_MS }
   };
 }
 
+type NewRow = InsertObject<Tables, 'outbox'>;
+/** The row's id, once it is inserted. */
+type InsertedRow = { id?: number };
+
+/** Inserts the rows of a transaction together, before its commit. */
+function createBatchedInsert(): (transaction: Transaction, row: NewRow) => InsertedRow {
+  const batches = new WeakMap<Transaction, { rows: NewRow[]; inserted: InsertedRow[] }>();
+
+  async function insertBatch(transaction: Transaction): Promise<void> {
+    const { rows, inserted } = batches.get(transaction) ?? { rows: [], inserted: [] };
+    batches.delete(transaction);
+    const ids = await transaction.db.insertInto('outbox').values(rows).returning('id').execute();
+    for (const [index, { id }] of ids.entries()) Object.assign(inserted[index] ?? {}, { id });
+  }
+
+  return (transaction, row) => {
+    let batch = batches.get(transaction);
+    if (!batch) {
+      batch = { rows: [], inserted: [] };
+      batches.set(transaction, batch);
+      transaction.writeLater(() => insertBatch(transaction));
+    }
+    const inserted: InsertedRow = {};
+    batch.rows.push(row);
+    batch.inserted.push(inserted);
+    return inserted;
+  };
+}
+
 /** Long enough to collect rows under load, far shorter than `FIRST_SWEEP_AFTER_MS`. */
 const BATCH_DELAY_MS = 50;
 
 /**
- * Deletes rows of dispatched commands in batches: a transaction for each row would double the cost of the outbox. A row
- * that a crash leaves behind is dispatched again, which has no effect.
+ * Deletes rows of dispatched commands in batches, those of all organizations in one statement: a transaction for each row
+ * would double the cost of the outbox. A row that a crash leaves behind is dispatched again, which has no effect.
  */
-function createBatchedDelete(database: Database): (organizationId: string, id: string) => Promise<void> {
-  let batch: { idsByOrganization: Map<string, string[]>; removed: Promise<void> } | undefined;
+function createBatchedDelete(database: Database): (id: number) => Promise<void> {
+  let batch: { ids: number[]; removed: Promise<void> } | undefined;
 
-  async function removeLater(idsByOrganization: Map<string, string[]>): Promise<void> {
+  async function removeLater(ids: readonly number[]): Promise<void> {
     await pause(BATCH_DELAY_MS);
     batch = undefined;
-    for (const [organizationId, ids] of idsByOrganization) {
-      await database.transaction({ organizationId }, ({ em }) =>
-        em.nativeDelete(OutboxEntity, { id: { $in: ids } }),
-      );
-    }
+    await database.db.selectNoFrom(sql<number>`delete_dispatched(${ids})`.as('count')).execute();
   }
 
-  return (organizationId, id) => {
+  return (id) => {
     if (!batch) {
-      const idsByOrganization = new Map<string, string[]>();
-      batch = { idsByOrganization, removed: removeLater(idsByOrganization) };
+      const ids: number[] = [];
+      batch = { ids, removed: removeLater(ids) };
     }
-    const ids = batch.idsByOrganization.get(organizationId);
-    if (ids) ids.push(id);
-    else batch.idsByOrganization.set(organizationId, [id]);
+    batch.ids.push(id);
     return batch.removed;
   };
 }
 
 interface LeasedRow {
-  id: string;
+  id: number;
   organizationId: string;
   command: OutboxCommand;
   attempts: number;
@@ -305,33 +337,31 @@ interface LeasedRow {
  * Leases due rows by advancing `available_at` in one statement, so concurrent sweeps never take the same row. Steps from
  * organization to organization along the index, so that one with many rows costs no more than its share.
  */
-async function leaseDue(database: Database, limit: number): Promise<LeasedRow[]> {
-  return database.autocommit((em) =>
-    em.execute<LeasedRow[]>(
-      sql`with recursive organizations as (
-         (select org_id from outbox where dead_at is null order by org_id limit 1)
-         union all
-         select (select o.org_id from outbox o where o.dead_at is null and o.org_id > organizations.org_id
-                 order by o.org_id limit 1)
-         from organizations where organizations.org_id is not null
-       ), due as (
-         select org_id from organizations where exists (
-           select from outbox o where o.org_id = organizations.org_id and o.dead_at is null and o.available_at <= now())
-       ), shares as (
-         select o.id, o.turn, o.priority from due cross join lateral (
-           select id, priority, row_number() over (order by priority, available_at) as turn from outbox
-           where outbox.org_id = due.org_id and dead_at is null and available_at <= now()
-           order by priority, available_at
-           limit greatest(1, ${limit} / (select count(*) from due))) o
-       )
-       update outbox set attempts = attempts + 1,
-         available_at = now()
-           + least(${FIRST_SWEEP_AFTER_MS} * power(2, least(attempts, 10)), ${MAX_BACKOFF_MS}) * interval '1 millisecond'
-       where id = any(array(
-         select id from outbox where dead_at is null and available_at <= now()
-           and id in (select id from shares order by turn, priority limit ${limit})
-         for update skip locked))
-       returning id, org_id as "organizationId", command, attempts`,
-    ),
-  );
+async function leaseDue({ db }: Database, limit: number): Promise<LeasedRow[]> {
+  const { rows } = await sql<LeasedRow>`
+    with recursive organizations as (
+      (select org_id from outbox where dead_at is null order by org_id limit 1)
+      union all
+      select (select o.org_id from outbox o where o.dead_at is null and o.org_id > organizations.org_id
+              order by o.org_id limit 1)
+      from organizations where organizations.org_id is not null
+    ), due as (
+      select org_id from organizations where exists (
+        select from outbox o where o.org_id = organizations.org_id and o.dead_at is null and o.available_at <= now())
+    ), shares as (
+      select o.id, o.turn, o.priority from due cross join lateral (
+        select id, priority, row_number() over (order by priority, available_at) as turn from outbox
+        where outbox.org_id = due.org_id and dead_at is null and available_at <= now()
+        order by priority, available_at
+        limit greatest(1, ${limit}::int / (select count(*) from due))) o
+    )
+    update outbox set attempts = attempts + 1,
+      available_at = now()
+        + least(${FIRST_SWEEP_AFTER_MS}::int * power(2, least(attempts, 10)), ${MAX_BACKOFF_MS}::int) * interval '1 millisecond'
+    where id = any(array(
+      select id from outbox where dead_at is null and available_at <= now()
+        and id in (select id from shares order by turn, priority limit ${limit})
+      for update skip locked))
+    returning id, org_id as "organizationId", command, attempts`.execute(db);
+  return rows;
 }
