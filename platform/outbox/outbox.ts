@@ -1,15 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type InsertObject, sql } from 'kysely';
 import type { Logger } from 'pino';
-import { createFairShare, type FairShare, organizationHolder } from '../concurrency/fair-share.ts';
 import { anyOf } from '../database/any-of.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { json } from '../database/json.ts';
 import type { Tables } from '../database/tables.ts';
-import type { ServiceMetrics } from '../service-metrics.ts';
 import { activeTraceparent } from '../tracing/span.ts';
+import { createDispatcher, type DispatcherOptions, priorityOf } from './dispatcher.ts';
 import type { OutboxCommand } from './outbox-command.ts';
-import type { WorkflowGateway } from './workflow-gateway.ts';
 
 export interface Outbox {
   /**
@@ -27,16 +25,9 @@ export interface Outbox {
   drain(): Promise<void>;
 }
 
-export interface OutboxOptions {
+export interface OutboxOptions extends DispatcherOptions {
   database: Database;
-  workflows: Pick<WorkflowGateway, 'dispatch'>;
   logger: Logger;
-  metrics?: Pick<ServiceMetrics, 'temporalCalls'> | undefined;
-  /**
-   * Task queues whose commands, unless they are urgent, go to Temporal one at a time. After each call their dispatch rests
-   * as long as the call took, so that they take at most half of a busy server's time.
-   */
-  pacedQueues?: readonly string[];
   /** How often leases of rows that wait in this process are renewed. Default: 5 s. */
   renewIntervalMs?: number;
 }
@@ -46,17 +37,6 @@ const FIRST_SWEEP_AFTER_MS = 10_000;
 /** For this long at a time, a process keeps rows from the sweep whose commands wait longer for their turn. */
 const LEASE_MS = 30_000;
 const RENEW_INTERVAL_MS = 5_000;
-/**
- * Calls to Temporal for one task queue that is not paced, per process. A flood of starts for one queue must not occupy the
- * server that starts the runs of the others. More calls would only queue there.
- */
-const MAX_CONCURRENT_CALLS_PER_QUEUE = 4;
-/** Calls for sends and signals. With few of them, sends would wait for each other while the server is slow. */
-const MAX_CONCURRENT_URGENT_CALLS = 20;
-/** A paced queue rests no longer after a call that was very slow or timed out. */
-const MAX_REST_MS = 1_000;
-/** Commands up to this priority are urgent. */
-const URGENT_PRIORITY = 2;
 /** Maximum commands (of about 1 KiB) that wait in one process; further ones are left to the sweep. */
 const MAX_WAITING_COMMANDS = 20_000;
 /** Of one organization, so that its flood does not push the commands of others to the sweep. */
@@ -68,7 +48,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
   const { database, logger } = options;
   const waiting = new Set<Promise<void>>();
   const ownRows = createOwnRows(options);
-  const dispatchInTurn = createDispatcher(options);
+  const dispatch = createDispatcher(options);
   const deleteRow = createBatchedDelete(database);
   const insertRow = createBatchedInsert();
 
@@ -78,7 +58,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     command: OutboxCommand,
   ): Promise<void> {
     try {
-      await dispatchInTurn(organizationId, command);
+      await dispatch({ organizationId, command });
       ownRows.noteProgress();
       await deleteRow(id);
     } catch (error) {
@@ -107,7 +87,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
 
   async function dispatchLeased({ id, organizationId, command, attempts }: LeasedRow): Promise<boolean> {
     try {
-      await dispatchInTurn(organizationId, command);
+      await dispatch({ organizationId, command, isSwept: true });
       await deleteRow(id);
       return true;
     } catch (error) {
@@ -147,18 +127,18 @@ export function createOutbox(options: OutboxOptions): Outbox {
         const own = ownRows.countOf(organizationId);
         if (waiting.size >= MAX_WAITING_COMMANDS || own >= MAX_WAITING_COMMANDS_PER_ORGANIZATION) return;
         const forget = ownRows.add(organizationId, id);
-        const dispatch = dispatchCommitted(organizationId, id, traced).finally(() => {
-          waiting.delete(dispatch);
+        const dispatched = dispatchCommitted(organizationId, id, traced).finally(() => {
+          waiting.delete(dispatched);
           forget();
         });
-        waiting.add(dispatch);
+        waiting.add(dispatched);
       });
     },
 
     async sweep(limit) {
       const rows = await leaseDue(database, limit);
       const results = await Promise.all(rows.map(dispatchLeased));
-      return results.filter((dispatched) => dispatched).length;
+      return results.filter(Boolean).length;
     },
 
     async drain() {
@@ -178,42 +158,6 @@ const idsOf = ({ start, signal }: OutboxCommand) => ({
   workflowId: start?.workflowId ?? signal?.workflowId,
   requestId: start?.requestId,
 });
-
-/** A signal is one cheap call, and wakes a run for a person or a report. */
-const SIGNAL_PRIORITY = 1;
-
-const priorityOf = ({ start }: OutboxCommand): number => start?.priority.priorityKey ?? SIGNAL_PRIORITY;
-
-/** Dispatches commands with a limit per task queue and one for urgent ones, within which organizations take turns. */
-function createDispatcher({ workflows, metrics, pacedQueues = [] }: OutboxOptions) {
-  const callsByQueue = new Map<string, FairShare>();
-  const limitOf = (queue: string | undefined): number => {
-    if (queue === undefined) return MAX_CONCURRENT_URGENT_CALLS;
-    return pacedQueues.includes(queue) ? 1 : MAX_CONCURRENT_CALLS_PER_QUEUE;
-  };
-  return async (organizationId: string, command: OutboxCommand): Promise<void> => {
-    const priority = priorityOf(command);
-    const queue = priority <= URGENT_PRIORITY ? undefined : command.start?.taskQueue;
-    const calls =
-      callsByQueue.get(queue ?? '') ?? createFairShare({ name: 'Temporal starts', capacity: limitOf(queue) });
-    callsByQueue.set(queue ?? '', calls);
-    const release = await calls.acquire({ priority, holders: [organizationHolder(organizationId)] });
-    const startedAt = performance.now();
-    const observe = (outcome: string) =>
-      metrics?.temporalCalls.observe({ outcome }, (performance.now() - startedAt) / 1_000);
-    try {
-      await workflows.dispatch(command);
-      observe('accepted');
-    } catch (error) {
-      observe('failed');
-      throw error;
-    } finally {
-      if (queue !== undefined && pacedQueues.includes(queue))
-        setTimeout(release, Math.min(performance.now() - startedAt, MAX_REST_MS));
-      else release();
-    }
-  };
-}
 
 /**
  * The rows whose commands wait in this process. Renews their leases while it makes progress: otherwise the sweep would send

@@ -1,0 +1,144 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { describe, expect, test } from '@jest/globals';
+import { createDispatcher } from '../../platform/outbox/dispatcher.ts';
+import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
+import { eventually } from '../support/eventually.ts';
+
+const CALL_MS = 20;
+/** A timer may fire a millisecond early. */
+const TIMER_TOLERANCE_MS = 2;
+const SIGNAL: OutboxCommand = { signal: { workflowId: 'signal', signalName: 'retryNow', args: [] } };
+
+const start = (workflowId: string, { priorityKey = 3, taskQueue = 'webhooks' } = {}): OutboxCommand => ({
+  start: {
+    workflowType: 'aWorkflow',
+    workflowId,
+    taskQueue,
+    priority: { priorityKey, fairnessKey: workflowId },
+    input: {},
+    searchAttributes: {},
+    summary: workflowId,
+  },
+});
+
+/** Temporal answers each call after `callMs`, or when it is released. */
+function arrange({ callMs }: { callMs?: number } = {}) {
+  const calls: { id: string; startedAt: number; endedAt: number }[] = [];
+  const held: (() => void)[] = [];
+  let inProgress = 0;
+  let mostInProgress = 0;
+  const dispatch = createDispatcher({
+    workflows: {
+      async dispatch({ start: started, signal }) {
+        const startedAt = performance.now();
+        if (started) inProgress += 1;
+        mostInProgress = Math.max(mostInProgress, inProgress);
+        if (callMs !== undefined) await pause(callMs);
+        else if (started) await new Promise<void>((release) => held.push(release));
+        if (started) inProgress -= 1;
+        const id = started?.workflowId ?? signal?.workflowId ?? '';
+        calls.push({ id, startedAt, endedAt: performance.now() });
+      },
+    },
+  });
+  const burst = (organizationId: string, count: number, options?: Parameters<typeof start>[1]) =>
+    Array.from({ length: count }, (_, index) =>
+      dispatch({ organizationId, command: start(`${organizationId}/${index}`, options) }),
+    );
+  const releaseAll = async (commands: Promise<void>[]) => {
+    const timer = setInterval(() => {
+      for (const release of held.splice(0)) release();
+    }, 1);
+    await Promise.all(commands);
+    clearInterval(timer);
+  };
+  return { dispatch, burst, calls, releaseAll, mostInProgress: () => mostInProgress };
+}
+
+const restsOf = (calls: { startedAt: number; endedAt: number }[]) =>
+  calls.slice(1).map(({ startedAt }, index) => startedAt - (calls[index]?.endedAt ?? 0));
+
+describe('the calls of an organization', () => {
+  test.each([
+    ['starts of one queue', 3, 4, 1],
+    ['sends', 1, 20, 6],
+  ])(
+    '%s are all of the capacity, and a third while others use Temporal',
+    async (_name, priorityKey, all, third) => {
+      const alone = arrange();
+      const commands = alone.burst('org_a', 30, { priorityKey });
+      await eventually(() => expect(alone.mostInProgress()).toBe(all));
+      await alone.releaseAll(commands);
+      expect(alone.mostInProgress()).toBe(all);
+      const shared = arrange();
+      await shared.dispatch({ organizationId: 'org_b', command: SIGNAL });
+      const others = shared.burst('org_a', 12, { priorityKey });
+      await eventually(() => expect(shared.mostInProgress()).toBe(third));
+      await shared.releaseAll(others);
+      expect(shared.mostInProgress()).toBe(third);
+      expect(shared.calls).toHaveLength(13);
+    },
+  );
+
+  test('rest in a burst, twice as long as they take, while others use Temporal', async () => {
+    const { dispatch, burst, calls } = arrange({ callMs: CALL_MS });
+    await dispatch({ organizationId: 'org_b', command: SIGNAL });
+    const commands = burst('org_a', 16);
+    await pause(CALL_MS + 5);
+    const requestedAt = performance.now();
+    await dispatch({ organizationId: 'org_b', command: start('org_b/0') });
+    await Promise.all(commands);
+    const own = calls.filter(({ id }) => id.startsWith('org_a'));
+    expect(own.map(({ id }) => id)).toEqual(Array.from({ length: 16 }, (_, index) => `org_a/${index}`));
+    const rests = restsOf(own);
+    for (const rest of rests.slice(0, 4)) expect(rest).toBeGreaterThan(2 * CALL_MS - TIMER_TOLERANCE_MS);
+    // Another organization's start does not wait for the rest.
+    const other = calls.find(({ id }) => id === 'org_b/0');
+    const before = own.filter(
+      ({ startedAt }) => startedAt > requestedAt && startedAt < (other?.startedAt ?? 0),
+    );
+    expect(before).toEqual([]);
+    // Few are left: it is no burst any more.
+    expect(Math.min(...rests.slice(6))).toBeLessThan(CALL_MS);
+  });
+
+  test('do not rest while no other organization uses Temporal', async () => {
+    const { burst, calls } = arrange({ callMs: CALL_MS });
+    const startedAt = performance.now();
+    await Promise.all(burst('org_a', 40));
+    expect(calls).toHaveLength(40);
+    expect(performance.now() - startedAt).toBeLessThan(40 * CALL_MS);
+  });
+
+  test('do not rest in a sweep, whose batch is to end', async () => {
+    const { dispatch, calls } = arrange({ callMs: CALL_MS });
+    await dispatch({ organizationId: 'org_b', command: SIGNAL });
+    const swept = Array.from({ length: 16 }, (_, index) =>
+      dispatch({ organizationId: 'org_a', command: start(`org_a/${index}`), isSwept: true }),
+    );
+    await Promise.all(swept);
+    const [, ...own] = calls;
+    expect(Math.min(...restsOf(own).slice(0, 4))).toBeLessThan(CALL_MS);
+  });
+
+  test('go on after one that failed', async () => {
+    let failures = 0;
+    const dispatch = createDispatcher({
+      workflows: {
+        async dispatch({ start: started }) {
+          if (!started?.workflowId.startsWith('bad')) return;
+          failures += 1;
+          throw new Error('Temporal is away');
+        },
+      },
+    });
+    const send = (organizationId: string, workflowId: string) =>
+      dispatch({ organizationId, command: start(workflowId) });
+    await send('org_b', 'first');
+    const results = await Promise.allSettled(
+      Array.from({ length: 15 }, (_, index) => send('org_a', index < 8 ? `bad/${index}` : `good/${index}`)),
+    );
+    expect(failures).toBe(8);
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(7);
+  });
+});
