@@ -79,14 +79,14 @@ export function createOrganizationPurge(options: OrganizationPurgeOptions): Orga
    * they wait, and fail because the organization no longer exists.
    */
   async function deleteOrganization(deletionId: string, organizationId: string): Promise<void> {
-    await database.systemTransaction(async ({ em }) => {
+    await database.systemTransaction(async ({ em, db }) => {
       await lockPurging(em, deletionId, 'organization');
       await em.execute(sql`select from organizations where id = ${organizationId} for update`);
       const domains = await em.execute<{ name: string }[]>(
         sql`select domain_name as name from domains where org_id = ${organizationId}`,
       );
       await releaseAddressesOfOrganization(
-        em,
+        db,
         organizationId,
         domains.map(({ name }) => name),
       );

@@ -1,18 +1,16 @@
-import type { FilterQuery } from '@mikro-orm/core';
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Expression, ExpressionBuilder, SqlBool } from 'kysely';
+import { emOf } from '../../platform/database/bridge.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { findPage } from '../../platform/database/find-page.ts';
-import { findRow, type Row, type RowReader } from '../../platform/database/find-rows.ts';
-import { invalid, notFound } from '../../platform/errors.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import type { Scope } from '../identity/scope.ts';
-import { readInbox, requireActive } from '../inboxes/find-inbox.ts';
-import type { Inbox } from '../inboxes/inbox.entity.ts';
+import { findInbox, type InboxRow, requireActive } from '../inboxes/find-inbox.ts';
 import { toListEntryKey } from '../mime/address-key.ts';
-import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { type ListEntry, ListEntryEntity } from './list-entry.entity.ts';
 import { LIST_DIRECTIONS, LIST_EFFECTS, type ListDirection, type ListEffect } from './list-match.ts';
 
@@ -28,43 +26,48 @@ export interface EntryScope {
   inboxId?: string;
 }
 
-export interface ListService {
-  /**
-   * Lists the entries that apply to what the credential can access: an organization-wide credential sees all, one bound
-   * to an inbox sees the entries of the inbox, its environment and the organization. With an entry scope: the entries
-   * of exactly that scope.
-   *
-   * @throws AppError `not_found` for an unknown list, or an entry scope that the credential cannot access.
-   */
-  list(scope: Scope, name: ListName, entryScope: EntryScope, page: PageRequest): Promise<Page<ListEntry>>;
-  /**
-   * Adds an entry, or returns the existing one.
-   *
-   * @throws AppError `validation_error`, `not_found`.
-   */
-  add(
-    scope: Scope,
-    name: ListName,
-    input: EntryScope & { entry: string },
-  ): Promise<{ entry: ListEntry; created: boolean }>;
-  /** @throws AppError `not_found`. */
-  remove(scope: Scope, name: ListName, input: EntryScope & { entry: string }): Promise<void>;
-}
+export type ListService = ReturnType<typeof createListService>;
 
-export function createListService({ database }: { database: Database }): ListService {
+export function createListService({ database }: { database: Database }) {
   return {
-    list: (scope, name, entryScope, page) =>
-      database.read(scope, async (reader) => {
-        const hasEntryScope = entryScope.environmentId !== undefined || entryScope.inboxId !== undefined;
-        const where: FilterQuery<ListEntry>[] = [
-          { organizationId: scope.organizationId, ...parseListName(name) },
-          hasEntryScope ? (await resolveEntryScope(reader, scope, entryScope)).key : visibleTo(scope),
-        ];
-        return findPage(reader, ListEntryEntity, { where, page });
+    /**
+     * Lists the entries that apply to what the credential can access: an organization-wide credential sees all, one bound
+     * to an inbox sees the entries of the inbox, its environment and the organization. With an entry scope: the entries
+     * of exactly that scope.
+     *
+     * @throws AppError `not_found` for an unknown list, or an entry scope that the credential cannot access.
+     */
+    list: (
+      scope: Scope,
+      name: ListName,
+      entryScope: EntryScope,
+      page: PageRequest,
+    ): Promise<Page<ListEntry>> =>
+      database.read(scope, async ({ db }) => {
+        const { direction, effect } = parseListName(name);
+        const entries = db
+          .selectFrom('list_entries')
+          .select(columnsOf(ListEntryEntity))
+          .where('org_id', '=', scope.organizationId)
+          .where('direction', '=', direction)
+          .where('effect', '=', effect);
+        if (entryScope.environmentId === undefined && entryScope.inboxId === undefined)
+          return findPage(entries.where(isVisibleTo(scope)), 'list_entries.id', page);
+        const { key } = await resolveEntryScope(db, scope, entryScope);
+        return findPage(entries.where(isOfScope(key)), 'list_entries.id', page);
       }),
 
-    add: (scope, name, input) =>
-      database.transaction(scope, async ({ em }) => {
+    /**
+     * Adds an entry, or returns the existing one.
+     *
+     * @throws AppError `validation_error`, `not_found`, `inbox_suspended`.
+     */
+    add: (
+      scope: Scope,
+      name: ListName,
+      input: EntryScope & { entry: string },
+    ): Promise<{ entry: ListEntry; created: boolean }> =>
+      database.transaction(scope, async ({ db }) => {
         const list = parseListName(name);
         const entry = toListEntryKey(input.entry);
         if (entry === null)
@@ -73,56 +76,100 @@ export function createListService({ database }: { database: Database }): ListSer
             'is neither an address nor a domain',
             'Use name@domain, or a domain such as example.com, which includes its subdomains.',
           );
-        const entryScope = await resolveActiveEntryScope(em, scope, input);
-        const { affectedRows } = await em.execute<{ affectedRows: number }>(
-          sql`insert into list_entries (id, org_id, direction, effect, entry, env_id, inbox_id, created_at)
-           values (${newId('listEntry')}, ${scope.organizationId}, ${list.direction}, ${list.effect}, ${entry},
-             ${entryScope.environmentId}, ${entryScope.inboxId}, now())
-           on conflict (org_id, direction, entry, effect, env_id, inbox_id) do nothing`,
-          [],
-          'run',
-        );
-        const where = { organizationId: scope.organizationId, ...list, entry, ...entryScope };
-        const created = affectedRows === 1;
-        if (created) await audit(em, scope, { ...list, entry, ...entryScope }, 'created');
-        return { entry: await em.findOneOrFail(ListEntryEntity, where), created };
+        const entryScope = await resolveActiveEntryScope(db, scope, input);
+        const changed = { ...list, entry, ...entryScope };
+        const created = await insertEntry(db, scope.organizationId, changed);
+        if (!created) return { entry: await findEntry(db, scope.organizationId, changed), created: false };
+        await audit(db, scope, changed, 'created');
+        return { entry: created, created: true };
       }),
 
-    remove: (scope, name, input) =>
-      database.transaction(scope, async ({ em }) => {
+    /** @throws AppError `not_found`, `inbox_suspended`. */
+    remove: (scope: Scope, name: ListName, input: EntryScope & { entry: string }): Promise<void> =>
+      database.transaction(scope, async ({ db }) => {
         const list = parseListName(name);
         const entry = toListEntryKey(input.entry);
-        const entryScope = await resolveActiveEntryScope(em, scope, input);
-        const removed =
-          entry === null
-            ? 0
-            : await em.nativeDelete(ListEntryEntity, {
-                organizationId: scope.organizationId,
-                ...list,
-                entry,
-                ...entryScope,
-              });
-        if (removed === 0 || entry === null) throw notFound('list entry', input.entry);
-        await audit(em, scope, { ...list, entry, ...entryScope }, 'removed');
+        const entryScope = await resolveActiveEntryScope(db, scope, input);
+        if (entry === null) throw notFound('list entry', input.entry);
+        const { numDeletedRows } = await db
+          .deleteFrom('list_entries')
+          .where('org_id', '=', scope.organizationId)
+          .where('direction', '=', list.direction)
+          .where('effect', '=', list.effect)
+          .where('entry', '=', entry)
+          .where(isOfScope(entryScope))
+          .executeTakeFirst();
+        if (numDeletedRows === 0n) throw notFound('list entry', input.entry);
+        await audit(db, scope, { ...list, entry, ...entryScope }, 'removed');
       }),
   };
 }
 
-interface ChangedEntry {
-  direction: ListDirection;
-  effect: ListEffect;
-  entry: string;
+interface EntryScopeKey {
   environmentId: string | null;
   inboxId: string | null;
 }
 
+interface ChangedEntry extends EntryScopeKey {
+  direction: ListDirection;
+  effect: ListEffect;
+  entry: string;
+}
+
+/** @returns undefined if it exists already. */
+function insertEntry(
+  db: Db,
+  organizationId: string,
+  { direction, effect, entry, environmentId, inboxId }: ChangedEntry,
+): Promise<ListEntry | undefined> {
+  return db
+    .insertInto('list_entries')
+    .values({
+      id: newId('listEntry'),
+      org_id: organizationId,
+      direction,
+      effect,
+      entry,
+      env_id: environmentId,
+      inbox_id: inboxId,
+    })
+    .onConflict((conflict) =>
+      conflict.columns(['org_id', 'direction', 'entry', 'effect', 'env_id', 'inbox_id']).doNothing(),
+    )
+    .returning(columnsOf(ListEntryEntity))
+    .executeTakeFirst();
+}
+
+/** Of {@link insertEntry}, which found that it exists. */
+function findEntry(
+  db: Db,
+  organizationId: string,
+  { direction, effect, entry, ...entryScope }: ChangedEntry,
+): Promise<ListEntry> {
+  return db
+    .selectFrom('list_entries')
+    .select(columnsOf(ListEntryEntity))
+    .where('org_id', '=', organizationId)
+    .where('direction', '=', direction)
+    .where('effect', '=', effect)
+    .where('entry', '=', entry)
+    .where(isOfScope(entryScope))
+    .executeTakeFirstOrThrow(
+      () =>
+        new AppError('conflict', {
+          detail: 'Another request removed the entry at the same time.',
+          fix: 'Repeat the request.',
+        }),
+    );
+}
+
 function audit(
-  em: EntityManager,
+  db: Db,
   scope: Scope,
   { direction, effect, entry, environmentId, inboxId }: ChangedEntry,
   change: string,
 ): Promise<void> {
-  return recordAudit(em, scope, {
+  return recordAudit(emOf(db), scope, {
     action: `list_entry.${change}`,
     resourceType: 'list_entry',
     resourceId: entry,
@@ -139,46 +186,55 @@ function parseListName({ direction, effect }: ListName): { direction: ListDirect
   return { direction: parsed.direction, effect: parsed.effect };
 }
 
-interface EntryScopeKey {
-  environmentId: string | null;
-  inboxId: string | null;
-}
-
 /** @throws AppError `not_found` for an environment or inbox that the credential cannot access. */
 async function resolveEntryScope(
-  reader: RowReader,
+  db: Db,
   scope: Scope,
   { environmentId, inboxId = scope.inboxId }: EntryScope,
-): Promise<{ key: EntryScopeKey; inbox?: Row<Inbox> }> {
+): Promise<{ key: EntryScopeKey; inbox?: InboxRow }> {
   const isBound = scope.environmentBound || inboxId !== undefined;
   const id = environmentId ?? (isBound ? scope.environmentId : null);
   if (id === null) return { key: { environmentId: null, inboxId: null } };
-  const environment =
-    scope.environmentBound && id !== scope.environmentId
-      ? null
-      : await findRow(reader, EnvironmentEntity, { where: { id, organizationId: scope.organizationId } });
-  if (!environment) throw notFound('environment', id);
+  const isReachable = !scope.environmentBound || id === scope.environmentId;
+  if (!isReachable || !(await hasEnvironment(db, scope.organizationId, id)))
+    throw notFound('environment', id);
   if (inboxId === undefined) return { key: { environmentId: id, inboxId: null } };
-  const inbox = await readInbox(reader, { ...scope, environmentId: id }, inboxId);
+  const inbox = await findInbox(db, { ...scope, environmentId: id }, inboxId);
   return { key: { environmentId: id, inboxId }, inbox };
 }
 
+async function hasEnvironment(db: Db, organizationId: string, id: string): Promise<boolean> {
+  const environment = await db
+    .selectFrom('environments')
+    .select('id')
+    .where('id', '=', id)
+    .where('org_id', '=', organizationId)
+    .executeTakeFirst();
+  return environment !== undefined;
+}
+
 /** For changes. @throws AppError as {@link resolveEntryScope}; `inbox_suspended`. */
-async function resolveActiveEntryScope(
-  reader: RowReader,
-  scope: Scope,
-  entryScope: EntryScope,
-): Promise<EntryScopeKey> {
-  const { key, inbox } = await resolveEntryScope(reader, scope, entryScope);
+async function resolveActiveEntryScope(db: Db, scope: Scope, entryScope: EntryScope): Promise<EntryScopeKey> {
+  const { key, inbox } = await resolveEntryScope(db, scope, entryScope);
   if (inbox) requireActive(inbox);
   return key;
 }
 
+type Condition = (eb: ExpressionBuilder<Tables, 'list_entries'>) => Expression<SqlBool>;
+
+const isOfScope =
+  ({ environmentId, inboxId }: EntryScopeKey): Condition =>
+  (eb) =>
+    eb.and([
+      eb('env_id', 'is not distinct from', environmentId),
+      eb('inbox_id', 'is not distinct from', inboxId),
+    ]);
+
 /** Entries of the organization, and of the environment and inbox that the credential is bound to. */
-function visibleTo(scope: Scope): FilterQuery<ListEntry> {
-  const { environmentId, inboxId } = scope;
-  const where: FilterQuery<ListEntry>[] = [];
-  if (scope.environmentBound) where.push({ $or: [{ environmentId: null }, { environmentId }] });
-  if (inboxId !== undefined) where.push({ $or: [{ inboxId: null }, { inboxId }] });
-  return where.length > 0 ? { $and: where } : {};
-}
+const isVisibleTo =
+  ({ environmentBound, environmentId, inboxId }: Scope): Condition =>
+  (eb) =>
+    eb.and([
+      ...(environmentBound ? [eb.or([eb('env_id', 'is', null), eb('env_id', '=', environmentId)])] : []),
+      ...(inboxId === undefined ? [] : [eb.or([eb('inbox_id', 'is', null), eb('inbox_id', '=', inboxId)])]),
+    ]);

@@ -3,7 +3,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
-import { pauseSending } from '../inboxes/pause-sending.ts';
+import { pauseSending } from '../inboxes/inbox-status.ts';
 import {
   findPauseReason,
   minSendsBelowThreshold,

@@ -146,7 +146,7 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
         const { em } = transaction;
         const domain = await lockDomain(em, scope, domainId);
         await requireUnused(em, domain);
-        await releaseAddressesOfDomain(em, domain);
+        await releaseAddressesOfDomain(transaction.db, domain);
         if (domain.nextCheckAt) signalCheckNow(transaction, outbox, domain);
         await audit(em, scope, domain, 'deleted');
         em.remove(domain);

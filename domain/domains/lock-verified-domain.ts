@@ -1,17 +1,18 @@
-import { LockMode } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { DomainEntity } from './domain.entity.ts';
+import type { Db } from '../../platform/database/tables.ts';
 
 /** Finds a verified domain of the organization and locks it against deletion until the transaction ends. Returns its id. */
 export async function lockVerifiedDomain(
-  em: EntityManager,
+  db: Db,
   organizationId: string,
   domainName: string,
 ): Promise<string | null> {
-  const domain = await em.findOne(
-    DomainEntity,
-    { organizationId, domainName, verificationStatus: 'verified' },
-    { lockMode: LockMode.PESSIMISTIC_READ },
-  );
+  const domain = await db
+    .selectFrom('domains')
+    .select('id')
+    .where('org_id', '=', organizationId)
+    .where('domain_name', '=', domainName)
+    .where('verification_status', '=', 'verified')
+    .forShare()
+    .executeTakeFirst();
   return domain?.id ?? null;
 }

@@ -9,7 +9,7 @@ import { attachFiles, findDraftAttachments, readDraftAttachments } from '../atta
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
-import { readInbox, readPresentInbox, requireActive, requireActiveInbox } from '../inboxes/find-inbox.ts';
+import { findInbox, findPresentInbox, requireActive, requireActiveInbox } from '../inboxes/find-inbox.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { buildEnvelope, type OutboundContent } from '../outbound/outbound-content.ts';
@@ -104,13 +104,13 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
     create: (scope, inboxId, input) =>
       database.transaction(scope, async (transaction) => {
         if (input.sendAt) requirePermission(scope, 'messages:send');
-        const inbox = requireActive(await readInbox(transaction, scope, inboxId));
+        const inbox = requireActive(await findInbox(transaction.db, scope, inboxId));
         return createWithFiles(transaction, options, { scope, inbox, input });
       }),
 
     schedule: (scope, inboxId, { sendAt, files, ...content }) =>
       database.transaction(scope, async (transaction) => {
-        const inbox = requireActive(await readInbox(transaction, scope, inboxId));
+        const inbox = requireActive(await findInbox(transaction.db, scope, inboxId));
         buildEnvelope(content);
         return createWithFiles(transaction, options, {
           scope,
@@ -123,7 +123,7 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
       database.transaction(scope, async (transaction) => {
         const before = await lockDraftRow(transaction, scope, draftId);
         const { files, ...fields } = patch;
-        const inbox = requireActive(await readInbox(transaction, scope, before.inboxId));
+        const inbox = requireActive(await findInbox(transaction.db, scope, before.inboxId));
         // Such a draft is sent without another call, so planning or changing it needs the permission to send.
         if (fields.sendAt || ['scheduled', 'pending_approval'].includes(before.sendStatus))
           requirePermission(scope, 'messages:send');
@@ -154,7 +154,7 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
 
     list: (scope, inboxId, page) =>
       database.read(scope, async (reader) => {
-        await readPresentInbox(reader, scope, inboxId);
+        await findPresentInbox(reader.db, scope, inboxId);
         const where = { ...withinScope(scope), inboxId };
         const { items, next } = await findPage(reader, DraftEntity, { where, page });
         return { items: await loadDetailsForAll(reader, items), next };
@@ -244,7 +244,7 @@ async function sendOrRequestApproval(
   if (sent !== 'needs_approval') return sent;
   const attachments = await findDraftAttachments(em, draft.id);
   if (!wasPending) {
-    const inbox = await readInbox(em, scope, draft.inboxId);
+    const inbox = await findInbox(em, scope, draft.inboxId);
     const request = { inbox, actor: scope.actor, attachmentCount: attachments.length };
     await requestApproval(transaction, options, draft, request);
     // It is sent as soon as it is approved.

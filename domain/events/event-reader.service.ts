@@ -3,7 +3,7 @@ import { findRow, type Row, type RowReader } from '../../platform/database/find-
 import { notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
-import { readInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
+import { findInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
 import { type Event, EventEntity } from './event.entity.ts';
 import { parsePosition, positionOf, readEvents } from './event-feed.ts';
 import { type EventType, MAX_EVENT_BYTES } from './event-types.ts';
@@ -35,7 +35,7 @@ export function createEventReaderService({ database }: { database: Database }): 
   return {
     list: (scope, { type, inboxId, messageId, before, after, startingAfter }, page) =>
       database.read(scope, async (reader) => {
-        if (inboxId !== undefined) await readInboxIncludingDeleted(reader, scope, inboxId);
+        if (inboxId !== undefined) await findInboxIncludingDeleted(reader.db, scope, inboxId);
         const [last] = page.after ?? [];
         const start =
           last === undefined && startingAfter !== undefined

@@ -1,7 +1,7 @@
 import type { Database } from '../../platform/database/database.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
-import { buildPurgeStart } from '../inboxes/purge-start.ts';
+import { buildInboxPurgeStart } from '../inboxes/inbox-purge.ts';
 
 /** Purges whose workflow run is missing. */
 export function overduePurges(database: Database): OverdueSource {
@@ -14,7 +14,7 @@ export function overduePurges(database: Database): OverdueSource {
         columns: 'id, org_id as "organizationId", env_id as "environmentId"',
         limit,
       });
-      return rows.map((row) => ({ start: buildPurgeStart(row), whenStopped: 'restart' as const }));
+      return rows.map((row) => ({ start: buildInboxPurgeStart(row), whenStopped: 'restart' as const }));
     },
   };
 }

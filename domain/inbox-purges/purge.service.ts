@@ -10,7 +10,7 @@ import type { EventService } from '../events/event.service.ts';
 import { FIRST_EVENT, type InboxEventPosition } from '../events/redact-events.ts';
 import { expireArchives } from '../exports/expire-archives.ts';
 import { deleteInboxReceipts } from '../inbound/delete-inbox-receipts.ts';
-import { findRequestedPurge, markPurged } from '../inboxes/purge-request.ts';
+import { findRequestedPurge, markInboxPurged } from '../inboxes/inbox-purge.ts';
 import {
   countInboxMessages,
   deleteInboxMessages,
@@ -98,7 +98,7 @@ export function createPurgeService({ database, outbox, storage, events }: PurgeS
         await sleep(SWEEP_PAUSE_MS);
       }
       if (remaining > 0) throw stillSending(remaining);
-      await markPurged(database, inboxId);
+      await markInboxPurged(database, inboxId);
       return counts;
     },
   };

@@ -1,13 +1,13 @@
 import { timingSafeEqual } from 'node:crypto';
 import { randomBase62, sha256 } from '../../platform/crypto.ts';
+import { emOf } from '../../platform/database/bridge.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { findRow } from '../../platform/database/find-rows.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { requirePermission, type Scope } from '../identity/scope.ts';
-import { findActiveInbox, readInbox } from './find-inbox.ts';
-import { type Inbox, InboxEntity } from './inbox.entity.ts';
-import { type InboxCredential, InboxCredentialEntity } from './inbox-credential.entity.ts';
+import { findActiveInbox, findInbox, type InboxRow } from './find-inbox.ts';
+import { InboxEntity } from './inbox.entity.ts';
 
 export interface InboxCredentials {
   /** The inbox's address. */
@@ -18,48 +18,48 @@ export interface InboxCredentials {
 
 /** An inbox authenticated by its SMTP password, and when that password was created. */
 export interface AuthenticatedInbox {
-  inbox: Inbox;
+  inbox: InboxRow;
   rotatedAt: Date;
 }
 
-export interface CredentialService {
-  /** @throws AppError `not_found`. */
-  get(scope: Scope, inboxId: string): Promise<InboxCredentials>;
-  /**
-   * Creates a new password, which replaces the previous one immediately and is not returned again.
-   *
-   * @throws AppError `not_found`; `permission_denied` without `messages:send`, which the password grants.
-   */
-  rotate(scope: Scope, inboxId: string): Promise<InboxCredentials & { password: string }>;
-  /** Returns null if the username or password is wrong. The comparison takes the same time in both cases. */
-  authenticate(username: string, password: string): Promise<AuthenticatedInbox | null>;
-}
+export type CredentialService = ReturnType<typeof createCredentialService>;
 
 /** 190 bits in base62. */
 const PASSWORD_LENGTH = 32;
 
-export function createCredentialService({ database }: { database: Database }): CredentialService {
+export function createCredentialService({ database }: { database: Database }) {
   return {
-    get: (scope, inboxId) =>
-      database.read(scope, async (reader) => {
-        const inbox = await readInbox(reader, scope, inboxId);
-        const credential = await findRow(reader, InboxCredentialEntity, { where: { inboxId } });
+    /** @throws AppError `not_found`. */
+    get: (scope: Scope, inboxId: string): Promise<InboxCredentials> =>
+      database.read(scope, async ({ db }) => {
+        const inbox = await findInbox(db, scope, inboxId);
+        const credential = await db
+          .selectFrom('inbox_credentials')
+          .select('rotated_at as rotatedAt')
+          .where('inbox_id', '=', inboxId)
+          .executeTakeFirst();
         return { username: inbox.email, rotatedAt: credential?.rotatedAt ?? null };
       }),
 
-    rotate: (scope, inboxId) =>
-      database.transaction(scope, async ({ em }) => {
+    /**
+     * Creates a new password, which replaces the previous one immediately and is not returned again.
+     *
+     * @throws AppError `not_found`, `inbox_suspended`; `permission_denied` without `messages:send`, which the password
+     * grants.
+     */
+    rotate: (scope: Scope, inboxId: string): Promise<InboxCredentials & { password: string }> =>
+      database.transaction(scope, async ({ db }) => {
         requirePermission(scope, 'messages:send');
-        const inbox = await findActiveInbox(em, scope, inboxId);
+        const inbox = await findActiveInbox(db, scope, inboxId);
         const password = randomBase62(PASSWORD_LENGTH);
         const rotatedAt = new Date();
-        await em.upsert(InboxCredentialEntity, {
-          inboxId: inbox.id,
-          organizationId: inbox.organizationId,
-          passwordHash: sha256(password),
-          rotatedAt,
-        } as InboxCredential);
-        await recordAudit(em, scope, {
+        const credential = { password_hash: sha256(password), rotated_at: rotatedAt };
+        await db
+          .insertInto('inbox_credentials')
+          .values({ inbox_id: inbox.id, org_id: inbox.organizationId, ...credential })
+          .onConflict((conflict) => conflict.column('inbox_id').doUpdateSet(credential))
+          .execute();
+        await recordAudit(emOf(db), scope, {
           action: 'inbox.credentials_rotated',
           resourceType: 'inbox',
           resourceId: inbox.id,
@@ -67,17 +67,24 @@ export function createCredentialService({ database }: { database: Database }): C
         return { username: inbox.email, rotatedAt, password };
       }),
 
-    authenticate: (username, password) =>
-      database.autocommit(async (em) => {
-        const inbox = await em.findOne(InboxEntity, {
-          email: storableText(username).toLowerCase(),
-          deletedAt: null,
-        });
-        const credential = inbox && (await em.findOne(InboxCredentialEntity, { inboxId: inbox.id }));
-        const expected = credential?.passwordHash ?? NO_PASSWORD_HASH;
-        const matches = timingSafeEqual(sha256(password), expected);
-        return matches && credential ? { inbox, rotatedAt: credential.rotatedAt } : null;
-      }),
+    /** Returns null if the username or password is wrong. The comparison takes the same time in both cases. */
+    async authenticate(username: string, password: string): Promise<AuthenticatedInbox | null> {
+      const found = await database.db
+        .selectFrom('inboxes')
+        .leftJoin('inbox_credentials', 'inbox_credentials.inbox_id', 'inboxes.id')
+        .select(columnsOf(InboxEntity))
+        .select([
+          'inbox_credentials.password_hash as passwordHash',
+          'inbox_credentials.rotated_at as rotatedAt',
+        ])
+        .where('inboxes.email', '=', storableText(username).toLowerCase())
+        .where('inboxes.deleted_at', 'is', null)
+        .executeTakeFirst();
+      const matches = timingSafeEqual(sha256(password), found?.passwordHash ?? NO_PASSWORD_HASH);
+      if (!found?.rotatedAt || !matches) return null;
+      const { passwordHash, rotatedAt, ...inbox } = found;
+      return { inbox, rotatedAt };
+    },
   };
 }
 

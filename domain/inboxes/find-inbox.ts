@@ -1,13 +1,17 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { findRow, type Row, type RowReader } from '../../platform/database/find-rows.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { inboxSuspended } from '../identity/authentication.ts';
 import { canAccessInbox, type Scope } from '../identity/scope.ts';
 import { type Inbox, InboxEntity } from './inbox.entity.ts';
 
+export type InboxRow = RowOf<typeof InboxEntity>;
+
 /** @throws AppError `not_found`, including for a deleted inbox. */
-export async function findInbox(em: EntityManager, scope: Scope, inboxId: string): Promise<Inbox> {
-  const inbox = await findInboxIncludingDeleted(em, scope, inboxId);
+export async function findInbox(db: Db | EntityManager, scope: Scope, inboxId: string): Promise<InboxRow> {
+  const inbox = await findInboxIncludingDeleted(db, scope, inboxId);
   if (inbox.deletedAt) throw notFound('inbox', inboxId);
   return inbox;
 }
@@ -17,8 +21,12 @@ export async function findInbox(em: EntityManager, scope: Scope, inboxId: string
  *
  * @throws AppError `not_found`, including for a deleted inbox; `inbox_suspended`.
  */
-export async function findActiveInbox(em: EntityManager, scope: Scope, inboxId: string): Promise<Inbox> {
-  return requireActive(await findInbox(em, scope, inboxId));
+export async function findActiveInbox(
+  db: Db | EntityManager,
+  scope: Scope,
+  inboxId: string,
+): Promise<InboxRow> {
+  return requireActive(await findInbox(db, scope, inboxId));
 }
 
 /**
@@ -26,8 +34,12 @@ export async function findActiveInbox(em: EntityManager, scope: Scope, inboxId: 
  *
  * @throws AppError `inbox_suspended`.
  */
-export async function requireActiveInbox(reader: RowReader, inboxId: string): Promise<void> {
-  const inbox = await findRow(reader, InboxEntity, { where: { id: inboxId } });
+export async function requireActiveInbox(db: Db | EntityManager, inboxId: string): Promise<void> {
+  const inbox = await toDb(db)
+    .selectFrom('inboxes')
+    .select('status')
+    .where('id', '=', inboxId)
+    .executeTakeFirst();
   if (!inbox) throw notFound('inbox', inboxId);
   requireActive(inbox);
 }
@@ -38,61 +50,43 @@ export function requireActive<Found extends Pick<Inbox, 'status'>>(inbox: Found)
   throw inboxSuspended();
 }
 
-/** @throws AppError `not_found`. */
-export async function findInboxIncludingDeleted(
-  em: EntityManager,
-  scope: Scope,
-  inboxId: string,
-): Promise<Inbox> {
-  const inbox = canAccessInbox(scope, inboxId)
-    ? await em.findOne(InboxEntity, inEnvironment(scope, inboxId))
-    : null;
-  if (!inbox) throw notFound('inbox', inboxId);
-  return inbox;
-}
-
-/** As {@link findInbox}, for use-cases that do not change the inbox. */
-export async function readInbox(reader: RowReader, scope: Scope, inboxId: string): Promise<Row<Inbox>> {
-  const inbox = await readInboxIncludingDeleted(reader, scope, inboxId);
-  if (inbox.deletedAt) throw notFound('inbox', inboxId);
-  return inbox;
-}
-
 /** An inbox that is being purged is shown until nothing of it is left. @throws AppError `not_found`. */
-export async function readPresentInbox(
-  reader: RowReader,
+export async function findPresentInbox(
+  db: Db | EntityManager,
   scope: Scope,
   inboxId: string,
-): Promise<Row<Inbox>> {
-  const inbox = await readInboxWithMail(reader, scope, inboxId);
+): Promise<InboxRow> {
+  const inbox = await findInboxWithMail(db, scope, inboxId);
   if (inbox.deletedAt && !inbox.purgeRequestedAt) throw notFound('inbox', inboxId);
   return inbox;
 }
 
 /** The messages of a deleted inbox stay readable until they are purged. @throws AppError `not_found`. */
-export async function readInboxWithMail(
-  reader: RowReader,
+export async function findInboxWithMail(
+  db: Db | EntityManager,
   scope: Scope,
   inboxId: string,
-): Promise<Row<Inbox>> {
-  const inbox = await readInboxIncludingDeleted(reader, scope, inboxId);
+): Promise<InboxRow> {
+  const inbox = await findInboxIncludingDeleted(db, scope, inboxId);
   if (inbox.purgedAt) throw notFound('inbox', inboxId);
   return inbox;
 }
 
 /** For what outlives an inbox and its messages, such as events. @throws AppError `not_found`. */
-export async function readInboxIncludingDeleted(
-  reader: RowReader,
+export async function findInboxIncludingDeleted(
+  db: Db | EntityManager,
   scope: Scope,
   inboxId: string,
-): Promise<Row<Inbox>> {
+): Promise<InboxRow> {
   const inbox = canAccessInbox(scope, inboxId)
-    ? await findRow(reader, InboxEntity, { where: inEnvironment(scope, inboxId) })
+    ? await toDb(db)
+        .selectFrom('inboxes')
+        .select(columnsOf(InboxEntity))
+        .where('id', '=', inboxId)
+        .where('org_id', '=', scope.organizationId)
+        .where('env_id', '=', scope.environmentId)
+        .executeTakeFirst()
     : undefined;
   if (!inbox) throw notFound('inbox', inboxId);
   return inbox;
-}
-
-function inEnvironment({ organizationId, environmentId }: Scope, inboxId: string) {
-  return { id: inboxId, organizationId, environmentId };
 }

@@ -1,10 +1,10 @@
-import type { FilterQuery } from '@mikro-orm/core';
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql, type Updateable } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
+import { emOf } from '../../platform/database/bridge.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { findPage } from '../../platform/database/find-page.ts';
-import type { Row } from '../../platform/database/find-rows.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -14,22 +14,22 @@ import { canAccessInbox, type Scope } from '../identity/scope.ts';
 import { toAddressKey } from '../mime/address-key.ts';
 import { requireOn } from '../toggles/find-toggle.ts';
 import { requireQuota } from '../usage/resource-quotas.ts';
-import { AddressClaimEntity } from './address-claim.entity.ts';
 import {
   findActiveInbox,
   findInbox,
   findInboxIncludingDeleted,
-  readPresentInbox,
+  findPresentInbox,
+  type InboxRow,
   requireActive,
 } from './find-inbox.ts';
-import { type Inbox, InboxEntity } from './inbox.entity.ts';
+import { InboxEntity } from './inbox.entity.ts';
 import {
   type AddressRequest,
   domainNotVerified,
   type InboxAddress,
   parseInboxAddress,
 } from './inbox-address.ts';
-import { buildPurgeStart } from './purge-start.ts';
+import { buildInboxPurgeStart } from './inbox-purge.ts';
 
 /** Either variant of the specification: `username` with `domain` and `display_name`, or `email` with `name`. */
 export interface NewInbox extends AddressRequest {
@@ -38,37 +38,7 @@ export interface NewInbox extends AddressRequest {
   clientId?: string;
 }
 
-export interface InboxService {
-  /**
-   * Creates an inbox, or returns the one of the organization created earlier with the same `clientId`, in whichever
-   * environment it is, regardless of the other input.
-   *
-   * @throws AppError `already_exists` for an address that is taken, or a `clientId` of an inbox that the credential
-   * cannot access;
-   * `plan_limit_reached`, `domain_not_verified`, `switched_off`, `validation_error`; `permission_denied` for a credential bound to another
-   * inbox.
-   */
-  create(scope: Scope, input: NewInbox): Promise<{ inbox: Inbox; created: boolean }>;
-  /** @param filter.email the address of an inbox, case-insensitive. */
-  list(scope: Scope, filter: { email?: string | undefined }, page: PageRequest): Promise<Page<Row<Inbox>>>;
-  /** Also one that is being purged. @throws AppError `not_found`. */
-  get(scope: Scope, inboxId: string): Promise<Row<Inbox>>;
-  /** @throws AppError `not_found`, `inbox_suspended`. */
-  update(scope: Scope, inboxId: string, patch: { displayName?: string | null }): Promise<Inbox>;
-  /**
-   * Resumes paused sending. Messages sent earlier do not pause the inbox again. Does nothing if sending is not paused.
-   *
-   * @throws AppError `not_found`.
-   */
-  resume(scope: Scope, inboxId: string): Promise<Inbox>;
-  /**
-   * Deletes the inbox and cancels its queued messages. The other messages stay readable. With `purge`, a workflow deletes
-   * them, even if the inbox is already deleted; until then it is `purging`, and afterwards not found. The address stays reserved for the organization for 90 days.
-   *
-   * @throws AppError `not_found`.
-   */
-  delete(scope: Scope, inboxId: string, options: { purge: boolean }): Promise<void>;
-}
+export type InboxService = ReturnType<typeof createInboxService>;
 
 export interface InboxServiceOptions {
   database: Database;
@@ -81,7 +51,7 @@ export interface InboxServiceOptions {
    * Finds a domain that this organization has verified, and locks it against deletion until the transaction ends. Injected,
    * because `inboxes` must not import `domains`.
    */
-  lockVerifiedDomain(em: EntityManager, organizationId: string, domainName: string): Promise<string | null>;
+  lockVerifiedDomain(db: Db, organizationId: string, domainName: string): Promise<string | null>;
   /** Called in the transaction that deletes the inbox. Other rooms cancel their work for the inbox here. */
   onDelete(transaction: Transaction, inboxId: string): Promise<void>;
 }
@@ -89,72 +59,105 @@ export interface InboxServiceOptions {
 /** Maximum attempts to find a free random address. */
 const MAX_RANDOM_ATTEMPTS = 5;
 
-export function createInboxService(options: InboxServiceOptions): InboxService {
+export function createInboxService(options: InboxServiceOptions) {
   const { database, outbox, onDelete } = options;
   return {
-    create: (scope, input) =>
-      database.transaction(scope, async (transaction) => {
+    /**
+     * Creates an inbox, or returns the one of the organization created earlier with the same `clientId`, in whichever
+     * environment it is, regardless of the other input.
+     *
+     * @throws AppError `already_exists` for an address that is taken, or a `clientId` of an inbox that the credential cannot
+     * access; `plan_limit_reached`, `domain_not_verified`, `switched_off`, `validation_error`; `permission_denied` for a
+     * credential bound to another inbox.
+     */
+    create: (scope: Scope, input: NewInbox): Promise<{ inbox: InboxRow; created: boolean }> =>
+      database.transaction(scope, async ({ db }) => {
         rejectMixedVariants(input);
         rejectFeedbackAddress(input, options);
-        const existing = await findByClientId(transaction.em, scope, input.clientId);
+        const existing = await findByClientId(db, scope, input.clientId);
         if (existing) return { inbox: existing, created: false };
         if (scope.inboxId !== undefined) throw credentialBoundToInbox();
-        await requireOn(transaction.em, 'inbox_creation');
-        await requireQuota(transaction.em, scope.organizationId, 'inboxes');
-        const inbox = await createInbox(transaction, scope, input, options);
-        await audit(transaction.em, scope, inbox, 'created');
+        await requireOn(db, 'inbox_creation');
+        await requireQuota(emOf(db), scope.organizationId, 'inboxes');
+        const inbox = await createInbox(db, scope, input, options);
+        await audit(db, scope, inbox, 'created');
         return { inbox, created: true };
       }),
 
-    list: (scope, { email }, page) =>
-      database.read(scope, (reader) =>
-        findPage(reader, InboxEntity, {
-          where: inboxesInScope(scope, email),
-          page,
-        }),
-      ),
+    /** @param filter.email the address of an inbox, case-insensitive. */
+    list: (
+      scope: Scope,
+      { email }: { email?: string | undefined },
+      page: PageRequest,
+    ): Promise<Page<InboxRow>> =>
+      database.read(scope, ({ db }) => findPage(inboxesInScope(db, scope, email), 'inboxes.id', page)),
 
-    get: (scope, inboxId) => database.read(scope, (reader) => readPresentInbox(reader, scope, inboxId)),
+    /** Also one that is being purged. @throws AppError `not_found`. */
+    get: (scope: Scope, inboxId: string): Promise<InboxRow> =>
+      database.read(scope, ({ db }) => findPresentInbox(db, scope, inboxId)),
 
-    update: (scope, inboxId, { displayName }) =>
-      database.transaction(scope, async ({ em }) => {
-        const inbox = await findActiveInbox(em, scope, inboxId);
-        if (displayName !== undefined) inbox.displayName = displayName;
-        await audit(em, scope, inbox, 'updated');
-        return inbox;
+    /** @throws AppError `not_found`, `inbox_suspended`. */
+    update: (
+      scope: Scope,
+      inboxId: string,
+      { displayName }: { displayName?: string | null },
+    ): Promise<InboxRow> =>
+      database.transaction(scope, async ({ db }) => {
+        const inbox = await findActiveInbox(db, scope, inboxId);
+        const isChanged = displayName !== undefined && displayName !== inbox.displayName;
+        const updated = isChanged ? await changeInbox(db, inboxId, { display_name: displayName }) : inbox;
+        await audit(db, scope, inbox, 'updated');
+        return updated;
       }),
 
-    resume: (scope, inboxId) =>
-      database.transaction(scope, async ({ em }) => {
-        const inbox = await findActiveInbox(em, scope, inboxId);
+    /**
+     * Resumes paused sending. Messages sent earlier do not pause the inbox again. Does nothing if sending is not paused.
+     *
+     * @throws AppError `not_found`, `inbox_suspended`.
+     */
+    resume: (scope: Scope, inboxId: string): Promise<InboxRow> =>
+      database.transaction(scope, async ({ db }) => {
+        const inbox = await findActiveInbox(db, scope, inboxId);
         if (!inbox.sendPaused) return inbox;
-        inbox.sendPaused = false;
-        inbox.sendPausedReason = null;
-        inbox.sendResumedAt = new Date();
-        await audit(em, scope, inbox, 'sending_resumed');
-        return inbox;
+        const resumed = await changeInbox(db, inboxId, {
+          send_paused: false,
+          send_paused_reason: null,
+          send_resumed_at: new Date(),
+        });
+        await audit(db, scope, inbox, 'sending_resumed');
+        return resumed;
       }),
 
-    delete: (scope, inboxId, { purge }) =>
+    /**
+     * Deletes the inbox and cancels its queued messages. The other messages stay readable. With `purge`, a workflow deletes
+     * them, even if the inbox is already deleted; until then it is `purging`, and afterwards not found. The address stays
+     * reserved for the organization for 90 days.
+     *
+     * @throws AppError `not_found`, `inbox_suspended`.
+     */
+    delete: (scope: Scope, inboxId: string, { purge }: { purge: boolean }): Promise<void> =>
       database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
-        const inbox = await (purge ? findInboxIncludingDeleted : findInbox)(em, scope, inboxId);
+        const { db } = transaction;
+        const inbox = await (purge ? findInboxIncludingDeleted : findInbox)(db, scope, inboxId);
         if (inbox.purgedAt) throw notFound('inbox', inboxId);
         requireActive(inbox);
-        if (!inbox.deletedAt) {
-          await markDeleted(transaction, inbox);
-          await onDelete(transaction, inbox.id);
-        }
-        await audit(em, scope, inbox, purge ? 'purged' : 'deleted');
-        if (!purge || inbox.purgeRequestedAt) return;
-        inbox.purgeRequestedAt = new Date();
-        outbox.enqueue(transaction, inbox.organizationId, { start: buildPurgeStart(inbox) });
+        const startsPurge = purge && !inbox.purgeRequestedAt;
+        if (!inbox.deletedAt) await releaseAddress(db, inbox);
+        if (!inbox.deletedAt || startsPurge)
+          await changeInbox(db, inboxId, {
+            ...(inbox.deletedAt ? {} : { deleted_at: new Date() }),
+            ...(startsPurge ? { purge_requested_at: new Date() } : {}),
+          });
+        if (!inbox.deletedAt) await onDelete(transaction, inbox.id);
+        await audit(db, scope, inbox, purge ? 'purged' : 'deleted');
+        if (startsPurge)
+          outbox.enqueue(transaction, inbox.organizationId, { start: buildInboxPurgeStart(inbox) });
       }),
   };
 }
 
-function audit(em: EntityManager, scope: Scope, { id, email }: Inbox, change: string): Promise<void> {
-  return recordAudit(em, scope, {
+function audit(db: Db, scope: Scope, { id, email }: InboxRow, change: string): Promise<void> {
+  return recordAudit(emOf(db), scope, {
     action: `inbox.${change}`,
     resourceType: 'inbox',
     resourceId: id,
@@ -162,30 +165,42 @@ function audit(em: EntityManager, scope: Scope, { id, email }: Inbox, change: st
   });
 }
 
-async function markDeleted({ em }: Transaction, inbox: Inbox): Promise<void> {
-  inbox.deletedAt = new Date();
-  await em.nativeUpdate(
-    AddressClaimEntity,
-    { email: inbox.email, inboxId: inbox.id },
-    { releasedAt: new Date() },
-  );
+function changeInbox(db: Db, inboxId: string, changes: Updateable<Tables['inboxes']>): Promise<InboxRow> {
+  return db
+    .updateTable('inboxes')
+    .set({ ...changes, updated_at: sql`now()` })
+    .where('id', '=', inboxId)
+    .returning(columnsOf(InboxEntity))
+    .executeTakeFirstOrThrow(() => notFound('inbox', inboxId));
+}
+
+/** The organization keeps the address for 90 days. */
+async function releaseAddress(db: Db, { id, email }: InboxRow): Promise<void> {
+  await db
+    .updateTable('address_claims')
+    .set({ released_at: new Date() })
+    .where('email', '=', email)
+    .where('inbox_id', '=', id)
+    .execute();
 }
 
 function inboxesInScope(
+  db: Db,
   { organizationId, environmentId, inboxId }: Scope,
   email: string | undefined,
-): FilterQuery<Inbox> {
-  return {
-    organizationId,
-    environmentId,
-    deletedAt: null,
-    ...(inboxId === undefined ? {} : { id: inboxId }),
-    ...(email === undefined ? {} : { email: email.toLowerCase() }),
-  };
+) {
+  return db
+    .selectFrom('inboxes')
+    .select(columnsOf(InboxEntity))
+    .where('org_id', '=', organizationId)
+    .where('env_id', '=', environmentId)
+    .where('deleted_at', 'is', null)
+    .$if(inboxId !== undefined, (query) => query.where('id', '=', inboxId as string))
+    .$if(email !== undefined, (query) => query.where('email', '=', (email as string).toLowerCase()));
 }
 
 /** Also in another environment than the request's: a credential that is not bound to one may select it. */
-function canReachInbox(scope: Scope, inbox: Inbox): boolean {
+function canReachInbox(scope: Scope, inbox: InboxRow): boolean {
   return (
     canAccessInbox(scope, inbox.id) &&
     (!scope.environmentBound || inbox.environmentId === scope.environmentId)
@@ -194,17 +209,19 @@ function canReachInbox(scope: Scope, inbox: Inbox): boolean {
 
 /** Serializes requests with the same client_id, so the second finds the inbox that the first created. */
 async function findByClientId(
-  em: EntityManager,
+  db: Db,
   scope: Scope,
   clientId: string | undefined,
-): Promise<Inbox | null> {
-  if (clientId === undefined) return null;
-  await lockKey(em, 'inbox', scope.organizationId, clientId);
-  const inbox = await em.findOne(InboxEntity, {
-    organizationId: scope.organizationId,
-    clientId,
-    deletedAt: null,
-  });
+): Promise<InboxRow | undefined> {
+  if (clientId === undefined) return undefined;
+  await lockKey(db, 'inbox', scope.organizationId, clientId);
+  const inbox = await db
+    .selectFrom('inboxes')
+    .select(columnsOf(InboxEntity))
+    .where('org_id', '=', scope.organizationId)
+    .where('client_id', '=', clientId)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
   if (!inbox || canReachInbox(scope, inbox)) return inbox;
   throw new AppError('already_exists', {
     detail: 'The organization has an inbox with this client_id that this credential cannot access.',
@@ -213,42 +230,48 @@ async function findByClientId(
 }
 
 async function createInbox(
-  { em }: Transaction,
-  scope: Scope,
+  db: Db,
+  { organizationId, environmentId }: Scope,
   input: NewInbox,
   options: InboxServiceOptions,
-): Promise<Inbox> {
+): Promise<InboxRow> {
   const id = newId('inbox');
-  const address = await claimAddress(em, scope, { id, input, options });
-  const inbox = em.create(InboxEntity, {
+  const { email, username, domain, domainId } = await claimAddress(db, organizationId, {
     id,
-    organizationId: scope.organizationId,
-    environmentId: scope.environmentId,
-    ...address,
-    displayName: input.displayName ?? input.name ?? null,
-    clientId: input.clientId ?? null,
-    sendPausedReason: null,
-    deletedAt: null,
+    input,
+    options,
   });
-  em.persist(inbox);
-  await em.flush();
-  return inbox;
+  return db
+    .insertInto('inboxes')
+    .values({
+      id,
+      org_id: organizationId,
+      env_id: environmentId,
+      email,
+      username,
+      domain,
+      domain_id: domainId,
+      display_name: input.displayName ?? input.name ?? null,
+      client_id: input.clientId ?? null,
+    })
+    .returning(columnsOf(InboxEntity))
+    .executeTakeFirstOrThrow(() => new Error('PostgreSQL returned no inbox'));
 }
 
 /** Claims the address in the transaction that creates the inbox, so no address is claimed without an inbox. */
 async function claimAddress(
-  em: EntityManager,
-  scope: Scope,
+  db: Db,
+  organizationId: string,
   { id, input, options }: { id: string; input: NewInbox; options: InboxServiceOptions },
 ): Promise<InboxAddress & { domainId: string | null }> {
   const isNamed = input.email !== undefined || input.username !== undefined;
   for (let attemptsLeft = isNamed ? 1 : MAX_RANDOM_ATTEMPTS; attemptsLeft > 0; attemptsLeft -= 1) {
     const address = parseInboxAddress(input, options.mailDomain);
-    const domainId = await findDomainId(em, scope, address.domain, options);
-    const [row] = await em.execute<{ claimed: boolean }[]>(
-      sql`select claim_address(${address.email}, ${scope.organizationId}, ${id}) as claimed`,
-    );
-    if (row?.claimed) return { ...address, domainId };
+    const domainId = await findDomainId(db, organizationId, address.domain, options);
+    const claim = await db
+      .selectNoFrom(sql<boolean>`claim_address(${address.email}, ${organizationId}, ${id})`.as('isClaimed'))
+      .executeTakeFirst();
+    if (claim?.isClaimed) return { ...address, domainId };
   }
   throw new AppError('already_exists', {
     detail: 'The address is taken.',
@@ -261,13 +284,13 @@ async function claimAddress(
  * @throws AppError `domain_not_verified`.
  */
 async function findDomainId(
-  em: EntityManager,
-  { organizationId }: Scope,
+  db: Db,
+  organizationId: string,
   domainName: string,
   { mailDomain, lockVerifiedDomain }: InboxServiceOptions,
 ): Promise<string | null> {
   if (domainName === mailDomain.toLowerCase()) return null;
-  const domainId = await lockVerifiedDomain(em, organizationId, domainName);
+  const domainId = await lockVerifiedDomain(db, organizationId, domainName);
   if (domainId === null) throw domainNotVerified(domainName);
   return domainId;
 }

@@ -10,7 +10,7 @@ import {
 import { notFound } from '../../platform/errors.ts';
 import { type CursorKey, type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
-import { readInboxWithMail } from '../inboxes/find-inbox.ts';
+import { findInboxWithMail } from '../inboxes/find-inbox.ts';
 import { HIDDEN_LABELS } from './hidden-labels.ts';
 import { type Message, MessageEntity } from './message.entity.ts';
 import { loadDetails, loadDetailsForAll, type MessageDetails } from './message-details.ts';
@@ -36,7 +36,7 @@ export function createMessageService({ database }: { database: Database }): Mess
     list: (scope, requested, page, view = 'summary') =>
       database.read(scope, async (reader) => {
         const { inboxId, threadId } = requested;
-        if (inboxId !== undefined) await readInboxWithMail(reader, scope, inboxId);
+        if (inboxId !== undefined) await findInboxWithMail(reader.db, scope, inboxId);
         const filter =
           threadId === undefined
             ? requested

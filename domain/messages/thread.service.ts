@@ -4,7 +4,7 @@ import { findRows, type Row } from '../../platform/database/find-rows.ts';
 import { notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { type Scope, withinScope } from '../identity/scope.ts';
-import { readInboxWithMail } from '../inboxes/find-inbox.ts';
+import { findInboxWithMail } from '../inboxes/find-inbox.ts';
 import { MessageEntity } from './message.entity.ts';
 import { visibleOnly } from './message.service.ts';
 import { loadDetailsForAll, type MessageDetails } from './message-details.ts';
@@ -39,7 +39,7 @@ export function createThreadService({ database }: { database: Database }): Threa
   return {
     list: (scope, { inboxId }, page) =>
       database.read(scope, async (reader) => {
-        if (inboxId !== undefined) await readInboxWithMail(reader, scope, inboxId);
+        if (inboxId !== undefined) await findInboxWithMail(reader.db, scope, inboxId);
         const threads = await findRows(reader, ThreadEntity, {
           where: buildListFilter(scope, inboxId, page),
           orderBy: { lastMessageAt: page.order, id: page.order },

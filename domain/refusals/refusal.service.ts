@@ -4,7 +4,7 @@ import { findPage } from '../../platform/database/find-page.ts';
 import type { Row } from '../../platform/database/find-rows.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
-import { readInboxWithMail } from '../inboxes/find-inbox.ts';
+import { findInboxWithMail } from '../inboxes/find-inbox.ts';
 import { type Refusal, type RefusalDirection, RefusalEntity, type RefusalReason } from './refusal.entity.ts';
 
 export interface RefusalFilter {
@@ -31,7 +31,7 @@ export function createRefusalService({ database }: { database: Database }): Refu
   return {
     list: (scope, { inboxId, direction, reason, from, to }, page) =>
       database.read(scope, async (reader) => {
-        if (inboxId !== undefined) await readInboxWithMail(reader, scope, inboxId);
+        if (inboxId !== undefined) await findInboxWithMail(reader.db, scope, inboxId);
         const where: FilterQuery<Refusal>[] = [visibleTo(scope)];
         if (inboxId !== undefined) where.push({ inboxId });
         if (direction) where.push({ direction });

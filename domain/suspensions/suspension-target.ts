@@ -2,7 +2,7 @@ import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Sql } from '../../platform/database/sql.ts';
 import { notFound } from '../../platform/errors.ts';
-import { setInboxStatus } from '../inboxes/set-inbox-status.ts';
+import { setInboxStatus } from '../inboxes/inbox-status.ts';
 import { setEnvironmentStatus, setOrganizationStatus } from '../organizations/set-status.ts';
 import type { SuspensionTargetType } from './suspension.entity.ts';
 
