@@ -60,7 +60,7 @@ export function createAccountPurge({ database, outbox, storage }: AccountPurgeOp
     await expireArchivesOf(transaction, userId);
     const [user] = await em.execute<{ email: string }[]>(sql`select email from users where id = ${userId}`);
     const person = { userId, email: user?.email ?? '' };
-    const emails = await deletePersonNotifications(em, person);
+    const emails = await deletePersonNotifications(transaction.db, person);
     await deleteInvitationsOf(em, person);
     const entries = await erasePersonFromAudit(em, userId);
     await deleteUser(em, userId);

@@ -1,16 +1,16 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Db } from '../../platform/database/tables.ts';
 
 /**
  * Deletes the emails to a purged person, also those before they had an account: the rows contain their address. Returns
  * their number. For workers.
  */
 export async function deletePersonNotifications(
-  em: EntityManager,
+  db: Db,
   { userId, email }: { userId: string; email: string },
 ): Promise<number> {
-  const deleted = await em.execute<object[]>(
-    sql`delete from notifications where user_id = ${userId} or email = ${email} returning id`,
-  );
-  return deleted.length;
+  const { numDeletedRows } = await db
+    .deleteFrom('notifications')
+    .where((eb) => eb.or([eb('user_id', '=', userId), eb('email', '=', email)]))
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }

@@ -1,6 +1,5 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
-import { joinSql } from '../../platform/database/sql.ts';
 import type { Notification } from './notification.entity.ts';
 import type { TemplateName, TemplateParams } from './templates.ts';
 
@@ -31,14 +30,22 @@ export function linkExpiresAt({
 }
 
 /** Forgets the secrets of failed emails that can no longer be sent again. Returns their number. */
-export async function forgetExpiredLinks(database: Pick<Database, 'query'>): Promise<number> {
-  const lifetimes = Object.entries(LINK_LIFETIME_HOURS).map(
-    ([template, hours]) => sql`(${template}, ${hours})`,
-  );
-  const forgotten = await database.query<object>(sql`
-    update notifications n set sealed_params = null
-    from (values ${joinSql(lifetimes, ', ')}) link (template, hours)
-    where n.status = 'failed' and n.sealed_params is not null and n.template = link.template
-      and n.created_at < now() - link.hours::int * interval '1 hour' returning n.id`);
-  return forgotten.length;
+export async function forgetExpiredLinks(database: Pick<Database, 'db'>): Promise<number> {
+  const { numUpdatedRows } = await database.db
+    .updateTable('notifications')
+    .set({ sealed_params: null })
+    .where('status', '=', 'failed')
+    .where('sealed_params', 'is not', null)
+    .where((eb) =>
+      eb.or(
+        Object.entries(LINK_LIFETIME_HOURS).map(([template, hours]) =>
+          eb.and([
+            eb('template', '=', template as LinkTemplate),
+            eb('created_at', '<', sql<Date>`now() - make_interval(hours => ${hours})`),
+          ]),
+        ),
+      ),
+    )
+    .executeTakeFirst();
+  return Number(numUpdatedRows);
 }

@@ -1,9 +1,11 @@
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { LockMode } from '@mikro-orm/core';
+import type { Updateable } from 'kysely';
 import type { SecretBox } from '../../platform/crypto.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import type { Tables } from '../../platform/database/tables.ts';
 import { requireReconciled } from '../../platform/installation/pending-restore.ts';
 import {
   type MailTransport,
@@ -24,15 +26,7 @@ export type SendOutcome =
   /** `detail` contains no addresses. */
   | { kind: 'retry'; delayMs: number; detail: string };
 
-export interface NotificationSendingService {
-  /**
-   * Sends a pending email. The attempt is committed before the transport is called, so that an email whose worker
-   * crashed during the attempt is not sent twice.
-   */
-  send(notificationId: string): Promise<SendOutcome>;
-  /** Marks a pending email as failed; any other stays unchanged. Returns its status. */
-  stop(notificationId: string, reason?: string): Promise<string>;
-}
+export type NotificationSendingService = ReturnType<typeof createNotificationSendingService>;
 
 export interface NotificationSendingOptions {
   database: Database;
@@ -50,15 +44,17 @@ export interface NotificationSendingOptions {
   returnPath: string;
 }
 
-export function createNotificationSendingService(
-  options: NotificationSendingOptions,
-): NotificationSendingService {
+export function createNotificationSendingService(options: NotificationSendingOptions) {
   const { database, mailTransport, returnPath } = options;
   return {
-    async send(notificationId) {
+    /**
+     * Sends a pending email. The attempt is committed before the transport is called, so that an email whose worker
+     * crashed during the attempt is not sent twice.
+     */
+    async send(notificationId: string): Promise<SendOutcome> {
       await requireReconciled(database);
       const email = await buildEmail(options, notificationId);
-      if (!email) return { kind: 'settled', status: 'not_found' };
+      if (!email) return NOT_FOUND;
       const claim = await claimAttempt(database, notificationId);
       if (claim.kind !== 'claimed') return claim;
       const result = await mailTransport.transmit({
@@ -72,22 +68,26 @@ export function createNotificationSendingService(
       return recordResult(database, { notificationId, episode: claim.episode }, result);
     },
 
-    stop: (notificationId, reason) => stopNotification(database, notificationId, reason),
+    stop: (notificationId: string, reason?: string): Promise<string> =>
+      stopNotification(database, notificationId, reason),
   };
 }
 
-/** See {@link NotificationSendingService.stop}. */
-export function stopNotification(
+const NOT_FOUND: SendOutcome = { kind: 'settled', status: 'not_found' };
+
+/** Marks an unsent email as failed; any other stays unchanged. Returns its status, or `not_found`. */
+export async function stopNotification(
   database: Database,
   notificationId: string,
   reason = 'Stopped by an operator.',
 ): Promise<string> {
-  return withLockedNotification(database, notificationId, (notification) => {
-    if (notification?.status === 'pending') fail(notification, reason);
+  const status = await decideLocked(database, notificationId, ({ status }) => {
+    if (status === 'pending') return { outcome: 'failed', change: failed(reason) };
     // The worker died during the attempt. If it is still running, its result overrides this one.
-    if (notification?.status === 'sending') fail(notification, `${reason} ${OUTCOME_UNKNOWN}`);
-    return notification?.status ?? 'not_found';
+    if (status === 'sending') return { outcome: 'failed', change: failed(`${reason} ${OUTCOME_UNKNOWN}`) };
+    return { outcome: status };
   });
+  return status ?? 'not_found';
 }
 
 /** Emails about a person's own account: only the shared domain's key can sign them. */
@@ -98,9 +98,11 @@ async function buildEmail(
   { database, dkimKeys, secretBox, publicUrl, systemAddress }: NotificationSendingOptions,
   notificationId: string,
 ): Promise<{ recipient: string; bytes: Buffer } | null> {
-  const notification = await database.autocommit((em) =>
-    em.findOne(NotificationEntity, { id: notificationId }),
-  );
+  const notification = await database.db
+    .selectFrom('notifications')
+    .select(columnsOf(NotificationEntity))
+    .where('id', '=', notificationId)
+    .executeTakeFirst();
   if (!notification) return null;
   const domain = systemAddress.slice(systemAddress.lastIndexOf('@') + 1).toLowerCase();
   const params = {
@@ -126,19 +128,20 @@ async function buildEmail(
   return { recipient: notification.email, bytes: await signBytes(email, key, notification.createdAt) };
 }
 
-/** @returns `claimed` if the caller must send. */
 async function claimAttempt(
   database: Database,
   notificationId: string,
 ): Promise<SendOutcome | { kind: 'claimed'; episode: number }> {
-  return withLockedNotification(database, notificationId, (notification) => {
-    if (!notification) return { kind: 'settled', status: 'not_found' };
-    if (notification.status === 'sending') fail(notification, OUTCOME_UNKNOWN);
-    if (notification.status !== 'pending') return { kind: 'settled', status: notification.status };
-    notification.status = 'sending';
-    notification.attempts += 1;
-    return { kind: 'claimed', episode: notification.episode };
-  });
+  const claim = await decideLocked<SendOutcome | { kind: 'claimed'; episode: number }>(
+    database,
+    notificationId,
+    ({ status, episode, attempts }) => {
+      if (status === 'sending') return { outcome: settled('failed'), change: failed(OUTCOME_UNKNOWN) };
+      if (status !== 'pending') return { outcome: settled(status) };
+      return { outcome: { kind: 'claimed', episode }, change: { status: 'sending', attempts: attempts + 1 } };
+    },
+  );
+  return claim ?? NOT_FOUND;
 }
 
 const OUTCOME_UNKNOWN = 'The relay’s answer was lost, so the email may have been sent. It is not sent again.';
@@ -149,55 +152,74 @@ async function recordResult(
   { notificationId, episode }: { notificationId: string; episode: number },
   result: TransmissionResult,
 ): Promise<SendOutcome> {
-  return withLockedNotification(database, notificationId, (notification) => {
-    if (!notification) return { kind: 'settled', status: 'not_found' };
+  const answer = storableText(result.response).slice(0, MAX_ERROR_CHARACTERS);
+  const outcome = await decideLocked<SendOutcome>(database, notificationId, (notification) => {
+    const { status } = notification;
+    // Recorded even if the attempt has been recorded as lost meanwhile.
+    if (result.kind === 'accepted') return { outcome: settled('sent'), change: sent() };
     // A person has sent it again meanwhile: only that it was accepted still matters.
-    const isOutdated = notification.episode !== episode || notification.status === 'sent';
-    if (isOutdated && result.kind !== 'accepted') return { kind: 'settled', status: notification.status };
-    notification.lastError = storableText(result.response).slice(0, MAX_ERROR_CHARACTERS);
-    if (result.kind === 'accepted') {
-      // Recorded even if the attempt has been recorded as lost meanwhile.
-      Object.assign(notification, {
-        status: 'sent',
-        sentAt: new Date(),
-        nextAttemptAt: null,
-        lastError: null,
-        sealedParams: null,
-      });
-    } else if (result.kind === 'refused') fail(notification, notification.lastError);
-    else if (result.kind === 'ambiguous') fail(notification, `${OUTCOME_UNKNOWN} ${notification.lastError}`);
-    else if (notification.status === 'sending') return defer(notification);
-    return { kind: 'settled', status: notification.status };
+    if (notification.episode !== episode || status === 'sent') return { outcome: settled(status) };
+    if (result.kind === 'refused') return { outcome: settled('failed'), change: failed(answer) };
+    if (result.kind === 'ambiguous')
+      return { outcome: settled('failed'), change: failed(`${OUTCOME_UNKNOWN} ${answer}`) };
+    if (status === 'sending') return defer(notification, answer);
+    return { outcome: settled(status), change: { last_error: answer } };
   });
+  return outcome ?? NOT_FOUND;
 }
 
-function defer(notification: Notification): SendOutcome {
-  const delayMs = NOTIFICATION_RETRY_DELAYS_MS[notification.attempts - 1];
-  if (delayMs === undefined) {
-    fail(notification, notification.lastError ?? 'No answer');
-    return { kind: 'settled', status: notification.status };
-  }
-  notification.status = 'pending';
-  notification.nextAttemptAt = new Date(Date.now() + delayMs);
-  return { kind: 'retry', delayMs, detail: redactAddresses(notification.lastError ?? 'No answer') };
+function defer({ attempts }: Pick<Notification, 'attempts'>, answer: string): Decision<SendOutcome> {
+  const delayMs = NOTIFICATION_RETRY_DELAYS_MS[attempts - 1];
+  if (delayMs === undefined) return { outcome: settled('failed'), change: failed(answer) };
+  return {
+    outcome: { kind: 'retry', delayMs, detail: redactAddresses(answer) },
+    change: {
+      status: 'pending',
+      next_attempt_at: new Date(Date.now() + delayMs),
+      last_error: answer,
+    },
+  };
 }
 
-function fail(notification: Notification, reason: string): void {
-  Object.assign(notification, {
-    status: 'failed',
-    nextAttemptAt: null,
-    lastError: reason,
-  });
+const settled = (status: string): SendOutcome => ({ kind: 'settled', status });
+
+const sent = (): NotificationChange => ({
+  status: 'sent',
+  sent_at: new Date(),
+  next_attempt_at: null,
+  last_error: null,
+  sealed_params: null,
+});
+
+const failed = (reason: string): NotificationChange => ({
+  status: 'failed',
+  next_attempt_at: null,
+  last_error: reason,
+});
+
+type NotificationChange = Updateable<Tables['notifications']>;
+
+interface Decision<Outcome> {
+  outcome: Outcome;
+  change?: NotificationChange;
 }
 
-function withLockedNotification<T>(
+/** Locks the email, decides and writes the change in one transaction. Undefined if there is no such email. */
+function decideLocked<Outcome>(
   database: Database,
   notificationId: string,
-  work: (notification: Notification | null) => T,
-): Promise<T> {
-  return database.systemTransaction(async ({ em }) =>
-    work(
-      await em.findOne(NotificationEntity, { id: notificationId }, { lockMode: LockMode.PESSIMISTIC_WRITE }),
-    ),
-  );
+  decide: (notification: Pick<Notification, 'status' | 'attempts' | 'episode'>) => Decision<Outcome>,
+): Promise<Outcome | undefined> {
+  return database.systemTransaction(async ({ db }) => {
+    const notification = await db
+      .selectFrom('notifications')
+      .select(['status', 'attempts', 'episode'])
+      .where('id', '=', notificationId)
+      .forUpdate()
+      .executeTakeFirst();
+    if (!notification) return undefined;
+    const { outcome, change } = decide(notification);
+    if (change) await db.updateTable('notifications').set(change).where('id', '=', notificationId).execute();
+    return outcome;
+  });
 }

@@ -1,5 +1,8 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Permission } from '../identity/permissions.ts';
@@ -20,33 +23,25 @@ export interface MemberNotification<Name extends TemplateName> extends OwnerNoti
   permission: Permission;
 }
 
-export interface NotificationService {
-  /** As {@link NotificationService.notifyOwners}, for other members. */
-  notifyMembers<Name extends TemplateName>(
-    transaction: Transaction,
-    notification: MemberNotification<Name>,
-  ): Promise<void>;
-  /**
-   * Creates an email to each owner of the organization. The runs that send them start after the transaction commits.
-   */
-  notifyOwners<Name extends TemplateName>(
-    transaction: Transaction,
-    notification: OwnerNotification<Name>,
-  ): Promise<void>;
-}
+export type NotificationService = ReturnType<typeof createNotificationService>;
 
 /** Maximum number of people notified. */
 const MAX_MEMBERS = 100;
 
-export function createNotificationService({
-  outbox,
-}: {
-  outbox: Pick<Outbox, 'enqueue'>;
-}): NotificationService {
+export function createNotificationService({ outbox }: { outbox: Pick<Outbox, 'enqueue'> }) {
   return {
-    notifyOwners: (transaction, notification) => notify(transaction, outbox, ['owner'], notification),
-    notifyMembers: (transaction, { permission, ...notification }) =>
-      notify(transaction, outbox, rolesWith(permission), notification),
+    /** Creates an email to each owner of the organization. The runs that send them start after the transaction commits. */
+    notifyOwners: <Name extends TemplateName>(
+      transaction: Transaction,
+      notification: OwnerNotification<Name>,
+    ): Promise<void> => notify(transaction, outbox, ['owner'], notification),
+
+    /** As `notifyOwners`, for the members whose role has the permission. */
+    notifyMembers: <Name extends TemplateName>(
+      transaction: Transaction,
+      { permission, ...notification }: MemberNotification<Name>,
+    ): Promise<void> =>
+      notify(transaction, outbox, rolesWith(permission), notification as OwnerNotification<Name>),
   };
 }
 
@@ -59,23 +54,47 @@ async function notify<Name extends TemplateName>(
   roles: MemberRole[],
   { organizationId, template, params, dedupeKey }: OwnerNotification<Name>,
 ): Promise<void> {
-  const { em } = transaction;
-  const members = await em.execute<{ id: string; email: string }[]>(
-    sql`select u.id, u.email from members m join users u on u.id = m.user_id and u.deleted_at is null
-         where m.org_id = ${organizationId} and m.role in (${roles}) order by u.id limit ${MAX_MEMBERS}`,
-  );
-  for (const member of members) {
-    const id = newId('notification');
-    const written = await em.execute<{ id: string }[]>(
-      sql`insert into notifications
-             (id, org_id, user_id, email, template, params, dedupe_key, status, attempts, next_attempt_at, created_at)
-           values (${id}, ${organizationId}, ${member.id}, ${member.email}, ${template},
-             ${JSON.stringify(params)}::jsonb, ${`${dedupeKey}/${member.id}`}, 'pending', 0, now(), now())
-           on conflict (dedupe_key) do nothing returning id`,
-    );
-    if (written.length > 0)
-      outbox.enqueue(transaction, organizationId, {
-        start: buildNotificationStart({ id, organizationId, userId: member.id, template }),
-      });
-  }
+  const { db } = transaction;
+  const members = await findMembers(db, organizationId, roles);
+  if (members.length === 0) return;
+  const emails = members.map((member) => ({
+    id: newId('notification'),
+    userId: member.id,
+    to: member.email,
+  }));
+  const written = await db
+    .insertInto('notifications')
+    .values(
+      emails.map(({ id, userId, to }) => ({
+        id,
+        org_id: organizationId,
+        user_id: userId,
+        email: to,
+        template,
+        params: json(params as Record<string, unknown>),
+        dedupe_key: `${dedupeKey}/${userId}`,
+        next_attempt_at: sql<Date>`now()`,
+      })),
+    )
+    .onConflict((conflict) => conflict.column('dedupe_key').doNothing())
+    .returning('id')
+    .execute();
+  const created = new Set(written.map(({ id }) => id));
+  for (const { id, userId } of emails.filter((email) => created.has(email.id)))
+    outbox.enqueue(transaction, organizationId, {
+      start: buildNotificationStart({ id, organizationId, userId, template }),
+    });
+}
+
+function findMembers(db: Db, organizationId: string, roles: MemberRole[]) {
+  return db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .select(['users.id', 'users.email'])
+    .where('members.org_id', '=', organizationId)
+    .where('members.role', '=', anyOf(roles))
+    .where('users.deleted_at', 'is', null)
+    .orderBy('users.id')
+    .limit(MAX_MEMBERS)
+    .execute();
 }

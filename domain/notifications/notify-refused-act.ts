@@ -1,6 +1,5 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import type { OrganizationAct } from '../identity/deferred-acts.ts';
 import { REQUESTER_PROBLEMS, type RequesterProblem } from '../identity/requester.ts';
@@ -36,7 +35,7 @@ export async function notifyRefusedAct(
       organizationId,
       act,
       resourceId,
-      requester: await describeActor(transaction.em, organizationId, actor),
+      requester: await describeActor(transaction.db, organizationId, actor),
       problem: REQUESTER_PROBLEMS[problem],
     },
     dedupeKey: `act-refused/${organizationId}/${actor?.id ?? 'unknown'}/${hour}`,
@@ -64,15 +63,26 @@ export async function recordRefusedAct(
   await notifyRefusedAct(transaction, notifications, { ...refused, resourceId });
 }
 
-async function describeActor(
-  em: EntityManager,
-  organizationId: string,
-  actor: Actor | null,
-): Promise<string> {
+async function describeActor(db: Db, organizationId: string, actor: Actor | null): Promise<string> {
   if (!actor) return 'unknown';
-  const [named] = await em.execute<{ name: string | null }[]>(sql`
-    select coalesce((select email from users where id = ${actor.id}),
-      (select name from api_keys where org_id = ${organizationId} and id = ${actor.id}),
-      (select email from inboxes where org_id = ${organizationId} and id = ${actor.id})) as name`);
+  const named = await db
+    .selectNoFrom((eb) =>
+      eb.fn
+        .coalesce(
+          eb.selectFrom('users').select('email').where('id', '=', actor.id),
+          eb
+            .selectFrom('api_keys')
+            .select('name')
+            .where('org_id', '=', organizationId)
+            .where('id', '=', actor.id),
+          eb
+            .selectFrom('inboxes')
+            .select('email')
+            .where('org_id', '=', organizationId)
+            .where('id', '=', actor.id),
+        )
+        .as('name'),
+    )
+    .executeTakeFirst();
   return named?.name ? `${named.name} (${actor.id})` : actor.id;
 }

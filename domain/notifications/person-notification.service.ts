@@ -1,6 +1,7 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Transaction } from '../../platform/database/database.ts';
+import { json } from '../../platform/database/json.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { SealedColumn } from '../../platform/sealed-column.ts';
@@ -26,13 +27,7 @@ export interface PersonNotification<
   dedupeKey?: string;
 }
 
-export interface PersonNotificationService {
-  /** Creates an email to one person. Its run starts after the transaction commits. */
-  notify<Name extends TemplateName, Secret extends keyof TemplateParams[Name] = never>(
-    transaction: Transaction,
-    notification: PersonNotification<Name, Secret>,
-  ): Promise<void>;
-}
+export type PersonNotificationService = ReturnType<typeof createPersonNotificationService>;
 
 export function createPersonNotificationService({
   outbox,
@@ -40,19 +35,32 @@ export function createPersonNotificationService({
 }: {
   outbox: Pick<Outbox, 'enqueue'>;
   secretBox: SecretBox;
-}): PersonNotificationService {
+}) {
   return {
-    async notify(transaction, notification) {
+    /** Creates an email to one person. Its run starts after the transaction commits. */
+    async notify<Name extends TemplateName, Secret extends keyof TemplateParams[Name] = never>(
+      transaction: Transaction,
+      notification: PersonNotification<Name, Secret>,
+    ): Promise<void> {
       const { organizationId = null, userId, email, template, params, secrets, dedupeKey } = notification;
       const id = newId('notification');
-      const sealed = secrets ? secretBox.seal(JSON.stringify(secrets), sealContext(id)) : null;
-      const written = await transaction.em.execute<object[]>(sql`
-        insert into notifications (id, org_id, user_id, email, template, params, sealed_params, dedupe_key, status,
-          attempts, next_attempt_at, created_at)
-        values (${id}, ${organizationId}, ${userId}, ${email}, ${template}, ${JSON.stringify(params)}::jsonb, ${sealed},
-          ${dedupeKey ?? id}, 'pending', 0, now(), now())
-        on conflict (dedupe_key) do nothing returning id`);
-      if (written.length === 0) return;
+      const written = await transaction.db
+        .insertInto('notifications')
+        .values({
+          id,
+          org_id: organizationId,
+          user_id: userId,
+          email,
+          template,
+          params: json(params as Record<string, unknown>),
+          sealed_params: secrets ? secretBox.seal(JSON.stringify(secrets), sealContext(id)) : null,
+          dedupe_key: dedupeKey ?? id,
+          next_attempt_at: sql<Date>`now()`,
+        })
+        .onConflict((conflict) => conflict.column('dedupe_key').doNothing())
+        .returning('id')
+        .executeTakeFirst();
+      if (!written) return;
       outbox.enqueue(transaction, organizationId ?? userId ?? id, {
         start: buildNotificationStart({ id, organizationId, userId, template }),
       });

@@ -1,4 +1,4 @@
-import { sql } from '@mikro-orm/core';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { stopNotification } from './notification-sending.service.ts';
 
@@ -12,10 +12,14 @@ export async function reconcileRestoredNotifications(
   createdBefore: Date,
 ): Promise<number> {
   for (let stopped = 0; ; ) {
-    const rows = await database.query<{ id: string }>(sql`
-      select id from notifications
-      where status in ('pending', 'sending') and created_at < ${createdBefore.toISOString()}::timestamptz
-      order by id limit ${BATCH_SIZE}`);
+    const rows = await database.db
+      .selectFrom('notifications')
+      .select('id')
+      .where('status', '=', anyOf(['pending', 'sending'] as const))
+      .where('created_at', '<', createdBefore)
+      .orderBy('id')
+      .limit(BATCH_SIZE)
+      .execute();
     for (const { id } of rows) await stopNotification(database, id, RESTORED_ERROR);
     stopped += rows.length;
     if (rows.length < BATCH_SIZE) return stopped;

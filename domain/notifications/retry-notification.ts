@@ -1,6 +1,5 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Transaction } from '../../platform/database/database.ts';
-import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { linkExpiresAt } from './link-lifetimes.ts';
@@ -22,20 +21,31 @@ export async function retryNotification(
   outbox: Pick<Outbox, 'enqueue'>,
   id: string,
 ): Promise<RetriedNotification> {
-  const { em } = transaction;
-  const [row] = await em.execute<SerializedRow<RetriedNotification>[]>(sql`
-    select id, org_id as "organizationId", user_id as "userId", template, status, episode, created_at as "createdAt"
-    from notifications where id = ${id} for update`);
-  if (!row) throw notFound('system email', id);
-  const email = { ...row, createdAt: new Date(row.createdAt) };
+  const { db } = transaction;
+  const email = await db
+    .selectFrom('notifications')
+    .select([
+      'id',
+      'org_id as organizationId',
+      'user_id as userId',
+      'template',
+      'status',
+      'episode',
+      'created_at as createdAt',
+    ])
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst();
+  if (!email) throw notFound('system email', id);
   if (email.status !== 'failed') throw notFailed(email);
   const expiresAt = linkExpiresAt(email);
   if (expiresAt && expiresAt.getTime() <= Date.now()) throw linkExpired(expiresAt);
   const episode = email.episode + 1;
-  await em.execute(sql`
-    update notifications set status = 'pending', attempts = 0, episode = ${episode}, next_attempt_at = now(),
-      reconciled_at = null
-    where id = ${id}`);
+  await db
+    .updateTable('notifications')
+    .set({ status: 'pending', attempts: 0, episode, next_attempt_at: sql<Date>`now()`, reconciled_at: null })
+    .where('id', '=', id)
+    .execute();
   outbox.enqueue(transaction, email.organizationId ?? email.userId ?? id, {
     start: buildNotificationStart({ ...email, episode }),
   });
