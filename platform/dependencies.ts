@@ -1,4 +1,4 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import { Gauge, type Registry } from 'prom-client';
 import type { Database } from './database/database.ts';
@@ -77,10 +77,10 @@ async function withinTimeout(probe: Probe): Promise<void> {
  *
  * @throws Error if PostgreSQL does not answer or only reads.
  */
-export async function probeDatabase(database: Pick<Database, 'query'>): Promise<void> {
-  const [row] = await database.query<{ readOnly: string }>(
-    sql`select current_setting('transaction_read_only') as "readOnly"`,
-  );
+export async function probeDatabase({ db }: Pick<Database, 'db'>): Promise<void> {
+  const row = await db
+    .selectNoFrom(sql<string>`current_setting('transaction_read_only')`.as('readOnly'))
+    .executeTakeFirst();
   if (row?.readOnly !== 'off')
     throw new Error('PostgreSQL only reads: it is a standby, or default_transaction_read_only is on');
 }

@@ -1,4 +1,3 @@
-import { sql } from '@mikro-orm/core';
 import { entities } from '../domain/entities.ts';
 import { sealedColumns } from '../domain/sealed-columns.ts';
 import { type Config, loadConfig } from '../platform/config.ts';
@@ -78,12 +77,21 @@ function describeResult({ columns, removable, remaining }: ReencryptResult, conf
 async function describeSigningKeys(database: Database, config: Config): Promise<string> {
   const [current, ...others] = listKeyIds(config.SIGNING_KEY, 'SIGNING_KEY');
   if (others.length === 0) return '';
-  const [row] = await database.query<{ since: string | null; codes: number }>(
-    sql`select to_char(k.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as since,
-          (select count(*)::int from mfa_recovery_codes c where c.used_at is null and c.created_at < k.created_at) as codes
-        from installation_keys k where k.kind = 'signing' and k.key_id = ${current}`,
-  );
-  return `SIGNING_KEY: the key ${current} signs since ${row?.since}. ${row?.codes ?? 0} unused recovery codes are older and need ${others.join(', ')}, as do return paths and unsubscribe links of earlier mail.\n`;
+  const row = await database.db
+    .selectFrom('installation_keys as key')
+    .select([
+      'key.created_at as since',
+      ({ selectFrom, fn }) =>
+        selectFrom('mfa_recovery_codes as code')
+          .select(fn.countAll<number>().as('count'))
+          .where('code.used_at', 'is', null)
+          .whereRef('code.created_at', '<', 'key.created_at')
+          .as('codes'),
+    ])
+    .where('key.kind', '=', 'signing')
+    .where('key.key_id', '=', current)
+    .executeTakeFirst();
+  return `SIGNING_KEY: the key ${current} signs since ${row?.since.toISOString().replace(/\.\d+/, '')}. ${row?.codes ?? 0} unused recovery codes are older and need ${others.join(', ')}, as do return paths and unsubscribe links of earlier mail.\n`;
 }
 
 if (import.meta.main) runCommand('keys:reencrypt', main);

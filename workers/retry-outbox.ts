@@ -10,8 +10,8 @@ import { runCommand } from './run-command.ts';
 runCommand('outbox:retry', () => {
   const { id, list } = parseArgs({ options: { id: { type: 'string' }, list: { type: 'boolean' } } }).values;
   return runOutboxCommand(async ({ database, outbox }) => {
-    if (list) return JSON.stringify(await database.autocommit((em) => listDeadCommands(em)), null, 2);
-    const { length: retried } = await database.autocommit((em) => retryDeadCommands(em, id));
+    if (list) return JSON.stringify(await listDeadCommands(database.db), null, 2);
+    const { length: retried } = await retryDeadCommands(database.db, id);
     const delivered = retried > 0 ? await outbox.sweep(retried) : 0;
     return `${retried} command(s) are retried; ${delivered} delivered now, the reconciler delivers the others.`;
   });

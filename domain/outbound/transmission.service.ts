@@ -1,6 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
-import { IS_RESTORE_PENDING, restorePending } from '../../platform/installation/pending-restore.ts';
+import { IS_RESTORE_PENDING_SQL, restorePending } from '../../platform/installation/pending-restore.ts';
 import type { MailTransport } from '../../platform/mail-transport/mail-transport.ts';
 import type { SimulatorTransport } from '../../platform/mail-transport/simulator-transport.ts';
 import type { ReturnPaths } from '../../platform/return-path.ts';
@@ -100,7 +100,7 @@ async function loadTransmission(database: Database, messageId: string): Promise<
        m.has_attachments as "hasAttachments", m.rfc_message_id as "rfcMessageId", m.in_reply_to as "inReplyTo",
        m.reference_ids as "references", m.auto_submitted as "autoSubmitted", m.created_at as "createdAt", m.submitted_key as "submittedKey",
        m.raw_key as "rawKey", m.size_bytes as "sizeBytes", e.kind = 'sandbox' as sandbox,
-       ${IS_RESTORE_PENDING} as "isRestorePending",
+       ${IS_RESTORE_PENDING_SQL} as "isRestorePending",
        (select coalesce(jsonb_agg(jsonb_build_object('position', position, 'email', email, 'status', status)
           order by position), '[]')
         from message_recipients where message_id = m.id) as recipients

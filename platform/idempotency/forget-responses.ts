@@ -1,12 +1,18 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { anyOf } from '../database/any-of.ts';
+import { toDb } from '../database/bridge.ts';
+import type { Db } from '../database/tables.ts';
 
 /**
  * Removes the stored responses that show what is being deleted. The keys stay: a repeated request must not create it a second
  * time.
  */
-export async function forgetResponses(em: EntityManager, resourceIds: readonly string[]): Promise<void> {
+export async function forgetResponses(db: Db | EntityManager, resourceIds: readonly string[]): Promise<void> {
   if (resourceIds.length === 0) return;
-  await em.execute(sql`
-    update idempotency_keys set body = null where resource_id in (${resourceIds}) and body is not null`);
+  await toDb(db)
+    .updateTable('idempotency_keys')
+    .set({ body: null })
+    .where('resource_id', '=', anyOf(resourceIds))
+    .where('body', 'is not', null)
+    .execute();
 }

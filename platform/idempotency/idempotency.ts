@@ -1,8 +1,7 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { type SecretBox, sha256 } from '../crypto.ts';
 import type { Transaction } from '../database/database.ts';
 import type { SealedColumn } from '../sealed-column.ts';
-import { IdempotencyKeyEntity } from './idempotency-key.entity.ts';
 
 /**
  * Two requests are the same if organization, credential, method, path and key are equal: a person acts in several
@@ -55,18 +54,21 @@ export function createIdempotencyId(request: IdempotentRequest): Buffer {
 
 export function createIdempotencyStore({ secretBox }: { secretBox: SecretBox }): IdempotencyStore {
   return {
-    async claim({ em }, id) {
-      const [row] = await em.execute<{ claimed: boolean }[]>(
-        sql`select pg_try_advisory_xact_lock(${id.readBigInt64BE().toString()}::bigint) as claimed`,
-      );
+    async claim({ db }, id) {
+      const lock = id.readBigInt64BE().toString();
+      const row = await db
+        .selectNoFrom(sql<boolean>`pg_try_advisory_xact_lock(${lock}::bigint)`.as('claimed'))
+        .executeTakeFirst();
       return row?.claimed === true;
     },
 
-    async find({ em }, id, requestHash) {
-      const stored = await em.findOne(IdempotencyKeyEntity, {
-        id,
-        createdAt: { $gt: new Date(Date.now() - IDEMPOTENCY_RETENTION_MS) },
-      });
+    async find({ db }, id, requestHash) {
+      const stored = await db
+        .selectFrom('idempotency_keys')
+        .select(['request_hash as requestHash', 'status', 'content_type as contentType', 'body'])
+        .where('id', '=', id)
+        .where('created_at', '>', new Date(Date.now() - IDEMPOTENCY_RETENTION_MS))
+        .executeTakeFirst();
       if (!stored) return null;
       if (!requestHash.equals(stored.requestHash)) return 'different-request';
       if (stored.body === null) return 'deleted';
@@ -77,17 +79,21 @@ export function createIdempotencyStore({ secretBox }: { secretBox: SecretBox }):
       };
     },
 
-    async save({ em }, { id, organizationId, requestHash, response }) {
-      await em.upsert(IdempotencyKeyEntity, {
-        id,
-        organizationId,
-        requestHash,
+    async save({ db }, { id, organizationId, requestHash, response }) {
+      const stored = {
+        org_id: organizationId,
+        request_hash: requestHash,
         status: response.status,
-        contentType: response.contentType,
+        content_type: response.contentType,
         body: secretBox.seal(response.body, sealContext(id)),
-        resourceId: readResourceId(response),
-        createdAt: new Date(),
-      });
+        resource_id: readResourceId(response),
+        created_at: new Date(),
+      };
+      await db
+        .insertInto('idempotency_keys')
+        .values({ id, ...stored })
+        .onConflict((conflict) => conflict.column('id').doUpdateSet(stored))
+        .execute();
     },
   };
 }

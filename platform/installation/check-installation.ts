@@ -15,7 +15,7 @@ const RETRY_DELAY_MS = 2_000;
  * @throws InstallationError
  */
 export async function checkInstallation(
-  database: Pick<Database, 'query'>,
+  database: Pick<Database, 'db'>,
   config: Pick<Config, 'ENCRYPTION_KEY' | 'SIGNING_KEY'>,
   logger: Pick<Logger, 'warn'>,
 ): Promise<void> {

@@ -11,7 +11,7 @@ export const InstallationEntity = defineEntity({
     /** `system_identifier` of `pg_control_system()`, unique for each `initdb`. */
     systemIdentifier: p.text(),
     /** See `progress-marker.ts`. */
-    progress: p.bigint('string').defaultRaw('0'),
+    progress: p.bigint('number').defaultRaw('0'),
     advancedAt: timestamp().strictNullable(),
   },
 });

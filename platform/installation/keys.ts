@@ -1,9 +1,8 @@
-import { sql } from '@mikro-orm/core';
 import type { Config } from '../config.ts';
 import { listKeyIds } from '../crypto.ts';
 import type { Database } from '../database/database.ts';
 import { InstallationError } from './installation-error.ts';
-import type { InstallationKey, InstallationKeyKind } from './installation-key.entity.ts';
+import type { InstallationKeyKind } from './installation-key.entity.ts';
 
 type Keys = Pick<Config, 'ENCRYPTION_KEY' | 'SIGNING_KEY'>;
 
@@ -13,10 +12,8 @@ type Keys = Pick<Config, 'ENCRYPTION_KEY' | 'SIGNING_KEY'>;
  *
  * @throws InstallationError if a stored value could not be decrypted, or no earlier signature would be valid.
  */
-export async function requireKnownKeys(database: Pick<Database, 'query'>, keys: Keys): Promise<void> {
-  const recorded = await database.query<Pick<InstallationKey, 'kind' | 'keyId'>>(
-    sql`select kind, key_id as "keyId" from installation_keys`,
-  );
+export async function requireKnownKeys({ db }: Pick<Database, 'db'>, keys: Keys): Promise<void> {
+  const recorded = await db.selectFrom('installation_keys').select(['kind', 'key_id as keyId']).execute();
   const recordedOf = (kind: InstallationKeyKind) =>
     recorded.filter((key) => key.kind === kind).map(({ keyId }) => keyId);
   const encryption = listKeyIds(keys.ENCRYPTION_KEY, 'ENCRYPTION_KEY');
@@ -25,9 +22,11 @@ export async function requireKnownKeys(database: Pick<Database, 'query'>, keys: 
   requireAnyKey(recordedOf('signing'), signing);
   for (const [kind, [keyId]] of [['encryption', encryption] as const, ['signing', signing] as const]) {
     if (recordedOf(kind).includes(keyId)) continue;
-    await database.query(
-      sql`insert into installation_keys (kind, key_id, created_at) values (${kind}, ${keyId}, now()) on conflict do nothing`,
-    );
+    await db
+      .insertInto('installation_keys')
+      .values({ kind, key_id: keyId })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
   }
 }
 
@@ -50,11 +49,14 @@ function requireAnyKey(recorded: readonly string[], listed: readonly string[]): 
 
 /** From now on, processes start without these keys. Returns their ids. */
 export async function forgetOlderEncryptionKeys(
-  database: Pick<Database, 'query'>,
+  { db }: Pick<Database, 'db'>,
   current: string,
 ): Promise<string[]> {
-  const rows = await database.query<Pick<InstallationKey, 'keyId'>>(
-    sql`delete from installation_keys where kind = 'encryption' and key_id <> ${current} returning key_id as "keyId"`,
-  );
+  const rows = await db
+    .deleteFrom('installation_keys')
+    .where('kind', '=', 'encryption')
+    .where('key_id', '<>', current)
+    .returning('key_id as keyId')
+    .execute();
   return rows.map(({ keyId }) => keyId);
 }

@@ -1,4 +1,5 @@
-import { sql } from '@mikro-orm/core';
+import { sql as ormSql } from '@mikro-orm/core';
+import { type SqlBool, sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../database/database.ts';
 import type { Sql } from '../database/sql.ts';
@@ -8,11 +9,15 @@ import { AppError } from '../errors.ts';
 export const UNFINISHED_RESTORE_SCHEMA = 'agent_email_restore';
 
 /** SQL: the database was restored and is not reconciled. */
-export const IS_RESTORE_PENDING: Sql = sql`(exists (select from restores where reconciled_at is null)
+export const IS_RESTORE_PENDING = sql<SqlBool>`(exists (select from restores where reconciled_at is null)
+  or exists (select from pg_namespace where nspname = ${UNFINISHED_RESTORE_SCHEMA}))`;
+
+/** As {@link IS_RESTORE_PENDING}, for statements of the entity manager. */
+export const IS_RESTORE_PENDING_SQL: Sql = ormSql`(exists (select from restores where reconciled_at is null)
   or exists (select from pg_namespace where nspname = ${UNFINISHED_RESTORE_SCHEMA}))`;
 
 /** SQL: the database was copied to another cluster, and `npm run migrate` has not marked it yet. */
-const IS_IN_OTHER_CLUSTER: Sql = sql`exists (
+const IS_IN_OTHER_CLUSTER = sql<SqlBool>`exists (
   select from installation where system_identifier <> (select system_identifier::text from pg_control_system()))`;
 
 export const RESTORE_PENDING_DETAIL =
@@ -26,9 +31,9 @@ export const restorePending = (): AppError =>
   });
 
 /** @throws AppError `unavailable` until a restored database is reconciled. */
-export async function requireReconciled(database: Pick<Database, 'query'>): Promise<void> {
-  const [row] = await database.query<{ pending: boolean }>(sql`select ${IS_RESTORE_PENDING} as pending`);
-  if (row?.pending) throw restorePending();
+export async function requireReconciled({ db }: Pick<Database, 'db'>): Promise<void> {
+  const row = await db.selectNoFrom(IS_RESTORE_PENDING.as('isPending')).executeTakeFirst();
+  if (row?.isPending) throw restorePending();
 }
 
 const CHECK_INTERVAL_MS = 2_000;
@@ -36,14 +41,14 @@ const LOG_EVERY = 15;
 
 /** Waits until a restored database is reconciled. Returns immediately if it is. */
 export async function waitUntilReconciled(
-  database: Pick<Database, 'query'>,
+  { db }: Pick<Database, 'db'>,
   logger: Pick<Logger, 'error'>,
 ): Promise<void> {
   for (let checks = 0; ; checks += 1) {
-    const [row] = await database.query<{ pending: boolean }>(
-      sql`select ${IS_RESTORE_PENDING} or ${IS_IN_OTHER_CLUSTER} as pending`,
-    );
-    if (!row?.pending) return;
+    const row = await db
+      .selectNoFrom(sql<boolean>`${IS_RESTORE_PENDING} or ${IS_IN_OTHER_CLUSTER}`.as('isPending'))
+      .executeTakeFirst();
+    if (!row?.isPending) return;
     if (checks % LOG_EVERY === 0) logger.error(RESTORE_PENDING_DETAIL);
     await new Promise((resolve) => setTimeout(resolve, CHECK_INTERVAL_MS));
   }

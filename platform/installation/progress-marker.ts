@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../database/database.ts';
 import type { Storage } from '../storage.ts';
@@ -25,25 +25,45 @@ const MARKER_KEY = 'installation/progress.json';
 const MAX_MARKER_BYTES = 1_024;
 
 export function createProgressMarker(
-  database: Pick<Database, 'query'>,
+  { db }: Pick<Database, 'db'>,
   storage: Pick<Storage, 'getBytes' | 'putBytes'>,
 ): ProgressMarker {
   async function detectLoss(): Promise<boolean> {
-    const [row] = await database.query<{ lost: boolean }>(sql`
-      with lost as (
-          select advanced_at from installation
-          where progress < ${await readMarker(storage)}::bigint and advanced_at is not null),
-        marked as (
-          insert into restores (restored_to, marked_at) select advanced_at, now() from lost
-          where not exists (select from restores where reconciled_at is null) returning id)
-      select exists (select from lost) as lost`);
-    return row?.lost ?? false;
+    const marker = await readMarker(storage);
+    const row = await db
+      .with('lost', (q) =>
+        q
+          .selectFrom('installation')
+          .select('advanced_at')
+          .where('progress', '<', sql<number>`${marker}::bigint`)
+          .where('advanced_at', 'is not', null),
+      )
+      .with('marked', (q) =>
+        q
+          .insertInto('restores')
+          .columns(['restored_to', 'marked_at'])
+          .expression((eb) =>
+            eb
+              .selectFrom('lost')
+              .select(['advanced_at', sql<Date>`now()`.as('marked_at')])
+              .where(({ not, exists, selectFrom }) =>
+                not(exists(selectFrom('restores').select('id').where('reconciled_at', 'is', null))),
+              ),
+          )
+          .returning('id'),
+      )
+      .selectNoFrom(({ exists, selectFrom }) => exists(selectFrom('lost').select('advanced_at')).as('isLost'))
+      .executeTakeFirst();
+    return row?.isLost === true;
   }
 
   async function catchUp(): Promise<void> {
-    const [row] = await database.query<{ progress: string }>(sql`
-      update installation set progress = greatest(progress, ${await readMarker(storage)}::bigint) + 1, advanced_at = now()
-      returning progress::text as progress`);
+    const marker = await readMarker(storage);
+    const row = await db
+      .updateTable('installation')
+      .set({ progress: sql`greatest(progress, ${marker}::bigint) + 1`, advanced_at: sql`now()` })
+      .returning(sql<string>`progress::text`.as('progress'))
+      .executeTakeFirst();
     if (row) await storage.putBytes(MARKER_KEY, Buffer.from(JSON.stringify(row)), 'application/json');
   }
 

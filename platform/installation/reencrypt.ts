@@ -1,7 +1,6 @@
-import { sql } from '@mikro-orm/core';
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import { type SecretBox, UnlistedKeyError } from '../crypto.ts';
 import type { Database } from '../database/database.ts';
-import { joinSql, type Sql } from '../database/sql.ts';
 import type { SealedColumn, SealedRowKey } from '../sealed-column.ts';
 
 export interface ColumnResult {
@@ -52,30 +51,26 @@ export async function reencryptColumn(
 type SealedRow = SealedRowKey & { readonly sealed_value: Buffer };
 
 /** Values whose first bytes are not those of the first key. */
-const needsReencryption = (secretBox: SecretBox, { column }: SealedColumn): Sql =>
+const needsReencryption = (secretBox: SecretBox, { column }: SealedColumn): RawBuilder<SqlBool> =>
   sql`${sql.ref(column)} is not null
     and substring(${sql.ref(column)} from 1 for ${secretBox.currentPrefix.length}::int) <> ${secretBox.currentPrefix}`;
 
-function takeBatch(
-  database: Database,
+async function takeBatch(
+  { db }: Database,
   secretBox: SecretBox,
   column: SealedColumn,
   after: SealedRowKey | undefined,
 ): Promise<SealedRow[]> {
-  const key = joinSql(
-    column.key.map((name) => sql`${sql.ref(name)}`),
-    ', ',
+  const key = sql.join(column.key.map((name) => sql.ref(name)));
+  const isNext = after
+    ? sql<SqlBool>`(${key}) > (${sql.join(column.key.map((name) => after[name]))})`
+    : sql<SqlBool>`true`;
+  const { rows } = await sql<SealedRow>`
+    select ${key}, ${sql.ref(column.column)} as sealed_value from ${sql.table(column.table)}
+    where ${needsReencryption(secretBox, column)} and ${isNext} order by ${key} limit ${BATCH_SIZE}`.execute(
+    db,
   );
-  const position = after
-    ? sql`and (${key}) > (${joinSql(
-        column.key.map((name) => sql`${after[name]}`),
-        ', ',
-      )})`
-    : sql``;
-  return database.query<SealedRow>(
-    sql`select ${key}, ${sql.ref(column.column)} as sealed_value from ${sql.ref(column.table)}
-        where ${needsReencryption(secretBox, column)} ${position} order by ${key} limit ${BATCH_SIZE}`,
-  );
+  return rows;
 }
 
 /** Returns the new value, or why the old one cannot be read. */
@@ -91,29 +86,25 @@ function reseal(secretBox: SecretBox, column: SealedColumn, row: SealedRow): Buf
 }
 
 async function replace(
-  database: Database,
+  { db }: Database,
   column: SealedColumn,
   row: SealedRow,
   sealed: Buffer,
 ): Promise<number> {
-  const isRow = joinSql(
+  const isRow = sql.join(
     column.key.map((name) => sql`${sql.ref(name)} = ${row[name]}`),
-    ' and ',
+    sql` and `,
   );
-  const updated = await database.query<object>(
-    sql`update ${sql.ref(column.table)} set ${sql.ref(column.column)} = ${sealed}
-        where ${isRow} and ${sql.ref(column.column)} = ${row.sealed_value} returning 1`,
-  );
-  return updated.length;
+  const { numAffectedRows = 0n } = await sql`
+    update ${sql.table(column.table)} set ${sql.ref(column.column)} = ${sealed}
+    where ${isRow} and ${sql.ref(column.column)} = ${row.sealed_value}`.execute(db);
+  return Number(numAffectedRows);
 }
 
-async function countRemaining(
-  database: Database,
-  secretBox: SecretBox,
-  column: SealedColumn,
-): Promise<number> {
-  const [row] = await database.query<{ count: number }>(
-    sql`select count(*)::int as count from ${sql.ref(column.table)} where ${needsReencryption(secretBox, column)}`,
+async function countRemaining({ db }: Database, secretBox: SecretBox, column: SealedColumn): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*) as count from ${sql.table(column.table)} where ${needsReencryption(secretBox, column)}`.execute(
+    db,
   );
-  return row?.count ?? 0;
+  return rows[0]?.count ?? 0;
 }

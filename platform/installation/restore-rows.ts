@@ -1,10 +1,11 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database } from '../database/database.ts';
+import { json } from '../database/json.ts';
 import { UNFINISHED_RESTORE_SCHEMA } from './pending-restore.ts';
 import type { RestoredStorage } from './restore.entity.ts';
 
 export interface PendingRestore {
-  id: string;
+  id: number;
   /** Rows created later were created after the restore. */
   markedAt: Date;
 }
@@ -18,59 +19,77 @@ export interface RecordedRestore {
   storage: RestoredStorage | null;
 }
 
-export async function readRecordedRestore(database: Pick<Database, 'query'>): Promise<RecordedRestore> {
-  const [row] = await database.query<{
-    isUnfinished: boolean;
-    restoredTo: string | null;
-    storage: RestoredStorage | null;
-  }>(sql`
-    select exists (select from pg_namespace where nspname = ${UNFINISHED_RESTORE_SCHEMA})
-        or coalesce(r.storage in ('comparing', 'copying'), false) as "isUnfinished",
-      to_char(r.restored_to at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "restoredTo", r.storage
-    from (select) one left join restores r on r.reconciled_at is null order by r.id limit 1`);
+export async function readRecordedRestore({ db }: Pick<Database, 'db'>): Promise<RecordedRestore> {
+  const schema = await db
+    .selectNoFrom(
+      sql<boolean>`exists (select from pg_namespace where nspname = ${UNFINISHED_RESTORE_SCHEMA})`.as(
+        'exists',
+      ),
+    )
+    .executeTakeFirst();
+  const restore = await db
+    .selectFrom('restores')
+    .select(['restored_to as restoredTo', 'storage'])
+    .where('reconciled_at', 'is', null)
+    .orderBy('id')
+    .limit(1)
+    .executeTakeFirst();
+  const storage = restore?.storage ?? null;
   return {
-    isUnfinished: row?.isUnfinished ?? false,
-    restoredTo: row?.restoredTo ? new Date(row.restoredTo) : null,
-    storage: row?.storage ?? null,
+    isUnfinished: schema?.exists === true || storage === 'comparing' || storage === 'copying',
+    restoredTo: restore?.restoredTo ?? null,
+    storage,
   };
 }
 
 /** Marks the database as restored, if it is not marked, and sets the time of the backup. Workers then take no work. */
 export async function beginReconciliation(database: Database, restoredTo: Date): Promise<PendingRestore> {
-  const rows = await database.query<{ id: string; markedAt: string }>(sql`
-    with pending as (select id from restores where reconciled_at is null order by id limit 1),
-      inserted as (
-        insert into restores (restored_to, marked_at) select ${restoredTo.toISOString()}::timestamptz, now()
-        where not exists (select from pending) returning id, marked_at),
-      updated as (
-        update restores set restored_to = ${restoredTo.toISOString()}::timestamptz
-        where id = (select id from pending) returning id, marked_at)
-    select id::text, to_char(marked_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "markedAt"
-    from (select * from inserted union all select * from updated) marked`);
-  const [row] = rows;
-  if (!row) throw new Error('The restore could not be recorded');
-  return { id: row.id, markedAt: new Date(row.markedAt) };
+  const marked = await database.systemTransaction(async ({ db }) => {
+    const pending = db
+      .selectFrom('restores')
+      .select('id')
+      .where('reconciled_at', 'is', null)
+      .orderBy('id')
+      .limit(1);
+    const updated = await db
+      .updateTable('restores')
+      .set({ restored_to: restoredTo })
+      .where('id', 'in', pending)
+      .returning(['id', 'marked_at as markedAt'])
+      .executeTakeFirst();
+    if (updated) return updated;
+    return db
+      .insertInto('restores')
+      .values({ restored_to: restoredTo, marked_at: sql`now()` })
+      .returning(['id', 'marked_at as markedAt'])
+      .executeTakeFirst();
+  });
+  if (!marked) throw new Error('The restore could not be recorded');
+  return marked;
 }
 
 /** Lets workers take work again. */
 export async function endReconciliation(
-  database: Database,
-  id: string,
+  { db }: Database,
+  id: number,
   counts: Record<string, number>,
 ): Promise<void> {
-  await database.query(
-    sql`update restores set reconciled_at = now(), counts = ${JSON.stringify(counts)}::jsonb where id = ${id}`,
-  );
+  await db
+    .updateTable('restores')
+    .set({ reconciled_at: sql`now()`, counts: json(counts) })
+    .where('id', '=', id)
+    .execute();
 }
 
 /**
  * When the latest reconciled restore was marked; null if there was none. A run that completed earlier may have changed rows
  * that the backup does not have in that state.
  */
-export async function findLastRestore(database: Pick<Database, 'query'>): Promise<Date | null> {
-  const [row] = await database.query<{ markedAt: string | null }>(
-    sql`select to_char(max(marked_at) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "markedAt"
-        from restores where reconciled_at is not null`,
-  );
-  return row?.markedAt ? new Date(row.markedAt) : null;
+export async function findLastRestore({ db }: Pick<Database, 'db'>): Promise<Date | null> {
+  const row = await db
+    .selectFrom('restores')
+    .select(({ fn }) => fn.max('marked_at').as('markedAt'))
+    .where('reconciled_at', 'is not', null)
+    .executeTakeFirst();
+  return row?.markedAt ?? null;
 }

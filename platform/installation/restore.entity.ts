@@ -21,7 +21,7 @@ export const RestoreEntity = defineEntity({
   ],
   checks: [{ name: 'restores_storage', expression: oneOf('storage', RESTORED_STORAGE) }],
   properties: {
-    id: p.bigint('string').primary().autoincrement(),
+    id: p.bigint('number').primary().autoincrement(),
     /** What happened after this time is missing from the database. Null if the time is unknown. */
     restoredTo: timestamp().strictNullable(),
     /** Null if the database was restored by other means than `npm run restore`. */

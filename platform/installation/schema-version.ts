@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database } from '../database/database.ts';
 import { InstallationError } from './installation-error.ts';
 
@@ -18,7 +18,7 @@ export function listMigrations(): string[] {
  *
  * @throws InstallationError if the database lacks migrations of this version.
  */
-export async function requireMigratedSchema(database: Pick<Database, 'query'>): Promise<void> {
+export async function requireMigratedSchema(database: Pick<Database, 'db'>): Promise<void> {
   const applied = new Set(await readApplied(database));
   const pending = listMigrations().filter((name) => !applied.has(name));
   if (pending.length === 0) return;
@@ -27,11 +27,18 @@ export async function requireMigratedSchema(database: Pick<Database, 'query'>): 
   );
 }
 
-async function readApplied(database: Pick<Database, 'query'>): Promise<string[]> {
-  const [table] = await database.query<{ exists: boolean }>(
-    sql`select coalesce(has_table_privilege(to_regclass('mikro_orm_migrations'), 'select'), false) as "exists"`,
-  );
+async function readApplied({ db }: Pick<Database, 'db'>): Promise<string[]> {
+  const table = await db
+    .selectNoFrom(
+      sql<boolean>`coalesce(has_table_privilege(to_regclass('mikro_orm_migrations'), 'select'), false)`.as(
+        'exists',
+      ),
+    )
+    .executeTakeFirst();
   if (!table?.exists) return [];
-  const rows = await database.query<{ name: string }>(sql`select name from mikro_orm_migrations`);
+  const rows = await db
+    .selectFrom(sql<{ name: string }>`(select name from mikro_orm_migrations)`.as('applied'))
+    .select('applied.name')
+    .execute();
   return rows.map(({ name }) => name);
 }

@@ -1,5 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { Sql } from '../database/sql.ts';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { type NotNull, sql } from 'kysely';
+import { toDb } from '../database/bridge.ts';
+import type { Db } from '../database/tables.ts';
 
 export interface DeadCommand {
   id: string;
@@ -7,39 +9,48 @@ export interface DeadCommand {
   workflowId: string | null;
   attempts: number;
   lastError: string | null;
-  createdAt: string;
-  deadAt: string;
-}
-
-/** Runs a statement: of a worker, or of staff. */
-interface StatementRunner {
-  execute<Rows extends object[]>(query: Sql): Promise<Rows>;
+  createdAt: Date;
+  deadAt: Date;
 }
 
 export const MAX_LISTED = 1_000;
 /** Commands that one call makes due again. */
 export const MAX_RETRIED = 1_000;
 
-/** Commands whose delivery to Temporal failed permanently, oldest first. */
-export function listDeadCommands(
-  database: StatementRunner,
-  limit: number = MAX_LISTED,
-): Promise<DeadCommand[]> {
-  return database.execute<DeadCommand[]>(
-    sql`select id::text as id, org_id as "organizationId",
-        coalesce(command -> 'start' ->> 'workflowId', command -> 'signal' ->> 'workflowId',
-          command -> 'control' ->> 'workflowId', command -> 'unpause' ->> 'scheduleId') as "workflowId",
-        attempts, last_error as "lastError", created_at as "createdAt", dead_at as "deadAt"
-      from outbox where dead_at is not null order by dead_at, outbox.id limit ${limit}`,
-  );
+/** Commands whose delivery to Temporal failed permanently, oldest first. For workers, and for staff. */
+export function listDeadCommands(db: Db | EntityManager, limit: number = MAX_LISTED): Promise<DeadCommand[]> {
+  return toDb(db)
+    .selectFrom('outbox')
+    .select([
+      sql<string>`outbox.id::text`.as('id'),
+      'org_id as organizationId',
+      sql<string | null>`coalesce(command -> 'start' ->> 'workflowId', command -> 'signal' ->> 'workflowId',
+        command -> 'control' ->> 'workflowId', command -> 'unpause' ->> 'scheduleId')`.as('workflowId'),
+      'attempts',
+      'last_error as lastError',
+      'created_at as createdAt',
+      'dead_at as deadAt',
+    ])
+    .where('dead_at', 'is not', null)
+    .$narrowType<{ deadAt: NotNull }>()
+    .orderBy('dead_at')
+    .orderBy('outbox.id')
+    .limit(limit)
+    .execute();
 }
 
 /** At most {@link MAX_LISTED}. */
-export async function countDeadCommands(database: StatementRunner): Promise<number> {
-  const [row] = await database.execute<{ count: number }[]>(
-    sql`select count(*)::int as count from (
-        select from outbox where dead_at is not null order by dead_at limit ${MAX_LISTED}) dead`,
-  );
+export async function countDeadCommands(db: Db | EntityManager): Promise<number> {
+  const dead = toDb(db)
+    .selectFrom('outbox')
+    .select('id')
+    .where('dead_at', 'is not', null)
+    .orderBy('dead_at')
+    .limit(MAX_LISTED);
+  const row = await toDb(db)
+    .selectFrom(dead.as('dead'))
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .executeTakeFirst();
   return row?.count ?? 0;
 }
 
@@ -49,14 +60,22 @@ export async function countDeadCommands(database: StatementRunner): Promise<numb
  * @param id of one of them; undefined for the oldest {@link MAX_RETRIED}.
  */
 export function retryDeadCommands(
-  database: StatementRunner,
+  db: Db | EntityManager,
   id?: string,
 ): Promise<{ organizationId: string }[]> {
-  return database.execute<{ organizationId: string }[]>(
-    sql`update outbox set dead_at = null, attempts = 0, available_at = now()
-      where id in (
-        select id from outbox where dead_at is not null and ${id === undefined ? sql`true` : sql`id::text = ${id}`}
-        order by dead_at, id limit ${MAX_RETRIED} for update)
-      returning org_id as "organizationId"`,
-  );
+  const dead = toDb(db)
+    .selectFrom('outbox')
+    .select('id')
+    .where('dead_at', 'is not', null)
+    .$if(id !== undefined, (query) => query.where(sql`id::text`, '=', id))
+    .orderBy('dead_at')
+    .orderBy('id')
+    .limit(MAX_RETRIED)
+    .forUpdate();
+  return toDb(db)
+    .updateTable('outbox')
+    .set({ dead_at: null, attempts: 0, available_at: sql`now()` })
+    .where('id', 'in', dead)
+    .returning('org_id as organizationId')
+    .execute();
 }

@@ -1,5 +1,5 @@
-import { sql } from '@mikro-orm/core';
 import type { Client } from '@temporalio/client';
+import { sql } from 'kysely';
 import type { Database } from '../database/database.ts';
 
 /** How long the oldest start of a task queue has waited, in seconds: 0 if none waits, null if unknown. */
@@ -16,7 +16,7 @@ export interface QueueAges {
 }
 
 export interface QueueAgesOptions {
-  database: Pick<Database, 'query'>;
+  database: Pick<Database, 'db'>;
   temporal: Pick<Client, 'connection'>;
   namespace: string;
   queues: readonly string[];
@@ -69,11 +69,12 @@ export function createQueueAges({
   };
 }
 
-async function readOutbox(database: Pick<Database, 'query'>): Promise<Map<string, number>> {
-  const rows = await database.query<{ taskQueue: string; ageSeconds: number }>(
-    sql`select task_queue as "taskQueue", age_seconds as "ageSeconds" from oldest_waiting_starts()`,
-  );
-  return new Map(rows.map(({ taskQueue, ageSeconds }) => [taskQueue, ageSeconds]));
+async function readOutbox({ db }: Pick<Database, 'db'>): Promise<Map<string, number>> {
+  const rows = await db
+    .selectFrom(sql<{ task_queue: string; age_seconds: number }>`oldest_waiting_starts()`.as('waiting'))
+    .selectAll()
+    .execute();
+  return new Map(rows.map((row) => [row.task_queue, row.age_seconds]));
 }
 
 /** The age of the oldest workflow or activity task that waits; null if the server does not report it. */

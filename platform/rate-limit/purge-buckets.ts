@@ -1,14 +1,15 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database } from '../database/database.ts';
-import { deleteRows } from '../database/delete-rows.ts';
 
 const BATCH_SIZE = 5_000;
 
 /** Deletes rate buckets unused for a day, because a full bucket needs no row. Returns the number of deleted rows. */
-export function purgeRateBuckets(database: Database): Promise<number> {
-  return deleteRows(
-    database,
-    sql`delete from rate_buckets where id in (
-         select id from rate_buckets where refilled_at < now() - interval '1 day' limit ${BATCH_SIZE})`,
-  );
+export async function purgeRateBuckets({ db }: Database): Promise<number> {
+  const unused = db
+    .selectFrom('rate_buckets')
+    .select('id')
+    .where('refilled_at', '<', sql<Date>`now() - interval '1 day'`)
+    .limit(BATCH_SIZE);
+  const { numDeletedRows } = await db.deleteFrom('rate_buckets').where('id', 'in', unused).executeTakeFirst();
+  return Number(numDeletedRows);
 }

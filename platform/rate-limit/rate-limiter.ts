@@ -1,4 +1,4 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../database/database.ts';
 
@@ -113,9 +113,9 @@ export function createRateLimiter({ lease, logger, now = Date.now }: RateLimiter
 /** Leases with the SQL function `lease_rate_tokens`: one statement and one short row lock. */
 export function leaseFromDatabase(database: Database): LeaseTokens {
   return async (bucket, { burst, perSecond }, count) => {
-    const [row] = await database.query<{ granted: number }>(
-      sql`select lease_rate_tokens(${bucket}, ${burst}, ${perSecond}, ${count}) as granted`,
-    );
+    const row = await database.db
+      .selectNoFrom(sql<number>`lease_rate_tokens(${bucket}, ${burst}, ${perSecond}, ${count})`.as('granted'))
+      .executeTakeFirst();
     return row?.granted ?? 0;
   };
 }
