@@ -1,26 +1,29 @@
 import { Context } from '@temporalio/activity';
 import type { Logger } from 'pino';
-import type { DispatchService } from '../domain/outbound/dispatch.service.ts';
+import type { EventService } from '../domain/events/event.service.ts';
+import { cancelOpenRecipients } from '../domain/outbound/cancel-send.ts';
 import type { SendState } from '../domain/outbound/message-status.ts';
-import type { PreparedSend } from '../domain/outbound/prepare-send.ts';
-import type { StoppedSend } from '../domain/outbound/stop-send.ts';
-import type { TransmissionService } from '../domain/outbound/transmission.service.ts';
+import { recordSend, resolveAmbiguity } from '../domain/outbound/outcome.service.ts';
+import { type PreparedSend, prepareSend } from '../domain/outbound/prepare-send.ts';
+import { type TransmissionOptions, transmitMessage } from '../domain/outbound/transmit-message.ts';
+import { type StoppedSend, stopSend } from '../domain/outbound/unsent-recipients.ts';
 import type { AmbiguityDecision } from '../workflows/outbound/send-message.contract.ts';
 import { withApplicationFailures } from './failures.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
-export interface OutboundActivityOptions {
-  dispatch: DispatchService;
-  transmissions: TransmissionService;
+export interface OutboundActivityOptions extends TransmissionOptions {
+  events: EventService;
   logger: Logger;
 }
 
 export type OutboundActivities = ReturnType<typeof createOutboundActivities>;
 
 /** Steps of sending a message. Each is idempotent, because Temporal may run it again at any time. */
-export function createOutboundActivities({ dispatch, transmissions, logger }: OutboundActivityOptions) {
+export function createOutboundActivities(options: OutboundActivityOptions) {
+  const { database, outcomes, events, logger } = options;
+
   const record = async (messageId: string): Promise<SendState> => {
-    const state = await dispatch.record(messageId);
+    const state = await recordSend(database, outcomes, messageId);
     logger.info({ messageId, status: state.status }, 'send recorded');
     return state;
   };
@@ -28,7 +31,7 @@ export function createOutboundActivities({ dispatch, transmissions, logger }: Ou
   return {
     /** Checks whether the message may be sent and marks it `sending`; records a refusal. */
     prepareSend: ({ messageId }: { messageId: string }): Promise<PreparedSend> =>
-      withApplicationFailures(() => dispatch.prepare(messageId)),
+      withApplicationFailures(() => prepareSend(database, events, messageId)),
 
     /**
      * Transmits the message to the relay, one SMTP transaction per recipient, and then records the results, which the attempt
@@ -40,7 +43,7 @@ export function createOutboundActivities({ dispatch, transmissions, logger }: Ou
     transmitMessage: ({ messageId }: { messageId: string }): Promise<SendState | undefined> =>
       withHeartbeats(async () => {
         const { cancellationSignal } = Context.current();
-        const end = await transmissions.transmit(messageId, () => cancellationSignal.aborted);
+        const end = await transmitMessage(options, messageId, () => cancellationSignal.aborted);
         // A worker that shuts down leaves the remaining recipients to the next attempt, on another worker.
         if (end === 'interrupted') cancellationSignal.throwIfAborted();
         try {
@@ -59,17 +62,19 @@ export function createOutboundActivities({ dispatch, transmissions, logger }: Ou
       messageId,
       ...decision
     }: { messageId: string } & AmbiguityDecision): Promise<SendState> =>
-      withApplicationFailures(() => dispatch.resolveAmbiguity(messageId, decision)),
+      withApplicationFailures(() => resolveAmbiguity(database, outcomes, messageId, decision)),
 
     /** Records that the message cannot be sent, or not without an operator. */
     stopSend: ({
       messageId,
       ...stopped
     }: { messageId: string } & StoppedSend): Promise<'settled' | 'needs_attention'> =>
-      withApplicationFailures(() => dispatch.stop(messageId, stopped)),
+      withApplicationFailures(() => stopSend(database, events, messageId, stopped)),
 
     /** Cancels what has not been transmitted. */
     cancelMessage: ({ messageId }: { messageId: string }): Promise<SendState> =>
-      withApplicationFailures(() => dispatch.cancel(messageId, 'Canceled by an operator.')),
+      withApplicationFailures(() =>
+        cancelOpenRecipients(database, outcomes, messageId, 'Canceled by an operator.'),
+      ),
   };
 }

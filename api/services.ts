@@ -58,7 +58,7 @@ import { createEnvironmentService } from '../domain/organizations/environment.se
 import { createMemberService } from '../domain/organizations/member.service.ts';
 import { createOrganizationService } from '../domain/organizations/organization.service.ts';
 import { createOwnershipService } from '../domain/organizations/ownership.service.ts';
-import { cancelUnsentOfInbox } from '../domain/outbound/cancel-unsent-of-inbox.ts';
+import { cancelUnsentOfInbox } from '../domain/outbound/cancel-send.ts';
 import { createOutcomeWaitService } from '../domain/outbound/outcome-wait.service.ts';
 import { createReplyService } from '../domain/outbound/reply.service.ts';
 import { createSendService } from '../domain/outbound/send.service.ts';

@@ -10,8 +10,8 @@ import {
 } from 'smtp-server';
 import { findAddressProblem } from '../domain/mime/address-syntax.ts';
 import { MAX_RECIPIENTS } from '../domain/outbound/outbound-content.ts';
+import type { Submitter } from '../domain/outbound/queue-submission.ts';
 import type { SubmissionService } from '../domain/outbound/submission.service.ts';
-import type { Submitter } from '../domain/outbound/submitted-message.ts';
 import type { RefusalStage } from '../domain/refusals/refusal.entity.ts';
 import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';
 import { createFairShare, type FairShare, thirdOf } from '../platform/concurrency/fair-share.ts';

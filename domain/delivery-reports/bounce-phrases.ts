@@ -392,3 +392,8 @@ const REPLY_CODE =
 export function findReplyCode(text: string): string | null {
   return REPLY_CODE.exec(text.slice(0, MAX_TEXT_CHARACTERS))?.[1] ?? null;
 }
+
+/** Whether a text says why a delivery failed: by a code, or in words. */
+export function containsReason(text: string): boolean {
+  return findReplyCode(text) !== null || findEnhancedCode(text) !== null || findReason(text) !== null;
+}

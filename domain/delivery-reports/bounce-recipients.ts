@@ -1,6 +1,6 @@
 import { findAddress, findAddresses } from './addresses-in-text.ts';
 import type { Notice } from './bounce-notice.ts';
-import { findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts';
+import { containsReason } from './bounce-phrases.ts';
 
 /** A recipient that a notice reports on, with the text about it. */
 export interface NoticeRecipient {
@@ -247,10 +247,6 @@ function scoreContext({
     [-6, namesSender],
   ];
   return indicators.reduce((sum, [points, isPresent]) => sum + (isPresent ? points : 0), 0);
-}
-
-function containsReason(text: string): boolean {
-  return findReplyCode(text) !== null || findEnhancedCode(text) !== null || findReason(text) !== null;
 }
 
 /** Returns the passages that start at a line with this address and end before a line with another one. */

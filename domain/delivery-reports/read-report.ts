@@ -1,5 +1,6 @@
 import { once } from '../../platform/once.ts';
 import { limitHeaderBytes } from '../mime/header-limit.ts';
+import { findAddress } from './addresses-in-text.ts';
 import {
   isAutoReply,
   isBounceNotice,
@@ -8,7 +9,7 @@ import {
   type Notice,
   parseNotice,
 } from './bounce-notice.ts';
-import { findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts';
+import { containsReason, findEnhancedCode, findReason, findReplyCode } from './bounce-phrases.ts';
 import { findRecipients, findReturnedRecipient } from './bounce-recipients.ts';
 import {
   type BounceClassification,
@@ -20,8 +21,7 @@ import {
   resolveStatus,
 } from './dsn.ts';
 import { type FeedbackReport, findFeedbackReport } from './feedback-report.ts';
-import { type LeafPart, parseHeaderFields, parseLeafParts } from './leaf-parts.ts';
-import { findRejectionByFilter } from './mdn-rejection.ts';
+import { type LeafPart, parseFields, parseHeaderFields, parseLeafParts } from './leaf-parts.ts';
 
 /** The kind of report that a message is. `mail` is not a report. */
 export type MailKind = 'bounce' | 'delay' | 'delivered' | 'complaint' | 'auto_reply' | 'mail';
@@ -78,6 +78,43 @@ export function readMailReport(raw: Buffer): MailReport {
   if (isAutoReply(notice)) return { kind: 'auto_reply', recipients: [], feedback: null };
   if (isBounceNotice(notice)) return buildMailReport(parseNoticeText(notice));
   return { kind: 'mail', recipients: [], feedback: null };
+}
+
+interface RejectedByFilter {
+  /** Null if the notification names none. */
+  recipient: string | null;
+}
+
+const DISPOSITION_TYPES = /^(?:message\/(?:global-)?disposition-notification)$/;
+/** RFC 3798 section 3.2.6: the types `denied` and `failed`, and the modifiers of a failure. */
+const FAILED = /;\s*(?:denied|failed)\b|\/\s*(?:error|failure|failed|denied)\b/i;
+const DELETED = /;\s*deleted\b/i;
+/** Mail programs also report as deleted what their user deleted without reading it. */
+const REJECTED =
+  /\(rejected\)|\b(?:rejected|refused|returned|undeliverable|not (?:be )?(?:delivered|accepted))\b|abgelehnt|zurückgewiesen|rejeté|refusé|rechazad|rejeitad|rifiutat|respint|geweigerd|avvisa|odrzucon|отклонен|拒否|拒绝|拒絕/iu;
+const MAX_SEARCHED_CHARACTERS = 2_000;
+
+/**
+ * Recognizes a disposition notification that reports a rejection: with Sieve's `reject` (RFC 5429), mail systems accept
+ * a message and then return it as "deleted". Any other notification is a receipt.
+ */
+export function findRejectionByFilter(
+  fields: Map<string, string>,
+  leaves: LeafPart[],
+  text: string,
+): RejectedByFilter | null {
+  const part = leaves.find(({ contentType }) => DISPOSITION_TYPES.test(contentType));
+  if (!part) return null;
+  const report = parseFields(part.content.replace(/\n{2,}/g, '\n'));
+  const disposition = (report.get('disposition') ?? '').slice(0, MAX_SEARCHED_CHARACTERS);
+  const said = [fields.get('auto-submitted') ?? '', fields.get('subject') ?? '', text]
+    .map((value) => value.slice(0, MAX_SEARCHED_CHARACTERS))
+    .join('\n');
+  if (!FAILED.test(disposition) && !(DELETED.test(disposition) && REJECTED.test(said))) return null;
+  return {
+    recipient:
+      findAddress(report.get('final-recipient') ?? '') ?? findAddress(report.get('original-recipient') ?? ''),
+  };
 }
 
 /** A rejection by a filter of the recipient is a refusal (RFC 5429 section 2.1), unless its text gives another reason. */
@@ -156,10 +193,6 @@ function parseNoticeText(notice: Notice): RecipientReport[] {
     const unnamed = { finalRecipient: null, originalRecipient: null };
     return { ...classifyRecipient(address, action, null, diagnostic), ...unnamed };
   });
-}
-
-function containsReason(text: string): boolean {
-  return findReplyCode(text) !== null || findEnhancedCode(text) !== null || findReason(text) !== null;
 }
 
 /**

@@ -1,9 +1,20 @@
 import type { Readable } from 'node:stream';
 import { storableText } from '../../platform/database/storable.ts';
-import type { DeliveryOutcome } from './delivery-outcome.ts';
 import { type ReportAction, readReportBytes } from './dsn.ts';
 import type { FeedbackReport } from './feedback-report.ts';
 import { readMailReport } from './read-report.ts';
+
+/** The outcome for one recipient, from a report to a signed return path, a provider, or the simulator. */
+export interface DeliveryOutcome {
+  position: number;
+  /** `delayed` is informational and changes no state (RFC 3464 `Action: delayed`). */
+  kind: 'delivered' | 'bounced' | 'complained' | 'delayed';
+  /** Enhanced status code (RFC 3463); null if the report has none. */
+  statusCode: string | null;
+  diagnosticCode: string | null;
+  /** Feedback-Type (RFC 5965), only for complaints. */
+  feedbackType?: string;
+}
 
 const MAX_DIAGNOSTIC_CHARACTERS = 1_000;
 /** Feedback types other than complaints: a withdrawn complaint, and authentication reports (RFC 6430, RFC 6591). */

@@ -15,7 +15,7 @@ import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
-import type { Submission } from '../outbound/submitted-message.ts';
+import type { Submission } from '../outbound/outbound-content.ts';
 
 export const DRAFT_SEND_STATUSES = ['draft', 'scheduled', 'pending_approval', 'rejected', 'failed'] as const;
 export type DraftSendStatus = (typeof DRAFT_SEND_STATUSES)[number];

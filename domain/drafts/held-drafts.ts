@@ -2,7 +2,7 @@ import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { HELD_DETAIL, IS_REINSTATED, isOf } from '../outbound/held/held-sends.ts';
+import { HELD_DETAIL, IS_REINSTATED, isOfOrganization } from '../outbound/held-sends.ts';
 import { IS_SUSPENDED_FOR_ABUSE } from '../suspensions/abuse-suspension.ts';
 import type { Draft } from './draft.entity.ts';
 import { buildScheduledSendStart } from './draft-schedule.ts';
@@ -30,7 +30,7 @@ export async function releaseHeldDrafts(
     where id = any(array(
       select held.id from drafts held
       where held.send_status = 'scheduled' and held.send_error = ${HELD_DETAIL}
-        and ${isOf(organizationId)} and ${IS_REINSTATED}
+        and ${isOfOrganization(organizationId)} and ${IS_REINSTATED}
       order by held.send_at limit ${BATCH_SIZE} for update of held skip locked))
     returning id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
       schedule_version as "scheduleVersion", version, send_at as "sendAt"`);

@@ -1,6 +1,6 @@
 import type { Database } from '../../platform/database/database.ts';
 import { type OverdueRun, type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
-import { HELD_DETAIL } from '../outbound/held/held-sends.ts';
+import { HELD_DETAIL } from '../outbound/held-sends.ts';
 import type { Draft } from './draft.entity.ts';
 import type { DraftService } from './draft.service.ts';
 import { buildRescheduleSignal, buildScheduledSendStart } from './draft-schedule.ts';

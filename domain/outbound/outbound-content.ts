@@ -1,4 +1,6 @@
 import { AppError } from '../../platform/errors.ts';
+import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
+import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 
 /** The content of a message to send, validated by the API. */
@@ -20,6 +22,17 @@ export interface OutboundContent {
 export interface EnvelopeRecipient {
   field: 'to' | 'cc' | 'bcc';
   email: string;
+}
+
+/** What a message that was submitted over SMTP has beyond its content. */
+export interface Submission {
+  /** Storage key of the submitted bytes. */
+  storageKey: string;
+  envelope: EnvelopeRecipient[];
+  messageId: string | null;
+  inReplyTo: string | null;
+  references: string[];
+  fromName: string | null;
 }
 
 export const MAX_RECIPIENTS = 50;
@@ -59,4 +72,50 @@ export function buildEnvelope(content: Pick<OutboundContent, 'to' | 'cc' | 'bcc'
     });
   }
   return recipients;
+}
+
+/** The recipients of the envelope, which may differ from those that the header shows. */
+export function envelopeContent(content: OutboundContent, { envelope }: Submission): OutboundContent {
+  const addressesOf = (field: EnvelopeRecipient['field']) =>
+    envelope.filter((recipient) => recipient.field === field).map(({ email }) => ({ email }));
+  return { ...content, to: addressesOf('to'), cc: addressesOf('cc'), bcc: addressesOf('bcc') };
+}
+
+const LINK_HEADER = 'List-Unsubscribe';
+const POST_HEADER = 'List-Unsubscribe-Post';
+
+/**
+ * Adds the header fields of one-click unsubscription (RFC 8058 section 3.1) if the content asks for them. The DKIM
+ * signature covers both.
+ *
+ * @throws AppError `unprocessable` with more than one recipient, who would unsubscribe each other, or with header fields
+ * of the caller for the same purpose; `no_recipients`.
+ */
+export function addUnsubscribeHeaders(
+  content: OutboundContent,
+  { id: inboxId, organizationId }: Pick<Inbox, 'id' | 'organizationId'>,
+  links: Pick<UnsubscribeLinks, 'create'>,
+): OutboundContent {
+  if (!content.unsubscribe) return content;
+  const [recipient, ...others] = buildEnvelope(content);
+  if (!recipient || others.length > 0)
+    throw unprocessable(
+      `unsubscribe needs a single recipient, but the message has ${others.length + 1}.`,
+      'Send one message to each recipient, or omit unsubscribe.',
+    );
+  const taken = Object.keys(content.headers).find((name) => /^list-unsubscribe/i.test(name));
+  if (taken !== undefined)
+    throw unprocessable(
+      `unsubscribe sets ${LINK_HEADER} itself, but headers contains ${taken}.`,
+      'Omit the header, or omit unsubscribe.',
+    );
+  const link = links.create({ organizationId, inboxId, email: recipient.email });
+  return {
+    ...content,
+    headers: { ...content.headers, [LINK_HEADER]: `<${link}>`, [POST_HEADER]: 'List-Unsubscribe=One-Click' },
+  };
+}
+
+function unprocessable(detail: string, fix: string): AppError {
+  return new AppError('unprocessable', { detail, fix });
 }

@@ -48,8 +48,8 @@ export interface UpdatedMessage {
 }
 
 /**
- * Records one event per kind of change, with the recipients concerned. `message.rejected` says that nothing of a message
- * leaves, so recipients refused among others are reported as bounced.
+ * Records one event per kind of change, with the recipients concerned. `message.rejected` means that the message goes to no
+ * recipient, so if others remain, refused recipients are reported as bounced.
  */
 export async function recordOutcomeEvents(
   transaction: Transaction,
@@ -96,7 +96,7 @@ export async function recordOutcomeEvents(
   }
 }
 
-/** Whether something of the message has been sent or may still be. */
+/** Whether the message was or may still be sent to some recipient. */
 function leavesInPart(recipients: UpdatedMessage['recipients']): boolean {
   return recipients.some(({ status }) => status !== 'rejected' && status !== 'suppressed');
 }

@@ -7,12 +7,6 @@ import type { MessageDetails } from '../messages/message-details.ts';
 import type { MessageWait } from '../messages/message-wait.service.ts';
 import { isAwaitingReport, isSettled } from './message-status.ts';
 
-/** Waits until the outcome of a message is known. */
-export interface OutcomeWaitService {
-  /** @throws AppError `not_found`. */
-  begin(scope: Scope, messageId: string): Promise<MessageWait>;
-}
-
 export interface OutcomeWaitOptions {
   messages: Pick<MessageService, 'get'>;
   eventStreams: Pick<EventStreams, 'follow'>;
@@ -24,9 +18,16 @@ const OUTCOME_EVENTS = {
 /** A canceled or failed message has no event, so the message is also read at this interval. */
 const READ_INTERVAL_MS = 5_000;
 
-export function createOutcomeWaitService({ messages, eventStreams }: OutcomeWaitOptions): OutcomeWaitService {
+export type OutcomeWaitService = ReturnType<typeof createOutcomeWaitService>;
+
+export function createOutcomeWaitService({ messages, eventStreams }: OutcomeWaitOptions) {
   return {
-    async begin(scope, messageId) {
+    /**
+     * Waits until the outcome of a message is known.
+     *
+     * @throws AppError `not_found`.
+     */
+    async begin(scope: Scope, messageId: string): Promise<MessageWait> {
       const { message } = await messages.get(scope, messageId);
       const follower = await eventStreams.follow(scope, { ...OUTCOME_EVENTS, inboxIds: [message.inboxId] });
       const readIfSettled = async () => {

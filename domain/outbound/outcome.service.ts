@@ -1,13 +1,13 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Transaction } from '../../platform/database/database.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { OUTCOME_RECORDED, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
-import { DELIVERY_OUTCOME_RECORDED } from '../../workflows/outbound/track-delivery.contract.ts';
+import type { AmbiguityDecision } from '../../workflows/outbound/send-message.contract.ts';
 import { recordReputation } from '../deliverability/record-reputation.ts';
 import { type NegativeOutcome, suppressAddresses } from '../deliverability/suppress-addresses.ts';
-import type { DeliveryOutcome } from '../delivery-reports/delivery-outcome.ts';
 import { classifyBounce } from '../delivery-reports/dsn.ts';
+import type { DeliveryOutcome } from '../delivery-reports/report-outcomes.ts';
 import type { EventService } from '../events/event.service.ts';
+import { MessageEntity } from '../messages/message.entity.ts';
 import {
   deriveStatus,
   isAwaitingReport,
@@ -16,6 +16,7 @@ import {
   settledAs,
   statusAfterReport,
 } from './message-status.ts';
+import { notifyTracking, signalSend } from './notify-workflows.ts';
 import { type EventRecipient, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
 import {
   lockOutcomeState,
@@ -25,19 +26,8 @@ import {
   type OutcomeState,
   saveOutcomeState,
 } from './outcome-state.ts';
-import { RESTORED_RESPONSE } from './send-attempt.entity.ts';
-import { buildTrackingStart } from './tracking-start.ts';
-
-export interface OutcomeService {
-  /**
-   * Applies attempts and reported outcomes to the message and its recipients, and records the events. All outcomes are
-   * applied here, in any order. Idempotent.
-   *
-   * @param outcomes from reports; empty when the send workflow records its own attempts.
-   * @returns null if the message does not exist.
-   */
-  apply(transaction: Transaction, messageId: string, outcomes: DeliveryOutcome[]): Promise<SendState | null>;
-}
+import { RESTORED_RESPONSE, SendAttemptEntity } from './send-attempt.entity.ts';
+import { lockMessage } from './unsent-recipients.ts';
 
 export interface OutcomeServiceOptions {
   events: EventService;
@@ -48,14 +38,27 @@ export interface OutcomeServiceOptions {
   simulatorDomain: string;
 }
 
+export type OutcomeService = ReturnType<typeof createOutcomeService>;
+
 export function createOutcomeService({
   events,
   outbox,
   retryWindowMs,
   simulatorDomain,
-}: OutcomeServiceOptions): OutcomeService {
+}: OutcomeServiceOptions) {
   return {
-    async apply(transaction, messageId, outcomes) {
+    /**
+     * Applies attempts and reported outcomes to the message and its recipients, and records the events. All outcomes are
+     * applied here, in any order. Idempotent.
+     *
+     * @param outcomes from reports; empty when the send records its own attempts.
+     * @returns null if the message does not exist.
+     */
+    async apply(
+      transaction: Transaction,
+      messageId: string,
+      outcomes: DeliveryOutcome[],
+    ): Promise<SendState | null> {
       const { em } = transaction;
       const outcomeState = await lockOutcomeState(em, messageId);
       if (!outcomeState) return null;
@@ -98,6 +101,60 @@ export function createOutcomeService({
       return toSendState(outcomeState);
     },
   };
+}
+
+/** Applies the results of the attempts. @returns what is left to do. */
+export async function applyAttempts(
+  transaction: Transaction,
+  outcomes: OutcomeService,
+  messageId: string,
+): Promise<SendState> {
+  return (await outcomes.apply(transaction, messageId, [])) ?? settledAs('deleted');
+}
+
+/** Applies the results of the attempts in a transaction of its own. @returns what is left to do. */
+export function recordSend(
+  database: Database,
+  outcomes: OutcomeService,
+  messageId: string,
+): Promise<SendState> {
+  return database.systemTransaction((transaction) => applyAttempts(transaction, outcomes, messageId));
+}
+
+/** Applies an operator's decision about the ambiguous attempts. @returns what is left to do. */
+export function resolveAmbiguity(
+  database: Database,
+  outcomes: OutcomeService,
+  messageId: string,
+  decision: AmbiguityDecision,
+): Promise<SendState> {
+  return database.systemTransaction(async (transaction) => {
+    await resolveAttempts(transaction, messageId, decision);
+    return applyAttempts(transaction, outcomes, messageId);
+  });
+}
+
+/** Applies an operator's decision to the ambiguous attempts that it is about. */
+async function resolveAttempts(
+  transaction: Transaction,
+  messageId: string,
+  { resolution, recipient, decidedAt }: AmbiguityDecision,
+): Promise<void> {
+  const { em } = transaction;
+  const message = await lockMessage(transaction, messageId);
+  const resolved = await em.nativeUpdate(
+    SendAttemptEntity,
+    {
+      messageId,
+      state: 'ambiguous',
+      ...(recipient === undefined ? {} : { position: recipient }),
+      ...(decidedAt === undefined ? {} : { startedAt: { $lte: new Date(decidedAt) } }),
+    },
+    { state: resolution === 'sent' ? 'accepted' : 'deferred', recorded: false },
+  );
+  // The decision may be made after the retry window of the message has ended, so the window restarts.
+  if (message && resolved > 0 && resolution === 'resend')
+    await em.nativeUpdate(MessageEntity, { id: messageId }, { queuedAt: new Date() });
 }
 
 const AMBIGUOUS_DETAIL =
@@ -237,38 +294,6 @@ function toNegativeOutcome(
   { position, email, statusCode, diagnosticCode }: EventRecipient,
 ): NegativeOutcome {
   return { position, email, kind, status: statusCode, diagnostic: diagnosticCode };
-}
-
-/** Starts `trackDelivery` if the relay announced reports, and signals the running workflow after a report. */
-function notifyTracking(
-  transaction: Transaction,
-  outbox: Outbox,
-  { message, recipients, attempts }: OutcomeState,
-  reported: boolean,
-): void {
-  const openRecipients = recipients.filter(
-    ({ status }) => !isSettled(status) || isAwaitingReport(status),
-  ).length;
-  const expectsReports = attempts.some(
-    ({ state, reportsDelivery }) => state === 'accepted' && reportsDelivery,
-  );
-  const shouldStart = !message.tracked && expectsReports && openRecipients > 0;
-  if (!shouldStart && !(message.tracked && reported)) return;
-  message.tracked = true;
-  const start = buildTrackingStart(message, openRecipients);
-  const { workflowId } = start;
-  outbox.enqueue(transaction, message.organizationId, {
-    start,
-    ...(shouldStart
-      ? {}
-      : { signal: { workflowId, signalName: DELIVERY_OUTCOME_RECORDED, args: [{ openRecipients }] } }),
-  });
-}
-
-function signalSend(transaction: Transaction, outbox: Outbox, message: OutcomeMessage): void {
-  outbox.enqueue(transaction, message.organizationId, {
-    signal: { workflowId: sendMessageWorkflowId(message.id), signalName: OUTCOME_RECORDED, args: [] },
-  });
 }
 
 /** Returns the numbers of the recipients for whom it is unknown whether the relay accepted the message. */

@@ -1,9 +1,9 @@
 import type { Database } from '../../platform/database/database.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
-import { buildSendStart } from './create-outbound-message.ts';
-import type { DispatchService } from './dispatch.service.ts';
-import { HELD_DETAIL } from './held/held-sends.ts';
-import { SWITCHED_OFF_DETAIL } from './held/switched-off-sends.ts';
+import { cancelOpenRecipients } from './cancel-send.ts';
+import { HELD_DETAIL, SWITCHED_OFF_DETAIL } from './held-sends.ts';
+import { type OutcomeService, recordSend } from './outcome.service.ts';
+import { buildSendStart } from './send.service.ts';
 
 /**
  * Held messages have no run. A deferred message may wait for hours, but its run must exist. Checking costs one `describe` call every ten minutes.
@@ -15,7 +15,7 @@ const OVERDUE_MESSAGE = `status in ('queued', 'sending', 'deferred', 'needs_atte
  * Unsettled messages whose run may be gone. If an operator ended the run, the unsent part of the message is canceled;
  * an ambiguous message is restarted, because only a decision or a report can settle it.
  */
-export function overdueMessages(database: Database, dispatch: DispatchService): OverdueSource {
+export function overdueMessages(database: Database, outcomes: OutcomeService): OverdueSource {
   return {
     name: 'messages',
     async take(limit) {
@@ -32,8 +32,9 @@ export function overdueMessages(database: Database, dispatch: DispatchService): 
           row.status === 'needs_attention'
             ? ('restart' as const)
             : async () => {
-                await dispatch.record(row.id);
-                await dispatch.cancel(row.id, 'An operator ended the workflow of the send.');
+                await recordSend(database, outcomes, row.id);
+                const detail = 'An operator ended the workflow of the send.';
+                await cancelOpenRecipients(database, outcomes, row.id, detail);
               },
       }));
     },

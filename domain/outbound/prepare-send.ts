@@ -3,15 +3,13 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Message } from '../messages/message.entity.ts';
-import { readGateInputOfMessage } from './gate-input.ts';
-import { HELD_DETAIL } from './held/held-sends.ts';
-import { SWITCHED_OFF_DETAIL } from './held/switched-off-sends.ts';
-import { lockMessage } from './lock-message.ts';
+import { readGateInputOfMessage } from './check-send.ts';
+import { HELD_DETAIL, SWITCHED_OFF_DETAIL } from './held-sends.ts';
 import { deriveStatus, isSettled, isUnsettled } from './message-status.ts';
 import { createEmptyChanges, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
-import { findUnsentRecipients, rejectUnsent } from './reject-unsent.ts';
 import { SendAttemptEntity } from './send-attempt.entity.ts';
 import { findRefusal, findSuppressedRecipients, type GateInput, isHeld, type Refusal } from './send-gate.ts';
+import { findUnsentRecipients, lockMessage, rejectUnsent } from './unsent-recipients.ts';
 
 export type PreparedSend = 'proceed' | 'finished' | 'held';
 

@@ -5,26 +5,38 @@ import type { Transaction } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { attachFiles } from '../attachments/attach-files.ts';
+import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
 import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
 import type { EventService } from '../events/event.service.ts';
+import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
+import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { InboxCredentialEntity } from '../inboxes/inbox-credential.entity.ts';
-import { MessageEntity } from '../messages/message.entity.ts';
-import { findLinkedThreadId } from '../messages/place-message.ts';
+import { type Message, MessageEntity } from '../messages/message.entity.ts';
+import type { MessageDetails } from '../messages/message-details.ts';
+import { findLinkedThreadId, placeMessage } from '../messages/place-message.ts';
 import { RecipientEntity } from '../messages/recipient.entity.ts';
 import { findCustomHeaderProblem } from '../mime/custom-header.ts';
 import type { ParsedInboundMail } from '../mime/parser/pool.ts';
 import { claimObjects } from '../stored-objects/unclaimed-objects.ts';
 import { checkSend } from './check-send.ts';
-import type { EnvelopeRecipient, OutboundContent } from './outbound-content.ts';
-import type { DraftCreation } from './pending-send.ts';
 import {
-  createSubmittedMessage,
+  type EnvelopeRecipient,
   envelopeContent,
+  type OutboundContent,
   type Submission,
-  type Submitter,
-} from './submitted-message.ts';
+} from './outbound-content.ts';
+import { createOutboundMessage, type DraftCreation } from './send.service.ts';
+
+/** A mail client that authenticated with an inbox's password. */
+export interface Submitter {
+  inboxId: string;
+  email: string;
+  /** When the password that the client used was set. */
+  rotatedAt: Date;
+  scope: Scope;
+}
 
 const DUPLICATE_WINDOW_MS = 24 * 3_600_000;
 
@@ -37,11 +49,10 @@ interface ParsedSubmission {
 }
 
 /**
- * Creates and queues the message of a parsed submission in the caller's transaction. If the same submission was queued
- * before, returns the existing one. Becomes a draft if a policy
- * requires approval.
+ * Creates and queues the message of a parsed submission in the caller's transaction, or a draft if a policy requires
+ * approval.
  *
- * @returns the id of the message or draft.
+ * @returns the id of the message or draft; of the existing one if the same submission was queued before.
  */
 export async function queueSubmission(
   transaction: Transaction,
@@ -96,6 +107,50 @@ function toSubmission(
   storageKey: string,
 ): Submission {
   return { storageKey, envelope, messageId, inReplyTo, references, fromName: from?.name ?? null };
+}
+
+interface SubmittedMessage {
+  inbox: Inbox;
+  content: OutboundContent;
+  submission: Submission;
+  attachments: Attachment[];
+  /** The draft that waited for approval; null if it did not. */
+  draftId?: string | null;
+}
+
+/** Creates and queues the message of a submission in the caller's transaction, in the thread that its ids name. */
+export async function createSubmittedMessage(
+  transaction: Transaction,
+  outbox: Outbox,
+  { inbox, content, submission, attachments, draftId = null }: SubmittedMessage,
+): Promise<MessageDetails> {
+  const { storageKey, envelope, messageId, inReplyTo, references, fromName } = submission;
+  const { thread } = await placeMessage(transaction, outbox, {
+    inbox,
+    mail: { messageId, inReplyTo, references, subject: content.subject ?? '' },
+    isTrusted: true,
+    correspondents: null,
+    at: new Date(),
+  });
+  const created = createOutboundMessage(transaction, outbox, {
+    inbox,
+    content,
+    envelope,
+    thread,
+    parent: null,
+    rfcMessageId: messageId,
+    draftId,
+    // The client's own header is sent.
+    autoSubmitted: false,
+    attachments,
+  });
+  Object.assign(created.message, {
+    submittedKey: storageKey,
+    inReplyTo,
+    references,
+    fromName,
+  } satisfies Partial<Message>);
+  return created;
 }
 
 /** A password change also ends existing connections, because the old password may have leaked. */

@@ -17,12 +17,11 @@ import { lockLivingThread } from '../messages/resolve-thread.ts';
 import type { HtmlConverter } from '../mime/converter/pool.ts';
 import { toForwardSubject, toReplySubject } from '../mime/subject.ts';
 import { checkSend } from './check-send.ts';
-import { createOutboundMessage, type OutboundMessageRequest } from './create-outbound-message.ts';
-import { buildEnvelope, type OutboundContent } from './outbound-content.ts';
-import type { DraftCreation } from './pending-send.ts';
+import { addUnsubscribeHeaders, buildEnvelope, type OutboundContent } from './outbound-content.ts';
 import { type Bodies, buildForwardBodies, buildReplyBodies } from './quoted-original.ts';
 import { addRequestedRecipients, findReplyRecipients } from './reply-recipients.ts';
-import { addUnsubscribeHeaders } from './unsubscribe-headers.ts';
+import type { DraftCreation } from './send.service.ts';
+import { createOutboundMessage, type OutboundMessageRequest } from './send.service.ts';
 
 /** The content given by the caller. The service derives the subject, and the recipients of a reply. */
 type ReplyContent = Omit<OutboundContent, 'subject'>;
@@ -44,24 +43,6 @@ export interface ForwardRequest {
 }
 
 /** @typeParam Draft what `drafts` creates. */
-export interface ReplyService<Draft> {
-  /**
-   * Queues a reply in the thread of the message, with the original quoted below. With `sendAt`, or if a policy requires
-   * approval, creates a draft instead.
-   *
-   * @throws AppError `not_found`, `permission_denied`, `no_recipients`, `message_rejected`, `*_suspended`,
-   * `payload_too_large`, `validation_error` over 50 recipients, `usage_limit_exceeded`.
-   */
-  reply(scope: Scope, messageId: string, request: ReplyRequest): Promise<MessageDetails | Draft>;
-  /**
-   * Queues a message in a new thread with the header, body and files of the original. The new attachment rows share the
-   * stored bytes.
-   *
-   * @throws the same errors as `reply`.
-   */
-  forward(scope: Scope, messageId: string, request: ForwardRequest): Promise<MessageDetails | Draft>;
-}
-
 export interface ReplyServiceOptions<Draft> {
   drafts: DraftCreation<Draft>;
   database: Database;
@@ -72,14 +53,23 @@ export interface ReplyServiceOptions<Draft> {
   converter: Pick<HtmlConverter, 'forOrganization'>;
 }
 
-export function createReplyService<Draft>(options: ReplyServiceOptions<Draft>): ReplyService<Draft> {
+export type ReplyService<Draft> = ReturnType<typeof createReplyService<Draft>>;
+
+export function createReplyService<Draft>(options: ReplyServiceOptions<Draft>) {
   const { database } = options;
   const converterOf = (scope: Scope) => options.converter.forOrganization(scope.organizationId);
   // The conversion of HTML may take a second, so no transaction waits for it. The original's content never changes.
   const readOriginal = (scope: Scope, messageId: string) =>
     database.transaction(scope, ({ em }) => findOriginal(em, scope, messageId));
   return {
-    async reply(scope, messageId, request) {
+    /**
+     * Queues a reply in the thread of the message, with the original quoted below. With `sendAt`, or if a policy requires
+     * approval, creates a draft instead.
+     *
+     * @throws AppError `not_found`, `permission_denied`, `no_recipients`, `message_rejected`, `*_suspended`,
+     * `payload_too_large`, `validation_error` over 50 recipients, `usage_limit_exceeded`.
+     */
+    async reply(scope: Scope, messageId: string, request: ReplyRequest): Promise<MessageDetails | Draft> {
       const original = await readOriginal(scope, messageId);
       const bodies = await buildReplyBodies(request.content, original, converterOf(scope));
       return database.transaction(scope, (transaction) =>
@@ -87,7 +77,13 @@ export function createReplyService<Draft>(options: ReplyServiceOptions<Draft>): 
       );
     },
 
-    async forward(scope, messageId, request) {
+    /**
+     * Queues a message in a new thread with the header, body and files of the original. The new attachment rows share the
+     * stored bytes.
+     *
+     * @throws the same errors as `reply`.
+     */
+    async forward(scope: Scope, messageId: string, request: ForwardRequest): Promise<MessageDetails | Draft> {
       const original = await readOriginal(scope, messageId);
       const keepInlineImages = request.includeAttachments;
       const bodies = await buildForwardBodies(request.content, original, {

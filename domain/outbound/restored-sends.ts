@@ -2,9 +2,9 @@ import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Storage } from '../../platform/storage.ts';
-import { buildSendStart } from './create-outbound-message.ts';
-import { HELD_DETAIL } from './held/held-sends.ts';
+import { HELD_DETAIL } from './held-sends.ts';
 import type { OutcomeService } from './outcome.service.ts';
+import { buildSendStart } from './send.service.ts';
 import { RESTORED_RESPONSE } from './send-attempt.entity.ts';
 import { sentObjectKey } from './stored-mime.ts';
 
@@ -15,7 +15,7 @@ export interface RestoredSendsOptions {
   outbox: Outbox;
   /** Whether the send workflow may have transmitted since the backup; `unknown` if Temporal cannot prove it. */
   findTransmission(messageId: string): Promise<'none' | 'possible' | 'unknown'>;
-  /** The bucket is not older than the last send: a message without a stored MIME message was never transmitted. */
+  /** The bucket has every object up to the outage, so a message without a stored MIME message was never transmitted. */
   isStorageComplete: boolean;
 }
 
@@ -25,8 +25,8 @@ const BATCH_SIZE = 200;
 const MAX_CONCURRENT_CHECKS = 8;
 
 /**
- * Decides about every message that was not settled in the backup. One that has provably not left since is sent; any other
- * needs attention, since only a person or a delivery report can say whether its recipients have it.
+ * Decides about every message that was not settled in the backup. A message that has provably not been transmitted since is
+ * sent. Any other needs attention, because only a person or a delivery report can say whether its recipients have it.
  *
  * @param createdBefore messages created later were created after the restore.
  */
@@ -76,7 +76,7 @@ async function wasNeverSent(
   return (await findTransmission(id)) === 'none';
 }
 
-/** The window for retries starts again: the outage is not the recipient's delay. A held message keeps waiting. */
+/** The retry window starts again, because the outage says nothing about the recipient's server. A held message keeps waiting. */
 async function resume({ database, outbox }: RestoredSendsOptions, send: RestoredSend): Promise<number> {
   return database.systemTransaction(async (transaction) => {
     const updated = await transaction.em.execute<object[]>(sql`
@@ -88,14 +88,14 @@ async function resume({ database, outbox }: RestoredSendsOptions, send: Restored
   });
 }
 
-/** Each recipient without a final result gets an attempt with an unknown result, unless its last one has none. */
+/** Records an ambiguous attempt for each unsettled recipient, unless the result of its last attempt is unknown already. */
 async function markAmbiguous(
   { database, outcomes, outbox }: RestoredSendsOptions,
   send: RestoredSend,
 ): Promise<number> {
   return database.systemTransaction(async (transaction) => {
     const { em } = transaction;
-    // The lock of the message, and the window for retries as above.
+    // Locks the message. The retry window starts again, as above.
     const updated = await em.execute<object[]>(sql`
       update messages set queued_at = now(), updated_at = now()
       where id = ${send.id} and status in ('queued', 'sending', 'deferred') returning id`);

@@ -11,7 +11,7 @@ import type { RecipientViolation } from '../policies/recipient-policies.ts';
 
 /** The data that the checks of the send gate use. */
 export interface GateInput {
-  /** Staff have switched sending off. Holds at dispatch, and refuses nothing. */
+  /** Staff have switched sending off. Messages then wait at dispatch, and none is refused. */
   isSwitchedOff: boolean;
   organization: { status: OrganizationStatus };
   environment: Pick<Environment, 'status'>;

@@ -1,48 +1,57 @@
-import { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { AppError, notFound } from '../../platform/errors.ts';
+import type { Row } from '../../platform/database/find-rows.ts';
+import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { CANCEL_SEND, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
+import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
+import { SEND_MESSAGE, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
+import { OUTBOUND_QUEUE, PRIORITY, type Priority } from '../../workflows/task-queues.contract.ts';
 import { attachFiles } from '../attachments/attach-files.ts';
+import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
 import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
 import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
-import { type Scope, withinScope } from '../identity/scope.ts';
-import { findInbox, requireActiveInbox } from '../inboxes/find-inbox.ts';
+import type { Scope } from '../identity/scope.ts';
+import { findInbox } from '../inboxes/find-inbox.ts';
+import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
-import { loadDetails, type MessageDetails } from '../messages/message-details.ts';
-import { cancelRemainingRecipients, cancelUnsentMessage } from './cancel-unsent.ts';
+import type { MessageDetails } from '../messages/message-details.ts';
+import { type Recipient, RecipientEntity } from '../messages/recipient.entity.ts';
+import type { Thread } from '../messages/thread.entity.ts';
+import { persistOwnMessageId } from '../messages/thread-message-id-rows.ts';
+import { addToThread, createThread } from '../messages/thread-summary.ts';
+import { createPreview } from '../mime/preview.ts';
+import { countWithinLimit } from '../usage/count-usage.ts';
+import { cancelSend } from './cancel-send.ts';
 import { checkSend } from './check-send.ts';
-import { createOutboundMessage } from './create-outbound-message.ts';
-import { buildEnvelope, type OutboundContent } from './outbound-content.ts';
-import type { DraftCreation } from './pending-send.ts';
-import { addUnsubscribeHeaders } from './unsubscribe-headers.ts';
+import {
+  addUnsubscribeHeaders,
+  buildEnvelope,
+  type EnvelopeRecipient,
+  type OutboundContent,
+  type Submission,
+} from './outbound-content.ts';
 
-/** @typeParam Draft what `drafts` creates. */
-export interface SendService<Draft> {
-  /**
-   * Queues a message in a new thread. The commit starts `sendMessage`. If a policy requires approval, creates a draft
-   * instead, which waits for it.
-   *
-   * @throws AppError `not_found`, `no_recipients`, `message_rejected`, `*_suspended`, `payload_too_large`,
-   * `usage_limit_exceeded`.
-   */
-  send(
-    scope: Scope,
-    inboxId: string,
-    content: OutboundContent,
-    files?: readonly FileToAttach[],
-  ): Promise<MessageDetails | Draft>;
-  /**
-   * Cancels what has not been transmitted: the message, or its remaining recipients if others were already transmitted to.
-   * Their transmission and its outcome are not affected.
-   *
-   * @throws AppError `not_found`, `conflict`, `inbox_suspended`.
-   */
-  cancel(scope: Scope, messageId: string): Promise<MessageDetails>;
+/** A send that becomes a draft: it waits for its time, for the approval of a person, or for both. */
+export interface PendingSend {
+  scope: Scope;
+  inbox: Row<Inbox>;
+  fields: OutboundContent & { threadId: string | null; inReplyTo: string | null; sendAt: Date | null };
+  submission?: Submission;
+  /** Returns the rows of the files, assigned to the draft. */
+  attach(draftId: string): Promise<Attachment[]>;
 }
 
+/** Creates the draft of a send. Injected, because `outbound` must not import `drafts`. */
+export interface DraftCreation<Draft> {
+  /** The draft is sent at `sendAt`, after an approval if a policy requires one. */
+  schedule(transaction: Transaction, pending: PendingSend): Promise<Draft>;
+  /** The draft waits for an approval. */
+  requestApproval(transaction: Transaction, pending: PendingSend): Promise<Draft>;
+}
+
+/** @typeParam Draft what `drafts` creates. */
 export interface SendServiceOptions<Draft> {
   drafts: Pick<DraftCreation<Draft>, 'requestApproval'>;
   database: Database;
@@ -53,6 +62,8 @@ export interface SendServiceOptions<Draft> {
   now?: () => Date;
 }
 
+export type SendService<Draft> = ReturnType<typeof createSendService<Draft>>;
+
 export function createSendService<Draft>({
   drafts,
   database,
@@ -61,9 +72,21 @@ export function createSendService<Draft>({
   unsubscribeLinks,
   sharedDomainLimit,
   now = () => new Date(),
-}: SendServiceOptions<Draft>): SendService<Draft> {
+}: SendServiceOptions<Draft>) {
   return {
-    send: (scope, inboxId, content, files = []) =>
+    /**
+     * Queues a message in a new thread. The commit starts `sendMessage`. If a policy requires approval, creates a draft
+     * instead, which waits for it.
+     *
+     * @throws AppError `not_found`, `no_recipients`, `message_rejected`, `*_suspended`, `payload_too_large`,
+     * `usage_limit_exceeded`.
+     */
+    send: (
+      scope: Scope,
+      inboxId: string,
+      content: OutboundContent,
+      files: readonly FileToAttach[] = [],
+    ): Promise<MessageDetails | Draft> =>
       database.transaction(scope, async (transaction) => {
         const inbox = await findInbox(transaction.em, scope, inboxId);
         const { needsApproval, autoSubmitted } = await checkSend(transaction, events, {
@@ -90,51 +113,192 @@ export function createSendService<Draft>({
         });
       }),
 
-    cancel: (scope, messageId) =>
-      database.transaction(scope, (transaction) => cancel(transaction, scope, messageId, outbox)),
+    /** See {@link cancelSend}. */
+    cancel: (scope: Scope, messageId: string): Promise<MessageDetails> =>
+      database.transaction(scope, (transaction) => cancelSend(transaction, outbox, scope, messageId)),
   };
 }
 
-const CANCELED_DETAIL = 'Canceled through the API.';
+/** RFC 5322 does not limit References, but header lines are limited: keep the first and the newest ids. */
+const MAX_REFERENCES = 50;
 
-async function cancel(
-  transaction: Transaction,
-  scope: Scope,
-  messageId: string,
-  outbox: Outbox,
-): Promise<MessageDetails> {
-  const { em } = transaction;
-  const message = await em.findOne(
-    MessageEntity,
-    { id: messageId, ...withinScope(scope) },
-    {
-      populate: ['textBody', 'htmlBody', 'extractedText', 'hiddenText', 'headers'],
-      lockMode: LockMode.PESSIMISTIC_WRITE,
-    },
-  );
-  if (!message) throw notFound('message', messageId);
-  await requireActiveInbox(em, message.inboxId);
-  const isCanceled =
-    message.direction === 'outbound' &&
-    ((await cancelUnsentMessage(em, message, CANCELED_DETAIL)) ||
-      (await cancelRemainingRecipients(em, message, CANCELED_DETAIL)));
-  if (!isCanceled) {
-    throw new AppError('conflict', {
-      detail: `The message is ${message.status}; only recipients that have not been transmitted to can be canceled.`,
-      fix: getCancelFix(message),
-      extensions: { message_status: message.status },
-    });
-  }
-  await em.flush();
-  outbox.enqueue(transaction, message.organizationId, {
-    signal: { workflowId: sendMessageWorkflowId(message.id), signalName: CANCEL_SEND, args: [] },
-  });
-  return loadDetails(em, message);
+export interface OutboundMessageRequest {
+  inbox: Inbox;
+  content: OutboundContent;
+  /** The thread to continue; null starts a new one. */
+  thread: Thread | null;
+  /** The message to reply to; sets In-Reply-To and References. */
+  parent: Pick<Message, 'rfcMessageId' | 'references'> | null;
+  /** The Message-ID of a submitted message, which `placeMessage` has recorded. By default a new one is recorded. */
+  rfcMessageId?: string | null;
+  /** Rows of the same transaction, in order; they are assigned to the message. */
+  attachments?: Attachment[];
+  /** The draft that becomes the message. */
+  draftId?: string | null;
+  /** Mark the message as automatic (RFC 3834). */
+  autoSubmitted: boolean;
+  /** Default: `urgent`. */
+  priority?: Priority;
+  /** The envelope, if it differs from `to`, `cc` and `bcc`. */
+  envelope?: EnvelopeRecipient[];
+  now?: Date;
 }
 
-function getCancelFix({ direction, status }: Message): string {
-  if (direction === 'inbound') return 'Only outbound messages can be canceled; delete the message instead.';
-  if (status === 'canceled' || status === 'rejected' || status === 'failed')
-    return 'No action is needed: the message will not be sent.';
-  return 'A transmitted message cannot be recalled; wait for its outcome.';
+/**
+ * Creates the message with its recipients, adds it to a thread, and enqueues the command that starts `sendMessage` when
+ * the caller's transaction commits. The message is counted right before the commit, which fails with
+ * `usage_limit_exceeded` if the organization has reached its limit.
+ *
+ * @throws AppError `no_recipients`, `validation_error`.
+ */
+export function createOutboundMessage(
+  transaction: Transaction,
+  outbox: Outbox,
+  {
+    inbox,
+    content,
+    thread,
+    parent,
+    rfcMessageId = null,
+    draftId = null,
+    attachments = [],
+    envelope = buildEnvelope(content),
+    autoSubmitted,
+    priority,
+    now = new Date(),
+  }: OutboundMessageRequest,
+): { message: Message; recipients: Recipient[]; attachments: Attachment[] } {
+  const { em } = transaction;
+  const messageThread = thread ?? createThread(em, { inbox, subject: content.subject ?? '', at: now });
+  const message = createMessage(em, {
+    inbox,
+    content,
+    threadId: messageThread.id,
+    parent,
+    rfcMessageId,
+    draftId,
+    autoSubmitted,
+    hasAttachments: attachments.length > 0,
+    now,
+  });
+  for (const [position, attachment] of attachments.entries())
+    Object.assign(attachment, { messageId: message.id, draftId: null, position });
+  const recipients = createRecipients(em, message, envelope);
+  addToThread(
+    messageThread,
+    message,
+    envelope.map(({ email }) => email),
+    now,
+  );
+  outbox.enqueue(transaction, inbox.organizationId, { start: buildSendStart(message, priority) });
+  const { organizationId } = inbox;
+  transaction.beforeCommit(() =>
+    countWithinLimit(em, { organizationId, counter: 'messages_sent', amount: 1, at: now }),
+  );
+  return { message, recipients, attachments };
+}
+
+type MessageFields = Pick<OutboundMessageRequest, 'inbox' | 'content' | 'parent' | 'autoSubmitted'> & {
+  rfcMessageId: string | null;
+  draftId: string | null;
+  threadId: string;
+  hasAttachments: boolean;
+  now: Date;
+};
+
+function createMessage(
+  em: EntityManager,
+  {
+    inbox,
+    content,
+    threadId,
+    parent,
+    rfcMessageId,
+    draftId,
+    autoSubmitted,
+    hasAttachments,
+    now,
+  }: MessageFields,
+): Message {
+  const id = newId('message');
+  const message = em.create(MessageEntity, {
+    id,
+    organizationId: inbox.organizationId,
+    environmentId: inbox.environmentId,
+    inboxId: inbox.id,
+    threadId,
+    direction: 'outbound',
+    status: 'queued',
+    fromEmail: inbox.email,
+    fromName: inbox.displayName,
+    to: content.to,
+    cc: content.cc,
+    bcc: content.bcc,
+    replyTo: content.replyTo,
+    subject: content.subject ?? '',
+    preview: createPreview(content.textBody, content.htmlBody),
+    textBody: content.textBody,
+    htmlBody: content.htmlBody,
+    labels: content.labels,
+    headers: content.headers,
+    hasAttachments,
+    autoSubmitted: autoSubmitted ? (parent ? 'auto-replied' : 'auto-generated') : null,
+    draftId,
+    rfcMessageId: rfcMessageId ?? `${id}@${inbox.domain}`,
+    inReplyTo: parent?.rfcMessageId ?? null,
+    references: parent ? buildReferences(parent) : [],
+    createdAt: now,
+    queuedAt: now,
+  });
+  em.persist(message);
+  if (rfcMessageId === null) persistOwnMessageId(em, message);
+  return message;
+}
+
+function createRecipients(
+  em: EntityManager,
+  { id: messageId, organizationId, createdAt }: Message,
+  envelope: EnvelopeRecipient[],
+): Recipient[] {
+  const recipients = envelope.map(({ field, email }, position) =>
+    em.create(RecipientEntity, { messageId, position, organizationId, field, email, updatedAt: createdAt }),
+  );
+  em.persist(recipients);
+  return recipients;
+}
+
+/** RFC 5322 section 3.6.4: the parent's References followed by its Message-ID. */
+function buildReferences(parent: Pick<Message, 'rfcMessageId' | 'references'>): string[] {
+  if (!parent.rfcMessageId) return [];
+  const chain = [...parent.references.filter((id) => id !== parent.rfcMessageId), parent.rfcMessageId];
+  const [first, ...rest] = chain;
+  return first !== undefined && chain.length > MAX_REFERENCES
+    ? [first, ...rest.slice(1 - MAX_REFERENCES)]
+    : chain;
+}
+
+/**
+ * Builds the command that starts `sendMessage`. The reconciler uses it to restart a lost run, and then as urgent: the
+ * send is late already.
+ */
+export function buildSendStart(
+  message: Pick<Message, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'threadId'>,
+  priorityKey: Priority = PRIORITY.urgent,
+): StartCommand {
+  return {
+    workflowType: SEND_MESSAGE,
+    workflowId: sendMessageWorkflowId(message.id),
+    taskQueue: OUTBOUND_QUEUE,
+    priority: { priorityKey, fairnessKey: message.organizationId },
+    input: { messageId: message.id },
+    searchAttributes: {
+      OrgId: message.organizationId,
+      EnvId: message.environmentId,
+      InboxId: message.inboxId,
+      ResourceId: message.id,
+      RelatedId: message.threadId,
+      Stage: 'sending',
+    },
+    summary: `Send ${message.id}`,
+  };
 }

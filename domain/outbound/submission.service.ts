@@ -14,33 +14,14 @@ import { baseAddress } from '../inboxes/inbox-address.ts';
 import type { ParsedInboundMail, ParserPool } from '../mime/parser/pool.ts';
 import { registerObjects } from '../stored-objects/unclaimed-objects.ts';
 import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
-import type { DraftCreation } from './pending-send.ts';
-import { queueSubmission } from './queue-submission.ts';
+import { queueSubmission, type Submitter } from './queue-submission.ts';
 import { checkSubmission } from './rewrite-submission.ts';
-import type { Submitter } from './submitted-message.ts';
+import type { DraftCreation } from './send.service.ts';
 
 export interface SubmittedMessage {
   /** Envelope recipients, each valid for the API. */
   recipients: string[];
   raw: Readable;
-}
-
-export interface SubmissionService {
-  /** @returns null if the address or password is wrong. */
-  authenticate(username: string, password: string): Promise<Submitter | null>;
-  /** Whether MAIL FROM is the inbox's address, with or without a plus tag. */
-  maySendAs(submitter: Submitter, mailFrom: string): boolean;
-  /**
-   * Queues a submitted message and preserves the sender's MIME. Gate, thread, events and workflow are the same as for a
-   * send through the API. The same Message-ID to the same recipients within a day is a duplicate, because a client that
-   * missed the response submits the message again.
-   *
-   * @returns the id of the message, or of the draft that waits for approval.
-   * @throws AppError `permission_denied` for a different From, `validation_error` for a malformed message,
-   * `unauthenticated` if the password was changed in the meantime, and `message_rejected`, `usage_limit_exceeded` and
-   * `*_suspended` as for the API; errors that `raw` emits. Nothing is queued in these cases.
-   */
-  submit(submitter: Submitter, mail: SubmittedMessage): Promise<string>;
 }
 
 export interface SubmissionServiceOptions {
@@ -57,10 +38,13 @@ export interface SubmissionServiceOptions {
 
 const UNCLAIMED_GRACE_MS = 3_600_000;
 
-export function createSubmissionService(options: SubmissionServiceOptions): SubmissionService {
+export type SubmissionService = ReturnType<typeof createSubmissionService>;
+
+export function createSubmissionService(options: SubmissionServiceOptions) {
   const { database, storage, credentials } = options;
   return {
-    async authenticate(username, password) {
+    /** @returns null if the address or password is wrong. */
+    async authenticate(username: string, password: string): Promise<Submitter | null> {
       const authenticated = await credentials.authenticate(username, password);
       if (!authenticated) return null;
       const { id: inboxId, email, organizationId, environmentId } = authenticated.inbox;
@@ -76,9 +60,20 @@ export function createSubmissionService(options: SubmissionServiceOptions): Subm
       return { inboxId, email, rotatedAt: authenticated.rotatedAt, scope };
     },
 
-    maySendAs: ({ email }, mailFrom) => baseAddress(mailFrom) === email,
+    /** Whether MAIL FROM is the inbox's address, with or without a plus tag. */
+    maySendAs: ({ email }: Submitter, mailFrom: string): boolean => baseAddress(mailFrom) === email,
 
-    async submit(submitter, { raw, recipients }) {
+    /**
+     * Queues a submitted message and preserves the sender's MIME. Gate, thread, events and workflow are the same as for a
+     * send through the API. The same Message-ID to the same recipients within a day is a duplicate, because a client that
+     * missed the response submits the message again.
+     *
+     * @returns the id of the message, or of the draft that waits for approval.
+     * @throws AppError `permission_denied` for a different From, `validation_error` for a malformed message,
+     * `unauthenticated` if the password was changed in the meantime, and `message_rejected`, `usage_limit_exceeded` and
+     * `*_suspended` as for the API; errors that `raw` emits. Nothing is queued in these cases.
+     */
+    async submit(submitter: Submitter, { raw, recipients }: SubmittedMessage): Promise<string> {
       const { scope } = submitter;
       const submittedKey = `raw/submitted/${newId('receipt')}.eml`;
       await registerObjects(database, scope, [submittedKey], UNCLAIMED_GRACE_MS);

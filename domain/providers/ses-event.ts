@@ -1,4 +1,4 @@
-import type { DeliveryOutcome } from '../delivery-reports/delivery-outcome.ts';
+import type { DeliveryOutcome } from '../delivery-reports/report-outcomes.ts';
 import { type JsonObject, parseJson, toDate, toList, toObject, toText } from './json-fields.ts';
 
 /** Outcomes that SES reports for the recipients of one message. */

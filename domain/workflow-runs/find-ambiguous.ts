@@ -1,7 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
-import type { buildSendStart } from '../outbound/create-outbound-message.ts';
+import type { buildSendStart } from '../outbound/send.service.ts';
 
 export type AmbiguousMessage = Parameters<typeof buildSendStart>[0] & {
   rfcMessageId: string | null;

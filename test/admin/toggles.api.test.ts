@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
-import { releaseSwitchedOffSends } from '../../domain/outbound/held/switched-off-sends.ts';
+import { releaseSwitchedOffSends } from '../../domain/outbound/held-sends.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createMailIntake } from '../../domain/providers/mail-intake.service.ts';
 import { TOGGLE_NAMES, type ToggleName } from '../../domain/toggles/toggle-names.ts';
@@ -165,7 +165,7 @@ describe('off', () => {
       await worker().query(
         sql`update messages set updated_at = now() - interval '1 hour' where id = ${id} returning id`,
       );
-      const overdue = await overdueMessages(worker(), setup.dispatch).take(1_000);
+      const overdue = await overdueMessages(worker(), setup.outcomes).take(1_000);
       expect(overdue.map(({ start }) => start.workflowId)).not.toContain(sendMessageWorkflowId(id));
     });
     expect(lastStart(app)).toMatchObject({ workflowType: 'releaseHeld', input: { toggle: 'sending' } });

@@ -3,7 +3,7 @@ import { sql } from '@mikro-orm/core';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { releaseAllHeldDrafts } from '../../domain/drafts/held-drafts.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
-import { releaseAllHeldSends } from '../../domain/outbound/held/held-sends.ts';
+import { releaseAllHeldSends } from '../../domain/outbound/held-sends.ts';
 import { releaseOfRecoveredOrganizations } from '../../domain/webhooks/release-held-deliveries.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';

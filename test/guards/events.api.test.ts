@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { pino } from 'pino';
-import type { DeliveryOutcome } from '../../domain/delivery-reports/delivery-outcome.ts';
+import type { DeliveryOutcome } from '../../domain/delivery-reports/report-outcomes.ts';
 import { createDomainService } from '../../domain/domains/domain.service.ts';
 import { createVerificationService } from '../../domain/domains/verification.service.ts';
 import { createApprovalService } from '../../domain/drafts/approval.service.ts';

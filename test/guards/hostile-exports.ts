@@ -82,6 +82,7 @@ export const ADAPTERS: Record<string, Adapters> = {
     findReason: ({ findReason }) => [(text) => findReason(text)],
     findEnhancedCode: ({ findEnhancedCode }) => [(text) => findEnhancedCode(text)],
     findReplyCode: ({ findReplyCode }) => [(text) => findReplyCode(text)],
+    containsReason: ({ containsReason }) => [(text) => containsReason(text)],
   },
   'delivery-reports/bounce-recipients': {
     findRecipients: ({ findRecipients }) => inNotices(findRecipients),
@@ -132,8 +133,6 @@ export const ADAPTERS: Record<string, Adapters> = {
   },
   'delivery-reports/read-report': {
     readMailReport: ({ readMailReport }) => inMessages((raw) => readMailReport(bytes(raw))),
-  },
-  'delivery-reports/mdn-rejection': {
     findRejectionByFilter: ({ findRejectionByFilter }) => [
       (text) => findRejectionByFilter(new Map(), [leaf('message/disposition-notification', text)], text),
       (text) =>

@@ -7,7 +7,7 @@ import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { createScanForSpam } from '../../domain/inbound/spam-verdict.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
-import { readGateInput } from '../../domain/outbound/gate-input.ts';
+import { readGateInput } from '../../domain/outbound/check-send.ts';
 import { findRefusal } from '../../domain/outbound/send-gate.ts';
 import { UnclaimedObjectEntity } from '../../domain/stored-objects/unclaimed-object.entity.ts';
 import { newId } from '../../platform/ids.ts';

@@ -68,7 +68,7 @@ async function arrange() {
   const inbox = await createInbox(database, organization);
   const outbox = createOutbox({ database, workflows: temporal, logger });
   const transport = new ScriptedTransport(async () => accepted);
-  const { dispatch } = createMailServices(database, transport, { outbox });
+  const { dispatch, outcomes } = createMailServices(database, transport, { outbox });
   const events = createWebhookEvents({ outbox });
   const drafts = createDraftService({
     notifications: createNotificationService({ outbox }),
@@ -90,7 +90,7 @@ async function arrange() {
     outbox,
     workflows: temporal,
     sources: [
-      overdueMessages(database, dispatch),
+      overdueMessages(database, outcomes),
       overdueReceipts(database),
       overdueDrafts(database, drafts),
     ],

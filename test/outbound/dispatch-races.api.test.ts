@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import type { DeliveryOutcome } from '../../domain/delivery-reports/delivery-outcome.ts';
+import type { DeliveryOutcome } from '../../domain/delivery-reports/report-outcomes.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { lockOutcomeState, saveOutcomeState } from '../../domain/outbound/outcome-state.ts';
-import { beginAttempt, settleAttempt } from '../../domain/outbound/send-attempts.ts';
+import { beginAttempt, settleAttempt } from '../../domain/outbound/transmit-message.ts';
 import { eventually } from '../support/eventually.ts';
 import { accepted, ambiguous, deferred } from '../support/mail-services.ts';
 import {

@@ -8,7 +8,7 @@ import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
-import { releaseAllHeldSends } from '../../domain/outbound/held/held-sends.ts';
+import { releaseAllHeldSends } from '../../domain/outbound/held-sends.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
@@ -59,7 +59,7 @@ describe('an accepted message', () => {
         ),
       );
       await releaseAllHeldSends(database, outbox);
-      const overdue = await overdueMessages(database, setup.dispatch).take(10_000);
+      const overdue = await overdueMessages(database, setup.outcomes).take(10_000);
       expect(overdue.map(({ start }) => start.workflowId)).not.toContain(sendMessageWorkflowId(id));
       expect(startsOf(commands, sendMessageWorkflowId(id))).toBe(0);
 

@@ -4,6 +4,7 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { pino } from 'pino';
 import { createOutboundActivities } from '../../activities/outbound.activities.ts';
+import type { OutcomeService } from '../../domain/outbound/outcome.service.ts';
 import { accepted, deferred } from '../support/mail-services.ts';
 import { arrangeSending, readMessageState, type Sending } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
@@ -15,10 +16,9 @@ const logger = pino({ level: 'silent' });
 
 const createEnvironment = () => new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
 
-/** The activity with the services of `world`, which may be replaced. */
-function activitiesOf({ dispatch }: Sending, replaced: Partial<Sending['dispatch']> = {}) {
-  const services = { ...dispatch, ...replaced };
-  return createOutboundActivities({ dispatch: services, transmissions: services, logger });
+/** The activities, whose outcomes may fail to be recorded. */
+function activitiesOf({ sendOptions }: Sending, outcomes: OutcomeService = sendOptions.outcomes) {
+  return createOutboundActivities({ ...sendOptions, outcomes, logger });
 }
 
 async function arrangePrepared(...to: string[]) {
@@ -46,8 +46,8 @@ describe('transmitMessage', () => {
   test('returns nothing if recording fails, keeps the results and does not transmit again', async () => {
     const { world, id } = await arrangePrepared(...TO);
     world.transport.answerWith(async ({ recipient }) => (recipient === TO[0] ? accepted : deferred));
-    const record = () => Promise.reject(new Error('The database does not respond.'));
-    const { transmitMessage } = activitiesOf(world, { record });
+    const apply = () => Promise.reject(new Error('The database does not respond.'));
+    const { transmitMessage } = activitiesOf(world, { apply });
     expect(await createEnvironment().run(transmitMessage, { messageId: id })).toBeUndefined();
     expect(await stateOf(id)).toMatchObject({
       status: 'sending',

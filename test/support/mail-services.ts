@@ -2,14 +2,19 @@ import { validateHeaderValue } from 'node:http';
 import { Readable } from 'node:stream';
 import { createUnsubscribeLinks } from '../../domain/deliverability/unsubscribe-links.ts';
 import type { DkimKeys } from '../../domain/domains/dkim-keys.ts';
+import type { EventService } from '../../domain/events/event.service.ts';
 import { createReceiptService, type ReceiptServiceOptions } from '../../domain/inbound/receipt.service.ts';
-import { createDispatchService, type DispatchService } from '../../domain/outbound/dispatch.service.ts';
-import { createOutcomeService, type OutcomeService } from '../../domain/outbound/outcome.service.ts';
-import type { DraftCreation } from '../../domain/outbound/pending-send.ts';
+import { cancelOpenRecipients } from '../../domain/outbound/cancel-send.ts';
 import {
-  createTransmissionService,
-  type TransmissionService,
-} from '../../domain/outbound/transmission.service.ts';
+  createOutcomeService,
+  type OutcomeService,
+  recordSend,
+  resolveAmbiguity,
+} from '../../domain/outbound/outcome.service.ts';
+import { prepareSend } from '../../domain/outbound/prepare-send.ts';
+import type { DraftCreation } from '../../domain/outbound/send.service.ts';
+import { type TransmissionOptions, transmitMessage } from '../../domain/outbound/transmit-message.ts';
+import { type StoppedSend, stopSend } from '../../domain/outbound/unsent-recipients.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
@@ -22,6 +27,7 @@ import { createSimulatorTransport } from '../../platform/mail-transport/simulato
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { createReturnPaths } from '../../platform/return-path.ts';
 import type { Storage } from '../../platform/storage.ts';
+import type { AmbiguityDecision } from '../../workflows/outbound/send-message.contract.ts';
 
 const TEST_KEY = Buffer.alloc(32, 7).toString('base64');
 
@@ -83,8 +89,27 @@ export const ambiguous: TransmissionResult = {
   response: 'connection lost after the final dot',
 };
 
+/** The steps of a send, as the run calls them. */
+type SendSteps = ReturnType<typeof createSendSteps>;
+
+function createSendSteps(options: TransmissionOptions, events: EventService) {
+  const { database, outcomes } = options;
+  return {
+    prepare: (messageId: string) => prepareSend(database, events, messageId),
+    transmit: (messageId: string, isAborted: () => boolean) => transmitMessage(options, messageId, isAborted),
+    record: (messageId: string) => recordSend(database, outcomes, messageId),
+    resolveAmbiguity: (messageId: string, decision: AmbiguityDecision) =>
+      resolveAmbiguity(database, outcomes, messageId, decision),
+    cancel: (messageId: string, detail: string) =>
+      cancelOpenRecipients(database, outcomes, messageId, detail),
+    stop: (messageId: string, stopped: StoppedSend) => stopSend(database, events, messageId, stopped),
+  };
+}
+
 export interface MailServices {
-  dispatch: DispatchService & TransmissionService;
+  dispatch: SendSteps;
+  /** What the steps of {@link dispatch} are built from. */
+  sendOptions: TransmissionOptions & { events: EventService };
   outcomes: OutcomeService;
   /** Stored objects by key. */
   objects: Map<string, Buffer>;
@@ -111,7 +136,7 @@ export function createMailServices(
     simulatorDomain: 'simulator.mail.test',
   });
   const objects = new Map<string, Buffer>();
-  const transmissions = createTransmissionService({
+  const options: TransmissionOptions = {
     database,
     dkimKeys,
     storage: createMemoryStorage(objects),
@@ -119,9 +144,9 @@ export function createMailServices(
     simulator: createSimulatorTransport({ mailDomain: 'mail.test' }),
     returnPaths: testReturnPaths,
     outcomes,
-  });
-  const dispatch = { ...createDispatchService({ database, outcomes, events }), ...transmissions };
-  return { dispatch, outcomes, objects };
+  };
+  const dispatch = createSendSteps(options, events);
+  return { dispatch, sendOptions: { ...options, events }, outcomes, objects };
 }
 
 /** Storage in a map, for tests that are not about storage. */

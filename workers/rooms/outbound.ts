@@ -1,37 +1,29 @@
 import { createOutboundActivities } from '../../activities/outbound.activities.ts';
-import { createDispatchService } from '../../domain/outbound/dispatch.service.ts';
-import { releaseAllHeldSends } from '../../domain/outbound/held/held-sends.ts';
-import { releaseAllSwitchedOffSends } from '../../domain/outbound/held/switched-off-sends.ts';
+import { releaseAllHeldSends, releaseAllSwitchedOffSends } from '../../domain/outbound/held-sends.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
-import { createTransmissionService } from '../../domain/outbound/transmission.service.ts';
 import { OUTBOUND_QUEUE } from '../../workflows/task-queues.contract.ts';
-import type { Room, WorkerDependencies } from '../room.ts';
-
-const dispatchService = ({ database, services: { outcomes, events } }: WorkerDependencies) =>
-  createDispatchService({ database, outcomes, events });
+import type { Room } from '../room.ts';
 
 export const outboundRoom: Room = {
   activities: {
-    [OUTBOUND_QUEUE]: async (dependencies) =>
+    [OUTBOUND_QUEUE]: async ({ database, storage, mailTransport, simulator, dkimKeys, services, logger }) =>
       createOutboundActivities({
-        dispatch: dispatchService(dependencies),
-        transmissions: createTransmissionService({
-          database: dependencies.database,
-          storage: dependencies.storage,
-          mailTransport: dependencies.mailTransport(),
-          simulator: dependencies.simulator(),
-          returnPaths: dependencies.services.returnPaths,
-          dkimKeys: await dependencies.dkimKeys(),
-          outcomes: dependencies.services.outcomes,
-        }),
-        logger: dependencies.logger,
+        database,
+        storage,
+        mailTransport: mailTransport(),
+        simulator: simulator(),
+        dkimKeys: await dkimKeys(),
+        returnPaths: services.returnPaths,
+        outcomes: services.outcomes,
+        events: services.events,
+        logger,
       }),
   },
-  maintenance: (dependencies) => ({
-    overdue: [overdueMessages(dependencies.database, dispatchService(dependencies))],
+  maintenance: ({ database, outbox, services }) => ({
+    overdue: [overdueMessages(database, services.outcomes)],
     sweeps: {
-      releasedSends: () => releaseAllHeldSends(dependencies.database, dependencies.outbox),
-      switchedOffSends: () => releaseAllSwitchedOffSends(dependencies.database, dependencies.outbox),
+      releasedSends: () => releaseAllHeldSends(database, outbox),
+      switchedOffSends: () => releaseAllSwitchedOffSends(database, outbox),
     },
   }),
 };

@@ -1,5 +1,5 @@
 import { createToggleActivities } from '../../activities/toggles.activities.ts';
-import { releaseSwitchedOffSends } from '../../domain/outbound/held/switched-off-sends.ts';
+import { releaseSwitchedOffSends } from '../../domain/outbound/held-sends.ts';
 import { releaseSwitchedOffDeliveries } from '../../domain/webhooks/release-held-deliveries.ts';
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room } from '../room.ts';

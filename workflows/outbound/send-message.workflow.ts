@@ -123,8 +123,8 @@ function causeOf(error: unknown): Error | undefined {
 /**
  * Transmits to the recipients until it is done, or until the send is canceled, which ends the retries of a failure.
  *
- * @returns undefined if the results of the attempts are not recorded yet: recording failed, the activity was canceled, or an
- * earlier version of the service, which did not record here, wrote this part of the history.
+ * @returns undefined if the results of the attempts are not recorded yet: recording failed, the activity was canceled, or
+ * this part of the history comes from an earlier version, whose activity did not record.
  */
 async function transmit(run: SendRun): Promise<SendState | undefined> {
   run.transmission = new CancellationScope();

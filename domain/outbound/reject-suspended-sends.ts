@@ -1,12 +1,12 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Transaction } from '../../../platform/database/database.ts';
-import type { Outbox } from '../../../platform/outbox/outbox.ts';
-import { RETRY_SEND_NOW, sendMessageWorkflowId } from '../../../workflows/outbound/send-message.contract.ts';
-import type { EventService } from '../../events/event.service.ts';
-import { type Message, MessageEntity } from '../../messages/message.entity.ts';
-import { IS_SUSPENDED_FOR_ABUSE } from '../../suspensions/abuse-suspension.ts';
-import { rejectSuspended } from '../prepare-send.ts';
+import type { Transaction } from '../../platform/database/database.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { RETRY_SEND_NOW, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
+import type { EventService } from '../events/event.service.ts';
+import { type Message, MessageEntity } from '../messages/message.entity.ts';
+import { IS_SUSPENDED_FOR_ABUSE } from '../suspensions/abuse-suspension.ts';
+import { rejectSuspended } from './prepare-send.ts';
 
 /** Each rejection takes several statements, and its event may start deliveries. */
 const BATCH_SIZE = 50;
@@ -39,7 +39,7 @@ export async function rejectSuspendedSends(
   return { rejected, last };
 }
 
-/** Locks the next messages that have not left and that a suspension for abuse affects. */
+/** Locks the next unsent messages that a suspension for abuse affects. */
 async function lockSuspended(em: EntityManager, organizationId: string, after: string): Promise<Message[]> {
   const rows = await em.execute<{ id: string }[]>(sql`
     select m.id from messages m join inboxes i on i.id = m.inbox_id join environments e on e.id = i.env_id
