@@ -305,9 +305,9 @@ export function createServices({
         };
       },
       onOwnerChange: ownerNotices.ownerChanged,
-      async onRemove({ em }, { organizationId, userId, revokeKeys }) {
+      async onRemove({ db, em }, { organizationId, userId, revokeKeys }) {
         const keysRevoked = revokeKeys ? await revokeKeysOfUser(em, organizationId, userId) : 0;
-        const invitationsRevoked = await revokeInvitationsOfLeaver(em, { organizationId, userId });
+        const invitationsRevoked = await revokeInvitationsOfLeaver(db, { organizationId, userId });
         return { keysRevoked, invitationsRevoked };
       },
     }),

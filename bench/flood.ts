@@ -108,18 +108,20 @@ interface Tenant {
 /** Ten organizations besides the one whose inbox is flooded. */
 async function createTenants(stack: IsolatedService): Promise<Tenant[]> {
   const database = await createDatabase({ url: stack.config.DATABASE_URL, poolSize: 1, entities });
-  const keys = await database.systemTransaction(async ({ em }) =>
-    Array.from({ length: ORGANIZATIONS }, (_, index) => {
+  const keys = await database.systemTransaction(async ({ em }) => {
+    const tokens: string[] = [];
+    for (let index = 0; index < ORGANIZATIONS; index += 1) {
       const ownerId = createUser(em, { email: `owner-${index}@tenants.example`, passwordHash: '' });
-      const { organizationId } = createOrganization(em, {
+      const { organizationId } = await createOrganization(em, {
         name: `Tenant ${index}`,
         tier: 'enterprise',
         ownerId,
       });
       const input = { organizationId, environmentId: null, name: 'Bench', permissions: [...PERMISSIONS] };
-      return createApiKey(em, input, 'live').token;
-    }),
-  );
+      tokens.push(createApiKey(em, input, 'live').token);
+    }
+    return tokens;
+  });
   await database.close();
   return Promise.all(
     keys.map(async (apiKey) => {

@@ -211,15 +211,17 @@ interface Tenant {
 
 async function createTenants(stack: IsolatedService): Promise<[Greedy, Tenant]> {
   const database = await createDatabase({ url: stack.config.DATABASE_URL, poolSize: 1, entities });
-  const tokens = await database.systemTransaction(async ({ em }) =>
-    ['greedy', 'other'].map((name) => {
+  const tokens = await database.systemTransaction(async ({ em }) => {
+    const created: { organizationId: string; keys: string[] }[] = [];
+    for (const name of ['greedy', 'other']) {
       const ownerId = createUser(em, { email: `${name}@tenants.example`, passwordHash: '' });
-      const { organizationId } = createOrganization(em, { name, tier: 'enterprise', ownerId });
+      const { organizationId } = await createOrganization(em, { name, tier: 'enterprise', ownerId });
       const input = { organizationId, environmentId: null, name: 'Bench', permissions: [...PERMISSIONS] };
       const keys = Array.from({ length: KEYS }, () => createApiKey(em, input, 'live').token);
-      return { organizationId, keys };
-    }),
-  );
+      created.push({ organizationId, keys });
+    }
+    return created;
+  });
   await database.close();
   const client = new pg.Client({ connectionString: stack.ownerDatabaseUrl });
   await client.connect();

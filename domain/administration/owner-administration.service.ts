@@ -1,3 +1,4 @@
+import { emOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { limitKeysOfUser } from '../api-keys/revoke-keys.ts';
 import { ROLE_PERMISSIONS } from '../identity/roles.ts';
@@ -33,22 +34,22 @@ export function createOwnerAdministrationService({
   return {
     reassign: (staff, organizationId, { userId, note, leaveWithoutBreakGlass: isAccepted }) =>
       database.staffTransaction(staff, async (transaction) => {
-        const { em } = transaction;
-        await lockOrganization(em, organizationId);
+        const { db } = transaction;
+        await lockOrganization(db, organizationId);
         const { result, left } = await keepBreakGlassOwners(
-          em,
+          db,
           { organizationIds: [organizationId], isAccepted },
-          () => reassignOwner(em, { organizationId, userId }),
+          () => reassignOwner(db, { organizationId, userId }),
         );
         const { organizationName, owner, formerOwners } = result;
         // Their keys have no more permissions than they have now.
         for (const former of formerOwners)
-          await limitKeysOfUser(em, {
+          await limitKeysOfUser(emOf(db), {
             organizationId,
             userId: former.userId,
             permissions: ROLE_PERMISSIONS.admin,
           });
-        await recordStaffAudit(em, staff, {
+        await recordStaffAudit(emOf(db), staff, {
           action: 'organization.owner_reassigned',
           resourceType: 'organization',
           resourceId: organizationId,

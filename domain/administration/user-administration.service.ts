@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
@@ -161,7 +162,7 @@ async function lockOut(
     sql`select org_id as id from members where user_id = ${userId} and role = 'owner'`,
   );
   const organizationIds = owned.map(({ id }) => id);
-  const { result, left } = await keepBreakGlassOwners(em, { organizationIds, isAccepted }, work);
+  const { result, left } = await keepBreakGlassOwners(dbOf(em), { organizationIds, isAccepted }, work);
   return left.length === 0 ? result : { ...result, left_without_break_glass: left };
 }
 

@@ -46,7 +46,7 @@ export async function createFirstOrganization(
     await lockKey(em, 'first-organization');
     if ((await em.count(OrganizationEntity, {})) > 0) return null;
     const ownerEmail = input.ownerEmail.toLowerCase();
-    const created = createOrganization(em, {
+    const created = await createOrganization(em, {
       name: input.organizationName,
       tier: input.tier ?? 'enterprise',
       ownerId: createUser(em, { email: ownerEmail, passwordHash }),

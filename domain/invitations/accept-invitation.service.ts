@@ -1,7 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { emOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { SerializedRow } from '../../platform/database/serialized-row.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { findSuspension, unauthenticated } from '../identity/authentication.ts';
@@ -45,24 +45,7 @@ export interface InvitationPreview {
   userId: string | null;
 }
 
-export interface AcceptInvitationService {
-  /** Changes nothing. @throws AppError `invalid_credentials` or `conflict`, as {@link accept}. */
-  preview(token: string): Promise<InvitationPreview>;
-  /**
-   * Makes the owner of the invited address a member. If the address has an account, the request needs a session of it, and
-   * this session stays; otherwise the account is created with the given password and signed in.
-   *
-   * @param session undefined if the request has none.
-   * @throws AppError `invalid_credentials` for an unknown token; `conflict` for an invitation that was used or revoked, has
-   * expired, whose inviter may not invite any more, or whose address has an account and the request no session;
-   * `permission_denied` for a session of another address; `validation_error` for a missing or weak password.
-   */
-  accept(
-    input: Acceptance,
-    client: Client,
-    session?: PresentSession,
-  ): Promise<SignedIn & { organizationId: string }>;
-}
+export type AcceptInvitationService = ReturnType<typeof createAcceptInvitationService>;
 
 interface FoundInvitation {
   id: string;
@@ -86,26 +69,43 @@ export function createAcceptInvitationService({
 }: {
   database: Database;
   ownerNotices: Pick<OwnerNotices, 'ownerJoined'>;
-}): AcceptInvitationService {
+}) {
   return {
-    async preview(token) {
+    /** Changes nothing. @throws AppError `invalid_credentials` or `conflict`, as {@link accept}. */
+    async preview(token: string): Promise<InvitationPreview> {
       const { email, organizationName, role, userId } = await findPending(database, token);
       return { email, organizationName, role, userId };
     },
 
-    async accept(input, client, session) {
+    /**
+     * Makes the owner of the invited address a member. If the address has an account, the request needs a session of it,
+     * and this session stays; otherwise the account is created with the given password and signed in.
+     *
+     * @param session undefined if the request has none.
+     * @throws AppError `invalid_credentials` for an unknown token; `conflict` for an invitation that was used or revoked, has
+     * expired, whose inviter may not invite any more, or whose address has an account and the request no session;
+     * `permission_denied` for a session of another address; `validation_error` for a missing or weak password.
+     */
+    async accept(
+      input: Acceptance,
+      client: Client,
+      session?: PresentSession,
+    ): Promise<SignedIn & { organizationId: string }> {
       const invitation = await findPending(database, input.token);
       const newUser = session ? undefined : await prepareUser(invitation, input, client.ip);
       if (session) requireOwnInvitation(invitation, session, input);
       return database.peopleTransaction(async (transaction) => {
-        const { em } = transaction;
+        const { db, em } = transaction;
         if (newUser) await lockAccountAddress(em, invitation.email);
-        await claim(em, invitation);
-        const userId = newUser ? createUser(em, newUser) : await requireUser(em, invitation, session);
-        await em.flush();
+        await claim(db, invitation);
+        const userId = newUser ? createUser(em, newUser) : await requireUser(db, invitation, session);
         const { id, organizationId, role } = invitation;
-        await em.execute(sql`update invitations set accepted_by_user_id = ${userId} where id = ${id}`);
-        const isNewMember = await addMember(em, { organizationId, userId, role });
+        await db
+          .updateTable('invitations')
+          .set({ accepted_by_user_id: userId })
+          .where('id', '=', id)
+          .execute();
+        const isNewMember = await addMember(db, { organizationId, userId, role });
         await voidSignUps(em, invitation.email);
         await markAddressVerified(em, userId);
         await recordAudit(
@@ -117,10 +117,10 @@ export function createAcceptInvitationService({
           await ownerNotices.ownerJoined(
             transaction,
             { organizationId, actor: { kind: 'user', id: userId }, ip: client.ip },
-            { owner: invitation.email, inviter: await describeInviter(em, id) },
+            { owner: invitation.email, inviter: await describeInviter(db, id) },
           );
         const signIn = session
-          ? await keepSession(em, session)
+          ? await keepSession(db, session)
           : await startSession(em, { userId, method: 'invitation', ...client });
         return { userId, organizationId, signIn };
       });
@@ -129,18 +129,8 @@ export function createAcceptInvitationService({
 }
 
 async function findPending(database: Database, token: string): Promise<FoundInvitation> {
-  const invitation = await database.peopleTransaction(async ({ em }) => {
-    const [row] = await em.execute<SerializedRow<FoundInvitation>[]>(sql`
-      select i.id, i.org_id as "organizationId", o.name as "organizationName", o.status as "organizationStatus",
-        i.email, i.role, i.accepted_at as "acceptedAt", i.revoked_at as "revokedAt", i.expires_at as "expiresAt",
-        i.invited_by_user_id as "invitedByUserId", i.invited_by_key_id as "invitedByKeyId", u.id as "userId", u.deleted_at is not null as "isUserDeleted"
-      from invitations i join organizations o on o.id = i.org_id and o.deleted_at is null
-      left join users u on u.email = i.email
-      where i.token_hash = ${hashOneTimeToken(token)}`);
-    return row;
-  });
-  if (!invitation) throw invalidCredentials();
-  const found = { ...invitation, expiresAt: new Date(invitation.expiresAt) } as FoundInvitation;
+  const found = await database.peopleTransaction(({ db }) => findByToken(db, token));
+  if (!found) throw invalidCredentials();
   const status = statusOf(found);
   if (status !== 'pending') throw notPending(status);
   const suspension = findSuspension({
@@ -149,6 +139,32 @@ async function findPending(database: Database, token: string): Promise<FoundInvi
   });
   if (suspension) throw suspension;
   return found;
+}
+
+function findByToken(db: Db, token: string): Promise<FoundInvitation | undefined> {
+  return db
+    .selectFrom('invitations as i')
+    .innerJoin('organizations as o', (join) =>
+      join.onRef('o.id', '=', 'i.org_id').on('o.deleted_at', 'is', null),
+    )
+    .leftJoin('users as u', 'u.email', 'i.email')
+    .select((eb) => [
+      'i.id',
+      'i.org_id as organizationId',
+      'o.name as organizationName',
+      'o.status as organizationStatus',
+      'i.email',
+      'i.role',
+      'i.accepted_at as acceptedAt',
+      'i.revoked_at as revokedAt',
+      'i.expires_at as expiresAt',
+      'i.invited_by_user_id as invitedByUserId',
+      'i.invited_by_key_id as invitedByKeyId',
+      'u.id as userId',
+      eb('u.deleted_at', 'is not', null).$castTo<boolean>().as('isUserDeleted'),
+    ])
+    .where('i.token_hash', '=', hashOneTimeToken(token))
+    .executeTakeFirst();
 }
 
 /** The token proves the address. An existing account needs more: a token never signs in to it or changes its password. */
@@ -200,12 +216,18 @@ function requireOwnInvitation(
 /**
  * Uses the invitation up: of two concurrent uses one succeeds. Its sender must still be allowed to give the role.
  */
-async function claim(em: EntityManager, invitation: FoundInvitation): Promise<void> {
+async function claim(db: Db, invitation: FoundInvitation): Promise<void> {
   const { id, organizationId, role } = invitation;
-  const claimed = await em.execute<object[]>(sql`
-    update invitations i set accepted_at = now()
-    where i.id = ${id} and i.accepted_at is null and i.revoked_at is null and i.expires_at > now() returning i.id`);
-  if (claimed.length === 0) throw notPending('accepted');
+  const claimed = await db
+    .updateTable('invitations')
+    .set({ accepted_at: sql`now()` })
+    .where('id', '=', id)
+    .where('accepted_at', 'is', null)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .returning('id')
+    .executeTakeFirst();
+  if (!claimed) throw notPending('accepted');
   const { invitedByUserId, invitedByKeyId } = invitation;
   const actor: Actor | null =
     invitedByUserId === null
@@ -214,45 +236,55 @@ async function claim(em: EntityManager, invitation: FoundInvitation): Promise<vo
         : { kind: 'api_key', id: invitedByKeyId }
       : { kind: 'user', id: invitedByUserId };
   const permissions = ROLE_PERMISSIONS[role];
-  if (await findRequesterProblem(em, { organizationId, actor }, { act: 'invitation', permissions }))
+  if (await findRequesterProblem(emOf(db), { organizationId, actor }, { act: 'invitation', permissions }))
     throw new AppError('conflict', {
       detail: 'The person or key that invited you is no longer allowed to.',
       fix: 'Ask an administrator of the organization for a new invitation.',
     });
 }
 
-async function describeInviter(em: EntityManager, invitationId: string): Promise<string> {
-  const [inviter] = await em.execute<{ email: string | null; keyId: string | null }[]>(sql`
-    select u.email, i.invited_by_key_id as "keyId" from invitations i left join users u on u.id = i.invited_by_user_id
-    where i.id = ${invitationId}`);
+async function describeInviter(db: Db, invitationId: string): Promise<string> {
+  const inviter = await db
+    .selectFrom('invitations as i')
+    .leftJoin('users as u', 'u.id', 'i.invited_by_user_id')
+    .select(['u.email', 'i.invited_by_key_id as keyId'])
+    .where('i.id', '=', invitationId)
+    .executeTakeFirst();
   return inviter?.email ?? `API key ${inviter?.keyId}`;
 }
 
 /** The account may have been deleted or suspended, or its address changed, since the invitation was read. */
 async function requireUser(
-  em: EntityManager,
+  db: Db,
   { email }: FoundInvitation,
   session: PresentSession | undefined,
 ): Promise<string> {
-  const [user] = await em.execute<{ id: string }[]>(sql`
-    select id from users where id = ${session?.person.userId ?? null} and email = ${email}
-      and deleted_at is null and status = 'active' for share`);
+  if (!session) throw unauthenticated();
+  const user = await db
+    .selectFrom('users')
+    .select('id')
+    .where('id', '=', session.person.userId)
+    .where('email', '=', email)
+    .where('deleted_at', 'is', null)
+    .where('status', '=', 'active')
+    .forShare()
+    .executeTakeFirst();
   if (!user) throw unauthenticated();
   return user.id;
 }
 
 /** Answers with the session of the request: an invitation must not renew it. */
-async function keepSession(
-  em: EntityManager,
-  { person, token }: PresentSession,
-): Promise<SignedIn['signIn']> {
-  const [session] = await em.execute<{ expiresAt: string }[]>(sql`
-    select expires_at as "expiresAt" from sessions where id = ${person.sessionId} and revoked_at is null`);
+async function keepSession(db: Db, { person, token }: PresentSession): Promise<SignedIn['signIn']> {
+  const session = await db
+    .selectFrom('sessions')
+    .select(['id', 'expires_at as expiresAt'])
+    .where('id', '=', person.sessionId)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst();
   if (!session) throw unauthenticated();
-  const { sessionId: id } = person;
   return {
     kind: 'session',
-    session: { id, token, expiresAt: new Date(session.expiresAt), deviceTokens: [] },
+    session: { ...session, token, deviceTokens: [] },
     isEnrollmentOnly: false,
   };
 }

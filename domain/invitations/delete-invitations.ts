@@ -1,15 +1,30 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 
 /**
  * Deletes the invitations of a purged person, which contain their address. One that is still open stays: it is the
  * organization's offer to the address, and ends by itself. For workers.
  */
 export async function deleteInvitationsOf(
-  em: EntityManager,
+  db: Db | EntityManager,
   { userId, email }: { userId: string; email: string },
 ): Promise<void> {
-  await em.execute(sql`
-    delete from invitations where accepted_by_user_id = ${userId}
-      or email = ${email} and (accepted_at is not null or revoked_at is not null or expires_at <= now())`);
+  await toDb(db)
+    .deleteFrom('invitations')
+    .where((eb) =>
+      eb.or([
+        eb('accepted_by_user_id', '=', userId),
+        eb.and([
+          eb('email', '=', email),
+          eb.or([
+            eb('accepted_at', 'is not', null),
+            eb('revoked_at', 'is not', null),
+            eb('expires_at', '<=', sql<Date>`now()`),
+          ]),
+        ]),
+      ]),
+    )
+    .execute();
 }

@@ -1,8 +1,9 @@
-import { type FilterQuery, sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { type Expression, type SqlBool, sql } from 'kysely';
+import { emOf } from '../../platform/database/bridge.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { findPage } from '../../platform/database/find-page.ts';
-import { findRow } from '../../platform/database/find-rows.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
@@ -17,19 +18,7 @@ import { normalizeAccountAddress } from '../people/account-address.ts';
 import { createOneTimeToken } from '../people/one-time-token.ts';
 import { type Invitation, InvitationEntity, type InvitationStatus, statusOf } from './invitation.entity.ts';
 
-export interface InvitationService {
-  /**
-   * Mails a token to an address. A pending invitation of the same address is replaced.
-   *
-   * @throws AppError `permission_denied` for a role above the caller's; `session_expired` for the role `owner` without a
-   * sign-in within ten minutes; `already_exists` for a member; `conflict` if too
-   * many are open; `rate_limited` for a second one to the address within a day; `validation_error`.
-   */
-  create(scope: Scope, input: { email: string; role: MemberRole }): Promise<Invitation>;
-  list(scope: Scope, filter: { status?: InvitationStatus }, page: PageRequest): Promise<Page<Invitation>>;
-  /** Voids the token. @throws AppError `not_found`; `conflict` unless it is pending; `permission_denied`. */
-  revoke(scope: Scope, invitationId: string): Promise<Invitation>;
-}
+export type InvitationService = ReturnType<typeof createInvitationService>;
 
 export interface InvitationOptions {
   database: Database;
@@ -40,35 +29,35 @@ export interface InvitationOptions {
 const LIFETIME_DAYS = 7;
 const MAX_OPEN = 50;
 
-export function createInvitationService(options: InvitationOptions): InvitationService {
+const NOW = sql<Date>`now()`;
+const IS_PENDING = sql<boolean>`accepted_at is null and revoked_at is null and expires_at > now()`;
+
+export function createInvitationService(options: InvitationOptions) {
   const { database, notifications, ownDomains } = options;
   return {
-    create: (scope, { email: given, role }) =>
+    /**
+     * Mails a token to an address. A pending invitation of the same address is replaced.
+     *
+     * @throws AppError `permission_denied` for a role above the caller's; `session_expired` for the role `owner` without a
+     * sign-in within ten minutes; `already_exists` for a member; `conflict` if too many are open; `rate_limited` for a
+     * second one to the address within a day; `validation_error`.
+     */
+    create: (
+      scope: Scope,
+      { email: given, role }: { email: string; role: MemberRole },
+    ): Promise<Invitation> =>
       database.transaction(scope, async (transaction) => {
         requireOrganizationWide(scope);
-        const { em } = transaction;
-        const { organizationId, actor } = scope;
+        const { db } = transaction;
+        const { organizationId } = scope;
         const email = normalizeAccountAddress(given, '/body/email', ownDomains);
-        const organization = await lockOrganization(em, organizationId);
-        await requireGrantableRole(em, scope, role);
-        await requireNoMember(em, organizationId, email);
-        await requireFewInvitations(em, organizationId, email);
-        await revokePending(em, organizationId, email);
+        const organization = await lockNamedOrganization(db, organizationId);
+        await requireGrantableRole(db, scope, role);
+        await requireNoMember(db, organizationId, email);
+        await requireFewInvitations(db, organizationId, email);
+        await revokePending(db, organizationId, email);
         const { token, hash } = createOneTimeToken();
-        const invitation = em.create(InvitationEntity, {
-          id: newId('invitation'),
-          organizationId,
-          email,
-          role,
-          tokenHash: hash,
-          invitedByUserId: actor.kind === 'user' ? actor.id : null,
-          invitedByKeyId: actor.kind === 'api_key' ? actor.id : null,
-          expiresAt: new Date(Date.now() + LIFETIME_DAYS * 86_400_000),
-          acceptedAt: null,
-          acceptedByUserId: null,
-          revokedAt: null,
-        });
-        await em.flush();
+        const invitation = await insertInvitation(db, scope, { email, role, tokenHash: hash });
         await notifications.notify<'invitation', 'token'>(transaction, {
           organizationId,
           userId: null,
@@ -77,7 +66,7 @@ export function createInvitationService(options: InvitationOptions): InvitationS
           params: {
             organizationName: isSafeName(organization.name) ? organization.name : organization.slug,
             role,
-            inviterEmail: await findInviterEmail(em, invitation),
+            inviterEmail: await findInviterEmail(db, invitation),
             expiresAt: formatUtc(invitation.expiresAt),
           },
           secrets: { token },
@@ -86,28 +75,31 @@ export function createInvitationService(options: InvitationOptions): InvitationS
         return invitation;
       }),
 
-    list: (scope, { status }, page) =>
-      database.read(scope, (reader) => {
+    list: (
+      scope: Scope,
+      { status }: { status?: InvitationStatus },
+      page: PageRequest,
+    ): Promise<Page<Invitation>> =>
+      database.read(scope, ({ db }) => {
         requireOrganizationWide(scope);
-        const where = [{ organizationId: scope.organizationId }, ...(status ? [conditionOf(status)] : [])];
-        return findPage(reader, InvitationEntity, { where, page });
+        const invitations = db
+          .selectFrom('invitations')
+          .select(columnsOf(InvitationEntity))
+          .where('org_id', '=', scope.organizationId)
+          .where(status === undefined ? sql<boolean>`true` : conditionOf(status));
+        return findPage(invitations, 'invitations.id', page);
       }),
 
-    revoke: (scope, invitationId) =>
+    /** Voids the token. @throws AppError `not_found`; `conflict` unless it is pending; `permission_denied`. */
+    revoke: (scope: Scope, invitationId: string): Promise<Invitation> =>
       database.transaction(scope, async (transaction) => {
         requireOrganizationWide(scope);
-        const { em } = transaction;
-        const where = { id: invitationId, organizationId: scope.organizationId };
-        const found = await findRow(em, InvitationEntity, { where });
+        const { db } = transaction;
+        const found = await findInvitation(db, scope, invitationId);
         if (!found) throw notFound('invitation', invitationId);
-        await requireManageableRole(em, scope, found.role);
-        const revoked = await em.execute<object[]>(sql`
-          update invitations set revoked_at = now()
-          where id = ${invitationId} and accepted_at is null and revoked_at is null and expires_at > now()
-          returning id`);
-        const invitation = await findRow(em, InvitationEntity, { where });
-        if (!invitation) throw notFound('invitation', invitationId);
-        if (revoked.length === 0) throw notPending(invitation);
+        await requireManageableRole(db, scope, found.role);
+        const invitation = await revokeInvitation(db, invitationId);
+        if (!invitation) throw notPending((await findInvitation(db, scope, invitationId)) ?? found);
         await audit(transaction, scope, invitation, 'revoked');
         return invitation;
       }),
@@ -119,33 +111,92 @@ export function createInvitationService(options: InvitationOptions): InvitationS
  * they could come back. Runs in the caller's transaction. Returns their number.
  */
 export async function revokeInvitationsOfLeaver(
-  em: EntityManager,
+  db: Db,
   { organizationId, userId }: { organizationId: string; userId: string },
 ): Promise<number> {
-  const revoked = await em.execute<object[]>(sql`
-    update invitations set revoked_at = now()
-    where org_id = ${organizationId}
-      and (invited_by_user_id = ${userId} or email = (select email from users where id = ${userId}))
-      and accepted_at is null and revoked_at is null and expires_at > now() returning id`);
+  const revoked = await db
+    .updateTable('invitations')
+    .set({ revoked_at: NOW })
+    .where('org_id', '=', organizationId)
+    .where((eb) =>
+      eb.or([
+        eb('invited_by_user_id', '=', userId),
+        eb('email', '=', eb.selectFrom('users').select('email').where('id', '=', userId)),
+      ]),
+    )
+    .where(IS_PENDING)
+    .returning('id')
+    .execute();
   return revoked.length;
 }
 
-/** The lock makes concurrent invitations count each other. */
-async function lockOrganization(
-  em: EntityManager,
-  organizationId: string,
-): Promise<{ name: string; slug: string }> {
-  const [organization] = await em.execute<{ name: string; slug: string }[]>(sql`
-    select name, slug from organizations where id = ${organizationId} for no key update`);
-  if (!organization) throw notFound('organization', organizationId);
-  return organization;
+function insertInvitation(
+  db: Db,
+  { organizationId, actor }: Scope,
+  { email, role, tokenHash }: Pick<Invitation, 'email' | 'role' | 'tokenHash'>,
+): Promise<Invitation> {
+  return db
+    .insertInto('invitations')
+    .values({
+      id: newId('invitation'),
+      org_id: organizationId,
+      email,
+      role,
+      token_hash: tokenHash,
+      invited_by_user_id: actor.kind === 'user' ? actor.id : null,
+      invited_by_key_id: actor.kind === 'api_key' ? actor.id : null,
+      expires_at: new Date(Date.now() + LIFETIME_DAYS * 86_400_000),
+      accepted_at: null,
+      accepted_by_user_id: null,
+      revoked_at: null,
+    })
+    .returning(columnsOf(InvitationEntity))
+    .executeTakeFirstOrThrow(() => new Error('The invitation was not stored'));
 }
 
-async function requireNoMember(em: EntityManager, organizationId: string, email: string): Promise<void> {
-  const members = await em.execute<object[]>(sql`
-    select from members m join users u on u.id = m.user_id
-    where m.org_id = ${organizationId} and u.email = ${email}`);
-  if (members.length > 0)
+function findInvitation(
+  db: Db,
+  { organizationId }: Scope,
+  invitationId: string,
+): Promise<Invitation | undefined> {
+  return db
+    .selectFrom('invitations')
+    .select(columnsOf(InvitationEntity))
+    .where('id', '=', invitationId)
+    .where('org_id', '=', organizationId)
+    .executeTakeFirst();
+}
+
+/** Returns undefined unless it was pending. */
+function revokeInvitation(db: Db, invitationId: string): Promise<Invitation | undefined> {
+  return db
+    .updateTable('invitations')
+    .set({ revoked_at: NOW })
+    .where('id', '=', invitationId)
+    .where(IS_PENDING)
+    .returning(columnsOf(InvitationEntity))
+    .executeTakeFirst();
+}
+
+/** The lock makes concurrent invitations count each other. */
+function lockNamedOrganization(db: Db, organizationId: string): Promise<{ name: string; slug: string }> {
+  return db
+    .selectFrom('organizations')
+    .select(['name', 'slug'])
+    .where('id', '=', organizationId)
+    .forNoKeyUpdate()
+    .executeTakeFirstOrThrow(() => notFound('organization', organizationId));
+}
+
+async function requireNoMember(db: Db, organizationId: string, email: string): Promise<void> {
+  const member = await db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .select('users.id')
+    .where('members.org_id', '=', organizationId)
+    .where('users.email', '=', email)
+    .executeTakeFirst();
+  if (member)
     throw new AppError('already_exists', {
       detail: 'The person is a member of the organization already.',
       fix: 'Change their role: PATCH /api/v1/org/members/{user_id}.',
@@ -153,17 +204,20 @@ async function requireNoMember(em: EntityManager, organizationId: string, email:
 }
 
 /** An organization must not make the service flood mailboxes with its name. */
-async function requireFewInvitations(
-  em: EntityManager,
-  organizationId: string,
-  email: string,
-): Promise<void> {
-  const [row] = await em.execute<{ open: number; waitSeconds: number | null }[]>(sql`
-    select count(*) filter (
-        where accepted_at is null and revoked_at is null and expires_at > now() and email <> ${email})::int as open,
-      max(ceil(extract(epoch from created_at + interval '1 day' - now()))) filter (
-        where email = ${email} and created_at > now() - interval '1 day')::int as "waitSeconds"
-    from invitations where org_id = ${organizationId} and expires_at > now()`);
+async function requireFewInvitations(db: Db, organizationId: string, email: string): Promise<void> {
+  const row = await db
+    .selectFrom('invitations')
+    .select((eb) => [
+      eb.fn.countAll<number>().filterWhere(IS_PENDING).filterWhere('email', '<>', email).as('open'),
+      eb.fn
+        .max(sql<number | null>`ceil(extract(epoch from created_at + interval '1 day' - now()))::int`)
+        .filterWhere('email', '=', email)
+        .filterWhere('created_at', '>', sql<Date>`now() - interval '1 day'`)
+        .as('waitSeconds'),
+    ])
+    .where('org_id', '=', organizationId)
+    .where('expires_at', '>', NOW)
+    .executeTakeFirst();
   if (row && row.waitSeconds !== null)
     throw new AppError('rate_limited', {
       detail: 'This address was invited within the last 24 hours.',
@@ -177,31 +231,37 @@ async function requireFewInvitations(
     });
 }
 
-async function revokePending(em: EntityManager, organizationId: string, email: string): Promise<void> {
-  await em.execute(sql`
-    update invitations set revoked_at = now()
-    where org_id = ${organizationId} and email = ${email} and accepted_at is null and revoked_at is null`);
+async function revokePending(db: Db, organizationId: string, email: string): Promise<void> {
+  await db
+    .updateTable('invitations')
+    .set({ revoked_at: NOW })
+    .where('org_id', '=', organizationId)
+    .where('email', '=', email)
+    .where('accepted_at', 'is', null)
+    .where('revoked_at', 'is', null)
+    .execute();
 }
 
-async function findInviterEmail(em: EntityManager, { invitedByUserId }: Invitation): Promise<string | null> {
+async function findInviterEmail(db: Db, { invitedByUserId }: Invitation): Promise<string | null> {
   if (invitedByUserId === null) return null;
-  const [user] = await em.execute<{ email: string }[]>(
-    sql`select email from users where id = ${invitedByUserId}`,
-  );
+  const user = await db
+    .selectFrom('users')
+    .select('email')
+    .where('id', '=', invitedByUserId)
+    .executeTakeFirst();
   return user?.email ?? null;
 }
 
-function conditionOf(status: InvitationStatus): FilterQuery<Invitation> {
-  const isOpen = { acceptedAt: null, revokedAt: null };
+function conditionOf(status: InvitationStatus): Expression<SqlBool> {
   switch (status) {
     case 'accepted':
-      return { acceptedAt: { $ne: null } };
+      return sql`accepted_at is not null`;
     case 'revoked':
-      return { revokedAt: { $ne: null } };
+      return sql`revoked_at is not null`;
     case 'pending':
-      return { ...isOpen, expiresAt: { $gt: new Date() } };
+      return IS_PENDING;
     case 'expired':
-      return { ...isOpen, expiresAt: { $lt: new Date() } };
+      return sql`accepted_at is null and revoked_at is null and expires_at < now()`;
   }
 }
 
@@ -213,12 +273,12 @@ function notPending(invitation: Invitation): AppError {
 }
 
 function audit(
-  { em }: Transaction,
+  { db }: Transaction,
   scope: Scope,
   { id, role }: Invitation,
   change: 'created' | 'revoked',
 ): Promise<void> {
-  return recordAudit(em, scope, {
+  return recordAudit(emOf(db), scope, {
     action: `invitation.${change}`,
     resourceType: 'invitation',
     resourceId: id,

@@ -42,7 +42,7 @@ export async function createOauthAccount(
   const userId = createUser(em, { email, name, passwordHash: null, emailVerifiedAt: new Date() });
   const organizationName =
     (name && orNull(() => requireSafeName(`${name}’s organization`, '/name'))) ?? DEFAULT_ORGANIZATION;
-  createOrganization(em, {
+  await createOrganization(em, {
     name: organizationName,
     slug: await findFreeSlug(em, organizationName),
     tier,

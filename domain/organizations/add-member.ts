@@ -1,23 +1,28 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Db } from '../../platform/database/tables.ts';
 import type { MemberRole } from '../identity/roles.ts';
 
 /**
  * Makes a person a member, in the caller's transaction. Returns false if they are one already; their role then stays.
  */
 export async function addMember(
-  em: EntityManager,
+  db: Db,
   { organizationId, userId, role }: { organizationId: string; userId: string; role: MemberRole },
 ): Promise<boolean> {
-  const added = await em.execute<object[]>(sql`
-    insert into members (org_id, user_id, role, created_at) values (${organizationId}, ${userId}, ${role}, now())
-    on conflict do nothing returning user_id`);
-  return added.length > 0;
+  const added = await db
+    .insertInto('members')
+    .values({ org_id: organizationId, user_id: userId, role })
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('user_id')
+    .executeTakeFirst();
+  return added !== undefined;
 }
 
-export async function isMember(em: EntityManager, organizationId: string, userId: string): Promise<boolean> {
-  const rows = await em.execute<object[]>(
-    sql`select from members where org_id = ${organizationId} and user_id = ${userId}`,
-  );
-  return rows.length > 0;
+export async function isMember(db: Db, organizationId: string, userId: string): Promise<boolean> {
+  const member = await db
+    .selectFrom('members')
+    .select('user_id')
+    .where('org_id', '=', organizationId)
+    .where('user_id', '=', userId)
+    .executeTakeFirst();
+  return member !== undefined;
 }

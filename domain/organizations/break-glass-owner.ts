@@ -1,14 +1,24 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 
 /**
  * Changes of owners and policies wait for each other. `no key` lets other transactions insert rows that refer to the
  * organization: a key that a member creates would otherwise be a deadlock with their removal.
  */
-export async function lockOrganization(em: EntityManager, organizationId: string): Promise<void> {
-  await em.execute(sql`select from organizations where id = ${organizationId} for no key update`);
+export async function lockOrganization(db: Db, organizationId: string): Promise<void> {
+  await db
+    .selectFrom('organizations')
+    .select('id')
+    .where('id', '=', organizationId)
+    .forNoKeyUpdate()
+    .execute();
 }
+
+const LACKS_BREAK_GLASS_OWNER = sql<boolean>`lacks_break_glass_owner(organizations.id)`;
 
 /**
  * Requires, after a change of owners, factors or policies, that an owner could repair the single sign-on that the
@@ -16,9 +26,13 @@ export async function lockOrganization(em: EntityManager, organizationId: string
  *
  * @throws AppError `conflict`.
  */
-export async function requireBreakGlassOwner(em: EntityManager, organizationId: string): Promise<void> {
-  const [found] = await em.execute<{ name: string }[]>(sql`
-    select name from organizations where id = ${organizationId} and lacks_break_glass_owner(id)`);
+export async function requireBreakGlassOwner(db: Db | EntityManager, organizationId: string): Promise<void> {
+  const found = await toDb(db)
+    .selectFrom('organizations')
+    .select('name')
+    .where('id', '=', organizationId)
+    .where(LACKS_BREAK_GLASS_OWNER)
+    .executeTakeFirst();
   if (!found) return;
   throw new AppError('conflict', {
     detail: `${found.name} requires single sign-on, and no owner could get in if the identity provider fails.`,
@@ -36,13 +50,13 @@ export async function requireBreakGlassOwner(em: EntityManager, organizationId: 
  * @throws AppError `conflict` if there are any and that is not accepted.
  */
 export async function keepBreakGlassOwners<Result>(
-  em: EntityManager,
+  db: Db,
   { organizationIds, isAccepted }: { organizationIds: readonly string[]; isAccepted: boolean },
   work: () => Promise<Result>,
 ): Promise<{ result: Result; left: string[] }> {
-  const before = await findLacking(em, organizationIds);
+  const before = await findLacking(db, organizationIds);
   const result = await work();
-  const left = (await findLacking(em, organizationIds)).filter(
+  const left = (await findLacking(db, organizationIds)).filter(
     ({ id }) => !before.some((lacking) => lacking.id === id),
   );
   const [first] = left;
@@ -56,11 +70,15 @@ export async function keepBreakGlassOwners<Result>(
 }
 
 async function findLacking(
-  em: EntityManager,
+  db: Db,
   organizationIds: readonly string[],
 ): Promise<{ id: string; name: string }[]> {
-  if (organizationIds.length === 0) return [];
-  return em.execute(sql`
-    select id, name from organizations
-    where id in (${[...organizationIds]}) and deleted_at is null and lacks_break_glass_owner(id) order by id`);
+  return db
+    .selectFrom('organizations')
+    .select(['id', 'name'])
+    .where('id', '=', anyOf(organizationIds))
+    .where('deleted_at', 'is', null)
+    .where(LACKS_BREAK_GLASS_OWNER)
+    .orderBy('id')
+    .execute();
 }

@@ -1,33 +1,46 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 
 /** Closes an open organization. Returns its name; undefined if it is closed already or does not exist. */
 export async function closeOrganization(
-  em: EntityManager,
+  db: Db | EntityManager,
   organizationId: string,
   deletedAt: Date,
 ): Promise<string | undefined> {
-  const [closed] = await em.execute<{ name: string }[]>(sql`
-    update organizations set deleted_at = ${deletedAt}, updated_at = ${deletedAt}
-    where id = ${organizationId} and deleted_at is null returning name`);
+  const closed = await toDb(db)
+    .updateTable('organizations')
+    .set({ deleted_at: deletedAt, updated_at: deletedAt })
+    .where('id', '=', organizationId)
+    .where('deleted_at', 'is', null)
+    .returning('name')
+    .executeTakeFirst();
   return closed?.name;
 }
 
 /** Opens closed organizations again. The caller has ended their deletions as recovered. */
 export async function reopenOrganizations(
-  em: EntityManager,
+  db: Db | EntityManager,
   organizationIds: readonly string[],
 ): Promise<void> {
-  if (organizationIds.length === 0) return;
-  await em.execute(sql`
-    update organizations set deleted_at = null, updated_at = now() where id in (${[...organizationIds]})`);
+  await toDb(db)
+    .updateTable('organizations')
+    .set({ deleted_at: null, updated_at: sql`now()` })
+    .where('id', '=', anyOf(organizationIds))
+    .execute();
 }
 
 /** Locks the organizations of a person, in a fixed order: two owners who leave at the same time see each other's change. */
-export async function lockOrganizationsOf(em: EntityManager, userId: string): Promise<void> {
-  await em.execute(sql`
-    select from organizations where id in (select org_id from members where user_id = ${userId})
-    order by id for update`);
+export async function lockOrganizationsOf(db: Db | EntityManager, userId: string): Promise<void> {
+  await toDb(db)
+    .selectFrom('organizations')
+    .select('id')
+    .where('id', 'in', (eb) => eb.selectFrom('members').select('org_id').where('user_id', '=', userId))
+    .orderBy('id')
+    .forUpdate()
+    .execute();
 }
 
 export interface LedOrganization {
@@ -41,12 +54,29 @@ export interface LedOrganization {
 }
 
 /** The open organizations of a person, with their other living members. */
-export function findOrganizationsOf(em: EntityManager, userId: string): Promise<LedOrganization[]> {
-  return em.execute<LedOrganization[]>(sql`
-    select o.id, o.name, m.role = 'owner' as "isOwner", count(u.id)::int as "otherMembers",
-      count(u.id) filter (where other.role = 'owner' and u.status = 'active')::int as "otherOwners"
-    from members m join organizations o on o.id = m.org_id and o.deleted_at is null
-      left join members other on other.org_id = m.org_id and other.user_id <> m.user_id
-      left join users u on u.id = other.user_id and u.deleted_at is null
-    where m.user_id = ${userId} group by o.id, m.role order by o.id`);
+export function findOrganizationsOf(db: Db | EntityManager, userId: string): Promise<LedOrganization[]> {
+  return toDb(db)
+    .selectFrom('members as m')
+    .innerJoin('organizations as o', (join) =>
+      join.onRef('o.id', '=', 'm.org_id').on('o.deleted_at', 'is', null),
+    )
+    .leftJoin('members as other', (join) =>
+      join.onRef('other.org_id', '=', 'm.org_id').onRef('other.user_id', '<>', 'm.user_id'),
+    )
+    .leftJoin('users as u', (join) => join.onRef('u.id', '=', 'other.user_id').on('u.deleted_at', 'is', null))
+    .select((eb) => [
+      'o.id',
+      'o.name',
+      eb('m.role', '=', 'owner').$castTo<boolean>().as('isOwner'),
+      eb.fn.count<number>('u.id').as('otherMembers'),
+      eb.fn
+        .count<number>('u.id')
+        .filterWhere('other.role', '=', 'owner')
+        .filterWhere('u.status', '=', 'active')
+        .as('otherOwners'),
+    ])
+    .where('m.user_id', '=', userId)
+    .groupBy(['o.id', 'm.role'])
+    .orderBy('o.id')
+    .execute();
 }

@@ -1,8 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
-import { EnvironmentEntity } from './environment.entity.ts';
-import { MemberEntity } from './member.entity.ts';
-import { OrganizationEntity } from './organization.entity.ts';
 import { toSlug } from './slug.ts';
 import type { Tier } from './tier.ts';
 
@@ -21,28 +20,36 @@ export interface CreatedOrganization {
 }
 
 /** Creates an organization with its owner and two environments, in the caller's transaction. */
-export function createOrganization(
-  em: EntityManager,
+export async function createOrganization(
+  db: Db | EntityManager,
   { name, slug = toSlug(name), tier, ownerId }: NewOrganization,
-): CreatedOrganization {
+): Promise<CreatedOrganization> {
+  const typed = toDb(db);
   const organizationId = newId('organization');
-  em.persist([
-    em.create(OrganizationEntity, { id: organizationId, name, slug, tier }),
-    em.create(MemberEntity, { organizationId, userId: ownerId, role: 'owner' }),
-  ]);
-  return {
-    organizationId,
-    productionEnvironmentId: createEnvironment(em, organizationId, 'production'),
-    sandboxEnvironmentId: createEnvironment(em, organizationId, 'sandbox'),
-  };
+  const productionEnvironmentId = newId('environment');
+  const sandboxEnvironmentId = newId('environment');
+  await typed
+    .insertInto('organizations')
+    .values({ id: organizationId, name, slug, tier, deleted_at: null })
+    .execute();
+  await typed
+    .insertInto('members')
+    .values({ org_id: organizationId, user_id: ownerId, role: 'owner' })
+    .execute();
+  await typed
+    .insertInto('environments')
+    .values([
+      toEnvironment(organizationId, productionEnvironmentId, 'production'),
+      toEnvironment(organizationId, sandboxEnvironmentId, 'sandbox'),
+    ])
+    .execute();
+  return { organizationId, productionEnvironmentId, sandboxEnvironmentId };
 }
 
-function createEnvironment(
-  em: EntityManager,
-  organizationId: string,
-  kind: 'production' | 'sandbox',
-): string {
-  const id = newId('environment');
-  em.persist(em.create(EnvironmentEntity, { id, organizationId, name: kind, kind }));
-  return id;
-}
+const toEnvironment = (organizationId: string, id: string, kind: 'production' | 'sandbox') => ({
+  id,
+  org_id: organizationId,
+  name: kind,
+  slug: kind,
+  kind,
+});

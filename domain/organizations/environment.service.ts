@@ -1,13 +1,16 @@
-import { type FilterQuery, LockMode, sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { emOf } from '../../platform/database/bridge.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { findPage } from '../../platform/database/find-page.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
+import { lockOrganization } from './break-glass-owner.ts';
 import { DEFAULT_ENVIRONMENT_SLUG, type Environment, EnvironmentEntity } from './environment.entity.ts';
 import { requireSlug, toSlug } from './slug.ts';
 
@@ -24,52 +27,39 @@ export interface EnvironmentChange {
   slug?: string;
 }
 
-export interface EnvironmentService {
-  /** Lists the environments the credential may use: the one it is bound to, or all of the organization. */
-  list(scope: Scope, page: PageRequest): Promise<Page<Environment>>;
-  /** @throws AppError `validation_error`; `already_exists` for a taken name or slug; `conflict` at the maximum. */
-  create(scope: Scope, input: NewEnvironment): Promise<Environment>;
-  /** @throws AppError as {@link create}; `not_found`; `conflict` for the slug of the default environment. */
-  update(scope: Scope, environmentId: string, change: EnvironmentChange): Promise<Environment>;
-  /**
-   * Deletes an empty environment.
-   *
-   * @throws AppError `not_found`; `conflict` for the default environment, and for one that contains something, which it
-   * names; `environment_suspended`.
-   */
-  remove(scope: Scope, environmentId: string): Promise<void>;
-}
+export type EnvironmentService = ReturnType<typeof createEnvironmentService>;
 
 const MAX_ENVIRONMENTS = 100;
 
-export function createEnvironmentService({ database }: { database: Database }): EnvironmentService {
+export function createEnvironmentService({ database }: { database: Database }) {
   return {
-    list: (scope, page) =>
-      database.read(scope, (reader) => {
-        const where: FilterQuery<Environment>[] = [{ organizationId: scope.organizationId }];
-        if (scope.environmentBound) where.push({ id: scope.environmentId });
-        return findPage(reader, EnvironmentEntity, { where, page });
-      }),
+    /** Lists the environments the credential may use: the one it is bound to, or all of the organization. */
+    list: (scope: Scope, page: PageRequest): Promise<Page<Environment>> =>
+      database.read(scope, ({ db }) =>
+        findPage(
+          db
+            .selectFrom('environments')
+            .select(columnsOf(EnvironmentEntity))
+            .where('org_id', '=', scope.organizationId)
+            .$if(scope.environmentBound, (query) => query.where('id', '=', scope.environmentId)),
+          'environments.id',
+          page,
+        ),
+      ),
 
-    create: (scope, input) =>
-      database.transaction(scope, async ({ em }) => {
+    /** @throws AppError `validation_error`; `already_exists` for a taken name or slug; `conflict` at the maximum. */
+    create: (scope: Scope, input: NewEnvironment): Promise<Environment> =>
+      database.transaction(scope, async ({ db }) => {
         requireOrganizationWide(scope);
-        const { organizationId } = scope;
-        await requireFewEnvironments(em, organizationId);
+        await requireFewEnvironments(db, scope.organizationId);
         const name = requireSafeName(input.name, '/body/name');
         const slug = requireSlug(
           input.slug ?? toSlug(name),
           input.slug === undefined ? '/body/name' : '/body/slug',
         );
         const { kind } = input;
-        const environment = em.create(EnvironmentEntity, {
-          id: newId('environment'),
-          organizationId,
-          name,
-          slug,
-          kind,
-        });
-        await recordAudit(em, scope, {
+        const environment = await insertEnvironment(db, scope, { name, slug, kind });
+        await recordAudit(emOf(db), scope, {
           action: 'environment.created',
           resourceType: 'environment',
           resourceId: environment.id,
@@ -78,50 +68,80 @@ export function createEnvironmentService({ database }: { database: Database }): 
         return environment;
       }),
 
-    update: (scope, environmentId, { name, slug }) =>
-      database.transaction(scope, async ({ em }) => {
-        const environment = await lockEnvironment(em, scope, environmentId);
-        if (name !== undefined) environment.name = requireSafeName(name, '/body/name');
-        if (slug !== undefined && slug !== environment.slug) {
-          if (isDefault(environment)) throw isNeeded('its slug cannot change');
-          environment.slug = requireSlug(slug, '/body/slug');
-        }
-        await recordAudit(em, scope, {
+    /** @throws AppError as {@link create}; `not_found`; `conflict` for the slug of the default environment. */
+    update: (scope: Scope, environmentId: string, { name, slug }: EnvironmentChange): Promise<Environment> =>
+      database.transaction(scope, async ({ db }) => {
+        const before = await lockEnvironment(db, scope, environmentId);
+        const isNewSlug = slug !== undefined && slug !== before.slug;
+        if (isNewSlug && isDefault(before)) throw isNeeded('its slug cannot change');
+        const change = {
+          ...(name !== undefined && { name: requireSafeName(name, '/body/name') }),
+          ...(slug !== undefined && { slug: isNewSlug ? requireSlug(slug, '/body/slug') : slug }),
+        };
+        const isNewName = change.name !== undefined && change.name !== before.name;
+        const after = isNewName || isNewSlug ? await changeEnvironment(db, before.id, change) : before;
+        await recordAudit(emOf(db), scope, {
           action: 'environment.updated',
           resourceType: 'environment',
           resourceId: environmentId,
-          details: {
-            ...(name === undefined ? {} : { name: environment.name }),
-            ...(slug === undefined ? {} : { slug }),
-          },
+          details: change,
         });
-        return environment;
+        return after;
       }),
 
-    remove: (scope, environmentId) =>
-      database.transaction(scope, async ({ em }) => {
-        const environment = await lockEnvironment(em, scope, environmentId);
+    /**
+     * Deletes an empty environment.
+     *
+     * @throws AppError `not_found`; `conflict` for the default environment, and for one that contains something, which it
+     * names; `environment_suspended`.
+     */
+    remove: (scope: Scope, environmentId: string): Promise<void> =>
+      database.transaction(scope, async ({ db }) => {
+        const environment = await lockEnvironment(db, scope, environmentId);
         if (isDefault(environment)) throw isNeeded('it cannot be deleted');
-        await requireEmpty(em, environmentId);
-        await recordAudit(em, scope, {
+        await requireEmpty(db, environmentId);
+        await recordAudit(emOf(db), scope, {
           action: 'environment.deleted',
           resourceType: 'environment',
           resourceId: environmentId,
           details: { name: environment.name, slug: environment.slug, kind: environment.kind },
         });
-        em.remove(environment);
+        await db.deleteFrom('environments').where('id', '=', environmentId).execute();
       }),
   };
 }
 
+function insertEnvironment(
+  db: Db,
+  { organizationId }: Scope,
+  environment: Required<NewEnvironment>,
+): Promise<Environment> {
+  return db
+    .insertInto('environments')
+    .values({ id: newId('environment'), org_id: organizationId, ...environment })
+    .returning(columnsOf(EnvironmentEntity))
+    .executeTakeFirstOrThrow(() => new Error('The environment was not stored'));
+}
+
+function changeEnvironment(db: Db, environmentId: string, change: EnvironmentChange): Promise<Environment> {
+  return db
+    .updateTable('environments')
+    .set({ ...change, updated_at: sql`now()` })
+    .where('id', '=', environmentId)
+    .returning(columnsOf(EnvironmentEntity))
+    .executeTakeFirstOrThrow(() => notFound('environment', environmentId));
+}
+
 /** The lock keeps others from adding something, which refers to the environment, until the commit. */
-async function lockEnvironment(em: EntityManager, scope: Scope, environmentId: string): Promise<Environment> {
+async function lockEnvironment(db: Db, scope: Scope, environmentId: string): Promise<Environment> {
   requireOrganizationWide(scope);
-  const environment = await em.findOne(
-    EnvironmentEntity,
-    { id: environmentId, organizationId: scope.organizationId },
-    { lockMode: LockMode.PESSIMISTIC_WRITE },
-  );
+  const environment = await db
+    .selectFrom('environments')
+    .select(columnsOf(EnvironmentEntity))
+    .where('id', '=', environmentId)
+    .where('org_id', '=', scope.organizationId)
+    .forUpdate()
+    .executeTakeFirst();
   if (!environment) throw notFound('environment', environmentId);
   // A new environment with the same content would not be suspended.
   if (environment.status === 'suspended')
@@ -141,12 +161,14 @@ function isNeeded(consequence: string): AppError {
   });
 }
 
-async function requireFewEnvironments(em: EntityManager, organizationId: string): Promise<void> {
-  await em.execute(sql`select from organizations where id = ${organizationId} for no key update`);
-  const [row] = await em.execute<{ count: number }[]>(
-    sql`select count(*)::int as count from environments where org_id = ${organizationId}`,
-  );
-  if ((row?.count ?? 0) >= MAX_ENVIRONMENTS)
+async function requireFewEnvironments(db: Db, organizationId: string): Promise<void> {
+  await lockOrganization(db, organizationId);
+  const found = await db
+    .selectFrom('environments')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('org_id', '=', organizationId)
+    .executeTakeFirst();
+  if ((found?.count ?? 0) >= MAX_ENVIRONMENTS)
     throw new AppError('conflict', {
       detail: `The organization has ${MAX_ENVIRONMENTS} environments, the maximum.`,
       fix: 'Delete one that you no longer need.',
@@ -154,21 +176,35 @@ async function requireFewEnvironments(em: EntityManager, organizationId: string)
 }
 
 /** What belongs to the people who use the environment. Everything else goes with it. */
-async function requireEmpty(em: EntityManager, environmentId: string): Promise<void> {
-  const [row] = await em.execute<{ contents: string[] }[]>(sql`
-    select array_remove(array[
-      case when exists (select from inboxes where env_id = ${environmentId} and deleted_at is null) then 'inboxes' end,
-      case when exists (select from messages where env_id = ${environmentId}) then 'messages' end,
-      case when exists (select from drafts where env_id = ${environmentId}) then 'drafts' end,
-      case when exists (select from attachments where env_id = ${environmentId}) then 'files' end,
-      case when exists (
-        select from webhook_endpoints where env_id = ${environmentId} and deleted_at is null) then 'webhook endpoints' end,
-      case when exists (
-        select from api_keys where env_id = ${environmentId} and revoked_at is null) then 'API keys' end,
-      case when exists (select from suppressions where env_id = ${environmentId}) then 'suppressions' end,
-      case when exists (select from list_entries where env_id = ${environmentId}) then 'list entries' end
-    ], null) as contents`);
-  const contents = row?.contents ?? [];
+async function requireEmpty(db: Db, environmentId: string): Promise<void> {
+  const found = await db
+    .selectNoFrom(({ exists, selectFrom }) => [
+      exists(
+        selectFrom('inboxes')
+          .select('id')
+          .where('env_id', '=', environmentId)
+          .where('deleted_at', 'is', null),
+      ).as('inboxes'),
+      exists(selectFrom('messages').select('id').where('env_id', '=', environmentId)).as('messages'),
+      exists(selectFrom('drafts').select('id').where('env_id', '=', environmentId)).as('drafts'),
+      exists(selectFrom('attachments').select('id').where('env_id', '=', environmentId)).as('files'),
+      exists(
+        selectFrom('webhook_endpoints')
+          .select('id')
+          .where('env_id', '=', environmentId)
+          .where('deleted_at', 'is', null),
+      ).as('webhook endpoints'),
+      exists(
+        selectFrom('api_keys')
+          .select('id')
+          .where('env_id', '=', environmentId)
+          .where('revoked_at', 'is', null),
+      ).as('API keys'),
+      exists(selectFrom('suppressions').select('id').where('env_id', '=', environmentId)).as('suppressions'),
+      exists(selectFrom('list_entries').select('id').where('env_id', '=', environmentId)).as('list entries'),
+    ])
+    .executeTakeFirst();
+  const contents = Object.entries(found ?? {}).flatMap(([name, isThere]) => (isThere ? [name] : []));
   if (contents.length > 0)
     throw new AppError('conflict', {
       detail: `The environment is not empty: it contains ${contents.join(', ')}.`,

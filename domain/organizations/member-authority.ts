@@ -1,5 +1,4 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { unauthenticated } from '../identity/authentication.ts';
 import { requireFreshLogin } from '../identity/person.ts';
@@ -12,9 +11,9 @@ import type { Scope } from '../identity/scope.ts';
  *
  * @throws AppError `permission_denied`; `session_expired` as {@link requireFreshLoginForOwner}.
  */
-export async function requireGrantableRole(em: EntityManager, scope: Scope, role: MemberRole): Promise<void> {
+export async function requireGrantableRole(db: Db, scope: Scope, role: MemberRole): Promise<void> {
   const isGrantable = scope.member
-    ? isRoleWithin(role, await findRole(em, scope))
+    ? isRoleWithin(role, await findRole(db, scope))
     : ROLE_PERMISSIONS[role].every((permission) => scope.permissions.has(permission));
   if (!isGrantable) throw roleTooHigh(role);
   requireFreshLoginForOwner(scope, role);
@@ -34,22 +33,23 @@ export function requireFreshLoginForOwner({ member }: Scope, role: MemberRole): 
  *
  * @throws AppError `permission_denied`.
  */
-export async function requireManageableRole(
-  em: EntityManager,
-  scope: Scope,
-  role: MemberRole,
-): Promise<void> {
-  const own = scope.member ? await findRole(em, scope) : 'admin';
+export async function requireManageableRole(db: Db, scope: Scope, role: MemberRole): Promise<void> {
+  const own = scope.member ? await findRole(db, scope) : 'admin';
   if (!isRoleWithin(role, own)) throw roleTooHigh(role);
 }
 
 /** The person's present role, which may have changed since the request was authenticated. */
-async function findRole(em: EntityManager, { actor, organizationId }: Scope): Promise<MemberRole> {
-  const [row] = await em.execute<{ role: MemberRole }[]>(sql`
-    select role from members where org_id = ${organizationId} and user_id = ${actor.id} for share`);
-  if (!row) throw unauthenticated();
-  if (!ROLE_PERMISSIONS[row.role].includes('members:manage')) throw roleTooHigh(row.role);
-  return row.role;
+async function findRole(db: Db, { actor, organizationId }: Scope): Promise<MemberRole> {
+  const member = await db
+    .selectFrom('members')
+    .select('role')
+    .where('org_id', '=', organizationId)
+    .where('user_id', '=', actor.id)
+    .forShare()
+    .executeTakeFirst();
+  if (!member) throw unauthenticated();
+  if (!ROLE_PERMISSIONS[member.role].includes('members:manage')) throw roleTooHigh(member.role);
+  return member.role;
 }
 
 function roleTooHigh(role: MemberRole): AppError {

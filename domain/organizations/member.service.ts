@@ -1,7 +1,6 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { emOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import type { SerializedRow } from '../../platform/database/serialized-row.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
@@ -43,30 +42,7 @@ export interface RoleChange extends MemberDetails {
   keysLimited: number;
 }
 
-export interface MemberService {
-  list(scope: Scope, page: PageRequest): Promise<Page<MemberDetails>>;
-  /**
-   * Takes effect with the member's next request. With a lower role, the API keys that they created lose the permissions that
-   * the role lacks.
-   *
-   * @param options.revokeKeys revokes these keys instead, with the keys of those keys.
-   * @throws AppError `permission_denied` for a role above the caller's own, as the old or the new one; `conflict` for the
-   * last owner, and the last who could repair an enforced single sign-on; `session_expired` for the role `owner`, unless the caller signed in within ten minutes; `not_found`.
-   */
-  changeRole(
-    scope: Scope,
-    userId: string,
-    role: MemberRole,
-    options?: { revokeKeys?: boolean },
-  ): Promise<RoleChange>;
-  /**
-   * Ends the membership with the member's next request, and revokes their pending invitations.
-   *
-   * @param options.revokeKeys also revokes the API keys that they created, with the keys of those keys.
-   * @throws AppError as {@link changeRole}.
-   */
-  remove(scope: Scope, userId: string, options: { revokeKeys: boolean }): Promise<Removal>;
-}
+export type MemberService = ReturnType<typeof createMemberService>;
 
 export interface MemberServiceOptions {
   database: Database;
@@ -84,63 +60,88 @@ export interface MemberServiceOptions {
   ): Promise<Removal>;
 }
 
-export function createMemberService(options: MemberServiceOptions): MemberService {
+export function createMemberService(options: MemberServiceOptions) {
   const { database, onDemote, onOwnerChange, onRemove } = options;
   return {
-    list: (scope, page) =>
-      database.read(scope, async (reader) => {
+    list: (scope: Scope, page: PageRequest): Promise<Page<MemberDetails>> =>
+      database.read(scope, async ({ db }) => {
         requireOrganizationWide(scope);
         const { after: [after] = [], order, limit } = page;
-        const position =
-          after === undefined
-            ? sql`true`
-            : order === 'asc'
-              ? sql`m.user_id > ${after}`
-              : sql`m.user_id < ${after}`;
-        const rows = await reader.execute<SerializedRow<MemberDetails>[]>(sql`
-          ${selectMembers(scope)} and ${position}
-          order by m.user_id ${order === 'asc' ? sql`asc` : sql`desc`} limit ${limit + 1}`);
-        return toPage(rows.map(parseMember), limit, ({ userId }) => [userId]);
+        const rows = await selectMembers(db, scope)
+          .$if(after !== undefined, (query) =>
+            query.where('members.user_id', order === 'asc' ? '>' : '<', after ?? ''),
+          )
+          .orderBy('members.user_id', order)
+          .limit(limit + 1)
+          .execute();
+        return toPage(rows, limit, ({ userId }) => [userId]);
       }),
 
-    changeRole: (scope, userId, role, { revokeKeys = false } = {}) =>
+    /**
+     * Takes effect with the member's next request. With a lower role, the API keys that they created lose the permissions
+     * that the role lacks.
+     *
+     * @param options.revokeKeys revokes these keys instead, with the keys of those keys.
+     * @throws AppError `permission_denied` for a role above the caller's own, as the old or the new one; `conflict` for the
+     * last owner, and the last who could repair an enforced single sign-on; `session_expired` for the role `owner`, unless
+     * the caller signed in within ten minutes; `not_found`.
+     */
+    changeRole: (
+      scope: Scope,
+      userId: string,
+      role: MemberRole,
+      { revokeKeys = false }: { revokeKeys?: boolean } = {},
+    ): Promise<RoleChange> =>
       database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
+        const { db } = transaction;
         const { organizationId } = scope;
-        const member = await lockMember(em, scope, userId);
-        await requireGrantableRole(em, scope, role);
-        if (member.role === 'owner' && role !== 'owner') await requireAnotherOwner(em, scope, userId);
-        await em.execute(sql`
-          update members set role = ${role} where org_id = ${organizationId} and user_id = ${userId}`);
+        const member = await lockMember(db, scope, userId);
+        await requireGrantableRole(db, scope, role);
+        if (member.role === 'owner' && role !== 'owner') await requireAnotherOwner(db, scope, userId);
+        await db
+          .updateTable('members')
+          .set({ role })
+          .where('org_id', '=', organizationId)
+          .where('user_id', '=', userId)
+          .execute();
         // After the update, which waits for keys that the member is creating.
         const isDemotion = role !== member.role && isRoleWithin(role, member.role);
         const { keysRevoked, keysLimited } = isDemotion
           ? await onDemote(transaction, { organizationId, userId, role, revokeKeys })
           : { keysRevoked: 0, keysLimited: 0 };
-        await recordAudit(em, scope, {
+        await recordAudit(emOf(db), scope, {
           action: 'member.role_changed',
           resourceType: 'user',
           resourceId: userId,
           details: { from: member.role, to: role, keys_revoked: keysRevoked, keys_limited: keysLimited },
         });
         if ((member.role === 'owner') !== (role === 'owner')) {
-          await requireBreakGlassOwner(em, organizationId);
+          await requireBreakGlassOwner(db, organizationId);
           await onOwnerChange(transaction, scope, { ...member, role });
         }
         return { ...member, role, keysRevoked, keysLimited };
       }),
 
-    remove: (scope, userId, { revokeKeys }) =>
+    /**
+     * Ends the membership with the member's next request, and revokes their pending invitations.
+     *
+     * @param options.revokeKeys also revokes the API keys that they created, with the keys of those keys.
+     * @throws AppError as {@link changeRole}.
+     */
+    remove: (scope: Scope, userId: string, { revokeKeys }: { revokeKeys: boolean }): Promise<Removal> =>
       database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
-        const member = await lockMember(em, scope, userId);
-        if (member.role === 'owner') await requireAnotherOwner(em, scope, userId);
-        await em.execute(sql`
-          delete from members where org_id = ${scope.organizationId} and user_id = ${userId}`);
-        // After the deletion, which waits for keys that the member is creating.
+        const { db } = transaction;
         const { organizationId } = scope;
+        const member = await lockMember(db, scope, userId);
+        if (member.role === 'owner') await requireAnotherOwner(db, scope, userId);
+        await db
+          .deleteFrom('members')
+          .where('org_id', '=', organizationId)
+          .where('user_id', '=', userId)
+          .execute();
+        // After the deletion, which waits for keys that the member is creating.
         const removal = await onRemove(transaction, { organizationId, userId, revokeKeys });
-        await recordAudit(em, scope, {
+        await recordAudit(emOf(db), scope, {
           action: 'member.removed',
           resourceType: 'user',
           resourceId: userId,
@@ -151,7 +152,7 @@ export function createMemberService(options: MemberServiceOptions): MemberServic
           },
         });
         if (member.role === 'owner') {
-          await requireBreakGlassOwner(em, organizationId);
+          await requireBreakGlassOwner(db, organizationId);
           await onOwnerChange(transaction, scope, { ...member, role: null });
         }
         return removal;
@@ -159,38 +160,45 @@ export function createMemberService(options: MemberServiceOptions): MemberServic
   };
 }
 
-const selectMembers = ({ organizationId }: Scope) => sql`
-  select m.user_id as "userId", u.email, u.name, u.avatar_url as "avatarUrl", m.role, m.created_at as "createdAt"
-  from members m join users u on u.id = m.user_id where m.org_id = ${organizationId}`;
-
-const parseMember = (row: SerializedRow<MemberDetails>): MemberDetails => ({
-  ...row,
-  createdAt: new Date(row.createdAt),
-});
+const selectMembers = (db: Db, { organizationId }: Scope) =>
+  db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .select([
+      'members.user_id as userId',
+      'users.email',
+      'users.name',
+      'users.avatar_url as avatarUrl',
+      'members.role',
+      'members.created_at as createdAt',
+    ])
+    .where('members.org_id', '=', organizationId);
 
 /** Locks the organization first, so that two owners cannot remove each other at the same time. */
-async function lockMember(em: EntityManager, scope: Scope, userId: string): Promise<MemberDetails> {
+async function lockMember(db: Db, scope: Scope, userId: string): Promise<MemberDetails> {
   requireOrganizationWide(scope);
-  await lockOrganization(em, scope.organizationId);
-  const [row] = await em.execute<SerializedRow<MemberDetails>[]>(
-    sql`${selectMembers(scope)} and m.user_id = ${userId}`,
-  );
-  if (!row) throw notFound('member', userId);
-  await requireManageableRole(em, scope, row.role);
-  requireFreshLoginForOwner(scope, row.role);
-  return parseMember(row);
+  await lockOrganization(db, scope.organizationId);
+  const member = await selectMembers(db, scope).where('members.user_id', '=', userId).executeTakeFirst();
+  if (!member) throw notFound('member', userId);
+  await requireManageableRole(db, scope, member.role);
+  requireFreshLoginForOwner(scope, member.role);
+  return member;
 }
 
 /** An owner who has deleted their account does not count. */
-async function requireAnotherOwner(
-  em: EntityManager,
-  { organizationId }: Scope,
-  userId: string,
-): Promise<void> {
-  const others = await em.execute<object[]>(sql`
-    select from members m join users u on u.id = m.user_id and u.deleted_at is null and u.status = 'active'
-    where m.org_id = ${organizationId} and m.role = 'owner' and m.user_id <> ${userId} limit 1`);
-  if (others.length === 0)
+async function requireAnotherOwner(db: Db, { organizationId }: Scope, userId: string): Promise<void> {
+  const other = await db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .select('members.user_id')
+    .where('members.org_id', '=', organizationId)
+    .where('members.role', '=', 'owner')
+    .where('members.user_id', '<>', userId)
+    .where('users.deleted_at', 'is', null)
+    .where('users.status', '=', 'active')
+    .limit(1)
+    .executeTakeFirst();
+  if (!other)
     throw new AppError('conflict', {
       detail: 'The organization needs an owner, and this is the last one.',
       fix: 'Make another member an owner first.',

@@ -1,6 +1,8 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { emOf } from '../../platform/database/bridge.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { findRow } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
@@ -14,44 +16,54 @@ export interface OrganizationChange {
   slug?: string;
 }
 
-export interface OrganizationService {
-  /** Returns the caller's organization. */
-  get(scope: Scope): Promise<Organization>;
-  /** @throws AppError `validation_error`; `already_exists` for the slug of another organization. */
-  update(scope: Scope, change: OrganizationChange): Promise<Organization>;
-}
+export type OrganizationService = ReturnType<typeof createOrganizationService>;
 
-export function createOrganizationService({ database }: { database: Database }): OrganizationService {
+export function createOrganizationService({ database }: { database: Database }) {
   return {
-    get: (scope) =>
-      database.read(scope, async (reader) => {
-        const organization = await findRow(reader, OrganizationEntity, {
-          where: { id: scope.organizationId },
-        });
-        if (!organization) throw notFound('organization', scope.organizationId);
-        return organization;
-      }),
+    /** Returns the caller's organization. */
+    get: (scope: Scope): Promise<Organization> =>
+      database.read(scope, ({ db }) => findOrganization(db, scope)),
 
-    update: (scope, { name, slug }) =>
-      database.transaction(scope, async ({ em }) => {
+    /** @throws AppError `validation_error`; `already_exists` for the slug of another organization. */
+    update: (scope: Scope, { name, slug }: OrganizationChange): Promise<Organization> =>
+      database.transaction(scope, async ({ db }) => {
         requireOrganizationWide(scope);
-        const organization = await findOwn(em, scope);
-        if (name !== undefined) organization.name = requireSafeName(name, '/body/name');
-        if (slug !== undefined) organization.slug = requireSlug(slug, '/body/slug');
-        await recordAudit(em, scope, {
+        const before = await findOrganization(db, scope);
+        const change = {
+          ...(name !== undefined && { name: requireSafeName(name, '/body/name') }),
+          ...(slug !== undefined && { slug: requireSlug(slug, '/body/slug') }),
+        };
+        const after = { ...before, ...change };
+        const isChanged = after.name !== before.name || after.slug !== before.slug;
+        const organization = isChanged ? await changeOrganization(db, scope, change) : before;
+        await recordAudit(emOf(db), scope, {
           action: 'organization.updated',
           resourceType: 'organization',
           resourceId: organization.id,
-          details: {
-            ...(name === undefined ? {} : { name: organization.name }),
-            ...(slug === undefined ? {} : { slug: organization.slug }),
-          },
+          details: change,
         });
         return organization;
       }),
   };
 }
 
-function findOwn(em: EntityManager, { organizationId }: Scope): Promise<Organization> {
-  return em.findOneOrFail(OrganizationEntity, { id: organizationId });
+function findOrganization(db: Db, { organizationId }: Scope): Promise<Organization> {
+  return db
+    .selectFrom('organizations')
+    .select(columnsOf(OrganizationEntity))
+    .where('id', '=', organizationId)
+    .executeTakeFirstOrThrow(() => notFound('organization', organizationId));
+}
+
+function changeOrganization(
+  db: Db,
+  { organizationId }: Scope,
+  change: OrganizationChange,
+): Promise<Organization> {
+  return db
+    .updateTable('organizations')
+    .set({ ...change, updated_at: sql`now()` })
+    .where('id', '=', organizationId)
+    .returning(columnsOf(OrganizationEntity))
+    .executeTakeFirstOrThrow(() => notFound('organization', organizationId));
 }

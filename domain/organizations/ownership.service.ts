@@ -1,6 +1,6 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { emOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { unauthenticated } from '../identity/authentication.ts';
@@ -21,16 +21,7 @@ export interface Transfer {
   to: Recipient;
 }
 
-export interface OwnershipService {
-  /**
-   * Makes another member the owner, and the caller an administrator. Other owners stay.
-   *
-   * @throws AppError `session_expired` unless the caller signed in within ten minutes; `permission_denied` for a caller who
-   * is no owner; `not_found`; `conflict` for a member who is an owner already, or whose account is suspended or deleted, and
-   * if no owner could repair an enforced single sign-on any more.
-   */
-  transfer(scope: Scope, userId: string): Promise<void>;
-}
+export type OwnershipService = ReturnType<typeof createOwnershipService>;
 
 export interface OwnershipOptions {
   database: Database;
@@ -43,46 +34,68 @@ interface MemberRow extends Recipient {
   isActive: boolean;
 }
 
-export function createOwnershipService({ database, onTransfer }: OwnershipOptions): OwnershipService {
+export function createOwnershipService({ database, onTransfer }: OwnershipOptions) {
   return {
-    transfer: (scope, userId) =>
+    /**
+     * Makes another member the owner, and the caller an administrator. Other owners stay.
+     *
+     * @throws AppError `session_expired` unless the caller signed in within ten minutes; `permission_denied` for a caller
+     * who is no owner; `not_found`; `conflict` for a member who is an owner already, or whose account is suspended or
+     * deleted, and if no owner could repair an enforced single sign-on any more.
+     */
+    transfer: (scope: Scope, userId: string): Promise<void> =>
       database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
+        const { db } = transaction;
         const { organizationId, member } = scope;
         if (!member) throw unauthenticated();
         requireRecentSignIn(member.person);
-        await lockOrganization(em, organizationId);
-        const from = await findMember(em, organizationId, member.person.userId);
+        await lockOrganization(db, organizationId);
+        const from = await findMember(db, organizationId, member.person.userId);
         if (!from) throw unauthenticated();
         if (from.role !== 'owner') throw notOwner();
-        const to = await findMember(em, organizationId, userId);
+        const to = await findMember(db, organizationId, userId);
         if (!to) throw notFound('member', userId);
         requireEligible(to);
-        await em.execute(sql`
-          update members set role = case when user_id = ${userId} then 'owner' else 'admin' end
-          where org_id = ${organizationId} and user_id in (${userId}, ${from.userId})`);
-        await recordAudit(em, scope, {
+        await exchangeRoles(db, organizationId, { from, to });
+        await recordAudit(emOf(db), scope, {
           action: 'organization.ownership_transferred',
           resourceType: 'organization',
           resourceId: organizationId,
           details: { from: from.userId, to: userId },
         });
-        await requireBreakGlassOwner(em, organizationId);
+        await requireBreakGlassOwner(db, organizationId);
         await onTransfer(transaction, scope, { from, to });
       }),
   };
 }
 
-async function findMember(
-  em: EntityManager,
-  organizationId: string,
-  userId: string,
-): Promise<MemberRow | undefined> {
-  const [row] = await em.execute<MemberRow[]>(sql`
-    select m.user_id as "userId", u.email, m.role, u.deleted_at is null and u.status = 'active' as "isActive"
-    from members m join users u on u.id = m.user_id
-    where m.org_id = ${organizationId} and m.user_id = ${userId}`);
-  return row;
+function findMember(db: Db, organizationId: string, userId: string): Promise<MemberRow | undefined> {
+  return db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .select((eb) => [
+      'members.user_id as userId',
+      'users.email',
+      'members.role',
+      eb
+        .and([eb('users.deleted_at', 'is', null), eb('users.status', '=', 'active')])
+        .$castTo<boolean>()
+        .as('isActive'),
+    ])
+    .where('members.org_id', '=', organizationId)
+    .where('members.user_id', '=', userId)
+    .executeTakeFirst();
+}
+
+async function exchangeRoles(db: Db, organizationId: string, { from, to }: Transfer): Promise<void> {
+  await db
+    .updateTable('members')
+    .set((eb) => ({
+      role: eb.case().when('user_id', '=', to.userId).then('owner').else('admin').end().$castTo<MemberRole>(),
+    }))
+    .where('org_id', '=', organizationId)
+    .where('user_id', 'in', [to.userId, from.userId])
+    .execute();
 }
 
 function requireEligible({ role, isActive }: MemberRow): void {

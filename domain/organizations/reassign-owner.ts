@@ -1,5 +1,4 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { MemberRole } from '../identity/roles.ts';
 
@@ -28,17 +27,17 @@ interface MemberRow extends OwnerContact {
  * account is suspended or deleted, and for the only owner.
  */
 export async function reassignOwner(
-  em: EntityManager,
+  db: Db,
   { organizationId, userId }: { organizationId: string; userId: string },
 ): Promise<Reassignment> {
-  const [organization] = await em.execute<{ name: string }[]>(
-    sql`select name from organizations where id = ${organizationId} for no key update`,
-  );
+  const organization = await db
+    .selectFrom('organizations')
+    .select('name')
+    .where('id', '=', organizationId)
+    .forNoKeyUpdate()
+    .executeTakeFirst();
   if (!organization) throw notFound('organization', organizationId);
-  const members = await em.execute<MemberRow[]>(sql`
-    select m.user_id as "userId", u.email, m.role, u.deleted_at is null and u.status = 'active' as "isActive"
-    from members m join users u on u.id = m.user_id
-    where m.org_id = ${organizationId} and (m.role = 'owner' or m.user_id = ${userId})`);
+  const members = await findOwnersAnd(db, organizationId, userId);
   const owner = members.find((member) => member.userId === userId);
   if (!owner) throw notFound('member', userId);
   if (!owner.isActive)
@@ -52,8 +51,32 @@ export async function reassignOwner(
       detail: 'The member is the only owner already.',
       fix: 'Nothing is left to do.',
     });
-  await em.execute(sql`
-    update members set role = case when user_id = ${userId} then 'owner' else 'admin' end
-    where org_id = ${organizationId} and (role = 'owner' or user_id = ${userId})`);
+  await db
+    .updateTable('members')
+    .set((eb) => ({
+      role: eb.case().when('user_id', '=', userId).then('owner').else('admin').end().$castTo<MemberRole>(),
+    }))
+    .where('org_id', '=', organizationId)
+    .where((eb) => eb.or([eb('role', '=', 'owner'), eb('user_id', '=', userId)]))
+    .execute();
   return { organizationName: organization.name, owner, formerOwners };
+}
+
+/** The owners, and the person if they are a member. */
+function findOwnersAnd(db: Db, organizationId: string, userId: string): Promise<MemberRow[]> {
+  return db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .select((eb) => [
+      'members.user_id as userId',
+      'users.email',
+      'members.role',
+      eb
+        .and([eb('users.deleted_at', 'is', null), eb('users.status', '=', 'active')])
+        .$castTo<boolean>()
+        .as('isActive'),
+    ])
+    .where('members.org_id', '=', organizationId)
+    .where((eb) => eb.or([eb('members.role', '=', 'owner'), eb('members.user_id', '=', userId)]))
+    .execute();
 }

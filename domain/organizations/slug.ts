@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { toDb } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { deleteRows } from '../../platform/database/delete-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { invalid } from '../../platform/errors.ts';
 
 const MAX_SLUG_CHARACTERS = 40;
@@ -46,21 +47,30 @@ export function toSlug(name: string): string {
 }
 
 /** Returns the slug of a name, with random characters appended if it is taken or reserved. For the people role. */
-export async function findFreeSlug(em: EntityManager, name: string): Promise<string> {
+export async function findFreeSlug(db: Db | EntityManager, name: string): Promise<string> {
   const slug = toSlug(name);
-  const taken = await em.execute<object[]>(sql`
-    select from organizations where slug = ${slug}
-    union all select from released_slugs where slug = ${slug}`);
+  const taken = await toDb(db)
+    .selectFrom('organizations')
+    .select('slug')
+    .where('slug', '=', slug)
+    .unionAll((eb) => eb.selectFrom('released_slugs').select('slug').where('slug', '=', slug))
+    .execute();
   return taken.length === 0 && !RESERVED_SLUGS.has(slug) ? slug : `${slug}-${randomBytes(4).toString('hex')}`;
 }
 
 const PURGE_BATCH_SIZE = 1_000;
 
 /** Sweep: deletes the slugs whose reservation has ended. Returns their number. */
-export function purgeReleasedSlugs(database: Database): Promise<number> {
-  return deleteRows(
-    database,
-    sql`delete from released_slugs where slug in (
-      select slug from released_slugs where released_at < now() - interval '90 days' limit ${PURGE_BATCH_SIZE})`,
-  );
+export async function purgeReleasedSlugs({ db }: Database): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('released_slugs')
+    .where('slug', 'in', (eb) =>
+      eb
+        .selectFrom('released_slugs')
+        .select('slug')
+        .where('released_at', '<', sql<Date>`now() - interval '90 days'`)
+        .limit(PURGE_BATCH_SIZE),
+    )
+    .executeTakeFirstOrThrow(() => new Error('PostgreSQL returned no result'));
+  return Number(numDeletedRows);
 }

@@ -167,7 +167,7 @@ async function complete(
   // The address is proved: all other pending sign-ups with it are void.
   await voidSignUps(em, signUp.email);
   const userId = createUser(em, { ...signUp, emailVerifiedAt: new Date() });
-  const created = createOrganization(em, {
+  const created = await createOrganization(em, {
     name: signUp.organizationName,
     slug: await findFreeSlug(em, signUp.organizationName),
     tier,

@@ -1,6 +1,7 @@
-import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { toDb } from '../../platform/database/bridge.ts';
 import type { RowReader } from '../../platform/database/find-rows.ts';
-import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { ApprovalMode, SupportAccess } from './organization-policies.entity.ts';
 
 /** The policies of an organization. */
@@ -36,16 +37,31 @@ export const DEFAULT_POLICIES: Policies = {
   supportAccessUntil: null,
 };
 
+export const POLICY_COLUMNS = [
+  'require_mfa as requireMfa',
+  'enforce_sso as enforceSso',
+  'sso_satisfies_mfa as ssoSatisfiesMfa',
+  'session_max_age_hours as sessionMaxAgeHours',
+  'allowed_cidrs as allowedCidrs',
+  'max_recipients_per_message as maxRecipientsPerMessage',
+  'allowed_recipient_domains as allowedRecipientDomains',
+  'blocked_recipient_domains as blockedRecipientDomains',
+  'daily_send_cap_per_inbox as dailySendCapPerInbox',
+  'require_send_approval as requireSendApproval',
+  'auto_submitted_header as autoSubmittedHeader',
+  'support_access as supportAccess',
+  'support_access_until as supportAccessUntil',
+] as const;
+
 /** Returns the defaults for an organization that has set none. */
-export async function findPolicies(reader: RowReader, organizationId: string): Promise<Policies> {
-  const [row] = await reader.execute<SerializedRow<Policies>[]>(sql`
-    select require_mfa as "requireMfa", enforce_sso as "enforceSso", sso_satisfies_mfa as "ssoSatisfiesMfa",
-      session_max_age_hours as "sessionMaxAgeHours", allowed_cidrs as "allowedCidrs",
-      max_recipients_per_message as "maxRecipientsPerMessage",
-      allowed_recipient_domains as "allowedRecipientDomains", blocked_recipient_domains as "blockedRecipientDomains",
-      daily_send_cap_per_inbox as "dailySendCapPerInbox", require_send_approval as "requireSendApproval",
-      auto_submitted_header as "autoSubmittedHeader", support_access as "supportAccess",
-      support_access_until as "supportAccessUntil"
-    from organization_policies where org_id = ${organizationId}`);
-  return row ? { ...row, supportAccessUntil: parseTimestamp(row.supportAccessUntil) } : DEFAULT_POLICIES;
+export async function findPolicies(
+  db: Db | EntityManager | RowReader,
+  organizationId: string,
+): Promise<Policies> {
+  const policies = await toDb(db)
+    .selectFrom('organization_policies')
+    .select(POLICY_COLUMNS)
+    .where('org_id', '=', organizationId)
+    .executeTakeFirst();
+  return policies ?? DEFAULT_POLICIES;
 }

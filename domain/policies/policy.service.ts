@@ -1,6 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { emOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { isCidr } from '../../platform/network.ts';
 import { recordAudit } from '../audit/record-audit.ts';
@@ -8,22 +9,13 @@ import { isAddressAllowed } from '../identity/allowed-addresses.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import { toDomainKey } from '../mime/address-key.ts';
 import { lockOrganization, requireBreakGlassOwner } from '../organizations/break-glass-owner.ts';
-import { findPolicies, type Policies } from './find-policies.ts';
+import { findPolicies, POLICY_COLUMNS, type Policies } from './find-policies.ts';
 import { findWeakenedPolicies, type WeakenedPolicy } from './weakened-policies.ts';
 
 /** Whether the active SSO configuration made the caller's session. Locks it until the transaction ends. */
-export type IsOwnSsoSession = (em: EntityManager, scope: Scope) => Promise<boolean>;
+export type IsOwnSsoSession = (db: Db, scope: Scope) => Promise<boolean>;
 
-export interface PolicyService {
-  get(scope: Scope): Promise<Policies>;
-  /**
-   * Takes effect with the next request of each session and key, and the next message.
-   *
-   * @throws AppError `validation_error` for a malformed range or domain; `conflict` if the caller could not get in any more;
-   * `permission_denied` if anyone but a person weakens a policy.
-   */
-  update(scope: Scope, change: Partial<Policies>): Promise<Policies>;
-}
+export type PolicyService = ReturnType<typeof createPolicyService>;
 
 export function createPolicyService({
   database,
@@ -34,53 +26,43 @@ export function createPolicyService({
   isOwnSsoSession: IsOwnSsoSession;
   /** Informs the owners, in the transaction of the change. */
   onWeaken(transaction: Transaction, scope: Scope, policies: WeakenedPolicy[]): Promise<void>;
-}): PolicyService {
+}) {
   return {
-    get: (scope) =>
-      database.read(scope, (reader) => {
+    get: (scope: Scope): Promise<Policies> =>
+      database.read(scope, ({ db }) => {
         requireOrganizationWide(scope);
-        return findPolicies(reader, scope.organizationId);
+        return findPolicies(db, scope.organizationId);
       }),
 
-    async update(scope, change) {
+    /**
+     * Takes effect with the next request of each session and key, and the next message.
+     *
+     * @throws AppError `validation_error` for a malformed range or domain; `conflict` if the caller could not get in any
+     * more; `permission_denied` if anyone but a person weakens a policy.
+     */
+    async update(scope: Scope, change: Partial<Policies>): Promise<Policies> {
       requireOrganizationWide(scope);
       return database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
+        const { db } = transaction;
         requireValidRanges(change.allowedCidrs);
         const normalized = normalizeDomains(change);
         const { organizationId } = scope;
-        await lockOrganization(em, organizationId);
-        // The row is locked, so that concurrent changes of different policies both hold.
-        await em.execute(sql`
-          insert into organization_policies as p (org_id, updated_at) values (${organizationId}, now())
-          on conflict (org_id) do update set updated_at = now()`);
-        const before = await findPolicies(em, organizationId);
+        await lockOrganization(db, organizationId);
+        const before = await lockPolicies(db, organizationId);
         const after = { ...before, ...normalized };
         const weakened = findWeakenedPolicies(before, after);
         requirePersonToWeaken(scope, weakened);
-        const isOwnSso = await isOwnSsoSession(em, scope);
+        const isOwnSso = await isOwnSsoSession(db, scope);
         requireCallerStaysIn(scope, after, isOwnSso);
         if (after.enforceSso && !before.enforceSso && !isOwnSso) throw notOwnSsoSession(organizationId);
-        await em.execute(sql`
-          update organization_policies set require_mfa = ${after.requireMfa},
-            enforce_sso = ${after.enforceSso}, sso_satisfies_mfa = ${after.ssoSatisfiesMfa},
-            session_max_age_hours = ${after.sessionMaxAgeHours},
-            allowed_cidrs = ${textArray(after.allowedCidrs)},
-            max_recipients_per_message = ${after.maxRecipientsPerMessage},
-            allowed_recipient_domains = ${textArray(after.allowedRecipientDomains)},
-            blocked_recipient_domains = ${textArray(after.blockedRecipientDomains)},
-            daily_send_cap_per_inbox = ${after.dailySendCapPerInbox},
-            require_send_approval = ${after.requireSendApproval},
-            auto_submitted_header = ${after.autoSubmittedHeader},
-            support_access = ${after.supportAccess}, support_access_until = ${after.supportAccessUntil}
-          where org_id = ${organizationId}`);
-        await recordAudit(em, scope, {
+        await storePolicies(db, organizationId, after);
+        await recordAudit(emOf(db), scope, {
           action: 'policies.updated',
           resourceType: 'organization',
           resourceId: organizationId,
           details: { ...normalized },
         });
-        if (after.enforceSso) await requireBreakGlassOwner(em, organizationId);
+        if (after.enforceSso) await requireBreakGlassOwner(db, organizationId);
         if (weakened.length > 0) await onWeaken(transaction, scope, weakened);
         return after;
       });
@@ -88,8 +70,38 @@ export function createPolicyService({
   };
 }
 
-const textArray = (values: readonly string[]) =>
-  sql`array(select jsonb_array_elements_text(${JSON.stringify(values)}::jsonb))`;
+/** Makes and locks the row, so that concurrent changes of different policies both hold. */
+function lockPolicies(db: Db, organizationId: string): Promise<Policies> {
+  const updatedAt = sql<Date>`now()`;
+  return db
+    .insertInto('organization_policies')
+    .values({ org_id: organizationId, updated_at: updatedAt })
+    .onConflict((conflict) => conflict.column('org_id').doUpdateSet({ updated_at: updatedAt }))
+    .returning(POLICY_COLUMNS)
+    .executeTakeFirstOrThrow(() => new Error(`The policies of ${organizationId} were not stored`));
+}
+
+async function storePolicies(db: Db, organizationId: string, policies: Policies): Promise<void> {
+  await db
+    .updateTable('organization_policies')
+    .set({
+      require_mfa: policies.requireMfa,
+      enforce_sso: policies.enforceSso,
+      sso_satisfies_mfa: policies.ssoSatisfiesMfa,
+      session_max_age_hours: policies.sessionMaxAgeHours,
+      allowed_cidrs: policies.allowedCidrs,
+      max_recipients_per_message: policies.maxRecipientsPerMessage,
+      allowed_recipient_domains: policies.allowedRecipientDomains,
+      blocked_recipient_domains: policies.blockedRecipientDomains,
+      daily_send_cap_per_inbox: policies.dailySendCapPerInbox,
+      require_send_approval: policies.requireSendApproval,
+      auto_submitted_header: policies.autoSubmittedHeader,
+      support_access: policies.supportAccess,
+      support_access_until: policies.supportAccessUntil,
+    })
+    .where('org_id', '=', organizationId)
+    .execute();
+}
 
 /** @throws AppError `validation_error`. */
 function normalizeDomains(change: Partial<Policies>): Partial<Policies> {

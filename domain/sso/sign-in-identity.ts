@@ -1,6 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
+import { dbOf } from '../../platform/database/bridge.ts';
 import { hasAuditEntry, recordAudit } from '../audit/record-audit.ts';
 import { FRESH_LOGIN_MS } from '../identity/person.ts';
 import { addMember, isMember } from '../organizations/add-member.ts';
@@ -78,7 +79,7 @@ export async function findKnownUser(
   if (!identity) return undefined;
   const { userId } = identity;
   await requireActive(em, userId, checks);
-  const isStillMember = await isMember(em, settings.organizationId, userId);
+  const isStillMember = await isMember(dbOf(em), settings.organizationId, userId);
   checks.require('account', isStillMember, isStillMember ? 'a member' : 'no member any more', 'a member');
   return userId;
 }
@@ -133,7 +134,7 @@ export async function joinOrganization(
   { id, organizationId, defaultRole }: SsoSettings,
   { userId, client }: { userId: string; client: Client },
 ): Promise<void> {
-  if (!(await addMember(em, { organizationId, userId, role: defaultRole }))) return;
+  if (!(await addMember(dbOf(em), { organizationId, userId, role: defaultRole }))) return;
   await recordAudit(
     em,
     { organizationId, actor: { kind: 'user', id: userId }, ip: client.ip, requestId: client.requestId },
@@ -153,7 +154,7 @@ export async function requireNotRemoved(
   checks: SsoChecks,
 ): Promise<void> {
   const wasRemoved =
-    !(await isMember(em, organizationId, userId)) &&
+    !(await isMember(dbOf(em), organizationId, userId)) &&
     (await hasAuditEntry(em, { organizationId, action: 'member.removed', resourceId: userId }));
   checks.require('account', !wasRemoved, wasRemoved ? 'a removed member' : 'not removed', 'not removed');
 }

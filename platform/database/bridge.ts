@@ -1,4 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import type { RowReader } from './find-rows.ts';
 import type { Db } from './tables.ts';
 
 /**
@@ -23,8 +24,11 @@ export function dbOf(em: EntityManager): Db {
   return db;
 }
 
-/** What a converted function takes while some of its callers still have an entity manager. */
-export const toDb = (db: Db | EntityManager): Db => ('getExecutor' in db ? db : dbOf(db));
+/** What a converted function takes while some of its callers still have an entity manager, or what `Database.read` passes. */
+export function toDb(db: Db | EntityManager | RowReader): Db {
+  if ('getExecutor' in db) return db;
+  return 'db' in db ? (db.db as Db) : dbOf(db as EntityManager);
+}
 
 /** The entity manager of the transaction of these statements. */
 export function emOf(db: Db): EntityManager {

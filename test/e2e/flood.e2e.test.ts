@@ -21,7 +21,11 @@ async function createNeighborKey(): Promise<string> {
   const database = await createDatabase({ url: flooded.service.config.DATABASE_URL, poolSize: 1, entities });
   const token = await database.systemTransaction(async ({ em }) => {
     const ownerId = createUser(em, { email: 'neighbor@people.example', passwordHash: '' });
-    const { organizationId } = createOrganization(em, { name: 'Neighbor', tier: 'enterprise', ownerId });
+    const { organizationId } = await createOrganization(em, {
+      name: 'Neighbor',
+      tier: 'enterprise',
+      ownerId,
+    });
     const input = { organizationId, environmentId: null, name: 'Key', permissions: [...PERMISSIONS] };
     return createApiKey(em, input, 'live').token;
   });
