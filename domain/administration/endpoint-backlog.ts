@@ -1,6 +1,5 @@
-import { sql } from '@mikro-orm/core';
-import type { RowReader } from '../../platform/database/find-rows.ts';
-import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
+import type { ExpressionBuilder } from 'kysely';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import type { WebhookEndpoint } from '../webhooks/endpoint.entity.ts';
 
 /** An endpoint with what waits for it, as staff see it: without its secret, and without events. */
@@ -22,27 +21,69 @@ export const MAX_COUNTED = 10_000;
 export const MAX_ENDPOINTS = 100;
 
 /** Those whose attempts fail or that are disabled come first. In a transaction of the organization, or of a worker. */
-export async function queryEndpointBacklogs(
-  reader: RowReader,
-  organizationId: string,
-): Promise<EndpointBacklog[]> {
-  const waiting = (status: 'pending' | 'held') => sql`(
-    select count(*)::int as count, min(created_at) as oldest from (
-      select created_at from webhook_deliveries d where d.endpoint_id = e.id and d.status = ${status}
-      order by d.id limit ${MAX_COUNTED}) rows)`;
-  const rows = await reader.execute<SerializedRow<EndpointBacklog>[]>(sql`
-    select e.id, e.env_id as "environmentId", e.url, e.disabled, e.disabled_reason as "disabledReason",
-      e.failing_since as "failingSince", e.consecutive_failures as "consecutiveFailures",
-      pending.count as pending, held.count as held, least(pending.oldest, held.oldest) as "oldestAt",
-      (select j.id from webhook_bulk_jobs j where j.endpoint_id = e.id and j.status = 'running') as "runningJobId"
-    from (
-      select * from webhook_endpoints where org_id = ${organizationId} and deleted_at is null
-      order by disabled desc, failing_since nulls last, id limit ${MAX_ENDPOINTS}) e
-    cross join lateral ${waiting('pending')} pending cross join lateral ${waiting('held')} held
-    order by e.disabled desc, e.failing_since nulls last, e.id`);
-  return rows.map((row) => ({
-    ...row,
-    failingSince: parseTimestamp(row.failingSince),
-    oldestAt: parseTimestamp(row.oldestAt),
-  }));
+export function findEndpointBacklogs(db: Db, organizationId: string): Promise<EndpointBacklog[]> {
+  return db
+    .selectFrom((eb) =>
+      eb
+        .selectFrom('webhook_endpoints')
+        .selectAll()
+        .where('org_id', '=', organizationId)
+        .where('deleted_at', 'is', null)
+        .orderBy('disabled', 'desc')
+        .orderBy('failing_since', (order) => order.asc().nullsLast())
+        .orderBy('id')
+        .limit(MAX_ENDPOINTS)
+        .as('e'),
+    )
+    .innerJoinLateral(
+      (eb) => countWaiting(eb, 'pending').as('pending'),
+      (join) => join.onTrue(),
+    )
+    .innerJoinLateral(
+      (eb) => countWaiting(eb, 'held').as('held'),
+      (join) => join.onTrue(),
+    )
+    .select((eb) => [
+      'e.id',
+      'e.env_id as environmentId',
+      'e.url',
+      'e.disabled',
+      'e.disabled_reason as disabledReason',
+      'e.failing_since as failingSince',
+      'e.consecutive_failures as consecutiveFailures',
+      'pending.count as pending',
+      'held.count as held',
+      eb.fn<Date | null>('least', ['pending.oldest', 'held.oldest']).as('oldestAt'),
+      eb
+        .selectFrom('webhook_bulk_jobs as j')
+        .select('j.id')
+        .whereRef('j.endpoint_id', '=', 'e.id')
+        .where('j.status', '=', 'running')
+        .as('runningJobId'),
+    ])
+    .orderBy('e.disabled', 'desc')
+    .orderBy('e.failing_since', (order) => order.asc().nullsLast())
+    .orderBy('e.id')
+    .execute();
 }
+
+/** Of the endpoint `e`. */
+const countWaiting = (
+  eb: ExpressionBuilder<Tables & { e: Tables['webhook_endpoints'] }, 'e'>,
+  status: 'pending' | 'held',
+) =>
+  eb
+    .selectFrom(
+      eb
+        .selectFrom('webhook_deliveries as d')
+        .select('d.created_at')
+        .whereRef('d.endpoint_id', '=', 'e.id')
+        .where('d.status', '=', status)
+        .orderBy('d.id')
+        .limit(MAX_COUNTED)
+        .as('waiting'),
+    )
+    .select((waiting) => [
+      waiting.fn.countAll<number>().as('count'),
+      waiting.fn.min('waiting.created_at').as('oldest'),
+    ]);

@@ -1,10 +1,9 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
-import { joinSql, type Sql } from '../../platform/database/sql.ts';
+import { type Expression, type ExpressionBuilder, type SqlBool, sql } from 'kysely';
+import { findPage } from '../../platform/database/pages.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
-import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { MemberRole } from '../identity/roles.ts';
 import type { StaffRole } from '../staff/staff-scope.ts';
 
@@ -73,88 +72,133 @@ export interface UserDetails extends UserSummary {
 
 export const MAX_LISTED = 100;
 
-const STATUS = sql`case when u.deleted_at is not null then 'deleted' else u.status end`;
-const SELECT = sql`
-  select u.id, u.email, u.name, ${STATUS} as status, u.email_verified_at as "emailVerifiedAt",
-    (select count(*)::int from mfa_enrollments e where e.user_id = u.id and e.confirmed_at is not null) as "factorCount",
-    (select count(*)::int from members m where m.user_id = u.id) as "membershipCount",
-    (select s.role from staff_members s where s.user_id = u.id) as "staffRole",
-    (select max(s.last_seen_at) from sessions s where s.user_id = u.id) as "lastSeenAt",
-    u.created_at as "createdAt", u.deleted_at as "deletedAt"
-  from users u`;
-
-export async function findUsers(
-  em: EntityManager,
-  filter: UserFilter,
-  page: PageRequest,
-): Promise<Page<UserSummary>> {
-  const rows = await em.execute<SerializedRow<UserSummary>[]>(sql`
-    ${SELECT} where ${joinSql(conditions(filter, page), ' and ')}
-    order by u.id ${page.order === 'asc' ? sql`asc` : sql`desc`} limit ${page.limit + 1}`);
-  return toPage(rows.map(parseUser), page.limit, ({ id }) => [id]);
+export function findUsers(db: Db, filter: UserFilter, page: PageRequest): Promise<Page<UserSummary>> {
+  const { query, status, organizationId, isStaff } = filter;
+  const users = selectUsers(db)
+    .$if(query !== undefined, (each) => each.where((eb) => matches(eb, query ?? '')))
+    .$if(status !== undefined, (each) => each.where(STATUS, '=', status ?? 'active'))
+    .$if(organizationId !== undefined, (each) =>
+      each.where('users.id', 'in', (eb) =>
+        eb
+          .selectFrom('members')
+          .select('user_id')
+          .where('org_id', '=', organizationId ?? ''),
+      ),
+    )
+    .$if(isStaff !== undefined, (each) =>
+      each.where('users.id', isStaff ? 'in' : 'not in', (eb) =>
+        eb.selectFrom('staff_members').select('user_id'),
+      ),
+    );
+  return findPage(users, 'users.id', page);
 }
 
 /** @throws AppError `not_found`. */
-export async function readUser(em: EntityManager, userId: string): Promise<UserDetails> {
-  const [row] = await em.execute<SerializedRow<UserSummary>[]>(sql`${SELECT} where u.id = ${userId}`);
-  if (!row) throw notFound('user', userId);
-  const memberships = await em.execute<SerializedRow<UserMembership>[]>(sql`
-    select m.org_id as "organizationId", o.name as "organizationName", m.role, m.created_at as "createdAt"
-    from members m join organizations o on o.id = m.org_id where m.user_id = ${userId}
-    order by m.org_id desc limit ${MAX_LISTED}`);
-  const sessions = await em.execute<SerializedRow<UserSession>[]>(sql`
-    select id, kind, method, factors, ip, user_agent as "userAgent", created_at as "createdAt",
-      last_seen_at as "lastSeenAt", expires_at as "expiresAt"
-    from sessions where user_id = ${userId} and revoked_at is null and expires_at > now()
-    order by id desc limit ${MAX_LISTED}`);
-  const factors = await em.execute<SerializedRow<UserFactor>[]>(sql`
-    select id, type, name, created_at as "createdAt", last_used_at as "lastUsedAt" from mfa_enrollments
-    where user_id = ${userId} and confirmed_at is not null order by id desc limit ${MAX_LISTED}`);
+export async function readUser(db: Db, userId: string): Promise<UserDetails> {
+  const user = await selectUsers(db)
+    .where('users.id', '=', userId)
+    .executeTakeFirstOrThrow(() => notFound('user', userId));
   return {
-    ...parseUser(row),
-    memberships: memberships.map((membership) => ({
-      ...membership,
-      createdAt: new Date(membership.createdAt),
-    })),
-    sessions: sessions.map((session) => ({
-      ...session,
-      createdAt: new Date(session.createdAt),
-      lastSeenAt: new Date(session.lastSeenAt),
-      expiresAt: new Date(session.expiresAt),
-    })),
-    factors: factors.map((factor) => ({
-      ...factor,
-      createdAt: new Date(factor.createdAt),
-      lastUsedAt: parseTimestamp(factor.lastUsedAt),
-    })),
+    ...user,
+    memberships: await findMemberships(db, userId),
+    sessions: await findSessions(db, userId),
+    factors: await findFactors(db, userId),
   };
 }
 
-function conditions(
-  { query, status, organizationId, isStaff }: UserFilter,
-  { after: [after] = [], order }: PageRequest,
-): Sql[] {
-  const all: Sql[] = [sql`true`];
-  if (query !== undefined) {
-    const text = storableText(query);
-    const pattern = `%${text.replace(/[\\%_]/g, '\\$&')}%`;
-    all.push(sql`(u.id = ${text} or u.email ilike ${pattern} or u.name ilike ${pattern})`);
-  }
-  if (status !== undefined) all.push(sql`${STATUS} = ${status}`);
-  if (organizationId !== undefined)
-    all.push(sql`exists (select from members m where m.user_id = u.id and m.org_id = ${organizationId})`);
-  if (isStaff !== undefined) {
-    const isMember = sql`exists (select from staff_members s where s.user_id = u.id)`;
-    all.push(isStaff ? isMember : sql`not ${isMember}`);
-  }
-  if (after !== undefined) all.push(order === 'asc' ? sql`u.id > ${after}` : sql`u.id < ${after}`);
-  return all;
+const STATUS = sql<AccountStatus>`case when users.deleted_at is not null then 'deleted' else users.status end`;
+
+const selectUsers = (db: Db) =>
+  db.selectFrom('users').select((eb) => [
+    'users.id',
+    'users.email',
+    'users.name',
+    STATUS.as('status'),
+    'users.email_verified_at as emailVerifiedAt',
+    eb
+      .selectFrom('mfa_enrollments as e')
+      .select((e) => e.fn.countAll<number>().as('count'))
+      .whereRef('e.user_id', '=', 'users.id')
+      .where('e.confirmed_at', 'is not', null)
+      .$asScalar()
+      .$notNull()
+      .as('factorCount'),
+    eb
+      .selectFrom('members as m')
+      .select((m) => m.fn.countAll<number>().as('count'))
+      .whereRef('m.user_id', '=', 'users.id')
+      .$asScalar()
+      .$notNull()
+      .as('membershipCount'),
+    eb
+      .selectFrom('staff_members as s')
+      .select('s.role')
+      .whereRef('s.user_id', '=', 'users.id')
+      .as('staffRole'),
+    eb
+      .selectFrom('sessions as s')
+      .select((each) => each.fn.max('s.last_seen_at').as('at'))
+      .whereRef('s.user_id', '=', 'users.id')
+      .as('lastSeenAt'),
+    'users.created_at as createdAt',
+    'users.deleted_at as deletedAt',
+  ]);
+
+function matches(eb: ExpressionBuilder<Tables, 'users'>, query: string): Expression<SqlBool> {
+  const text = storableText(query);
+  const pattern = `%${text.replace(/[\\%_]/g, '\\$&')}%`;
+  return eb.or([
+    eb('users.id', '=', text),
+    eb('users.email', 'ilike', pattern),
+    eb('users.name', 'ilike', pattern),
+  ]);
 }
 
-const parseUser = (row: SerializedRow<UserSummary>): UserSummary => ({
-  ...row,
-  emailVerifiedAt: parseTimestamp(row.emailVerifiedAt),
-  lastSeenAt: parseTimestamp(row.lastSeenAt),
-  createdAt: new Date(row.createdAt),
-  deletedAt: parseTimestamp(row.deletedAt),
-});
+function findMemberships(db: Db, userId: string): Promise<UserMembership[]> {
+  return db
+    .selectFrom('members as m')
+    .innerJoin('organizations as o', 'o.id', 'm.org_id')
+    .select([
+      'm.org_id as organizationId',
+      'o.name as organizationName',
+      'm.role',
+      'm.created_at as createdAt',
+    ])
+    .where('m.user_id', '=', userId)
+    .orderBy('m.org_id', 'desc')
+    .limit(MAX_LISTED)
+    .execute();
+}
+
+function findSessions(db: Db, userId: string): Promise<UserSession[]> {
+  return db
+    .selectFrom('sessions')
+    .select([
+      'id',
+      'kind',
+      'method',
+      'factors',
+      'ip',
+      'user_agent as userAgent',
+      'created_at as createdAt',
+      'last_seen_at as lastSeenAt',
+      'expires_at as expiresAt',
+    ])
+    .where('user_id', '=', userId)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .orderBy('id', 'desc')
+    .limit(MAX_LISTED)
+    .execute();
+}
+
+function findFactors(db: Db, userId: string): Promise<UserFactor[]> {
+  return db
+    .selectFrom('mfa_enrollments')
+    .select(['id', 'type', 'name', 'created_at as createdAt', 'last_used_at as lastUsedAt'])
+    .where('user_id', '=', userId)
+    .where('confirmed_at', 'is not', null)
+    .orderBy('id', 'desc')
+    .limit(MAX_LISTED)
+    .execute();
+}

@@ -1,3 +1,4 @@
+import { emOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { SuspensionRun } from '../../workflows/suspensions/settle-held-work.contract.ts';
@@ -19,15 +20,7 @@ export interface HeldWorkCounts {
 
 type OnProgress = (counts: HeldWorkCounts) => void;
 
-/** Settles an organization's held work in batches of one transaction each. Every method can be repeated at any point. */
-export interface HeldWorkService {
-  /** Rejects accepted messages and due drafts that an open suspension for abuse affects, each with its event. */
-  reject(organizationId: string, onProgress: OnProgress): Promise<HeldWorkCounts>;
-  /** Starts messages, drafts and deliveries that no suspension and no limit holds. */
-  release(organizationId: string, onProgress: OnProgress): Promise<HeldWorkCounts>;
-  /** See {@link markSettled}. */
-  markSettled(suspension: SuspensionRun): Promise<void>;
-}
+export type HeldWorkService = ReturnType<typeof createHeldWorkService>;
 
 export interface HeldWorkOptions {
   database: Database;
@@ -37,7 +30,8 @@ export interface HeldWorkOptions {
   now?: () => Date;
 }
 
-export function createHeldWorkService(options: HeldWorkOptions): HeldWorkService {
+/** Settles an organization's held work in batches of one transaction each. Every method can be repeated at any point. */
+export function createHeldWorkService(options: HeldWorkOptions) {
   const { database, outbox, events, drafts, now = () => new Date() } = options;
 
   async function rejectMessages(organizationId: string, onBatch: (count: number) => void): Promise<void> {
@@ -53,7 +47,7 @@ export function createHeldWorkService(options: HeldWorkOptions): HeldWorkService
 
   async function rejectDrafts(organizationId: string, onBatch: (count: number) => void): Promise<void> {
     for (;;) {
-      const found = await database.autocommit((em) => findDraftsSuspendedForAbuse(em, organizationId));
+      const found = await findDraftsSuspendedForAbuse(emOf(database.db), organizationId);
       let refused = 0;
       // The send gate refuses them, with the event. It sends one whose suspension has just been lifted.
       for (const { id, scheduleVersion } of found)
@@ -77,18 +71,20 @@ export function createHeldWorkService(options: HeldWorkOptions): HeldWorkService
   }
 
   return {
-    async reject(organizationId, onProgress) {
+    /** Rejects accepted messages and due drafts that an open suspension for abuse affects, each with its event. */
+    async reject(organizationId: string, onProgress: OnProgress): Promise<HeldWorkCounts> {
       const counts = createCounter(onProgress);
       await rejectMessages(organizationId, counts.add('messages'));
       await rejectDrafts(organizationId, counts.add('drafts'));
       return counts.total;
     },
 
-    async release(organizationId, onProgress) {
+    /** Starts messages, drafts and deliveries that no suspension and no limit holds. */
+    async release(organizationId: string, onProgress: OnProgress): Promise<HeldWorkCounts> {
       const counts = createCounter(onProgress);
       await releaseAll((tx) => releaseHeldSends(tx, outbox, organizationId), counts.add('messages'));
       await releaseAll((tx) => releaseHeldDrafts(tx, outbox, organizationId), counts.add('drafts'));
-      await database.systemTransaction(({ em }) => awaitSuspensionHolds(em, organizationId));
+      await database.systemTransaction(({ db }) => awaitSuspensionHolds(emOf(db), organizationId));
       await releaseAll(
         (tx) => releaseSuspendedDeliveries(tx, outbox, organizationId),
         counts.add('deliveries'),
@@ -100,7 +96,8 @@ export function createHeldWorkService(options: HeldWorkOptions): HeldWorkService
       return counts.total;
     },
 
-    markSettled: (suspension) => markSettled(database, suspension),
+    /** See {@link markSettled}. */
+    markSettled: (suspension: SuspensionRun): Promise<void> => markSettled(database, suspension),
   };
 }
 

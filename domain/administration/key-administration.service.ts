@@ -1,10 +1,10 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { emOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
-import { joinSql, type Sql } from '../../platform/database/sql.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
-import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { revokeDescendants, revokeKey } from '../api-keys/revoke-keys.ts';
 import type { Permission } from '../identity/permissions.ts';
 import { isSafeName } from '../identity/safe-name.ts';
@@ -44,50 +44,39 @@ export interface AdministeredKey {
   createdAt: Date;
 }
 
-export interface KeyAdministrationService {
-  list(staff: StaffScope, filter: KeyFilter, page: PageRequest): Promise<Page<AdministeredKey>>;
-  /**
-   * Takes effect with the key's next request. The owners get an email.
-   *
-   * @param change.children also revokes the keys that it created, and those that they created.
-   * @throws AppError `not_found`; `conflict` for a revoked key.
-   */
-  revoke(
-    staff: StaffScope,
-    keyId: string,
-    change: { note: string; children: boolean },
-  ): Promise<AdministeredKey>;
-}
+export type KeyAdministrationService = ReturnType<typeof createKeyAdministrationService>;
 
 export interface KeyAdministrationOptions {
   database: Database;
   notifications: Pick<NotificationService, 'notifyOwners'>;
 }
 
-export function createKeyAdministrationService({
-  database,
-  notifications,
-}: KeyAdministrationOptions): KeyAdministrationService {
+export function createKeyAdministrationService({ database, notifications }: KeyAdministrationOptions) {
   return {
-    list: (staff, filter, page) =>
-      database.staffTransaction(staff, async ({ em }) => {
-        const rows = await em.execute<SerializedRow<AdministeredKey>[]>(sql`
-          ${SELECT} where ${joinSql(conditions(filter, page), ' and ')}
-          order by k.id ${page.order === 'asc' ? sql`asc` : sql`desc`} limit ${page.limit + 1}`);
-        return toPage(rows.map(parseKey), page.limit, ({ id }) => [id]);
-      }),
+    list: (staff: StaffScope, filter: KeyFilter, page: PageRequest): Promise<Page<AdministeredKey>> =>
+      database.staffTransaction(staff, ({ db }) => findKeys(db, filter, page)),
 
-    revoke: (staff, keyId, { note, children }) =>
+    /**
+     * Takes effect with the key's next request. The owners get an email.
+     *
+     * @param change.children also revokes the keys that it created, and those that they created.
+     * @throws AppError `not_found`; `conflict` for a revoked key.
+     */
+    revoke: (
+      staff: StaffScope,
+      keyId: string,
+      { note, children }: { note: string; children: boolean },
+    ): Promise<AdministeredKey> =>
       database.staffTransaction(staff, async (transaction) => {
-        const { em } = transaction;
-        const { organizationId, name, lastFour } = await readKey(em, keyId);
-        if (!(await revokeKey(em, keyId)))
+        const { db } = transaction;
+        const { organizationId, name, lastFour } = await readKey(db, keyId);
+        if (!(await revokeKey(emOf(db), keyId)))
           throw new AppError('conflict', {
             detail: 'The key is revoked already.',
             fix: 'Nothing is left to do.',
           });
-        if (children) await revokeDescendants(em, organizationId, keyId);
-        await recordStaffAudit(em, staff, {
+        if (children) await revokeDescendants(emOf(db), organizationId, keyId);
+        await recordStaffAudit(db, staff, {
           action: 'api_key.revoked',
           resourceType: 'api_key',
           resourceId: keyId,
@@ -108,44 +97,61 @@ export function createKeyAdministrationService({
           },
           dedupeKey: `api-key-revoked-by-staff/${keyId}`,
         });
-        return readKey(em, keyId);
+        return readKey(db, keyId);
       }),
   };
 }
 
-const STATUS = sql`case when k.revoked_at is not null then 'revoked' when k.expires_at <= now() then 'expired'
-  else 'active' end`;
-const SELECT = sql`
-  select k.id, k.org_id as "organizationId", o.name as "organizationName", k.env_id as "environmentId",
-    k.inbox_id as "inboxId", k.name, k.last_four as "lastFour", k.permissions, k.allowed_cidrs as "allowedCidrs",
-    ${STATUS} as status, k.created_by_key_id as "createdByKeyId", k.created_by_user_id as "createdByUserId",
-    k.expires_at as "expiresAt", k.revoked_at as "revokedAt", k.last_used_at as "lastUsedAt",
-    k.created_at as "createdAt"
-  from api_keys k join organizations o on o.id = k.org_id`;
+const STATUS = sql<KeyStatus>`case when api_keys.revoked_at is not null then 'revoked'
+  when api_keys.expires_at <= now() then 'expired' else 'active' end`;
 
-async function readKey(em: EntityManager, keyId: string): Promise<AdministeredKey> {
-  const [row] = await em.execute<SerializedRow<AdministeredKey>[]>(sql`${SELECT} where k.id = ${keyId}`);
-  if (!row) throw notFound('API key', keyId);
-  return parseKey(row);
+const selectKeys = (db: Db) =>
+  db
+    .selectFrom('api_keys')
+    .innerJoin('organizations as o', 'o.id', 'api_keys.org_id')
+    .select([
+      'api_keys.id',
+      'api_keys.org_id as organizationId',
+      'o.name as organizationName',
+      'api_keys.env_id as environmentId',
+      'api_keys.inbox_id as inboxId',
+      'api_keys.name',
+      'api_keys.last_four as lastFour',
+      'api_keys.permissions',
+      'api_keys.allowed_cidrs as allowedCidrs',
+      STATUS.as('status'),
+      'api_keys.created_by_key_id as createdByKeyId',
+      'api_keys.created_by_user_id as createdByUserId',
+      'api_keys.expires_at as expiresAt',
+      'api_keys.revoked_at as revokedAt',
+      'api_keys.last_used_at as lastUsedAt',
+      'api_keys.created_at as createdAt',
+    ]);
+
+function readKey(db: Db, keyId: string): Promise<AdministeredKey> {
+  return selectKeys(db)
+    .where('api_keys.id', '=', keyId)
+    .executeTakeFirstOrThrow(() => notFound('API key', keyId));
 }
 
-function conditions(
+function findKeys(
+  db: Db,
   { organizationId, createdByUserId, status, lastUsedBefore }: KeyFilter,
-  { after: [after] = [], order }: PageRequest,
-): Sql[] {
-  const all: Sql[] = [sql`true`];
-  if (organizationId !== undefined) all.push(sql`k.org_id = ${organizationId}`);
-  if (createdByUserId !== undefined) all.push(sql`k.created_by_user_id = ${createdByUserId}`);
-  if (status !== undefined) all.push(sql`${STATUS} = ${status}`);
-  if (lastUsedBefore) all.push(sql`(k.last_used_at is null or k.last_used_at < ${lastUsedBefore})`);
-  if (after !== undefined) all.push(order === 'asc' ? sql`k.id > ${after}` : sql`k.id < ${after}`);
-  return all;
+  page: PageRequest,
+): Promise<Page<AdministeredKey>> {
+  const keys = selectKeys(db)
+    .$if(organizationId !== undefined, (each) => each.where('api_keys.org_id', '=', organizationId ?? ''))
+    .$if(createdByUserId !== undefined, (each) =>
+      each.where('api_keys.created_by_user_id', '=', createdByUserId ?? ''),
+    )
+    .$if(status !== undefined, (each) => each.where(STATUS, '=', status ?? 'active'))
+    .$if(lastUsedBefore !== undefined, (each) =>
+      each.where((eb) =>
+        eb.or([
+          eb('api_keys.last_used_at', 'is', null),
+          eb('api_keys.last_used_at', '<', lastUsedBefore ?? null),
+        ]),
+      ),
+    );
+  return findPage(keys, 'api_keys.id', page);
 }
-
-const parseKey = (row: SerializedRow<AdministeredKey>): AdministeredKey => ({
-  ...row,
-  expiresAt: parseTimestamp(row.expiresAt),
-  revokedAt: parseTimestamp(row.revokedAt),
-  lastUsedAt: parseTimestamp(row.lastUsedAt),
-  createdAt: new Date(row.createdAt),
-});

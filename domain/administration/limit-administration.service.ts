@@ -1,5 +1,6 @@
+import { emOf } from '../../platform/database/bridge.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { findRows, type Row } from '../../platform/database/find-rows.ts';
 import { invalid, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Tier } from '../organizations/tier.ts';
@@ -11,20 +12,7 @@ import { type LimitOverride, LimitOverrideEntity } from '../usage/limit-override
 import { applyTier, startLimitRelease } from './apply-tier.ts';
 import { requireOrganization } from './require-organization.ts';
 
-export interface LimitAdministrationService {
-  /** Takes effect at once, and releases what waited for it. @throws AppError `not_found`, as the methods below. */
-  setTier(staff: StaffScope, organizationId: string, change: { tier: Tier; note: string }): Promise<void>;
-  /** Replaces an existing override of the counter. @throws AppError `validation_error` for an expiry in the past. */
-  setOverride(staff: StaffScope, organizationId: string, override: NewOverride): Promise<LimitOverride>;
-  /** @throws AppError `not_found` also without an override. */
-  removeOverride(
-    staff: StaffScope,
-    organizationId: string,
-    removed: { resource: LimitedResource; note: string },
-  ): Promise<void>;
-  /** Also the expired ones, which have no effect. At most one for each counter. */
-  listOverrides(staff: StaffScope, organizationId: string): Promise<Row<LimitOverride>[]>;
-}
+export type LimitAdministrationService = ReturnType<typeof createLimitAdministrationService>;
 
 export function createLimitAdministrationService({
   database,
@@ -34,7 +22,7 @@ export function createLimitAdministrationService({
   database: Database;
   outbox: Outbox;
   now?: () => Date;
-}): LimitAdministrationService {
+}) {
   const by = (staff: StaffScope, organizationId: string) => ({
     organizationId,
     actor: staff.staffId,
@@ -47,13 +35,18 @@ export function createLimitAdministrationService({
   });
 
   return {
-    setTier: (staff, organizationId, { tier, note }) =>
+    /** Takes effect at once, and releases what waited for it. @throws AppError `not_found`, as the methods below. */
+    setTier: (
+      staff: StaffScope,
+      organizationId: string,
+      { tier, note }: { tier: Tier; note: string },
+    ): Promise<void> =>
       database.staffTransaction(staff, async (transaction) => {
         await applyTier(transaction, outbox, {
           ...by(staff, organizationId),
           tier,
           record: (event) =>
-            recordStaffAudit(transaction.em, staff, {
+            recordStaffAudit(transaction.db, staff, {
               ...event,
               organizationIds: [organizationId],
               reason: note,
@@ -61,14 +54,15 @@ export function createLimitAdministrationService({
         });
       }),
 
-    setOverride: (staff, organizationId, override) =>
+    /** Replaces an existing override of the counter. @throws AppError `validation_error` for an expiry in the past. */
+    setOverride: (staff: StaffScope, organizationId: string, override: NewOverride): Promise<LimitOverride> =>
       database.staffTransaction(staff, async (transaction) => {
         const { expiresAt, resource, limit, reason } = override;
         if (expiresAt && expiresAt.getTime() <= now().getTime())
           throw invalid('/body/expires_at', 'must be in the future', 'Choose a later time, or leave it out.');
-        const { em } = transaction;
-        const set = await setOverride(em, { ...by(staff, organizationId), ...override });
-        await recordStaffAudit(em, staff, {
+        const { db } = transaction;
+        const set = await setOverride(emOf(db), { ...by(staff, organizationId), ...override });
+        await recordStaffAudit(db, staff, {
           ...auditOf(organizationId),
           action: 'limit_override.set',
           reason,
@@ -83,12 +77,17 @@ export function createLimitAdministrationService({
         return set.override;
       }),
 
-    removeOverride: (staff, organizationId, { resource, note }) =>
+    /** @throws AppError `not_found` also without an override. */
+    removeOverride: (
+      staff: StaffScope,
+      organizationId: string,
+      { resource, note }: { resource: LimitedResource; note: string },
+    ): Promise<void> =>
       database.staffTransaction(staff, async (transaction) => {
-        const { em } = transaction;
-        const eventId = await removeOverride(em, { ...by(staff, organizationId), resource });
+        const { db } = transaction;
+        const eventId = await removeOverride(emOf(db), { ...by(staff, organizationId), resource });
         if (eventId === null) throw notFound('limit override', resource);
-        await recordStaffAudit(em, staff, {
+        await recordStaffAudit(db, staff, {
           ...auditOf(organizationId),
           action: 'limit_override.removed',
           reason: note,
@@ -97,10 +96,16 @@ export function createLimitAdministrationService({
         startLimitRelease(transaction, outbox, { organizationId, eventId });
       }),
 
-    listOverrides: (staff, organizationId) =>
-      database.staffTransaction(staff, async ({ em }) => {
-        await requireOrganization(em, organizationId);
-        return findRows(em, LimitOverrideEntity, { where: { organizationId }, orderBy: { resource: 'asc' } });
+    /** Also the expired ones, which have no effect. At most one for each counter. */
+    listOverrides: (staff: StaffScope, organizationId: string): Promise<LimitOverride[]> =>
+      database.staffTransaction(staff, async ({ db }) => {
+        await requireOrganization(db, organizationId);
+        return db
+          .selectFrom('limit_overrides')
+          .select(columnsOf(LimitOverrideEntity))
+          .where('org_id', '=', organizationId)
+          .orderBy('resource')
+          .execute();
       }),
   };
 }

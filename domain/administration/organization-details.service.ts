@@ -1,8 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { dbOf } from '../../platform/database/bridge.ts';
+import { sql } from 'kysely';
+import { emOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { RowReader } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { type AuditFilter, type AuditLogEntry, listAuditEntries } from '../audit/audit-log.service.ts';
@@ -56,96 +55,132 @@ export interface OrganizationUsage {
   counters: UsageStatus[];
 }
 
-/** What staff read about one organization, also a closed one; nothing of its mail. */
-export interface OrganizationDetailsService {
-  /** @throws AppError `not_found`, as the methods below. */
-  get(staff: StaffScope, organizationId: string): Promise<OrganizationDetails>;
-  getUsage(staff: StaffScope, organizationId: string): Promise<OrganizationUsage>;
-  listUsageEvents(
-    staff: StaffScope,
-    organizationId: string,
-    filter: { kind: LedgerKind | undefined },
-    page: PageRequest,
-  ): Promise<Page<LedgerEntry>>;
-  /** The organization's own audit log. */
-  listAuditEntries(
-    staff: StaffScope,
-    organizationId: string,
-    filter: AuditFilter,
-    page: PageRequest,
-  ): Promise<Page<AuditLogEntry>>;
-}
+export type OrganizationDetailsService = ReturnType<typeof createOrganizationDetailsService>;
 
+/** What staff read about one organization, also a closed one; nothing of its mail. */
 export function createOrganizationDetailsService({
   database,
   now = () => new Date(),
 }: {
   database: Database;
   now?: () => Date;
-}): OrganizationDetailsService {
-  const read = <T>(staff: StaffScope, organizationId: string, work: (reader: RowReader) => Promise<T>) =>
-    database.staffTransaction(staff, async ({ em }) => {
-      await requireOrganization(em, organizationId);
-      return work(em);
+}) {
+  const read = <T>(staff: StaffScope, organizationId: string, work: (db: Db) => Promise<T>) =>
+    database.staffTransaction(staff, async ({ db }) => {
+      await requireOrganization(db, organizationId);
+      return work(db);
     });
-  const readUsage = async (reader: RowReader, organizationId: string): Promise<OrganizationUsage> => ({
+  const readUsage = async (db: Db, organizationId: string): Promise<OrganizationUsage> => ({
     period: monthOf(now()),
-    counters: await readUsageStatuses(reader, { organizationIds: [organizationId], at: now() }),
+    counters: await readUsageStatuses(emOf(db), { organizationIds: [organizationId], at: now() }),
   });
 
   return {
-    get: (staff, organizationId) =>
-      database.staffTransaction(staff, async ({ em }) => {
-        const entry = await findDirectoryEntry(em, organizationId);
+    /** @throws AppError `not_found`, as the methods below. */
+    get: (staff: StaffScope, organizationId: string): Promise<OrganizationDetails> =>
+      database.staffTransaction(staff, async ({ db }) => {
+        const entry = await findDirectoryEntry(db, organizationId);
         if (!entry) throw notFound('organization', organizationId);
         return {
           ...entry,
-          counts: await readCounts(em, organizationId),
-          owners: await readOwners(em, organizationId),
-          environments: await readEnvironments(em, organizationId),
-          policies: await findPolicies(em, organizationId),
-          usage: await readUsage(em, organizationId),
-          limits: await readOrganizationLimits(em, organizationId, now()),
+          counts: await countParts(db, organizationId),
+          owners: await findOwners(db, organizationId),
+          environments: await findEnvironments(db, organizationId),
+          policies: await findPolicies(db, organizationId),
+          usage: await readUsage(db, organizationId),
+          limits: await readOrganizationLimits(emOf(db), organizationId, now()),
         };
       }),
 
-    getUsage: (staff, organizationId) =>
-      read(staff, organizationId, (reader) => readUsage(reader, organizationId)),
+    getUsage: (staff: StaffScope, organizationId: string): Promise<OrganizationUsage> =>
+      read(staff, organizationId, (db) => readUsage(db, organizationId)),
 
-    listUsageEvents: (staff, organizationId, { kind }, page) =>
-      read(staff, organizationId, (reader) => listLedgerEntries(reader, organizationId, { kind, page })),
+    listUsageEvents: (
+      staff: StaffScope,
+      organizationId: string,
+      { kind }: { kind: LedgerKind | undefined },
+      page: PageRequest,
+    ): Promise<Page<LedgerEntry>> =>
+      read(staff, organizationId, (db) => listLedgerEntries(emOf(db), organizationId, { kind, page })),
 
-    listAuditEntries: (staff, organizationId, filter, page) =>
-      read(staff, organizationId, (reader) =>
-        listAuditEntries(dbOf(reader as EntityManager), organizationId, { filter, page }),
-      ),
+    /** The organization's own audit log. */
+    listAuditEntries: (
+      staff: StaffScope,
+      organizationId: string,
+      filter: AuditFilter,
+      page: PageRequest,
+    ): Promise<Page<AuditLogEntry>> =>
+      read(staff, organizationId, (db) => listAuditEntries(db, organizationId, { filter, page })),
   };
 }
 
 /** Maximum number of owners and of environments shown. */
 export const MAX_LISTED = 100;
 
-async function readCounts(reader: RowReader, id: string): Promise<OrganizationCounts> {
-  const [counts] = await reader.execute<OrganizationCounts[]>(sql`select
-    (select count(*)::int from members where org_id = ${id}) as members,
-    (select count(*)::int from environments where org_id = ${id}) as environments,
-    (select count(*)::int from inboxes where org_id = ${id} and deleted_at is null) as inboxes,
-    (select count(*)::int from domains where org_id = ${id}) as domains,
-    (select count(*)::int from api_keys where org_id = ${id} and revoked_at is null
-      and (expires_at is null or expires_at > now())) as "apiKeys",
-    (select count(*)::int from suspensions where org_id = ${id} and lifted_at is null) as "openSuspensions"`);
-  return counts as OrganizationCounts;
+function countParts(db: Db, id: string): Promise<OrganizationCounts> {
+  return db
+    .selectNoFrom(({ selectFrom }) => [
+      selectFrom('members').select(COUNT).where('org_id', '=', id).$asScalar().$notNull().as('members'),
+      selectFrom('environments')
+        .select(COUNT)
+        .where('org_id', '=', id)
+        .$asScalar()
+        .$notNull()
+        .as('environments'),
+      selectFrom('inboxes')
+        .select(COUNT)
+        .where('org_id', '=', id)
+        .where('deleted_at', 'is', null)
+        .$asScalar()
+        .$notNull()
+        .as('inboxes'),
+      selectFrom('domains').select(COUNT).where('org_id', '=', id).$asScalar().$notNull().as('domains'),
+      selectFrom('api_keys')
+        .select(COUNT)
+        .where('org_id', '=', id)
+        .where('revoked_at', 'is', null)
+        .where(sql<boolean>`(expires_at is null or expires_at > now())`)
+        .$asScalar()
+        .$notNull()
+        .as('apiKeys'),
+      selectFrom('suspensions')
+        .select(COUNT)
+        .where('org_id', '=', id)
+        .where('lifted_at', 'is', null)
+        .$asScalar()
+        .$notNull()
+        .as('openSuspensions'),
+    ])
+    .executeTakeFirstOrThrow(() => new Error('PostgreSQL returned no counts'));
 }
 
-function readOwners(reader: RowReader, organizationId: string): Promise<OwnerDetails[]> {
-  return reader.execute<OwnerDetails[]>(sql`
-    select u.id as "userId", u.email, u.name, case when u.deleted_at is null then u.status else 'deleted' end as status
-    from members m join users u on u.id = m.user_id
-    where m.org_id = ${organizationId} and m.role = 'owner' order by u.id limit ${MAX_LISTED}`);
+const COUNT = sql<number>`count(*)`.as('count');
+
+function findOwners(db: Db, organizationId: string): Promise<OwnerDetails[]> {
+  return db
+    .selectFrom('members as m')
+    .innerJoin('users as u', 'u.id', 'm.user_id')
+    .select([
+      'u.id as userId',
+      'u.email',
+      'u.name',
+      sql<OwnerDetails['status']>`case when u.deleted_at is null then u.status else 'deleted' end`.as(
+        'status',
+      ),
+    ])
+    .where('m.org_id', '=', organizationId)
+    .where('m.role', '=', 'owner')
+    .orderBy('u.id')
+    .limit(MAX_LISTED)
+    .execute();
 }
 
-function readEnvironments(reader: RowReader, organizationId: string): Promise<EnvironmentDetails[]> {
-  return reader.execute<EnvironmentDetails[]>(sql`
-    select id, name, slug, kind, status from environments
-    where org_id = ${organizationId} order by id limit ${MAX_LISTED}`);
+function findEnvironments(db: Db, organizationId: string): Promise<EnvironmentDetails[]> {
+  return db
+    .selectFrom('environments')
+    .select(['id', 'name', 'slug', 'kind', 'status'])
+    .where('org_id', '=', organizationId)
+    .orderBy('id')
+    .limit(MAX_LISTED)
+    .execute();
 }

@@ -1,10 +1,9 @@
-import { sql } from '@mikro-orm/core';
-import { createdWithin } from '../../platform/database/created-within.ts';
+import { type Expression, type SqlBool, sql } from 'kysely';
+import { createdIn } from '../../platform/database/creation-range.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { RowReader } from '../../platform/database/find-rows.ts';
-import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
-import { joinSql, type Sql } from '../../platform/database/sql.ts';
-import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { Tier } from '../organizations/tier.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import type { SuspensionReason } from '../suspensions/suspension.entity.ts';
@@ -35,20 +34,7 @@ export interface DirectoryFilter {
   createdBefore?: Date | undefined;
 }
 
-export interface OrganizationDirectoryService {
-  list(staff: StaffScope, filter: DirectoryFilter, page: PageRequest): Promise<Page<DirectoryEntry>>;
-  /**
-   * Organizations by a part of their name, the beginning of their slug, a domain or a member's address, or a whole id or
-   * inbox address.
-   */
-  search(staff: StaffScope, query: string, page: PageRequest): Promise<Page<DirectoryEntry>>;
-  /** Those with the highest counter of this month, without the changes of the last minute. */
-  top(
-    staff: StaffScope,
-    counter: UsageCounter,
-    limit: number,
-  ): Promise<{ organization: DirectoryEntry; value: number }[]>;
-}
+export type OrganizationDirectoryService = ReturnType<typeof createOrganizationDirectoryService>;
 
 export function createOrganizationDirectoryService({
   database,
@@ -56,78 +42,113 @@ export function createOrganizationDirectoryService({
 }: {
   database: Database;
   now?: () => Date;
-}): OrganizationDirectoryService {
+}) {
   return {
-    list: (staff, filter, page) =>
-      database.staffTransaction(staff, ({ em }) => readPage(em, filterConditions(filter), page)),
+    list: (staff: StaffScope, filter: DirectoryFilter, page: PageRequest): Promise<Page<DirectoryEntry>> =>
+      database.staffTransaction(staff, ({ db }) => findEntries(db, filterConditions(filter), page)),
 
-    search: (staff, query, page) =>
-      database.staffTransaction(staff, ({ em }) => readPage(em, [matches(query)], page)),
+    /**
+     * Organizations by a part of their name, the beginning of their slug, a domain or a member's address, or a whole id or
+     * inbox address.
+     */
+    search: (staff: StaffScope, query: string, page: PageRequest): Promise<Page<DirectoryEntry>> =>
+      database.staffTransaction(staff, ({ db }) => findEntries(db, [matches(db, query)], page)),
 
-    top: (staff, counter, limit) =>
-      database.staffTransaction(staff, async ({ em }) => {
+    /** Those with the highest counter of this month, without the changes of the last minute. */
+    top: (
+      staff: StaffScope,
+      counter: UsageCounter,
+      limit: number,
+    ): Promise<{ organization: DirectoryEntry; value: number }[]> =>
+      database.staffTransaction(staff, async ({ db }) => {
         const period = counter === STORAGE_COUNTER ? new Date(0) : monthOf(now()).start;
-        const rows = await em.execute<(SerializedRow<DirectoryEntry> & { value: number })[]>(sql`
-          select ${COLUMNS}, u.amount::float8 as value
-          from usage_counters u join organizations o on o.id = u.org_id
-          where u.counter = ${counter} and u.period_start = ${period} and u.amount > 0
-          order by u.amount desc, o.id limit ${limit}`);
-        return rows.map(({ value, ...row }) => ({ organization: toEntry(row), value }));
+        const entries = await selectEntries(db)
+          .innerJoin('usage_counters as u', 'u.org_id', 'organizations.id')
+          .select('u.amount as value')
+          .where('u.counter', '=', counter)
+          .where('u.period_start', '=', period)
+          .where('u.amount', '>', 0)
+          .orderBy('u.amount', 'desc')
+          .orderBy('organizations.id')
+          .limit(limit)
+          .execute();
+        return entries.map(({ value, ...organization }) => ({ organization, value }));
       }),
   };
 }
 
 /** Reads one entry. Returns undefined if there is no such organization. */
-export async function findDirectoryEntry(reader: RowReader, id: string): Promise<DirectoryEntry | undefined> {
-  const [row] = await reader.execute<SerializedRow<DirectoryEntry>[]>(
-    sql`select ${COLUMNS} from organizations o where o.id = ${id}`,
-  );
-  return row && toEntry(row);
+export function findDirectoryEntry(db: Db, id: string): Promise<DirectoryEntry | undefined> {
+  return selectEntries(db).where('organizations.id', '=', id).executeTakeFirst();
 }
 
-const STATUS = sql`case when o.deleted_at is null then o.status else 'closed' end`;
-const COLUMNS = sql`o.id, o.name, o.slug, ${STATUS} as status, o.tier, o.created_at as "createdAt",
-  o.updated_at as "updatedAt", o.deleted_at as "deletedAt",
-  array(select s.reason from suspensions s where s.target_id = o.id and s.lifted_at is null order by s.reason)
-    as "suspendedFor"`;
+const STATUS = sql<DirectoryStatus>`case when organizations.deleted_at is null then organizations.status else 'closed' end`;
 
-async function readPage(
-  reader: RowReader,
-  conditions: Sql[],
-  { after: [after] = [], order, limit }: PageRequest,
+const selectEntries = (db: Db) =>
+  db
+    .selectFrom('organizations')
+    .select((eb) => [
+      'organizations.id',
+      'organizations.name',
+      'organizations.slug',
+      STATUS.as('status'),
+      'organizations.tier',
+      'organizations.created_at as createdAt',
+      'organizations.updated_at as updatedAt',
+      'organizations.deleted_at as deletedAt',
+      sql<SuspensionReason[]>`array(${eb
+        .selectFrom('suspensions as s')
+        .select('s.reason')
+        .whereRef('s.target_id', '=', 'organizations.id')
+        .where('s.lifted_at', 'is', null)
+        .orderBy('s.reason')})`.as('suspendedFor'),
+    ]);
+
+function findEntries(
+  db: Db,
+  conditions: Expression<SqlBool>[],
+  page: PageRequest,
 ): Promise<Page<DirectoryEntry>> {
-  if (after !== undefined) conditions.push(order === 'asc' ? sql`o.id > ${after}` : sql`o.id < ${after}`);
-  const rows = await reader.execute<SerializedRow<DirectoryEntry>[]>(sql`
-    select ${COLUMNS} from organizations o where ${joinSql(conditions, ' and ')}
-    order by o.id ${order === 'asc' ? sql`asc` : sql`desc`} limit ${limit + 1}`);
-  return toPage(rows.map(toEntry), limit, ({ id }) => [id]);
+  const entries = selectEntries(db).where((eb) => eb.and(conditions));
+  return findPage(entries, 'organizations.id', page);
 }
 
-function filterConditions({ status, tier, createdAfter, createdBefore }: DirectoryFilter): Sql[] {
-  const all: Sql[] = [sql`true`];
+function filterConditions({
+  status,
+  tier,
+  createdAfter,
+  createdBefore,
+}: DirectoryFilter): Expression<SqlBool>[] {
+  const all = createdIn('organization', 'organizations', { from: createdAfter, before: createdBefore });
   if (status !== undefined) all.push(sql`${STATUS} = ${status}`);
-  if (tier !== undefined) all.push(sql`o.tier = ${tier}`);
-  const columns = { id: sql`o.id`, createdAt: sql`o.created_at` };
-  all.push(...createdWithin('organization', columns, { from: createdAfter, before: createdBefore }));
+  if (tier !== undefined) all.push(sql`organizations.tier = ${tier}`);
   return all;
 }
 
-function matches(query: string): Sql {
+function matches(db: Db, query: string): Expression<SqlBool> {
   const whole = query.trim().toLowerCase();
   const beginning = `${escapePattern(whole)}%`;
-  return sql`o.id in (
-    select id from organizations where id = ${query.trim()} or slug like ${beginning} or name ilike ${`%${beginning}`}
-    union all select org_id from domains where domain_name like ${beginning}
-    union all select org_id from inboxes where email = ${whole}
-    union all select m.org_id from members m join users u on u.id = m.user_id
-      where u.email like ${beginning} and u.deleted_at is null)`;
+  const found = db
+    .selectFrom('organizations as o')
+    .select('o.id')
+    .where((eb) =>
+      eb.or([
+        eb('o.id', '=', query.trim()),
+        eb('o.slug', 'like', beginning),
+        eb('o.name', 'ilike', `%${beginning}`),
+      ]),
+    )
+    .unionAll(db.selectFrom('domains').select('org_id as id').where('domain_name', 'like', beginning))
+    .unionAll(db.selectFrom('inboxes').select('org_id as id').where('email', '=', whole))
+    .unionAll(
+      db
+        .selectFrom('members as m')
+        .innerJoin('users as u', 'u.id', 'm.user_id')
+        .select('m.org_id as id')
+        .where('u.email', 'like', beginning)
+        .where('u.deleted_at', 'is', null),
+    );
+  return sql`organizations.id in ${found}`;
 }
 
 const escapePattern = (text: string): string => text.replace(/[\\%_]/g, '\\$&');
-
-const toEntry = (row: SerializedRow<DirectoryEntry>): DirectoryEntry => ({
-  ...row,
-  createdAt: new Date(row.createdAt),
-  updatedAt: new Date(row.updatedAt),
-  deletedAt: parseTimestamp(row.deletedAt),
-});

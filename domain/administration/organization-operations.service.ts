@@ -1,4 +1,3 @@
-import { sql } from '@mikro-orm/core';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Scope } from '../identity/scope.ts';
@@ -10,40 +9,17 @@ import { recordInServiceLog, type StaffAuditEvent } from '../staff/record-staff-
 import type { StaffScope } from '../staff/staff-scope.ts';
 import type { BulkJob } from '../webhooks/bulk-job.entity.ts';
 import type { BulkJobService, ReplayRequest } from '../webhooks/bulk-job.service.ts';
-import { type EndpointBacklog, queryEndpointBacklogs } from './endpoint-backlog.ts';
+import { type EndpointBacklog, findEndpointBacklogs } from './endpoint-backlog.ts';
 import { requireOrganization } from './require-organization.ts';
 
-/** What staff do for one organization with its own use-cases: they see neither its mail nor its secrets. */
-export interface OrganizationOperationsService {
-  /** @throws AppError `not_found`. */
-  getRetention(staff: StaffScope, organizationId: string): Promise<RetentionPolicyDetails>;
-  /** @throws AppError `not_found`; `conflict` if there is nothing to postpone. */
-  postponeRetention(
-    staff: StaffScope,
-    organizationId: string,
-    change: { days: number; note: string },
-  ): Promise<RetentionPolicyDetails>;
-  /** The endpoints of all environments, those that fail or are disabled first; at most 100. @throws AppError `not_found`. */
-  listEndpoints(staff: StaffScope, organizationId: string): Promise<EndpointBacklog[]>;
-  /**
-   * Delivers the events of a time range to the endpoint again.
-   *
-   * @throws AppError `not_found`, `validation_error`; `conflict` if the endpoint is disabled or another job is running.
-   */
-  replayEndpoint(
-    staff: StaffScope,
-    target: EndpointTarget,
-    request: ReplayRequest & { note: string },
-  ): Promise<BulkJob>;
-  /** Cancels everything that waits for the endpoint. @throws AppError `not_found`. */
-  dropBacklog(staff: StaffScope, target: EndpointTarget, request: { note: string }): Promise<BulkJob>;
-}
+export type OrganizationOperationsService = ReturnType<typeof createOrganizationOperationsService>;
 
 export interface EndpointTarget {
   organizationId: string;
   endpointId: string;
 }
 
+/** What staff do for one organization with its own use-cases: they see neither its mail nor its secrets. */
 export function createOrganizationOperationsService({
   database,
   retentionPolicies,
@@ -52,9 +28,9 @@ export function createOrganizationOperationsService({
   database: Database;
   retentionPolicies: Pick<RetentionPolicyService, 'get' | 'postpone'>;
   webhookJobs: Pick<BulkJobService, 'replay' | 'cancelPending'>;
-}): OrganizationOperationsService {
+}) {
   const requireExisting = (staff: StaffScope, organizationId: string) =>
-    database.staffTransaction(staff, ({ em }) => requireOrganization(em, organizationId));
+    database.staffTransaction(staff, ({ db }) => requireOrganization(db, organizationId));
 
   /** Makes a change with a use-case of the organization, which records it there, and records it for the service. */
   async function change<T>(
@@ -70,7 +46,7 @@ export function createOrganizationOperationsService({
     const scope = scopeOfStaff(staff, organizationId, note);
     return database.transaction(scope, async (transaction) => {
       const { result, event } = await work({ ...scope, transaction }, transaction);
-      await recordInServiceLog(transaction.em, staff, { ...event, reason: note }, organizationId);
+      await recordInServiceLog(transaction.db, staff, { ...event, reason: note }, organizationId);
       return result;
     });
   }
@@ -90,12 +66,18 @@ export function createOrganizationOperationsService({
     });
 
   return {
-    async getRetention(staff, organizationId) {
+    /** @throws AppError `not_found`. */
+    async getRetention(staff: StaffScope, organizationId: string): Promise<RetentionPolicyDetails> {
       await requireExisting(staff, organizationId);
       return retentionPolicies.get(scopeOfStaff(staff, organizationId, ''), organizationId);
     },
 
-    postponeRetention: (staff, organizationId, { days, note }) =>
+    /** @throws AppError `not_found`; `conflict` if there is nothing to postpone. */
+    postponeRetention: (
+      staff: StaffScope,
+      organizationId: string,
+      { days, note }: { days: number; note: string },
+    ): Promise<RetentionPolicyDetails> =>
       change(staff, organizationId, note, async (scope) => ({
         result: await retentionPolicies.postpone(scope, organizationId, days),
         event: {
@@ -106,18 +88,29 @@ export function createOrganizationOperationsService({
         },
       })),
 
-    async listEndpoints(staff, organizationId) {
+    /** The endpoints of all environments, those that fail or are disabled first; at most 100. @throws AppError `not_found`. */
+    async listEndpoints(staff: StaffScope, organizationId: string): Promise<EndpointBacklog[]> {
       await requireExisting(staff, organizationId);
       const scope = scopeOfStaff(staff, organizationId, '');
-      return database.read(scope, (reader) => queryEndpointBacklogs(reader, organizationId));
+      return database.read(scope, ({ db }) => findEndpointBacklogs(db, organizationId));
     },
 
-    replayEndpoint: (staff, target, { note, ...request }) =>
+    /**
+     * Delivers the events of a time range to the endpoint again.
+     *
+     * @throws AppError `not_found`, `validation_error`; `conflict` if the endpoint is disabled or another job is running.
+     */
+    replayEndpoint: (
+      staff: StaffScope,
+      target: EndpointTarget,
+      { note, ...request }: ReplayRequest & { note: string },
+    ): Promise<BulkJob> =>
       changeEndpoint(staff, target, { action: 'webhook_endpoint.replayed', note }, (scope) =>
         webhookJobs.replay(scope, target.endpointId, request),
       ),
 
-    dropBacklog: (staff, target, { note }) =>
+    /** Cancels everything that waits for the endpoint. @throws AppError `not_found`. */
+    dropBacklog: (staff: StaffScope, target: EndpointTarget, { note }: { note: string }): Promise<BulkJob> =>
       changeEndpoint(staff, target, { action: 'webhook_endpoint.deliveries_canceled', note }, (scope) =>
         webhookJobs.cancelPending(scope, target.endpointId),
       ),
@@ -138,12 +131,15 @@ const scopeOfStaff = (staff: StaffScope, organizationId: string, reason: string)
 
 /** @throws AppError `not_found`, also for a deleted endpoint. */
 async function findEnvironment(
-  { em }: Transaction,
+  { db }: Transaction,
   { organizationId, endpointId }: EndpointTarget,
 ): Promise<string> {
-  const [row] = await em.execute<{ environmentId: string }[]>(sql`
-    select env_id as "environmentId" from webhook_endpoints
-    where id = ${endpointId} and org_id = ${organizationId} and deleted_at is null`);
-  if (!row) throw notFound('webhook endpoint', endpointId);
-  return row.environmentId;
+  const endpoint = await db
+    .selectFrom('webhook_endpoints')
+    .select('env_id as environmentId')
+    .where('id', '=', endpointId)
+    .where('org_id', '=', organizationId)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirstOrThrow(() => notFound('webhook endpoint', endpointId));
+  return endpoint.environmentId;
 }

@@ -10,19 +10,7 @@ import { reassignOwner } from '../organizations/reassign-owner.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 
-export interface OwnerAdministrationService {
-  /**
-   * Makes a member the only owner; the former ones become administrators. All of them get an email.
-   *
-   * @throws AppError as {@link reassignOwner}; `conflict` also if the organization enforces single sign-on and the new owner
-   * could not get in without it.
-   */
-  reassign(
-    staff: StaffScope,
-    organizationId: string,
-    change: { userId: string; note: string; leaveWithoutBreakGlass: boolean },
-  ): Promise<void>;
-}
+export type OwnerAdministrationService = ReturnType<typeof createOwnerAdministrationService>;
 
 export function createOwnerAdministrationService({
   database,
@@ -30,9 +18,23 @@ export function createOwnerAdministrationService({
 }: {
   database: Database;
   notifications: PersonNotificationService;
-}): OwnerAdministrationService {
+}) {
   return {
-    reassign: (staff, organizationId, { userId, note, leaveWithoutBreakGlass: isAccepted }) =>
+    /**
+     * Makes a member the only owner; the former ones become administrators. All of them get an email.
+     *
+     * @throws AppError as {@link reassignOwner}; `conflict` also if the organization enforces single sign-on and the new
+     * owner could not get in without it.
+     */
+    reassign: (
+      staff: StaffScope,
+      organizationId: string,
+      {
+        userId,
+        note,
+        leaveWithoutBreakGlass: isAccepted,
+      }: { userId: string; note: string; leaveWithoutBreakGlass: boolean },
+    ): Promise<void> =>
       database.staffTransaction(staff, async (transaction) => {
         const { db } = transaction;
         await lockOrganization(db, organizationId);
@@ -49,7 +51,7 @@ export function createOwnerAdministrationService({
             userId: former.userId,
             permissions: ROLE_PERMISSIONS.admin,
           });
-        await recordStaffAudit(emOf(db), staff, {
+        await recordStaffAudit(db, staff, {
           action: 'organization.owner_reassigned',
           resourceType: 'organization',
           resourceId: organizationId,

@@ -1,9 +1,13 @@
-import { sql } from '@mikro-orm/core';
-import type { RowReader } from '../../platform/database/find-rows.ts';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 
 /** @throws AppError `not_found`. A closed organization is found. */
-export async function requireOrganization(reader: RowReader, id: string): Promise<void> {
-  const rows = await reader.execute<object[]>(sql`select from organizations where id = ${id}`);
-  if (rows.length === 0) throw notFound('organization', id);
+export async function requireOrganization(db: Db | EntityManager, id: string): Promise<void> {
+  await toDb(db)
+    .selectFrom('organizations')
+    .select('id')
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow(() => notFound('organization', id));
 }

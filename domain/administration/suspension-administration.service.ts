@@ -1,10 +1,9 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { SelectQueryBuilder } from 'kysely';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { toDatabaseError } from '../../platform/database/database-errors.ts';
-import { findPage } from '../../platform/database/find-page.ts';
-import { findRows, type Row } from '../../platform/database/find-rows.ts';
-import type { Sql } from '../../platform/database/sql.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
@@ -31,7 +30,7 @@ export interface StaffSuspensionRequest {
 /** What was suspended or reinstated, as it is now. */
 export interface SuspendableThing extends NamedTarget {
   status: 'active' | 'suspended';
-  openSuspensions: Row<Suspension>[];
+  openSuspensions: Suspension[];
 }
 
 export interface BulkItem {
@@ -42,29 +41,7 @@ export interface BulkItem {
 /** `error`: why nothing changed for the item. */
 export type BulkResult = BulkItem & ({ status: 'done' } | { status: 'failed'; error: AppError });
 
-export interface SuspensionAdministrationService {
-  /** @throws AppError `not_found`; `conflict` if it is, or is not, suspended for the reason. */
-  change(
-    staff: StaffScope,
-    action: SuspensionAction,
-    target: SuspensionTarget,
-    request: StaffSuspensionRequest,
-  ): Promise<SuspendableThing>;
-  /** Changes each item in a transaction of its own; one that fails does not affect the others. */
-  changeMany(
-    staff: StaffScope,
-    action: SuspensionAction,
-    items: readonly BulkItem[],
-    request: StaffSuspensionRequest,
-  ): Promise<BulkResult[]>;
-  /** @throws AppError `not_found`. */
-  list(
-    staff: StaffScope,
-    organizationId: string,
-    filter: { isOpen?: boolean | undefined },
-    page: PageRequest,
-  ): Promise<Page<Row<Suspension>>>;
-}
+export type SuspensionAdministrationService = ReturnType<typeof createSuspensionAdministrationService>;
 
 export function createSuspensionAdministrationService({
   database,
@@ -72,32 +49,41 @@ export function createSuspensionAdministrationService({
 }: {
   database: Database;
   suspensions: SuspensionService;
-}): SuspensionAdministrationService {
-  const change: SuspensionAdministrationService['change'] = (staff, action, target, { reason, note }) =>
+}) {
+  /** @throws AppError `not_found`; `conflict` if it is, or is not, suspended for the reason. */
+  const change = (
+    staff: StaffScope,
+    action: SuspensionAction,
+    target: SuspensionTarget,
+    { reason, note }: StaffSuspensionRequest,
+  ): Promise<SuspendableThing> =>
     database.staffTransaction(staff, async (transaction) => {
-      const { em } = transaction;
+      const { db } = transaction;
       const actor = { kind: 'staff' as const, id: staff.staffId };
       const changed = await suspensions[action](transaction, target, { reason, note, actor });
-      await recordStaffAudit(em, staff, {
+      await recordStaffAudit(db, staff, {
         ...describeChange(changed, note),
         organizationIds: [target.organizationId],
       });
-      const openSuspensions = await findRows(em, SuspensionEntity, {
-        where: { targetId: target.id, liftedAt: null },
-        orderBy: { id: 'desc' },
-      });
+      const openSuspensions = await findOpenSuspensions(db, target.id);
       return { ...changed.target, status: changed.status, openSuspensions };
     });
 
   return {
     change,
 
-    async changeMany(staff, action, items, request) {
+    /** Changes each item in a transaction of its own; one that fails does not affect the others. */
+    async changeMany(
+      staff: StaffScope,
+      action: SuspensionAction,
+      items: readonly BulkItem[],
+      request: StaffSuspensionRequest,
+    ): Promise<BulkResult[]> {
       const results: BulkResult[] = [];
       for (const item of items) {
         try {
-          const organizationId = await database.staffTransaction(staff, ({ em }) =>
-            findOrganizationId(em, item),
+          const organizationId = await database.staffTransaction(staff, ({ db }) =>
+            findOrganizationId(db, item),
           );
           await change(staff, action, { ...item, organizationId }, request);
           results.push({ ...item, status: 'done' });
@@ -110,24 +96,48 @@ export function createSuspensionAdministrationService({
       return results;
     },
 
-    list: (staff, organizationId, { isOpen }, page) =>
-      database.staffTransaction(staff, async ({ em }) => {
-        await requireOrganization(em, organizationId);
-        const state = isOpen === undefined ? {} : { liftedAt: isOpen ? null : { $ne: null } };
-        return findPage(em, SuspensionEntity, { where: { organizationId, ...state }, page });
+    /** @throws AppError `not_found`. */
+    list: (
+      staff: StaffScope,
+      organizationId: string,
+      { isOpen }: { isOpen?: boolean | undefined },
+      page: PageRequest,
+    ): Promise<Page<Suspension>> =>
+      database.staffTransaction(staff, async ({ db }) => {
+        await requireOrganization(db, organizationId);
+        const suspensions = db
+          .selectFrom('suspensions')
+          .select(columnsOf(SuspensionEntity))
+          .where('org_id', '=', organizationId)
+          .$if(isOpen !== undefined, (each) => each.where('lifted_at', isOpen ? 'is' : 'is not', null));
+        return findPage(suspensions, 'suspensions.id', page);
       }),
   };
 }
 
-const ORGANIZATION_OF: Record<SuspensionTargetType, (id: string) => Sql> = {
-  organization: (id) => sql`select id as "organizationId" from organizations where id = ${id}`,
-  environment: (id) => sql`select org_id as "organizationId" from environments where id = ${id}`,
-  inbox: (id) => sql`select org_id as "organizationId" from inboxes where id = ${id}`,
+function findOpenSuspensions(db: Db, targetId: string): Promise<Suspension[]> {
+  return db
+    .selectFrom('suspensions')
+    .select(columnsOf(SuspensionEntity))
+    .where('target_id', '=', targetId)
+    .where('lifted_at', 'is', null)
+    .orderBy('id', 'desc')
+    .execute();
+}
+
+const SELECT_ORGANIZATION_ID: Record<
+  SuspensionTargetType,
+  (db: Db, id: string) => SelectQueryBuilder<Tables, never, { organizationId: string }>
+> = {
+  organization: (db, id) =>
+    db.selectFrom('organizations').select('id as organizationId').where('id', '=', id),
+  environment: (db, id) =>
+    db.selectFrom('environments').select('org_id as organizationId').where('id', '=', id),
+  inbox: (db, id) => db.selectFrom('inboxes').select('org_id as organizationId').where('id', '=', id),
 };
 
 /** @throws AppError `not_found`. */
-async function findOrganizationId(em: EntityManager, { type, id }: BulkItem): Promise<string> {
-  const [row] = await em.execute<{ organizationId: string }[]>(ORGANIZATION_OF[type](id));
-  if (!row) throw notFound(type, id);
-  return row.organizationId;
+async function findOrganizationId(db: Db, { type, id }: BulkItem): Promise<string> {
+  const found = await SELECT_ORGANIZATION_ID[type](db, id).executeTakeFirstOrThrow(() => notFound(type, id));
+  return found.organizationId;
 }

@@ -1,10 +1,10 @@
-import { sql } from '@mikro-orm/core';
+import { type Expression, type SqlBool, sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
-import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
-import { joinSql, type Sql } from '../../platform/database/sql.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { linkExpiresAt } from '../notifications/link-lifetimes.ts';
 import type { Notification, NotificationStatus } from '../notifications/notification.entity.ts';
 import { retryNotification } from '../notifications/retry-notification.ts';
@@ -39,14 +39,7 @@ export interface SystemEmailFilter {
   organizationId?: string | undefined;
 }
 
-export interface SystemEmailService {
-  list(staff: StaffScope, filter: SystemEmailFilter, page: PageRequest): Promise<Page<SystemEmail>>;
-  /**
-   * Sends failed emails again, each in a transaction of its own: one that cannot be sent again does not affect the others.
-   * An id that occurs twice counts once.
-   */
-  retry(staff: StaffScope, ids: readonly string[], note: string): Promise<RetryResult[]>;
-}
+export type SystemEmailService = ReturnType<typeof createSystemEmailService>;
 
 export function createSystemEmailService({
   database,
@@ -54,11 +47,11 @@ export function createSystemEmailService({
 }: {
   database: Database;
   outbox: Pick<Outbox, 'enqueue'>;
-}): SystemEmailService {
+}) {
   const retryOne = (staff: StaffScope, id: string, note: string) =>
     database.staffTransaction(staff, async (transaction) => {
       const { template, organizationId, episode } = await retryNotification(transaction, outbox, id);
-      await recordStaffAudit(transaction.em, staff, {
+      await recordStaffAudit(transaction.db, staff, {
         action: 'system_email.retried',
         resourceType: 'system_email',
         resourceId: id,
@@ -68,17 +61,14 @@ export function createSystemEmailService({
       });
     });
   return {
-    list: (staff, filter, page) =>
-      database.staffTransaction(staff, async ({ em }) => {
-        const rows = await em.execute<SerializedRow<Omit<SystemEmail, 'linkExpiresAt'>>[]>(sql`
-          select id, org_id as "organizationId", user_id as "userId", email, template, status, attempts,
-            last_error as "lastError", next_attempt_at as "nextAttemptAt", created_at as "createdAt", sent_at as "sentAt"
-          from notifications where ${joinSql(conditions(filter, page), ' and ')}
-          order by id ${page.order === 'asc' ? sql`asc` : sql`desc`} limit ${page.limit + 1}`);
-        return toPage(rows.map(parseEmail), page.limit, ({ id }) => [id]);
-      }),
+    list: (staff: StaffScope, filter: SystemEmailFilter, page: PageRequest): Promise<Page<SystemEmail>> =>
+      database.staffTransaction(staff, ({ db }) => findEmails(db, filter, page)),
 
-    async retry(staff, ids, note) {
+    /**
+     * Sends failed emails again, each in a transaction of its own: one that cannot be sent again does not affect the others.
+     * An id that occurs twice counts once.
+     */
+    async retry(staff: StaffScope, ids: readonly string[], note: string): Promise<RetryResult[]> {
       const results: RetryResult[] = [];
       for (const id of new Set(ids)) {
         try {
@@ -95,30 +85,35 @@ export function createSystemEmailService({
 }
 
 /** The status is text of the statement, so that the planner finds the index of failed ones. */
-const STATUS_CONDITIONS: Record<NotificationStatus, Sql> = {
+const HAS_STATUS: Record<NotificationStatus, Expression<SqlBool>> = {
   pending: sql`status = 'pending'`,
   sending: sql`status = 'sending'`,
   sent: sql`status = 'sent'`,
   failed: sql`status = 'failed'`,
 };
 
-function conditions(
+async function findEmails(
+  db: Db,
   { status, organizationId }: SystemEmailFilter,
-  { after: [after] = [], order }: PageRequest,
-): Sql[] {
-  const all: Sql[] = [STATUS_CONDITIONS[status]];
-  if (organizationId !== undefined) all.push(sql`org_id = ${organizationId}`);
-  if (after !== undefined) all.push(order === 'asc' ? sql`id > ${after}` : sql`id < ${after}`);
-  return all;
-}
-
-function parseEmail(row: SerializedRow<Omit<SystemEmail, 'linkExpiresAt'>>): SystemEmail {
-  const createdAt = new Date(row.createdAt);
-  return {
-    ...row,
-    createdAt,
-    nextAttemptAt: parseTimestamp(row.nextAttemptAt),
-    sentAt: parseTimestamp(row.sentAt),
-    linkExpiresAt: linkExpiresAt({ template: row.template, createdAt }),
-  };
+  page: PageRequest,
+): Promise<Page<SystemEmail>> {
+  const emails = db
+    .selectFrom('notifications')
+    .select([
+      'id',
+      'org_id as organizationId',
+      'user_id as userId',
+      'email',
+      'template',
+      'status',
+      'attempts',
+      'last_error as lastError',
+      'next_attempt_at as nextAttemptAt',
+      'created_at as createdAt',
+      'sent_at as sentAt',
+    ])
+    .where(HAS_STATUS[status])
+    .$if(organizationId !== undefined, (each) => each.where('org_id', '=', organizationId ?? null));
+  const { items, next } = await findPage(emails, 'notifications.id', page);
+  return { items: items.map((email) => ({ ...email, linkExpiresAt: linkExpiresAt(email) })), next };
 }

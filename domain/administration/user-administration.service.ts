@@ -1,7 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { dbOf } from '../../platform/database/bridge.ts';
+import { sql } from 'kysely';
+import { emOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
@@ -15,30 +15,7 @@ import { requireMayChange } from '../staff/require-admin.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import { findUsers, readUser, type UserDetails, type UserFilter, type UserSummary } from './find-users.ts';
 
-/** Staff act on the accounts of people. Each change is in the logs of all organizations of the person, who gets an email. */
-export interface UserAdministrationService {
-  list(staff: StaffScope, filter: UserFilter, page: PageRequest): Promise<Page<UserSummary>>;
-  /** @throws AppError `not_found`. */
-  get(staff: StaffScope, userId: string): Promise<UserDetails>;
-  /**
-   * Ends the sessions of a person, who cannot sign in until {@link reinstate}. Their API keys belong to the organizations and
-   * keep working.
-   *
-   * @throws AppError `not_found`; `conflict` for the caller themselves, a suspended person, or an organization that would be
-   * left without a break-glass owner; `permission_denied` for staff, unless the caller is an admin.
-   */
-  suspend(staff: StaffScope, userId: string, change: AccessChange): Promise<UserDetails>;
-  /** @throws AppError as {@link suspend}; `conflict` for a person who is not suspended. */
-  reinstate(staff: StaffScope, userId: string, note: string): Promise<UserDetails>;
-  /** Ends all sessions of a person. @throws AppError as {@link suspend}. Returns their number. */
-  revokeSessions(staff: StaffScope, userId: string, note: string): Promise<number>;
-  /**
-   * Removes all second factors, passkeys and recovery codes of a person, and ends their sessions.
-   *
-   * @throws AppError as {@link suspend}; `conflict` for a person without factors.
-   */
-  resetMfa(staff: StaffScope, userId: string, change: AccessChange): Promise<UserDetails>;
-}
+export type UserAdministrationService = ReturnType<typeof createUserAdministrationService>;
 
 /** A change that may lock a person out. */
 export interface AccessChange {
@@ -63,32 +40,32 @@ interface PersonChange {
 }
 
 const SUSPEND = { action: 'user.suspended', template: 'account-suspended', mayLockOut: true } as const;
+const REINSTATE = { action: 'user.reinstated', template: 'account-reinstated' } as const;
+const REVOKE_SESSIONS = { action: 'user.sessions_revoked', template: 'sessions-ended-by-staff' } as const;
 const RESET_MFA = { action: 'user.mfa_reset', template: 'mfa-reset-by-staff', mayLockOut: true } as const;
 
 type Template = 'account-suspended' | 'account-reinstated' | 'sessions-ended-by-staff' | 'mfa-reset-by-staff';
 
-export function createUserAdministrationService({
-  database,
-  notifications,
-}: UserAdministrationOptions): UserAdministrationService {
+/** Staff act on the accounts of people. Each change is in the logs of all organizations of the person, who gets an email. */
+export function createUserAdministrationService({ database, notifications }: UserAdministrationOptions) {
   /** Runs a change with everything that belongs to it. `work` returns what the log should contain. */
   const change = <Result>(
     staff: StaffScope,
     { userId, note, action, template, mayLockOut = false }: PersonChange,
-    work: (em: EntityManager) => Promise<{ details: Record<string, unknown>; result: Result }>,
+    work: (db: Db) => Promise<{ details: Record<string, unknown>; result: Result }>,
   ): Promise<Result> =>
     database.staffTransaction(staff, async (transaction) => {
-      const { em } = transaction;
+      const { db } = transaction;
       // First the organizations, as in the deletion of an account.
-      if (mayLockOut) await lockOrganizationsOf(em, userId);
-      const person = await lockUser(em, userId);
-      await requireMayChange(em, staff, userId);
-      const { details, result } = await work(em);
-      await recordStaffAudit(em, staff, {
+      if (mayLockOut) await lockOrganizationsOf(db, userId);
+      const person = await lockUser(db, userId);
+      await requireMayChange(db, staff, userId);
+      const { details, result } = await work(db);
+      await recordStaffAudit(db, staff, {
         action,
         resourceType: 'user',
         resourceId: userId,
-        organizationIds: await findOrganizationIds(em, userId),
+        organizationIds: await findOrganizationIds(db, userId),
         reason: note,
         details,
       });
@@ -107,62 +84,82 @@ export function createUserAdministrationService({
   };
 
   return {
-    list: (staff, filter, page) => database.staffTransaction(staff, ({ em }) => findUsers(em, filter, page)),
+    list: (staff: StaffScope, filter: UserFilter, page: PageRequest): Promise<Page<UserSummary>> =>
+      database.staffTransaction(staff, ({ db }) => findUsers(db, filter, page)),
 
-    get: (staff, userId) => database.staffTransaction(staff, ({ em }) => readUser(em, userId)),
+    /** @throws AppError `not_found`. */
+    get: (staff: StaffScope, userId: string): Promise<UserDetails> =>
+      database.staffTransaction(staff, ({ db }) => readUser(db, userId)),
 
-    suspend: (staff, userId, { note, leaveWithoutBreakGlass: isAccepted }) =>
-      change(staff, { userId, note, ...SUSPEND }, async (em) => {
-        const details = await lockOut(em, { userId, isAccepted }, async () => {
-          if (!(await setAccountStatus(em, userId, 'suspended'))) throw hasStatus('suspended already');
-          return { sessions_ended: await endSessions(em, userId, null) };
+    /**
+     * Ends the sessions of a person, who cannot sign in until {@link reinstate}. Their API keys belong to the organizations
+     * and keep working.
+     *
+     * @throws AppError `not_found`; `conflict` for the caller themselves, a suspended person, or an organization that would
+     * be left without a break-glass owner; `permission_denied` for staff, unless the caller is an admin.
+     */
+    suspend: (
+      staff: StaffScope,
+      userId: string,
+      { note, leaveWithoutBreakGlass: isAccepted }: AccessChange,
+    ): Promise<UserDetails> =>
+      change(staff, { userId, note, ...SUSPEND }, async (db) => {
+        const details = await lockOut(db, { userId, isAccepted }, async () => {
+          if (!(await setAccountStatus(emOf(db), userId, 'suspended'))) throw hasStatus('suspended already');
+          return { sessions_ended: await endSessions(emOf(db), userId, null) };
         });
-        return { details, result: await readUser(em, userId) };
+        return { details, result: await readUser(db, userId) };
       }),
 
-    reinstate: (staff, userId, note) =>
-      change(
-        staff,
-        { userId, note, action: 'user.reinstated', template: 'account-reinstated' },
-        async (em) => {
-          if (!(await setAccountStatus(em, userId, 'active'))) throw hasStatus('not suspended');
-          return { details: {}, result: await readUser(em, userId) };
-        },
-      ),
+    /** @throws AppError as {@link suspend}; `conflict` for a person who is not suspended. */
+    reinstate: (staff: StaffScope, userId: string, note: string): Promise<UserDetails> =>
+      change(staff, { userId, note, ...REINSTATE }, async (db) => {
+        if (!(await setAccountStatus(emOf(db), userId, 'active'))) throw hasStatus('not suspended');
+        return { details: {}, result: await readUser(db, userId) };
+      }),
 
-    revokeSessions: (staff, userId, note) =>
-      change(
-        staff,
-        { userId, note, action: 'user.sessions_revoked', template: 'sessions-ended-by-staff' },
-        async (em) => {
-          const result = await endSessions(em, userId, null);
-          return { details: { sessions_ended: result }, result };
-        },
-      ),
+    /** Ends all sessions of a person. @throws AppError as {@link suspend}. Returns their number. */
+    revokeSessions: (staff: StaffScope, userId: string, note: string): Promise<number> =>
+      change(staff, { userId, note, ...REVOKE_SESSIONS }, async (db) => {
+        const result = await endSessions(emOf(db), userId, null);
+        return { details: { sessions_ended: result }, result };
+      }),
 
-    resetMfa: (staff, userId, { note, leaveWithoutBreakGlass: isAccepted }) =>
-      change(staff, { userId, note, ...RESET_MFA }, async (em) => {
-        const details = await lockOut(em, { userId, isAccepted }, async () => {
-          const removed = await removeFactors(em, userId);
+    /**
+     * Removes all second factors, passkeys and recovery codes of a person, and ends their sessions.
+     *
+     * @throws AppError as {@link suspend}; `conflict` for a person without factors.
+     */
+    resetMfa: (
+      staff: StaffScope,
+      userId: string,
+      { note, leaveWithoutBreakGlass: isAccepted }: AccessChange,
+    ): Promise<UserDetails> =>
+      change(staff, { userId, note, ...RESET_MFA }, async (db) => {
+        const details = await lockOut(db, { userId, isAccepted }, async () => {
+          const removed = await removeFactors(emOf(db), userId);
           if (removed === 0) throw hasStatus('without a second factor');
-          return { factors_removed: removed, sessions_ended: await endSessions(em, userId, null) };
+          return { factors_removed: removed, sessions_ended: await endSessions(emOf(db), userId, null) };
         });
-        return { details, result: await readUser(em, userId) };
+        return { details, result: await readUser(db, userId) };
       }),
   };
 }
 
 /** Runs a change that may lock an owner out. @returns the details of the log. */
 async function lockOut(
-  em: EntityManager,
+  db: Db,
   { userId, isAccepted }: { userId: string; isAccepted: boolean },
   work: () => Promise<Record<string, unknown>>,
 ): Promise<Record<string, unknown>> {
-  const owned = await em.execute<{ id: string }[]>(
-    sql`select org_id as id from members where user_id = ${userId} and role = 'owner'`,
-  );
+  const owned = await db
+    .selectFrom('members')
+    .select('org_id as id')
+    .where('user_id', '=', userId)
+    .where('role', '=', 'owner')
+    .execute();
   const organizationIds = owned.map(({ id }) => id);
-  const { result, left } = await keepBreakGlassOwners(dbOf(em), { organizationIds, isAccepted }, work);
+  const { result, left } = await keepBreakGlassOwners(db, { organizationIds, isAccepted }, work);
   return left.length === 0 ? result : { ...result, left_without_break_glass: left };
 }
 
@@ -172,18 +169,23 @@ interface LockedUser {
   isDeleted: boolean;
 }
 
-async function lockUser(em: EntityManager, userId: string): Promise<LockedUser> {
-  const [user] = await em.execute<LockedUser[]>(sql`
-    select id, email, deleted_at is not null as "isDeleted" from users where id = ${userId} for update`);
-  if (!user) throw notFound('user', userId);
-  return user;
+function lockUser(db: Db, userId: string): Promise<LockedUser> {
+  return db
+    .selectFrom('users')
+    .select(['id', 'email', sql<boolean>`deleted_at is not null`.as('isDeleted')])
+    .where('id', '=', userId)
+    .forUpdate()
+    .executeTakeFirstOrThrow(() => notFound('user', userId));
 }
 
-async function findOrganizationIds(em: EntityManager, userId: string): Promise<string[]> {
-  const rows = await em.execute<{ id: string }[]>(
-    sql`select org_id as id from members where user_id = ${userId} order by org_id`,
-  );
-  return rows.map(({ id }) => id);
+async function findOrganizationIds(db: Db, userId: string): Promise<string[]> {
+  const memberships = await db
+    .selectFrom('members')
+    .select('org_id as id')
+    .where('user_id', '=', userId)
+    .orderBy('org_id')
+    .execute();
+  return memberships.map(({ id }) => id);
 }
 
 function hasStatus(status: string): AppError {

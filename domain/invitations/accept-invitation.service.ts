@@ -95,10 +95,10 @@ export function createAcceptInvitationService({
       const newUser = session ? undefined : await prepareUser(invitation, input, client.ip);
       if (session) requireOwnInvitation(invitation, session, input);
       return database.peopleTransaction(async (transaction) => {
-        const { db, em } = transaction;
-        if (newUser) await lockAccountAddress(em, invitation.email);
+        const { db } = transaction;
+        if (newUser) await lockAccountAddress(emOf(db), invitation.email);
         await claim(db, invitation);
-        const userId = newUser ? createUser(em, newUser) : await requireUser(db, invitation, session);
+        const userId = newUser ? createUser(emOf(db), newUser) : await requireUser(db, invitation, session);
         const { id, organizationId, role } = invitation;
         await db
           .updateTable('invitations')
@@ -106,10 +106,10 @@ export function createAcceptInvitationService({
           .where('id', '=', id)
           .execute();
         const isNewMember = await addMember(db, { organizationId, userId, role });
-        await voidSignUps(em, invitation.email);
-        await markAddressVerified(em, userId);
+        await voidSignUps(emOf(db), invitation.email);
+        await markAddressVerified(emOf(db), userId);
         await recordAudit(
-          em,
+          db,
           { organizationId, actor: { kind: 'user', id: userId }, ...client },
           { action: 'invitation.accepted', resourceType: 'invitation', resourceId: id, details: { role } },
         );
@@ -121,7 +121,7 @@ export function createAcceptInvitationService({
           );
         const signIn = session
           ? await keepSession(db, session)
-          : await startSession(em, { userId, method: 'invitation', ...client });
+          : await startSession(emOf(db), { userId, method: 'invitation', ...client });
         return { userId, organizationId, signIn };
       });
     },

@@ -1,5 +1,4 @@
 import { type Expression, type SqlBool, sql } from 'kysely';
-import { emOf } from '../../platform/database/bridge.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
@@ -278,7 +277,7 @@ function audit(
   { id, role }: Invitation,
   change: 'created' | 'revoked',
 ): Promise<void> {
-  return recordAudit(emOf(db), scope, {
+  return recordAudit(db, scope, {
     action: `invitation.${change}`,
     resourceType: 'invitation',
     resourceId: id,

@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { emOf } from '../../platform/database/bridge.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
@@ -59,7 +58,7 @@ export function createEnvironmentService({ database }: { database: Database }) {
         );
         const { kind } = input;
         const environment = await insertEnvironment(db, scope, { name, slug, kind });
-        await recordAudit(emOf(db), scope, {
+        await recordAudit(db, scope, {
           action: 'environment.created',
           resourceType: 'environment',
           resourceId: environment.id,
@@ -80,7 +79,7 @@ export function createEnvironmentService({ database }: { database: Database }) {
         };
         const isNewName = change.name !== undefined && change.name !== before.name;
         const after = isNewName || isNewSlug ? await changeEnvironment(db, before.id, change) : before;
-        await recordAudit(emOf(db), scope, {
+        await recordAudit(db, scope, {
           action: 'environment.updated',
           resourceType: 'environment',
           resourceId: environmentId,
@@ -100,7 +99,7 @@ export function createEnvironmentService({ database }: { database: Database }) {
         const environment = await lockEnvironment(db, scope, environmentId);
         if (isDefault(environment)) throw isNeeded('it cannot be deleted');
         await requireEmpty(db, environmentId);
-        await recordAudit(emOf(db), scope, {
+        await recordAudit(db, scope, {
           action: 'environment.deleted',
           resourceType: 'environment',
           resourceId: environmentId,

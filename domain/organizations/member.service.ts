@@ -1,4 +1,3 @@
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
@@ -109,7 +108,7 @@ export function createMemberService(options: MemberServiceOptions) {
         const { keysRevoked, keysLimited } = isDemotion
           ? await onDemote(transaction, { organizationId, userId, role, revokeKeys })
           : { keysRevoked: 0, keysLimited: 0 };
-        await recordAudit(emOf(db), scope, {
+        await recordAudit(db, scope, {
           action: 'member.role_changed',
           resourceType: 'user',
           resourceId: userId,
@@ -141,7 +140,7 @@ export function createMemberService(options: MemberServiceOptions) {
           .execute();
         // After the deletion, which waits for keys that the member is creating.
         const removal = await onRemove(transaction, { organizationId, userId, revokeKeys });
-        await recordAudit(emOf(db), scope, {
+        await recordAudit(db, scope, {
           action: 'member.removed',
           resourceType: 'user',
           resourceId: userId,

@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { emOf } from '../../platform/database/bridge.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -36,7 +35,7 @@ export function createOrganizationService({ database }: { database: Database }) 
         const after = { ...before, ...change };
         const isChanged = after.name !== before.name || after.slug !== before.slug;
         const organization = isChanged ? await changeOrganization(db, scope, change) : before;
-        await recordAudit(emOf(db), scope, {
+        await recordAudit(db, scope, {
           action: 'organization.updated',
           resourceType: 'organization',
           resourceId: organization.id,

@@ -1,4 +1,3 @@
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
@@ -57,7 +56,7 @@ export function createOwnershipService({ database, onTransfer }: OwnershipOption
         if (!to) throw notFound('member', userId);
         requireEligible(to);
         await exchangeRoles(db, organizationId, { from, to });
-        await recordAudit(emOf(db), scope, {
+        await recordAudit(db, scope, {
           action: 'organization.ownership_transferred',
           resourceType: 'organization',
           resourceId: organizationId,

@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
@@ -56,7 +55,7 @@ export function createPolicyService({
         requireCallerStaysIn(scope, after, isOwnSso);
         if (after.enforceSso && !before.enforceSso && !isOwnSso) throw notOwnSsoSession(organizationId);
         await storePolicies(db, organizationId, after);
-        await recordAudit(emOf(db), scope, {
+        await recordAudit(db, scope, {
           action: 'policies.updated',
           resourceType: 'organization',
           resourceId: organizationId,

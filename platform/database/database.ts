@@ -184,10 +184,16 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     return work;
   }
 
+  function forkEntityManager(): EntityManager {
+    const em = orm.em.fork();
+    bridgeBack(em, db);
+    return em;
+  }
+
   const db = typeConnection({
     query: (statement: QueryConfig) => track(connections.pool.query(statement)),
   } as Connection);
-  bridge(db, () => orm.em.fork());
+  bridge(db, forkEntityManager);
 
   async function run<T>(
     start: TransactionStart,
@@ -248,9 +254,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     systemTransaction: (work) => track(run({}, work)),
     query: (query) => track(connections.query(query)),
     autocommit(work) {
-      const em = orm.em.fork();
-      bridgeBack(em, db);
-      return track(work(em));
+      return track(work(forkEntityManager()));
     },
     poolUsage() {
       const { totalCount = 0, idleCount = 0, waitingCount = 0 } = pool ?? {};
