@@ -54,7 +54,7 @@ export const billingRoutes =
   }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.decorateRequest('billingAnswer', undefined);
-    refuseWithoutBilling(app, billing);
+    const requireFeature = () => void requireBilling(billing);
     const operation = (name: string, summary: string) => ({
       operationId: `${unversioned ? 'billingUnversioned' : 'billing'}.${name}`,
       summary: unversioned ? `${summary} (same as /api/v1)` : summary,
@@ -63,6 +63,7 @@ export const billingRoutes =
     /** No request to Stripe is made in the transaction of an Idempotency-Key. */
     const change = (work: (service: BillingService, request: FastifyRequest) => Promise<unknown>) => ({
       permission: 'billing:manage' as const,
+      requireFeature,
       readPermission: 'billing:manage' as const,
       exemptFromUsageLimit: true as const,
       allowedWhileSuspended: true as const,
@@ -115,7 +116,7 @@ export const billingRoutes =
     app.get(
       '/billing/subscription',
       {
-        config: { permission: 'billing:manage', exemptFromUsageLimit: true },
+        config: { permission: 'billing:manage', requireFeature, exemptFromUsageLimit: true },
         schema: {
           ...operation('getSubscription', 'Get the subscription and the plan'),
           description: 'As Stripe’s events left it. Works while Stripe is down.',

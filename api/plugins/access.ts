@@ -73,6 +73,8 @@ declare module 'fastify' {
     exemptFromUsageLimit?: true;
     /** A change that works while the organization is suspended: with billing, owners end a suspension for payment. */
     allowedWhileSuspended?: true;
+    /** Refuses every credential alike if this service does not offer the operation: before the permission, which would not help. */
+    requireFeature?: () => void;
     /** The response stays open. Rejected while suspended, although it is a GET: there would be no events to send. */
     heldOpen?: true;
     /** `never`: refused to impersonations, although their permission covers it: it gives access that outlives them. */
@@ -246,6 +248,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
       public: open,
       heldOpen,
       allowedWhileSuspended,
+      requireFeature,
     } = request.routeOptions.config;
     if (open === 'unlimited') return;
     if (open === 'signed') return limitSigned(request, reply);
@@ -277,6 +280,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
       (heldOpen || (request.method !== 'GET' && request.method !== 'HEAD'))
     )
       refusedSends.refuse(request, suspension, 'account_paused');
+    requireFeature?.();
     requirePermission(scope, permission);
     await recordImpersonation(request);
   });

@@ -35,11 +35,13 @@ describe('without billing', () => {
     ['POST', '/billing/subscription/cancel', {}],
     ['POST', '/billing/webhook', {}],
   ] as const)('%s %s is 404 feature_disabled', async (method, path, body) => {
-    const { token } = await app.createFree();
-    for (const prefix of ['', '/api/v1']) {
-      const response = await self.call(path, { method, token, prefix, ...(body ? { body } : {}) });
-      expect(response.json()).toMatchObject({ status: 404, code: 'feature_disabled' });
-    }
+    const { organizationId, token } = await app.createFree();
+    const agent = await createKey(app.worker, { organizationId, permissions: ['messages:read'] });
+    for (const by of [token, agent.token])
+      for (const prefix of ['', '/api/v1']) {
+        const response = await self.call(path, { method, token: by, prefix, ...(body ? { body } : {}) });
+        expect(response.json()).toMatchObject({ status: 404, code: 'feature_disabled' });
+      }
   });
 
   test.each(['checkout', 'portal', 'subscription/change-plan', 'subscription/cancel'])(

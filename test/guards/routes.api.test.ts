@@ -10,6 +10,7 @@ import { REQUEST_EXAMPLES } from '../../api/plugins/openapi-examples.ts';
 import { createRefusedSends } from '../../api/plugins/refused-sends.ts';
 import type { Authenticator, SessionAuthenticator } from '../../domain/identity/authentication.ts';
 import { createRateLimiter, leaseFromMemory } from '../../platform/rate-limit/rate-limiter.ts';
+import { billingConfig } from '../support/billing-config.ts';
 import type { Operation } from '../support/contract.ts';
 import { formCall } from '../support/form.ts';
 import { BODIES } from '../support/operations.ts';
@@ -18,7 +19,7 @@ import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import type { Call } from '../support/test-app.ts';
 
-const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
+const app = useTestApp({ config: { ...billingConfig(), TRUST_PROXY: '127.0.0.1' } });
 let organization: TestOrganization;
 beforeAll(async () => {
   organization = await createOrganization(app.worker);

@@ -14,6 +14,8 @@ import {
   probeAll,
   type Victim,
 } from '../support/access-matrix.ts';
+import { billingConfig } from '../support/billing-config.ts';
+
 import { impersonate } from '../support/impersonation.ts';
 import { createMemoryStorage } from '../support/mail-services.ts';
 import { buildRequest, findIdPositions, RESOURCES, type ResourceIds } from '../support/operations.ts';
@@ -24,7 +26,7 @@ import { addInternalRows, asSchemaOwner, createRichOrganization } from '../suppo
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 
 // Each request comes from an address of its own, because requests that find no environment are limited by address.
-const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
+const app = useTestApp({ config: { ...billingConfig(), TRUST_PROXY: '127.0.0.1' } });
 
 interface RichWorld {
   organizationId: string;
