@@ -1,5 +1,7 @@
-import type { Server } from 'node:net';
+import { once } from 'node:events';
+import type { Server, Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
 import { listen } from '../support/live-stream.ts';
@@ -64,6 +66,41 @@ async function isPending(request: OpenRequest): Promise<boolean> {
   await pause(100);
   return request.text === '' && !request.closed;
 }
+
+test('a large body that arrives at full speed leaves most of each turn of the event loop to others', async () => {
+  const { token } = greedy;
+  let most = 0;
+  let isOver = false;
+  app.app.server.once('connection', (socket: Socket) => {
+    let before = 0;
+    const look = () => {
+      most = Math.max(most, socket.bytesRead - before);
+      before = socket.bytesRead;
+      if (!isOver) setImmediate(look);
+    };
+    look();
+  });
+  // A client in another thread: one in this thread would send only between two turns.
+  const client = new Worker(
+    `const { workerData } = require('node:worker_threads');
+     fetch(workerData.url, {
+       method: 'POST', headers: workerData.headers, body: Buffer.alloc(workerData.bytes, 32),
+     }).then((response) => process.exit(response.status === 400 ? 0 : 1));`,
+    {
+      eval: true,
+      workerData: {
+        url: `${url}${messages}`,
+        headers: { ...JSON_HEADERS, authorization: `Bearer ${token}` },
+        bytes: 8 * MIB,
+      },
+    },
+  );
+  const [exitCode] = await once(client, 'exit');
+  isOver = true;
+  expect(exitCode).toBe(0);
+  expect(most).toBeGreaterThan(0);
+  expect(most).toBeLessThan(MIB / 2);
+});
 
 describe('bodies of one credential', () => {
   test('have 32 MiB at the same time; the next one is refused before it is read, and its connection closes', async () => {
