@@ -17,10 +17,14 @@ const REFUSED_PAUSE_MS = 10_000;
 const DRIPPING_CONNECTIONS = 30;
 const WRONG_LOGINS = 60;
 const PARALLEL_CALLS = 60;
+const PARALLEL_CONVERSIONS = 20;
+const HTML_PARAGRAPHS = 8_000;
+const REPLAYED_EVENTS = 100;
+const REPLAYING_ENDPOINTS = 10;
 
 /** The organization that takes all it can. */
 export interface Greedy {
-  stack: IsolatedService;
+  stack: Pick<IsolatedService, 'baseUrl' | 'apiKey' | 'inboundPort'>;
   /** 22 of the same organization. */
   keys: string[];
   inboxId: string;
@@ -33,11 +37,15 @@ export type Force = (greedy: Greedy) => Promise<() => Promise<void>>;
 
 export const FORCES: Record<string, Force> = {
   'slow receivers': callSlowReceivers,
-  'withheld bodies': withholdBodies,
   streams: openStreams,
   'dripping mail': dripMail,
   'wrong logins': failLogins,
   'sends, searches and exports': callEverything,
+  'HTML conversions': convertHtml,
+  replays: replayEvents,
+  'row locks': lockOneRow,
+  // Last: it refuses the calls with which others prepare themselves.
+  'withheld bodies': withholdBodies,
 };
 
 /** Ten endpoints that answer 200 after 13.5 s, and 250 test calls. */
@@ -167,6 +175,72 @@ async function callEverything({
   return repeat(PARALLEL_CALLS, async (index) => {
     await calls[index % calls.length]?.(keys[index % keys.length] ?? '');
     await pause(20);
+  });
+}
+
+/** 20 forwards at a time of a message with a megabyte of HTML, each of which the service sanitizes and converts to text. */
+async function convertHtml({ stack, keys, inboxId, email }: Greedy): Promise<() => Promise<void>> {
+  const client = await RawSmtpClient.greeted(stack.inboundPort, '127.0.0.4');
+  await client.startData(email);
+  client.write('From: ada@people.example\r\nSubject: Large HTML\r\nContent-Type: text/html\r\n\r\n');
+  for (let paragraph = 0; paragraph < HTML_PARAGRAPHS; paragraph += 1)
+    client.write(
+      `<div><p style="color: red">Paragraph ${paragraph} <a href="https://a.example">of</a> many</p></div>\r\n`,
+    );
+  client.write('.\r\n');
+  await client.reply();
+  client.close();
+  const base = `${stack.baseUrl}/api/v1`;
+  const response = await fetch(
+    `${base}/inboxes/${inboxId}/messages/wait?timeout_seconds=60&subject=Large%20HTML`,
+    {
+      headers: { authorization: `Bearer ${stack.apiKey}` },
+    },
+  );
+  const { id } = (await response.json()) as { id: string };
+  return repeat(PARALLEL_CONVERSIONS, async (index) => {
+    await call(`${base}/messages/${id}/forward`, keys[index % keys.length] ?? '', {
+      to: [{ email: 'person@people.example' }],
+    });
+  });
+}
+
+/** Ten endpoints to which the same hundred events are replayed again and again: bulk jobs and their deliveries. */
+async function replayEvents({ stack, keys, inboxId }: Greedy): Promise<() => Promise<void>> {
+  const server = createServer((_request, response) => response.writeHead(200).end());
+  const url = await listenOn(server);
+  const base = `${stack.baseUrl}/api/v1`;
+  const since = new Date(Date.now() - 1_000).toISOString();
+  for (let index = 0; index < REPLAYED_EVENTS; index += 1)
+    await call(`${base}/inboxes/${inboxId}/messages`, stack.apiKey, {
+      to: [{ email: 'person@people.example' }],
+      subject: 'Replayed',
+      text_body: 'Hello',
+    });
+  const endpoints = await Promise.all(
+    Array.from({ length: REPLAYING_ENDPOINTS }, (_, index) =>
+      post(stack, '/webhooks/endpoints', { url: `${url}${index}`, events: ['message.sent'] }),
+    ),
+  );
+  const stop = repeat(endpoints.length, async (index) => {
+    await call(`${base}/webhooks/endpoints/${endpoints[index]?.id}/replay`, keys[index] ?? '', { since });
+    await pause(1_000);
+  });
+  return async () => {
+    await stop();
+    server.closeAllConnections();
+    server.close();
+  };
+}
+
+/** 60 changes of one inbox at a time, each of which waits for the others' lock. */
+async function lockOneRow({ stack, keys, inboxId }: Greedy): Promise<() => Promise<void>> {
+  return repeat(PARALLEL_CALLS, async (index) => {
+    await fetch(`${stack.baseUrl}/api/v1/inboxes/${inboxId}`, {
+      method: 'PATCH',
+      headers: { authorization: `Bearer ${keys[index % keys.length]}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ display_name: `Greedy ${index}` }),
+    }).then((response) => response.arrayBuffer());
   });
 }
 

@@ -53,7 +53,11 @@ export async function benchSend(): Promise<void> {
   }
 }
 
-export async function post(stack: IsolatedService, path: string, body: object): Promise<{ id: string }> {
+export async function post(
+  stack: Pick<IsolatedService, 'baseUrl' | 'apiKey'>,
+  path: string,
+  body: object,
+): Promise<{ id: string }> {
   const response = await fetch(`${stack.baseUrl}/api/v1${path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' },
