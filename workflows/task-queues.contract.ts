@@ -7,8 +7,8 @@ export const TASK_QUEUES = [OUTBOUND_QUEUE, INBOUND_QUEUE, WEBHOOKS_QUEUE, MAINT
 export type TaskQueue = (typeof TASK_QUEUES)[number];
 
 /**
- * Queues whose runs each process starts one after the other, with rests. It is enough for all the mail that a process can
- * accept; without it, a flood of mail delays sends (`npm run bench -- flood`).
+ * Queues whose runs each process starts one after the other for each organization, with rests in a burst. It is enough for all
+ * the mail that a process can accept; without it, a flood of mail delays sends (`npm run bench -- flood`).
  */
 export const PACED_QUEUES = [INBOUND_QUEUE] as const;
 

@@ -1,4 +1,4 @@
-import { createFairShare, type Holder, thirdOf } from '../concurrency/fair-share.ts';
+import { createFairShare, type Holder, organizationHolder, thirdOf } from '../concurrency/fair-share.ts';
 import type { ServiceMetrics } from '../service-metrics.ts';
 import type { OutboxCommand } from './outbox-command.ts';
 import type { WorkflowGateway } from './workflow-gateway.ts';
@@ -7,8 +7,8 @@ export interface DispatcherOptions {
   workflows: Pick<WorkflowGateway, 'dispatch'>;
   metrics?: Pick<ServiceMetrics, 'temporalCalls'> | undefined;
   /**
-   * Task queues whose commands, unless they are urgent, go to Temporal one at a time. After each call their dispatch rests
-   * as long as the call took, so that they take at most half of a busy server's time.
+   * Task queues whose commands, unless they are urgent, go to Temporal one at a time for each organization. In a burst they
+   * rest after each call as long as it took, also alone, so that they take at most half of a busy server's time.
    */
   pacedQueues?: readonly string[];
 }
@@ -17,7 +17,7 @@ export interface DispatcherOptions {
 export interface WaitingCommand {
   organizationId: string;
   command: OutboxCommand;
-  /** Part of a bounded batch, which is to end: such commands do not rest. */
+  /** Part of a bounded batch of the sweep, which is to end: it may have the whole capacity and rests only where paced. */
   isSwept?: boolean;
 }
 
@@ -34,10 +34,12 @@ const MAX_REST_MS = 1_000;
 const URGENT_PRIORITY = 2;
 /** A signal is one cheap call, and wakes a run for a person or a report. */
 const SIGNAL_PRIORITY = 1;
-/** An organization with more commands waiting for one queue rests between them. */
+/** An organization with more commands waiting for one queue has a burst. */
 const MAX_WAITING_WITHOUT_REST = 10;
-/** Of the time that its calls take: so the runs of its burst take at most a third of what one call after the other would start. */
-const BURST_REST = 2;
+/** In a burst, of the time that a call takes, while others use Temporal: then one organization starts at most a third of what one call after the other could. */
+const SHARED_REST = 2;
+/** The same for a paced queue while no other organization uses Temporal. */
+const PACED_REST = 1;
 /** After its last command an organization counts as one that uses Temporal, too, for this long. */
 const ACTIVE_FOR_MS = 10_000;
 
@@ -47,23 +49,24 @@ export const priorityOf = ({ start }: OutboxCommand): number =>
 /**
  * Dispatches commands with a limit per task queue and one for urgent ones, within which organizations take turns. A start is
  * only the beginning of what a run costs Temporal. So while others use it, too, an organization makes at most a third of
- * the calls, also if no other call waits, and rests within a burst.
+ * the calls, also if no other call waits, and in a burst one after the other, with rests.
  */
 export function createDispatcher(options: DispatcherOptions): (waiting: WaitingCommand) => Promise<void> {
   const { workflows, metrics, pacedQueues = [] } = options;
   const lanes = new Map<string | undefined, Lane>();
   const activity = createActivity(() => performance.now());
-  const limitOf = (queue: string | undefined): number => {
-    if (queue === undefined) return MAX_CONCURRENT_URGENT_CALLS;
-    return pacedQueues.includes(queue) ? 1 : MAX_CONCURRENT_CALLS_PER_QUEUE;
+  const laneOf = (queue: string | undefined): Lane => {
+    const limit = queue === undefined ? MAX_CONCURRENT_URGENT_CALLS : MAX_CONCURRENT_CALLS_PER_QUEUE;
+    const isPaced = queue !== undefined && pacedQueues.includes(queue);
+    const lane = lanes.get(queue) ?? createLane({ limit, isPaced, hasOthers: activity.hasOthers });
+    lanes.set(queue, lane);
+    return lane;
   };
   return async ({ organizationId, command, isSwept = false }) => {
     activity.note(organizationId);
     const priority = priorityOf(command);
     const queue = priority <= URGENT_PRIORITY ? undefined : command.start?.taskQueue;
-    const lane = lanes.get(queue) ?? createLane(limitOf(queue), activity.hasOthers);
-    lanes.set(queue, lane);
-    const turn = await lane.acquire(organizationId, priority);
+    const end = await laneOf(queue).acquire(organizationId, { priority, isSwept });
     const startedAt = performance.now();
     const observe = (outcome: string) =>
       metrics?.temporalCalls.observe({ outcome }, (performance.now() - startedAt) / 1_000);
@@ -74,61 +77,76 @@ export function createDispatcher(options: DispatcherOptions): (waiting: WaitingC
       observe('failed');
       throw error;
     } finally {
-      const callMs = performance.now() - startedAt;
-      const isPaced = queue !== undefined && pacedQueues.includes(queue);
-      const rests = queue !== undefined && !isSwept && activity.hasOthers(organizationId);
-      turn.end({ laneRestMs: isPaced ? callMs : 0, burstRestMs: rests ? BURST_REST * callMs : 0 });
+      end(performance.now() - startedAt);
     }
   };
 }
 
 interface Lane {
-  acquire(organizationId: string, priority: number): Promise<Turn>;
+  /** Waits for the command's turn. @returns ends the turn, after a call of so many milliseconds. */
+  acquire(
+    organizationId: string,
+    command: { priority: number; isSwept: boolean },
+  ): Promise<(callMs: number) => void>;
 }
 
-interface Turn {
-  /** @param rests how long the lane rests, and the organization if it has a burst. */
-  end(rests: { laneRestMs: number; burstRestMs: number }): void;
+interface LaneOptions {
+  /** Calls at the same time. */
+  limit: number;
+  isPaced: boolean;
+  hasOthers: (organizationId: string) => boolean;
 }
 
-/** The calls for one queue: at most `limit` at the same time, and of each organization its share of them. */
-function createLane(limit: number, hasOthers: (organizationId: string) => boolean): Lane {
+/** The calls for one queue, and of each organization its share of them. */
+function createLane({ limit, isPaced, hasOthers }: LaneOptions): Lane {
   const waiting = new Map<string, number>();
-  /** Of one organization: the share is its maximum while others use Temporal. */
+  /** Limits each organization by the maximum of its claims. A rest keeps a claim, but no call. */
   const own = createFairShare({
     name: 'Temporal starts of an organization',
     capacity: Number.MAX_SAFE_INTEGER,
   });
   const calls = createFairShare({ name: 'Temporal starts', capacity: limit });
-  const holderOf = (id: string): Holder => ({
-    kind: 'organization',
-    id,
-    get max() {
-      return hasOthers(id) ? thirdOf(limit) : limit;
-    },
-  });
+  const hasBurst = (id: string) => (waiting.get(id) ?? 0) > MAX_WAITING_WITHOUT_REST;
+
+  function maximumOf(id: string, isSwept: boolean): number {
+    if (isPaced) return 1;
+    if (isSwept || !hasOthers(id)) return limit;
+    return hasBurst(id) ? 1 : thirdOf(limit);
+  }
+
+  function restMs(id: string, isSwept: boolean, callMs: number): number {
+    if (!hasBurst(id)) return 0;
+    const isShared = hasOthers(id) && !isSwept;
+    const rest = isShared ? SHARED_REST : isPaced ? PACED_REST : 0;
+    return Math.min(rest * callMs, MAX_REST_MS);
+  }
+
+  function count(id: string, change: 1 | -1): void {
+    const total = (waiting.get(id) ?? 0) + change;
+    if (total > 0) waiting.set(id, total);
+    else waiting.delete(id);
+  }
+
   return {
-    async acquire(organizationId, priority) {
-      const claim = { priority, holders: [holderOf(organizationId)] };
-      waiting.set(organizationId, (waiting.get(organizationId) ?? 0) + 1);
-      const releaseOwn = await own.acquire(claim);
-      const releaseCall = await calls.acquire(claim);
-      const left = (waiting.get(organizationId) ?? 1) - 1;
-      if (left > 0) waiting.set(organizationId, left);
-      else waiting.delete(organizationId);
-      return {
-        end({ laneRestMs, burstRestMs }) {
-          after(laneRestMs, releaseCall);
-          after(left > MAX_WAITING_WITHOUT_REST ? burstRestMs : 0, releaseOwn);
+    async acquire(id, { priority, isSwept }) {
+      const holder: Holder = {
+        ...organizationHolder(id),
+        get max() {
+          return maximumOf(id, isSwept);
         },
+      };
+      count(id, 1);
+      const releaseOwn = await own.acquire({ priority, holders: [holder] });
+      const releaseCall = await calls.acquire({ priority, holders: [organizationHolder(id)] });
+      count(id, -1);
+      return (callMs) => {
+        releaseCall();
+        const rest = restMs(id, isSwept, callMs);
+        if (rest > 0) setTimeout(releaseOwn, rest);
+        else releaseOwn();
       };
     },
   };
-}
-
-function after(restMs: number, release: () => void): void {
-  if (restMs > 0) setTimeout(release, Math.min(restMs, MAX_REST_MS));
-  else release();
 }
 
 /** Whether an organization is the only one that has given commands recently. */
