@@ -1,8 +1,10 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
-import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { pauseSending } from '../inboxes/inbox-status.ts';
 import {
   findPauseReason,
@@ -21,33 +23,42 @@ const REPUTATION_WINDOW_MS = REPUTATION_WINDOW_DAYS * 24 * 3_600_000;
  * @param simulatorDomain recipients in this domain do not count as sends.
  */
 export async function recordReputation(
-  em: EntityManager,
+  connection: Db | EntityManager,
   source: OutcomeSource,
   outcomes: readonly NegativeOutcome[],
   simulatorDomain: string,
 ): Promise<void> {
+  const db = toDb(connection);
   const { inboxId, organizationId, messageId } = source;
-  await lockKey(em, 'reputation', inboxId);
-  await em.execute(
-    sql`insert into reputation_outcomes (inbox_id, kind, message_id, position, org_id, created_at)
-     select ${inboxId}, r.kind, ${messageId}, r.position, ${organizationId}, now()
-     from jsonb_to_recordset(${JSON.stringify(outcomes)}::jsonb) as r(kind text, position smallint)
-     on conflict do nothing`,
-  );
-  const inbox = await em.findOne(
-    InboxEntity,
-    { id: inboxId, sendPaused: false },
-    { fields: ['sendResumedAt'] },
-  );
+  await lockKey(db, 'reputation', inboxId);
+  await db
+    .insertInto('reputation_outcomes')
+    .values(
+      outcomes.map(({ kind, position }) => ({
+        inbox_id: inboxId,
+        kind,
+        message_id: messageId,
+        position,
+        org_id: organizationId,
+      })),
+    )
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  const inbox = await db
+    .selectFrom('inboxes')
+    .select('send_resumed_at as sendResumedAt')
+    .where('id', '=', inboxId)
+    .where('send_paused', '=', false)
+    .executeTakeFirst();
   if (!inbox) return;
   const since = Math.max(Date.now() - REPUTATION_WINDOW_MS, inbox.sendResumedAt?.getTime() ?? 0);
-  const reason = await evaluateReputation(em, {
+  const reason = await evaluateReputation(db, {
     inboxId,
     minMessageId: lowestIdAt('message', new Date(since)),
     outcomes,
     simulatorDomain,
   });
-  if (reason !== null) await pauseSending(em, inboxId, reason);
+  if (reason !== null) await pauseSending(db, inboxId, reason);
 }
 
 interface ReputationWindow {
@@ -59,13 +70,18 @@ interface ReputationWindow {
 }
 
 /** @returns the reason to pause the inbox; null if its reputation is good or need not be evaluated now. */
-async function evaluateReputation(em: EntityManager, window: ReputationWindow): Promise<string | null> {
+async function evaluateReputation(db: Db, window: ReputationWindow): Promise<string | null> {
   const { inboxId, minMessageId, outcomes, simulatorDomain } = window;
-  const [counted] = await em.execute<{ bounces: number; complaints: number }[]>(
-    sql`select count(*) filter (where kind = 'bounce')::int as bounces,
-       count(*) filter (where kind = 'complaint')::int as complaints
-     from reputation_outcomes where inbox_id = ${inboxId} and kind in ('bounce', 'complaint') and message_id >= ${minMessageId}`,
-  );
+  const counted = await db
+    .selectFrom('reputation_outcomes')
+    .select((eb) => [
+      eb.fn.countAll<number>().filterWhere('kind', '=', 'bounce').as('bounces'),
+      eb.fn.countAll<number>().filterWhere('kind', '=', 'complaint').as('complaints'),
+    ])
+    .where('inbox_id', '=', inboxId)
+    .where('kind', 'in', ['bounce', 'complaint'])
+    .where('message_id', '>=', minMessageId)
+    .executeTakeFirst();
   const totals = { bounces: counted?.bounces ?? 0, complaints: counted?.complaints ?? 0 };
   const added = (kind: NegativeOutcome['kind']) => outcomes.filter((outcome) => outcome.kind === kind).length;
   if (
@@ -73,12 +89,45 @@ async function evaluateReputation(em: EntityManager, window: ReputationWindow): 
     !needsEvaluation('complaints', totals.complaints, added('complaint'))
   )
     return null;
-  const [sent] = await em.execute<{ sends: number }[]>(
-    sql`select count(*)::int as sends from (
-       select from messages m join message_recipients r on r.message_id = m.id
-       where m.inbox_id = ${inboxId} and m.direction = 'outbound' and m.id >= ${minMessageId}
-         and r.status in ('sent', 'delivered', 'bounced', 'complained') and lower(r.email) not like ${`%@${simulatorDomain}`}
-       limit ${minSendsBelowThreshold(totals)}) as counted`,
-  );
+  const sent = await db
+    .selectFrom((eb) =>
+      eb
+        .selectFrom('messages as m')
+        .innerJoin('message_recipients as r', 'r.message_id', 'm.id')
+        .select('m.id')
+        .where('m.inbox_id', '=', inboxId)
+        .where('m.direction', '=', 'outbound')
+        .where('m.id', '>=', minMessageId)
+        .where('r.status', 'in', ['sent', 'delivered', 'bounced', 'complained'])
+        .where(sql`lower(r.email)`, 'not like', `%@${simulatorDomain}`)
+        .limit(minSendsBelowThreshold(totals))
+        .as('counted'),
+    )
+    .select((eb) => eb.fn.countAll<number>().as('sends'))
+    .executeTakeFirst();
   return findPauseReason({ ...totals, sends: sent?.sends ?? 0 });
+}
+
+const PURGE_BATCH_SIZE = 5_000;
+
+/**
+ * Deletes outcomes that no longer count against an inbox. Only messages of the last 7 days count, and reports arrive
+ * for at most another 30 days. Returns the number of deleted outcomes.
+ */
+export async function purgeReputationOutcomes({ db }: Pick<Database, 'db'>): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('reputation_outcomes')
+    .where(({ eb, refTuple, selectFrom }) =>
+      eb(
+        refTuple('inbox_id', 'kind', 'message_id', 'position'),
+        'in',
+        selectFrom('reputation_outcomes as expired')
+          .select(['expired.inbox_id', 'expired.kind', 'expired.message_id', 'expired.position'])
+          .where('expired.created_at', '<', sql<Date>`now() - interval '37 days'`)
+          .limit(PURGE_BATCH_SIZE)
+          .$asTuple('inbox_id', 'kind', 'message_id', 'position'),
+      ),
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }

@@ -1,5 +1,6 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { toAddressKey } from '../mime/address-key.ts';
 
@@ -21,31 +22,49 @@ export interface NegativeOutcome {
 }
 
 /**
- * Suppresses the addresses for the whole organization, in one statement. An existing suppression is kept, except that a complaint replaces a
- * bounce: a complaint is the stronger reason, and operators should see it before they remove the suppression.
+ * Suppresses the addresses for the whole organization, in one statement. An existing suppression is kept, except that a
+ * complaint replaces a bounce: a complaint is the stronger reason, and operators should see it before they remove the
+ * suppression.
  */
 export async function suppressAddresses(
-  em: EntityManager,
+  db: Db | EntityManager,
   { organizationId, environmentId, inboxId, messageId }: OutcomeSource,
   outcomes: readonly NegativeOutcome[],
 ): Promise<void> {
-  const rows = new Map<string, object>();
-  for (const { email, kind, status, diagnostic } of outcomes) {
-    const key = toAddressKey(email);
-    if (key !== null)
-      rows.set(key, { id: newId('suppression'), email: key, origin: kind, status, diagnostic });
-  }
-  if (rows.size === 0) return;
+  const byAddress = new Map(outcomes.map((outcome) => [toAddressKey(outcome.email), outcome]));
   // Sorted, so that concurrent calls for the same addresses do not deadlock.
-  const sorted = [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
-  await em.execute(
-    sql`insert into suppressions (id, org_id, scope_id, email, origin, env_id, inbox_id, message_id, status, diagnostic, created_at)
-     select r.id, ${organizationId}, ${organizationId}, r.email, r.origin, ${environmentId}, ${inboxId}, ${messageId}, r.status, r.diagnostic, now()
-     from jsonb_to_recordset(${JSON.stringify(sorted)}::jsonb) as r(
-       id text, email text, origin text, status text, diagnostic text)
-     on conflict (org_id, email, scope_id) do update set origin = excluded.origin, env_id = excluded.env_id,
-       inbox_id = excluded.inbox_id, message_id = excluded.message_id, status = excluded.status,
-       diagnostic = excluded.diagnostic
-     where suppressions.origin = 'bounce' and excluded.origin = 'complaint'`,
-  );
+  const rows = [...byAddress]
+    .flatMap(([email, { kind, status, diagnostic }]) =>
+      email === null ? [] : [{ email, origin: kind, status, diagnostic }],
+    )
+    .sort((a, b) => (a.email < b.email ? -1 : 1));
+  if (rows.length === 0) return;
+  await toDb(db)
+    .insertInto('suppressions')
+    .values(
+      rows.map((row) => ({
+        id: newId('suppression'),
+        org_id: organizationId,
+        scope_id: organizationId,
+        env_id: environmentId,
+        inbox_id: inboxId,
+        message_id: messageId,
+        ...row,
+      })),
+    )
+    .onConflict((conflict) =>
+      conflict
+        .columns(['org_id', 'email', 'scope_id'])
+        .doUpdateSet((eb) => ({
+          origin: eb.ref('excluded.origin'),
+          env_id: eb.ref('excluded.env_id'),
+          inbox_id: eb.ref('excluded.inbox_id'),
+          message_id: eb.ref('excluded.message_id'),
+          status: eb.ref('excluded.status'),
+          diagnostic: eb.ref('excluded.diagnostic'),
+        }))
+        .where('suppressions.origin', '=', 'bounce')
+        .where('excluded.origin', '=', 'complaint'),
+    )
+    .execute();
 }

@@ -1,8 +1,9 @@
-import type { FilterQuery } from '@mikro-orm/core';
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { ExpressionBuilder } from 'kysely';
+import { emOf } from '../../platform/database/bridge.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { findPage } from '../../platform/database/find-page.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
@@ -16,77 +17,116 @@ export interface SuppressionFilter {
   origin?: SuppressionOrigin;
 }
 
+export type SuppressionService = ReturnType<typeof createSuppressionService>;
+
 /**
  * Addresses to which the organization, an environment or an inbox does not send. Bounces and complaints suppress for the
  * organization, a credential for the place it is bound to. A bound credential sees only the suppressions that originate
  * there: it must not reveal the correspondents of other inboxes.
  */
-export interface SuppressionService {
-  list(scope: Scope, filter: SuppressionFilter, page: PageRequest): Promise<Page<Suppression>>;
-  /**
-   * Suppresses an address manually, where the credential is bound. An existing suppression of that scope is kept.
-   *
-   * @throws AppError `validation_error`.
-   */
-  add(scope: Scope, email: string): Promise<{ suppression: Suppression; created: boolean }>;
-  /**
-   * Removes the suppressions of the address that lie within the credential's binding; an organization-wide credential
-   * removes all of them.
-   *
-   * @throws AppError `not_found`; `permission_denied` if a bound credential sees only one of the whole organization.
-   */
-  remove(scope: Scope, email: string): Promise<void>;
-}
-
-export function createSuppressionService({ database }: { database: Database }): SuppressionService {
+export function createSuppressionService({ database }: { database: Database }) {
   return {
-    list: (scope, filter, page) =>
-      database.read(scope, (reader) => {
-        const where: FilterQuery<Suppression>[] = [visibleTo(scope)];
-        if (filter.email !== undefined) where.push({ email: toAddressKey(filter.email) ?? '' });
-        if (filter.origin) where.push({ origin: filter.origin });
-        return findPage(reader, SuppressionEntity, { where, page });
+    list: (
+      scope: Scope,
+      { email, origin }: SuppressionFilter,
+      page: PageRequest,
+    ): Promise<Page<Suppression>> =>
+      database.read(scope, ({ db }) => {
+        const suppressions = db
+          .selectFrom('suppressions')
+          .select(columnsOf(SuppressionEntity))
+          .where(isVisibleTo(scope))
+          .$if(email !== undefined, (query) => query.where('email', '=', toAddressKey(email as string) ?? ''))
+          .$if(origin !== undefined, (query) => query.where('origin', '=', origin as SuppressionOrigin));
+        return findPage(suppressions, 'suppressions.id', page);
       }),
 
-    add: (scope, address) =>
-      database.transaction(scope, async ({ em }) => {
+    /**
+     * Suppresses an address manually, where the credential is bound. An existing suppression of that scope is kept.
+     *
+     * @throws AppError `validation_error`.
+     */
+    add: (scope: Scope, address: string): Promise<{ suppression: Suppression; created: boolean }> =>
+      database.transaction(scope, async ({ db }) => {
         const email = toAddressKey(address);
         if (email === null)
           throw invalid('/body/email', 'is not an email address', 'Use one address of the form name@domain.');
         const { organizationId } = scope;
         const scopeId = scope.inboxId ?? (scope.environmentBound ? scope.environmentId : organizationId);
-        const { affectedRows } = await em.execute<{ affectedRows: number }>(
-          sql`insert into suppressions (id, org_id, scope_id, email, origin, env_id, inbox_id, created_at)
-           values (${newId('suppression')}, ${organizationId}, ${scopeId}, ${email}, 'manual',
-             ${scope.environmentBound ? scope.environmentId : null}, ${scope.inboxId ?? null}, now())
-           on conflict (org_id, email, scope_id) do nothing`,
-          [],
-          'run',
-        );
-        const suppression = await em.findOneOrFail(SuppressionEntity, { organizationId, email, scopeId });
-        const created = affectedRows === 1;
-        if (created) await audit(em, scope, email, 'created');
-        return { suppression, created };
+        const created = await db
+          .insertInto('suppressions')
+          .values({
+            id: newId('suppression'),
+            org_id: organizationId,
+            scope_id: scopeId,
+            email,
+            origin: 'manual',
+            env_id: scope.environmentBound ? scope.environmentId : null,
+            inbox_id: scope.inboxId ?? null,
+          })
+          .onConflict((conflict) => conflict.columns(['org_id', 'email', 'scope_id']).doNothing())
+          .returning(columnsOf(SuppressionEntity))
+          .executeTakeFirst();
+        if (!created)
+          return {
+            suppression: await findSuppression(db, { organizationId, email, scopeId }),
+            created: false,
+          };
+        await audit(db, scope, email, 'created');
+        return { suppression: created, created: true };
       }),
 
-    remove: (scope, address) =>
-      database.transaction(scope, async ({ em }) => {
+    /**
+     * Removes the suppressions of the address that lie within the credential's binding; an organization-wide credential
+     * removes all of them.
+     *
+     * @throws AppError `not_found`; `permission_denied` if a bound credential sees only one of the whole organization.
+     */
+    remove: (scope: Scope, address: string): Promise<void> =>
+      database.transaction(scope, async ({ db }) => {
         const email = toAddressKey(address);
         if (email === null) throw notFound('suppression', address);
-        const visible: FilterQuery<Suppression> = { $and: [{ email }, visibleTo(scope)] };
-        const removable = isOrganizationWide(scope)
-          ? visible
-          : { $and: [visible, { scopeId: { $ne: scope.organizationId } }] };
-        if ((await em.nativeDelete(SuppressionEntity, removable)) > 0)
-          return audit(em, scope, email, 'removed');
-        if ((await em.count(SuppressionEntity, visible)) > 0) throw suppressedForOrganization();
-        throw notFound('suppression', address);
+        const { numDeletedRows } = await db
+          .deleteFrom('suppressions')
+          .where('email', '=', email)
+          .where(isVisibleTo(scope))
+          .$if(!isOrganizationWide(scope), (query) => query.where('scope_id', '<>', scope.organizationId))
+          .executeTakeFirst();
+        if (numDeletedRows > 0n) return audit(db, scope, email, 'removed');
+        const kept = await db
+          .selectFrom('suppressions')
+          .select('id')
+          .where('email', '=', email)
+          .where(isVisibleTo(scope))
+          .limit(1)
+          .executeTakeFirst();
+        throw kept ? suppressedForOrganization() : notFound('suppression', address);
       }),
   };
 }
 
-function audit(em: EntityManager, scope: Scope, email: string, change: string): Promise<void> {
-  return recordAudit(em, scope, {
+/** One that exists already. */
+function findSuppression(
+  db: Db,
+  { organizationId, email, scopeId }: Pick<Suppression, 'organizationId' | 'email' | 'scopeId'>,
+): Promise<Suppression> {
+  return db
+    .selectFrom('suppressions')
+    .select(columnsOf(SuppressionEntity))
+    .where('org_id', '=', organizationId)
+    .where('email', '=', email)
+    .where('scope_id', '=', scopeId)
+    .executeTakeFirstOrThrow(
+      () =>
+        new AppError('conflict', {
+          detail: 'Another request removed the suppression at the same time.',
+          fix: 'Repeat the request.',
+        }),
+    );
+}
+
+function audit(db: Db, scope: Scope, email: string, change: string): Promise<void> {
+  return recordAudit(emOf(db), scope, {
     action: `suppression.${change}`,
     resourceType: 'suppression',
     resourceId: email,
@@ -107,10 +147,11 @@ function suppressedForOrganization(): AppError {
 }
 
 /** Those that apply to or originate in the credential's binding. */
-function visibleTo(scope: Scope): FilterQuery<Suppression> {
-  return {
-    organizationId: scope.organizationId,
-    ...(scope.environmentBound ? { environmentId: scope.environmentId } : {}),
-    ...(scope.inboxId === undefined ? {} : { inboxId: scope.inboxId }),
-  };
-}
+const isVisibleTo =
+  ({ organizationId, environmentBound, environmentId, inboxId }: Scope) =>
+  (eb: ExpressionBuilder<Tables, 'suppressions'>) =>
+    eb.and([
+      eb('org_id', '=', organizationId),
+      ...(environmentBound ? [eb('env_id', '=', environmentId)] : []),
+      ...(inboxId === undefined ? [] : [eb('inbox_id', '=', inboxId)]),
+    ]);

@@ -1,21 +1,10 @@
-import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
-import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { toAddressKey } from '../mime/address-key.ts';
 import type { UnsubscribeLinks, UnsubscribeTarget } from './unsubscribe-links.ts';
 
-export interface UnsubscribeService {
-  /** Returns whom the link unsubscribes; changes nothing. @throws AppError `not_found` for an invalid token. */
-  read(token: string): UnsubscribeTarget;
-  /**
-   * Suppresses the recipient for the whole organization. Idempotent; an existing suppression is kept.
-   *
-   * @throws AppError `not_found` for an invalid token, or if the inbox no longer exists.
-   */
-  unsubscribe(token: string): Promise<void>;
-}
+export type UnsubscribeService = ReturnType<typeof createUnsubscribeService>;
 
 export function createUnsubscribeService({
   database,
@@ -23,26 +12,45 @@ export function createUnsubscribeService({
 }: {
   database: Database;
   links: UnsubscribeLinks;
-}): UnsubscribeService {
-  const read = (token: string) => {
+}) {
+  const read = (token: string): UnsubscribeTarget => {
     const target = links.parse(token);
     if (!target) throw notFound('link', 'to unsubscribe');
     return target;
   };
   return {
+    /** Returns whom the link unsubscribes; changes nothing. @throws AppError `not_found` for an invalid token. */
     read,
-    async unsubscribe(token) {
+
+    /**
+     * Suppresses the recipient for the whole organization. Idempotent; an existing suppression is kept.
+     *
+     * @throws AppError `not_found` for an invalid token, or if the inbox no longer exists.
+     */
+    async unsubscribe(token: string): Promise<void> {
       const { organizationId, inboxId, email } = read(token);
       const key = toAddressKey(email);
-      await database.transaction({ organizationId }, async ({ em }) => {
-        const inbox = await em.findOne(InboxEntity, { id: inboxId, organizationId });
+      await database.transaction({ organizationId }, async ({ db }) => {
+        const inbox = await db
+          .selectFrom('inboxes')
+          .select('env_id as environmentId')
+          .where('id', '=', inboxId)
+          .where('org_id', '=', organizationId)
+          .executeTakeFirst();
         if (!inbox || key === null) throw notFound('link', 'to unsubscribe');
-        await em.execute(
-          sql`insert into suppressions (id, org_id, scope_id, email, origin, env_id, inbox_id, created_at)
-           values (${newId('suppression')}, ${organizationId}, ${organizationId}, ${key}, 'unsubscribe',
-             ${inbox.environmentId}, ${inboxId}, now())
-           on conflict (org_id, email, scope_id) do nothing`,
-        );
+        await db
+          .insertInto('suppressions')
+          .values({
+            id: newId('suppression'),
+            org_id: organizationId,
+            scope_id: organizationId,
+            email: key,
+            origin: 'unsubscribe',
+            env_id: inbox.environmentId,
+            inbox_id: inboxId,
+          })
+          .onConflict((conflict) => conflict.columns(['org_id', 'email', 'scope_id']).doNothing())
+          .execute();
       });
     },
   };

@@ -4,7 +4,7 @@ import { AppError } from '../../platform/errors.ts';
 import { requireReconciled } from '../../platform/installation/pending-restore.ts';
 import { PRIORITY, type Priority } from '../../workflows/task-queues.contract.ts';
 import { findDraftAttachments } from '../attachments/attach-files.ts';
-import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
+import type { SharedDomainLimit } from '../deliverability/daily-allowances.ts';
 import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';

@@ -3,15 +3,16 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import { AppError } from '../../platform/errors.ts';
-import { returnInboxAllowance, takeInboxAllowance } from '../deliverability/inbox-daily-sends-rows.ts';
+import {
+  returnInboxAllowance,
+  type SharedDomainLimit,
+  takeInboxAllowance,
+  takeSharedDomainAllowance,
+} from '../deliverability/daily-allowances.ts';
 import {
   type RecipientRestrictions,
   recipientRestrictionsSql,
 } from '../deliverability/recipient-restrictions.ts';
-import {
-  type SharedDomainLimit,
-  takeSharedDomainAllowance,
-} from '../deliverability/shared-domain-cap-rows.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { OrganizationStatus } from '../identity/authentication.ts';
 import type { Scope, SendRefusal } from '../identity/scope.ts';

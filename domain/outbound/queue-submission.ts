@@ -7,7 +7,7 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { attachFiles } from '../attachments/attach-files.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
-import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
+import type { SharedDomainLimit } from '../deliverability/daily-allowances.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';

@@ -6,7 +6,7 @@ import { attachFiles, copyAttachments } from '../attachments/attach-files.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import { checkAttachmentLimits } from '../attachments/attachment-limits.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
-import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
+import type { SharedDomainLimit } from '../deliverability/daily-allowances.ts';
 import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';

@@ -9,7 +9,7 @@ import { OUTBOUND_QUEUE, PRIORITY, type Priority } from '../../workflows/task-qu
 import { attachFiles } from '../attachments/attach-files.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
-import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
+import type { SharedDomainLimit } from '../deliverability/daily-allowances.ts';
 import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';

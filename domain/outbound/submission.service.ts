@@ -6,7 +6,7 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Storage } from '../../platform/storage.ts';
 import type { AttachmentService } from '../attachments/attachment.service.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
-import type { SharedDomainLimit } from '../deliverability/shared-domain-cap-rows.ts';
+import type { SharedDomainLimit } from '../deliverability/daily-allowances.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { CredentialService } from '../inboxes/credential.service.ts';

@@ -1,4 +1,4 @@
-import { purgeReputationOutcomes } from '../../domain/deliverability/purge-reputation.ts';
+import { purgeReputationOutcomes } from '../../domain/deliverability/record-reputation.ts';
 import type { Room } from '../room.ts';
 
 export const deliverabilityRoom: Room = {
