@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { baseAddress } from '../inboxes/inbox-address.ts';
 import type { RefusalDirection, RefusalReason, RefusalStage } from './refusal.entity.ts';
@@ -36,15 +37,12 @@ interface Owner {
   inboxId: string | null;
 }
 
-interface NewRow
-  extends Omit<CountedRefusal, 'address' | 'clientIp' | 'firstAt' | 'lastAt'>,
-    Omit<Owner, 'email'> {
+interface NewRow extends Omit<CountedRefusal, 'address' | 'clientIp'>, Omit<Owner, 'email'> {
   id: string;
   clientIp: string | null;
-  hour: string;
+  hour: Date;
+  /** In hexadecimal. */
   fingerprint: string;
-  firstAt: string;
-  lastAt: string;
 }
 
 /**
@@ -60,22 +58,32 @@ export async function storeRefusals(database: Database, refusals: readonly Count
     return owner ? [toRow(refusal, owner)] : [];
   });
   if (rows.length === 0) return;
-  await database.systemTransaction(async ({ em }) => upsert(em, await limitRows(em, rows)));
+  await database.systemTransaction(async ({ db }) => upsert(db, await limitRows(db, rows)));
 }
 
 const toStoredAddress = (address: string): string => storableText(address.toLowerCase(), 320);
 
-async function findOwners(database: Database, addresses: string[]): Promise<Map<string, Owner>> {
-  const found = await database.query<Owner>(
-    sql`select a.email, coalesce(i.org_id, d.org_id) as "organizationId", i.env_id as "environmentId", i.id as "inboxId"
-      from jsonb_to_recordset(${JSON.stringify(
-        addresses.map((email) => ({ email, domain: email.slice(email.lastIndexOf('@') + 1) })),
-      )}::jsonb) as a (email text, domain text)
-      left join inboxes i on i.email = a.email and i.deleted_at is null
-      left join domains d on d.domain_name = a.domain and d.verification_status = 'verified'
-      where coalesce(i.org_id, d.org_id) is not null`,
+async function findOwners({ db }: Database, addresses: string[]): Promise<Map<string, Owner>> {
+  const domains = addresses.map((email) => email.slice(email.lastIndexOf('@') + 1));
+  const asked = sql<{ email: string; domain: string }>`unnest(${addresses}::text[], ${domains}::text[])`;
+  const found = await db
+    .selectFrom(asked.as<'a'>(sql`a(email, domain)`))
+    .leftJoin('inboxes as i', (join) => join.onRef('i.email', '=', 'a.email').on('i.deleted_at', 'is', null))
+    .leftJoin('domains as d', (join) =>
+      join.onRef('d.domain_name', '=', 'a.domain').on('d.verification_status', '=', 'verified'),
+    )
+    .select((eb) => [
+      'a.email',
+      eb.fn.coalesce('i.org_id', 'd.org_id').as('organizationId'),
+      'i.env_id as environmentId',
+      'i.id as inboxId',
+    ])
+    .execute();
+  return new Map(
+    found.flatMap(({ organizationId, ...owner }): [string, Owner][] =>
+      organizationId === null ? [] : [[owner.email, { ...owner, organizationId }]],
+    ),
   );
-  return new Map(found.map((owner) => [owner.email, owner]));
 }
 
 function toRow(refusal: CountedRefusal, owner: Owner): NewRow {
@@ -89,41 +97,67 @@ function toRow(refusal: CountedRefusal, owner: Owner): NewRow {
     response: storableText(response, 500),
     recipient,
     clientIp: storableText(clientIp, 64),
-    hour: new Date(Math.floor(lastAt.getTime() / HOUR_MS) * HOUR_MS).toISOString(),
+    hour: new Date(Math.floor(lastAt.getTime() / HOUR_MS) * HOUR_MS),
     fingerprint: hash([direction, stage, reason, inboxId, sender, recipient]),
-    firstAt: firstAt.toISOString(),
-    lastAt: lastAt.toISOString(),
+    firstAt,
+    lastAt,
   };
 }
 
 const hash = (fields: (string | null)[]): string =>
   createHash('sha256').update(JSON.stringify(fields)).digest('hex');
 
-/** Replaces the rows beyond the limit of their organization and hour by one for each reason. */
-async function limitRows(em: EntityManager, rows: NewRow[]): Promise<NewRow[]> {
-  const keys = rows.map(({ organizationId, hour, fingerprint }) => ({ organizationId, hour, fingerprint }));
-  const known = await em.execute<
-    { organizationId: string; hour: string; count: number; present: string[] }[]
-  >(
-    sql`with asked as (
-        select distinct "organizationId" as org_id, hour, fingerprint
-        from jsonb_to_recordset(${JSON.stringify(keys)}::jsonb) as k ("organizationId" text, hour timestamptz, fingerprint text))
-      select g.org_id as "organizationId", to_char(g.hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as hour,
-        (select count(*)::int from refusals r where r.org_id = g.org_id and r.hour = g.hour and r.client_ip is not null) as count,
-        (select coalesce(jsonb_agg(asked.fingerprint), '[]') from asked join refusals r
-           on r.org_id = asked.org_id and r.hour = asked.hour and r.fingerprint = decode(asked.fingerprint, 'hex')
-         where asked.org_id = g.org_id and asked.hour = g.hour) as present
-      from (select distinct org_id, hour from asked) g`,
-  );
-  const hours = new Map(
-    known.map(({ organizationId, hour, count, present }) => [
-      `${organizationId} ${hour}`,
-      { count, present: new Set(present) },
+interface StoredHour {
+  /** Rows with addresses. */
+  count: number;
+  /** Fingerprints of new rows that exist already. */
+  present: Set<string>;
+}
+
+async function findStoredHours(db: Db, rows: readonly NewRow[]): Promise<Map<string, StoredHour>> {
+  const byHour = new Map(rows.map((row) => [hourOf(row), row]));
+  const organizationIds = [...byHour.values()].map(({ organizationId }) => organizationId);
+  const hours = [...byHour.values()].map(({ hour }) => hour);
+  const fingerprints = rows.map(({ fingerprint }) => Buffer.from(fingerprint, 'hex'));
+  const asked = sql<{ org_id: string; hour: Date }>`unnest(${organizationIds}::text[], ${hours}::timestamptz[])`;
+  const known = await db
+    .selectFrom(asked.as<'g'>(sql`g(org_id, hour)`))
+    .select((eb) => [
+      'g.org_id as organizationId',
+      'g.hour',
+      eb
+        .selectFrom('refusals as r')
+        .select((count) => count.fn.countAll<number>().as('count'))
+        .whereRef('r.org_id', '=', 'g.org_id')
+        .whereRef('r.hour', '=', 'g.hour')
+        .where('r.client_ip', 'is not', null)
+        .as('count'),
+      eb
+        .selectFrom('refusals as r')
+        .select(sql<string[] | null>`array_agg(encode(r.fingerprint, 'hex'))`.as('present'))
+        .whereRef('r.org_id', '=', 'g.org_id')
+        .whereRef('r.hour', '=', 'g.hour')
+        .where('r.fingerprint', '=', anyOf(fingerprints))
+        .as('present'),
+    ])
+    .execute();
+  return new Map(
+    known.map(({ count, present, ...group }) => [
+      hourOf(group),
+      { count: count ?? 0, present: new Set(present) },
     ]),
   );
+}
+
+const hourOf = ({ organizationId, hour }: Pick<NewRow, 'organizationId' | 'hour'>): string =>
+  `${organizationId} ${hour.toISOString()}`;
+
+/** Replaces the rows beyond the limit of their organization and hour by one for each reason. */
+async function limitRows(db: Db, rows: NewRow[]): Promise<NewRow[]> {
+  const hours = await findStoredHours(db, rows);
   const kept = new Map<string, NewRow>();
   for (const row of rows) {
-    const taken = hours.get(`${row.organizationId} ${row.hour}`);
+    const taken = hours.get(hourOf(row));
     const isNew = taken && !taken.present.has(row.fingerprint);
     const limited = isNew && taken.count >= MAX_ROWS_PER_HOUR ? withoutAddresses(row) : row;
     if (isNew && limited === row) {
@@ -141,8 +175,7 @@ function withoutAddresses(row: NewRow): NewRow {
   return { ...row, ...anonymous, fingerprint: hash([row.direction, row.stage, row.reason]) };
 }
 
-const keyOf = ({ organizationId, hour, fingerprint }: NewRow): string =>
-  `${organizationId} ${hour} ${fingerprint}`;
+const keyOf = (row: NewRow): string => `${hourOf(row)} ${row.fingerprint}`;
 
 /** One statement must not change a row twice. */
 function addRow(rows: Map<string, NewRow>, row: NewRow): void {
@@ -155,18 +188,36 @@ function addRow(rows: Map<string, NewRow>, row: NewRow): void {
   }
 }
 
-async function upsert(em: EntityManager, rows: NewRow[]): Promise<void> {
-  await em.execute(
-    sql`insert into refusals (id, org_id, env_id, inbox_id, direction, stage, reason, response_code, response, sender,
-        recipient, client_ip, count, hour, fingerprint, first_at, last_at)
-      select id, "organizationId", "environmentId", "inboxId", direction, stage, reason, "responseCode", response, sender,
-        recipient, "clientIp", count, hour, decode(fingerprint, 'hex'), "firstAt", "lastAt"
-      from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as r (id text, "organizationId" text, "environmentId" text,
-        "inboxId" text, direction text, stage text, reason text, "responseCode" int, response text, sender text,
-        recipient text, "clientIp" text, count int, hour timestamptz, fingerprint text, "firstAt" timestamptz,
-        "lastAt" timestamptz)
-      on conflict (org_id, hour, fingerprint) do update
-        set count = refusals.count + excluded.count, last_at = greatest(refusals.last_at, excluded.last_at),
-          client_ip = excluded.client_ip`,
-  );
+async function upsert(db: Db, rows: readonly NewRow[]): Promise<void> {
+  await db
+    .insertInto('refusals')
+    .values(
+      rows.map(({ fingerprint, ...row }) => ({
+        id: row.id,
+        org_id: row.organizationId,
+        env_id: row.environmentId,
+        inbox_id: row.inboxId,
+        direction: row.direction,
+        stage: row.stage,
+        reason: row.reason,
+        response_code: row.responseCode,
+        response: row.response,
+        sender: row.sender,
+        recipient: row.recipient,
+        client_ip: row.clientIp,
+        count: row.count,
+        hour: row.hour,
+        fingerprint: Buffer.from(fingerprint, 'hex'),
+        first_at: row.firstAt,
+        last_at: row.lastAt,
+      })),
+    )
+    .onConflict((conflict) =>
+      conflict.columns(['org_id', 'hour', 'fingerprint']).doUpdateSet((eb) => ({
+        count: eb('refusals.count', '+', eb.ref('excluded.count')),
+        last_at: eb.fn('greatest', ['refusals.last_at', 'excluded.last_at']),
+        client_ip: eb.ref('excluded.client_ip'),
+      })),
+    )
+    .execute();
 }
