@@ -17,7 +17,7 @@ export function installBacklogMetrics(
     database,
     logger,
     now = Date.now,
-  }: { database: Pick<Database, 'query'>; logger: Logger; now?: () => number },
+  }: { database: Pick<Database, 'db'>; logger: Logger; now?: () => number },
 ): void {
   const failures = new Counter({
     name: 'agent_email_backlog_failures_total',
@@ -64,7 +64,7 @@ export function installBacklogMetrics(
 /** Adds a gauge for when recurring work last succeeded, whichever process did it. */
 export function installSweepMetrics(
   registry: Registry,
-  { database, logger }: { database: Pick<Database, 'query'>; logger: Logger },
+  { database, logger }: { database: Pick<Database, 'db'>; logger: Logger },
 ): void {
   new Gauge({
     name: 'agent_email_last_sweep_timestamp_seconds',
@@ -77,7 +77,7 @@ export function installSweepMetrics(
         return [];
       });
       this.reset();
-      for (const { name, finishedAtSeconds } of sweeps) this.set({ sweep: name }, finishedAtSeconds);
+      for (const { name, finishedAt } of sweeps) this.set({ sweep: name }, finishedAt.getTime() / 1_000);
     },
   });
 }

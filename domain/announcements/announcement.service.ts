@@ -1,8 +1,9 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { findPage } from '../../platform/database/find-page.ts';
-import { findRow, type Row } from '../../platform/database/find-rows.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -42,20 +43,7 @@ export interface ShownAnnouncement {
   endsAt: Date | null;
 }
 
-export interface AnnouncementService {
-  list(staff: StaffScope, page: PageRequest): Promise<Page<Row<Announcement>>>;
-  /**
-   * Shows an announcement, or starts the run that mails it.
-   *
-   * @throws AppError `validation_error` for an audience without its tier or organizations, an unknown organization, or an
-   * end before the start, or a start more than a year ahead.
-   */
-  create(staff: StaffScope, input: NewAnnouncement): Promise<Row<Announcement>>;
-  /** Shows it no longer, and mails no one else. @throws AppError `not_found`; `conflict` if it is withdrawn already. */
-  withdraw(staff: StaffScope, announcementId: string, note: string): Promise<void>;
-  /** What is shown to a person now, newest first, at most {@link MAX_SHOWN}. */
-  shownTo(person: Pick<Person, 'userId'>): Promise<ShownAnnouncement[]>;
-}
+export type AnnouncementService = ReturnType<typeof createAnnouncementService>;
 
 export const MAX_SHOWN = 20;
 export const MAX_ORGANIZATIONS = 100;
@@ -63,45 +51,49 @@ export const MAX_ORGANIZATIONS = 100;
 const MAX_DAYS_AHEAD = 366;
 const DAY_MS = 86_400_000;
 
-export function createAnnouncementService({
-  database,
-  outbox,
-}: {
-  database: Database;
-  outbox: Outbox;
-}): AnnouncementService {
+export function createAnnouncementService({ database, outbox }: { database: Database; outbox: Outbox }) {
   return {
-    list: (staff, page) =>
-      database.staffTransaction(staff, ({ em }) => findPage(em, AnnouncementEntity, { where: {}, page })),
+    list: (staff: StaffScope, page: PageRequest): Promise<Page<Announcement>> =>
+      database.staffTransaction(staff, ({ db }) =>
+        findPage(
+          db.selectFrom('announcements').select(columnsOf(AnnouncementEntity)),
+          'announcements.id',
+          page,
+        ),
+      ),
 
-    create: (staff, input) =>
+    /**
+     * Shows an announcement, or starts the run that mails it.
+     *
+     * @throws AppError `validation_error` for an audience without its tier or organizations, an unknown organization, or an
+     * end before the start, or a start more than a year ahead.
+     */
+    create: (staff: StaffScope, input: NewAnnouncement): Promise<Announcement> =>
       database.staffTransaction(staff, async (transaction) => {
-        const { em } = transaction;
-        const { tier, organizationIds } = await resolveAudience(em, input);
+        const { db } = transaction;
+        const { tier, organizationIds } = await resolveAudience(db, input);
         const startsAt = input.startsAt ?? new Date();
         if (startsAt.getTime() > Date.now() + MAX_DAYS_AHEAD * DAY_MS)
           throw invalid('/body/starts_at', 'must be within a year', 'Choose an earlier start.');
         if (input.endsAt && input.endsAt <= startsAt)
           throw invalid('/body/ends_at', 'must be after the start', 'Choose a later end.');
-        const announcement = em.create(AnnouncementEntity, {
-          id: newId('notice'),
-          title: input.title,
-          text: input.text,
-          audience: input.audience,
-          tier,
-          organizationIds,
-          delivery: input.delivery,
-          startsAt,
-          endsAt: input.endsAt ?? null,
-          createdBy: staff.staffId,
-          withdrawnAt: null,
-          mailedTo: null,
-          mailedAt: null,
-          reconciledAt: null,
-        });
-        em.persist(announcement);
-        await em.flush();
-        await recordStaffAudit(em, staff, {
+        const announcement = await db
+          .insertInto('announcements')
+          .values({
+            id: newId('notice'),
+            title: input.title,
+            text: input.text,
+            audience: input.audience,
+            tier,
+            organization_ids: organizationIds,
+            delivery: input.delivery,
+            starts_at: startsAt,
+            ends_at: input.endsAt ?? null,
+            created_by: staff.staffId,
+          })
+          .returning(columnsOf(AnnouncementEntity))
+          .executeTakeFirstOrThrow(() => new Error('PostgreSQL returned no announcement'));
+        await recordStaffAudit(db, staff, {
           action: 'announcement.created',
           resourceType: 'announcement',
           resourceId: announcement.id,
@@ -114,19 +106,27 @@ export function createAnnouncementService({
         return announcement;
       }),
 
-    withdraw: (staff, announcementId, note) =>
-      database.staffTransaction(staff, async ({ em }) => {
-        const announcement = await findRow(em, AnnouncementEntity, { where: { id: announcementId } });
+    /** Shows it no longer, and mails no one else. @throws AppError `not_found`; `conflict` if it is withdrawn already. */
+    withdraw: (staff: StaffScope, announcementId: string, note: string): Promise<void> =>
+      database.staffTransaction(staff, async ({ db }) => {
+        const announcement = await db
+          .selectFrom('announcements')
+          .select(['title', 'organization_ids as organizationIds'])
+          .where('id', '=', announcementId)
+          .executeTakeFirst();
         if (!announcement) throw notFound('notification', announcementId);
-        const withdrawn = await em.execute<object[]>(sql`
-          update announcements set withdrawn_at = now() where id = ${announcementId} and withdrawn_at is null
-          returning id`);
-        if (withdrawn.length === 0)
+        const { numUpdatedRows } = await db
+          .updateTable('announcements')
+          .set({ withdrawn_at: sql`now()` })
+          .where('id', '=', announcementId)
+          .where('withdrawn_at', 'is', null)
+          .executeTakeFirst();
+        if (numUpdatedRows === 0n)
           throw new AppError('conflict', {
             detail: 'The notification is withdrawn already.',
             fix: 'Nothing is left to do.',
           });
-        await recordStaffAudit(em, staff, {
+        await recordStaffAudit(db, staff, {
           action: 'announcement.withdrawn',
           resourceType: 'announcement',
           resourceId: announcementId,
@@ -136,28 +136,36 @@ export function createAnnouncementService({
         });
       }),
 
-    shownTo: ({ userId }) =>
-      database.peopleTransaction(async ({ em }) => {
-        const rows = await em.execute<
-          (Omit<ShownAnnouncement, 'startsAt' | 'endsAt'> & { startsAt: string; endsAt: string | null })[]
-        >(sql`
-          select a.id, a.title, a.text, a.starts_at as "startsAt", a.ends_at as "endsAt" from announcements a
-          where a.delivery = 'shown' and a.withdrawn_at is null and a.starts_at <= now()
-            and (a.ends_at is null or a.ends_at > now())
-            and exists (select from members m join organizations o on o.id = m.org_id
-              where m.user_id = ${userId} and ${IS_IN_AUDIENCE})
-          order by a.starts_at desc, a.id desc limit ${MAX_SHOWN}`);
-        return rows.map((row) => ({
-          ...row,
-          startsAt: new Date(row.startsAt),
-          endsAt: row.endsAt === null ? null : new Date(row.endsAt),
-        }));
-      }),
+    /** What is shown to a person now, newest first, at most {@link MAX_SHOWN}. */
+    shownTo: ({ userId }: Pick<Person, 'userId'>): Promise<ShownAnnouncement[]> =>
+      database.peopleTransaction(({ db }) =>
+        db
+          .selectFrom('announcements as a')
+          .select(['a.id', 'a.title', 'a.text', 'a.starts_at as startsAt', 'a.ends_at as endsAt'])
+          .where('a.delivery', '=', 'shown')
+          .where('a.withdrawn_at', 'is', null)
+          .where('a.starts_at', '<=', sql<Date>`now()`)
+          .where((eb) => eb.or([eb('a.ends_at', 'is', null), eb('a.ends_at', '>', sql<Date>`now()`)]))
+          .where((eb) =>
+            eb.exists(
+              eb
+                .selectFrom('members as m')
+                .innerJoin('organizations as o', 'o.id', 'm.org_id')
+                .select('m.user_id')
+                .where('m.user_id', '=', userId)
+                .where(IS_IN_AUDIENCE),
+            ),
+          )
+          .orderBy('a.starts_at', 'desc')
+          .orderBy('a.id', 'desc')
+          .limit(MAX_SHOWN)
+          .execute(),
+      ),
   };
 }
 
 async function resolveAudience(
-  em: EntityManager,
+  db: Db,
   { audience, tier, organizationIds = [] }: NewAnnouncement,
 ): Promise<{ tier: Tier | null; organizationIds: string[] }> {
   if ((audience === 'tier') !== (tier !== undefined))
@@ -180,7 +188,7 @@ async function resolveAudience(
       'Announce it twice, or to a tier.',
     );
   if (ids.length > 0) {
-    const known = await em.execute<object[]>(sql`select from organizations where id in (${ids})`);
+    const known = await db.selectFrom('organizations').select('id').where('id', '=', anyOf(ids)).execute();
     if (known.length < ids.length)
       throw invalid('/body/org_ids', 'contains an organization that does not exist', 'Check the ids.');
   }

@@ -1,5 +1,7 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
+import { emOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import { findRequesterProblem } from '../identity/requester.ts';
@@ -13,10 +15,7 @@ export interface MailedBatch {
   total: number;
 }
 
-export interface AnnouncementMailing {
-  /** Creates the next emails, in one transaction with the position after them. Concurrent calls wait for each other. */
-  mailBatch(announcementId: string): Promise<MailedBatch>;
-}
+export type AnnouncementMailing = ReturnType<typeof createAnnouncementMailing>;
 
 export interface AnnouncementMailingOptions {
   database: Database;
@@ -26,42 +25,37 @@ export interface AnnouncementMailingOptions {
 
 export const MAIL_BATCH_SIZE = 200;
 
-interface MailedAnnouncement {
-  title: string;
-  text: string;
-  mailedTo: string | null;
-  mailedCount: number;
-  isWithdrawn: boolean;
-  createdBy: string;
-}
-
 /** For workers. */
-export function createAnnouncementMailing({
-  database,
-  notifications,
-  outbox,
-}: AnnouncementMailingOptions): AnnouncementMailing {
+export function createAnnouncementMailing({ database, notifications, outbox }: AnnouncementMailingOptions) {
   const mailNext = (announcementId: string) =>
     database.systemTransaction(async (transaction): Promise<MailedBatch> => {
-      const { em } = transaction;
-      const [announcement] = await em.execute<MailedAnnouncement[]>(sql`
-        select title, text, mailed_to as "mailedTo", mailed_count as "mailedCount",
-          withdrawn_at is not null as "isWithdrawn", created_by as "createdBy"
-        from announcements where id = ${announcementId} for update`);
-      if (!announcement || announcement.isWithdrawn)
+      const { db } = transaction;
+      const announcement = await db
+        .selectFrom('announcements')
+        .select([
+          'title',
+          'text',
+          'mailed_to as mailedTo',
+          'mailed_count as mailedCount',
+          'withdrawn_at as withdrawnAt',
+          'created_by as createdBy',
+        ])
+        .where('id', '=', announcementId)
+        .forUpdate()
+        .executeTakeFirst();
+      if (!announcement || announcement.withdrawnAt)
         return { kind: 'withdrawn', total: announcement?.mailedCount ?? 0 };
       const { title, text, mailedTo, mailedCount, createdBy: id } = announcement;
       const author = { organizationId: null, actor: { kind: 'staff', id } } as const;
-      if (await findRequesterProblem(em, author, { act: 'announcement' })) {
-        await em.execute(sql`update announcements set withdrawn_at = now() where id = ${announcementId}`);
+      if (await findRequesterProblem(emOf(db), author, { act: 'announcement' })) {
+        await db
+          .updateTable('announcements')
+          .set({ withdrawn_at: sql`now()` })
+          .where('id', '=', announcementId)
+          .execute();
         return { kind: 'withdrawn', total: mailedCount };
       }
-      const owners = await em.execute<{ id: string; email: string }[]>(sql`
-        select u.id, u.email from users u
-        where u.id > ${mailedTo ?? ''} and u.deleted_at is null and u.status = 'active' and exists (
-          select from members m join organizations o on o.id = m.org_id, announcements a
-          where m.user_id = u.id and m.role = 'owner' and a.id = ${announcementId} and ${IS_IN_AUDIENCE})
-        order by u.id limit ${MAIL_BATCH_SIZE}`);
+      const owners = await findNextOwners(db, announcementId, mailedTo);
       for (const { id: userId, email } of owners)
         await notifications.notify(transaction, {
           userId,
@@ -72,21 +66,56 @@ export function createAnnouncementMailing({
         });
       const total = mailedCount + owners.length;
       const isDone = owners.length < MAIL_BATCH_SIZE;
-      await em.execute(sql`
-        update announcements set mailed_to = ${owners.at(-1)?.id ?? mailedTo}, mailed_count = ${total},
-          mailed_at = case when ${isDone} then now() end
-        where id = ${announcementId}`);
+      await db
+        .updateTable('announcements')
+        .set({
+          mailed_to: owners.at(-1)?.id ?? mailedTo,
+          mailed_count: total,
+          mailed_at: isDone ? sql`now()` : null,
+        })
+        .where('id', '=', announcementId)
+        .execute();
       return { kind: isDone ? 'done' : 'more', total };
     });
 
   return {
-    async mailBatch(announcementId) {
+    /** Creates the next emails, in one transaction with the position after them. Concurrent calls wait for each other. */
+    async mailBatch(announcementId: string): Promise<MailedBatch> {
       const batch = await mailNext(announcementId);
       // Backpressure: the next batch waits until Temporal has accepted this one.
       await outbox.drain();
       return batch;
     },
   };
+}
+
+/** Owners in the audience after the last one who was mailed, by id. */
+function findNextOwners(
+  db: Db,
+  announcementId: string,
+  mailedTo: string | null,
+): Promise<{ id: string; email: string }[]> {
+  return db
+    .selectFrom('users as u')
+    .select(['u.id', 'u.email'])
+    .where('u.id', '>', mailedTo ?? '')
+    .where('u.deleted_at', 'is', null)
+    .where('u.status', '=', 'active')
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('members as m')
+          .innerJoin('organizations as o', 'o.id', 'm.org_id')
+          .innerJoin('announcements as a', (join) => join.on('a.id', '=', announcementId))
+          .select('m.user_id')
+          .whereRef('m.user_id', '=', 'u.id')
+          .where('m.role', '=', 'owner')
+          .where(IS_IN_AUDIENCE),
+      ),
+    )
+    .orderBy('u.id')
+    .limit(MAIL_BATCH_SIZE)
+    .execute();
 }
 
 /** Announcements whose run is missing. One that an operator stopped starts again: withdraw the announcement instead. */

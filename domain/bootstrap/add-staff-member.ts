@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { hashPassword } from '../identity/password.ts';
 import { createUser } from '../people/create-user.ts';
@@ -36,11 +35,11 @@ export async function addStaffMember(
   const email = address.toLowerCase();
   const password = randomBytes(18).toString('base64url');
   const passwordHash = await hashPassword(password, null);
-  return database.systemTransaction(async ({ em }) => {
-    const [existing] = await em.execute<{ id: string }[]>(sql`select id from users where email = ${email}`);
+  return database.systemTransaction(async ({ db, em, flush }) => {
+    const existing = await db.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
     const userId = existing?.id ?? createUser(em, { email, passwordHash, emailVerifiedAt: new Date() });
-    await em.flush();
-    await setStaffRole(em, { userId, role, addedBy: null });
+    await flush();
+    await setStaffRole(db, { userId, role, addedBy: null });
     const totpSecret = totp && !existing ? await enrollTotp(em, { userId, email, ...totp }) : null;
     return { userId, email, role, password: existing ? null : password, totpSecret };
   });

@@ -5,7 +5,6 @@ import { createApiKey } from '../api-keys/create-api-key.ts';
 import { hashPassword } from '../identity/password.ts';
 import { AGENT_PERMISSIONS, KEY_PERMISSIONS } from '../identity/permissions.ts';
 import { createOrganization } from '../organizations/create-organization.ts';
-import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { createUser } from '../people/create-user.ts';
 
@@ -42,9 +41,9 @@ export async function createFirstOrganization(
 ): Promise<FirstOrganization | null> {
   const ownerPassword = randomBytes(18).toString('base64url');
   const passwordHash = await hashPassword(ownerPassword, null);
-  return database.systemTransaction(async ({ em }) => {
-    await lockKey(em, 'first-organization');
-    if ((await em.count(OrganizationEntity, {})) > 0) return null;
+  return database.systemTransaction(async ({ db, em }) => {
+    await lockKey(db, 'first-organization');
+    if (await db.selectFrom('organizations').select('id').limit(1).executeTakeFirst()) return null;
     const ownerEmail = input.ownerEmail.toLowerCase();
     const created = await createOrganization(em, {
       name: input.organizationName,

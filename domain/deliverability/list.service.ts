@@ -1,5 +1,4 @@
 import type { Expression, ExpressionBuilder, SqlBool } from 'kysely';
-import { emOf } from '../../platform/database/bridge.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
@@ -169,7 +168,7 @@ function audit(
   { direction, effect, entry, environmentId, inboxId }: ChangedEntry,
   change: string,
 ): Promise<void> {
-  return recordAudit(emOf(db), scope, {
+  return recordAudit(db, scope, {
     action: `list_entry.${change}`,
     resourceType: 'list_entry',
     resourceId: entry,

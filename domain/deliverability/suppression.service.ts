@@ -1,5 +1,4 @@
 import type { ExpressionBuilder } from 'kysely';
-import { emOf } from '../../platform/database/bridge.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
@@ -126,7 +125,7 @@ function findSuppression(
 }
 
 function audit(db: Db, scope: Scope, email: string, change: string): Promise<void> {
-  return recordAudit(emOf(db), scope, {
+  return recordAudit(db, scope, {
     action: `suppression.${change}`,
     resourceType: 'suppression',
     resourceId: email,

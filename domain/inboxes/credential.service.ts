@@ -1,6 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
 import { randomBase62, sha256 } from '../../platform/crypto.ts';
-import { emOf } from '../../platform/database/bridge.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
@@ -59,7 +58,7 @@ export function createCredentialService({ database }: { database: Database }) {
           .values({ inbox_id: inbox.id, org_id: inbox.organizationId, ...credential })
           .onConflict((conflict) => conflict.column('inbox_id').doUpdateSet(credential))
           .execute();
-        await recordAudit(emOf(db), scope, {
+        await recordAudit(db, scope, {
           action: 'inbox.credentials_rotated',
           resourceType: 'inbox',
           resourceId: inbox.id,

@@ -157,7 +157,7 @@ export function createInboxService(options: InboxServiceOptions) {
 }
 
 function audit(db: Db, scope: Scope, { id, email }: InboxRow, change: string): Promise<void> {
-  return recordAudit(emOf(db), scope, {
+  return recordAudit(db, scope, {
     action: `inbox.${change}`,
     resourceType: 'inbox',
     resourceId: id,

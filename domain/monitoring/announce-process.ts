@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import { readVersion } from '../../platform/telemetry.ts';
@@ -15,7 +15,7 @@ export interface AnnouncedProcess {
  * nothing else.
  */
 export function announceProcess(
-  database: Pick<Database, 'query'>,
+  { db }: Pick<Database, 'db'>,
   { name, logger, intervalMs = HEARTBEAT_INTERVAL_MS }: { name: string; logger: Logger; intervalMs?: number },
 ): AnnouncedProcess {
   const id = randomUUID();
@@ -27,10 +27,20 @@ export function announceProcess(
     );
   const beat = () =>
     run(
-      database.query(sql`
-        insert into processes (id, name, version, host, started_at, last_seen_at)
-        values (${id}, ${name}, ${readVersion()}, ${hostname()}, ${startedAt}, now())
-        on conflict (id) do update set last_seen_at = excluded.last_seen_at`),
+      db
+        .insertInto('processes')
+        .values({
+          id,
+          name,
+          version: readVersion(),
+          host: hostname(),
+          started_at: startedAt,
+          last_seen_at: sql`now()`,
+        })
+        .onConflict((conflict) =>
+          conflict.column('id').doUpdateSet((eb) => ({ last_seen_at: eb.ref('excluded.last_seen_at') })),
+        )
+        .execute(),
     );
   let last = beat();
   const timer = setInterval(() => {
@@ -41,15 +51,16 @@ export function announceProcess(
     async stop() {
       clearInterval(timer);
       await last;
-      await run(database.query(sql`delete from processes where id = ${id}`));
+      await run(db.deleteFrom('processes').where('id', '=', id).execute());
     },
   };
 }
 
 /** Sweep: deletes the rows of processes that ended without saying so, an hour later. Returns their number. */
-export async function purgeProcesses(database: Pick<Database, 'query'>): Promise<number> {
-  const purged = await database.query(
-    sql`delete from processes where last_seen_at < now() - interval '1 hour' returning id`,
-  );
-  return purged.length;
+export async function purgeProcesses({ db }: Pick<Database, 'db'>): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('processes')
+    .where('last_seen_at', '<', sql<Date>`now() - interval '1 hour'`)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }

@@ -1,5 +1,6 @@
-import { raw } from '@mikro-orm/core';
+import { type AliasedExpression, sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { DISABLED_THROUGH_API } from '../webhooks/endpoint.service.ts';
 import { FAILING_AFTER_FAILURES } from '../webhooks/endpoint-health.ts';
 
@@ -46,91 +47,246 @@ export interface Backlog {
 /** Limits the cost of the count. The exact number above this does not matter. */
 export const MAX_COUNTED_ROWS = 10_000;
 
-const boundedRows = (columns: string, rows: string) =>
-  `(select ${columns} from ${rows} limit ${MAX_COUNTED_ROWS}) rows`;
-const ageSeconds = (column: string) => `extract(epoch from now() - min(${column}))::float8`;
+/** The rows of one kind and since when each of them waits; null for kinds without an age. */
+interface WaitingRows {
+  kind: BacklogKind;
+  rows: AliasedExpression<{ since: Date | null }, 'rows'>;
+}
 
-const heldDeliveries = (reason: string, condition: string) =>
-  `select 'webhook_held_${reason}', count(*)::int, ${ageSeconds('created_at')}
-    from ${boundedRows('created_at', `webhook_deliveries where status = 'held' and ${condition} order by created_at`)}`;
+const NO_AGE = sql<Date | null>`null::timestamptz`.as('since');
+/** Before now, by this interval. */
+const DAY_AGO = sql<Date>`now() - interval '1 day'`;
+const WEEK_AGO = sql<Date>`now() - interval '7 days'`;
 
-// Each part reads a partial index that contains only pending rows, in the order they are due.
-const BACKLOG = `
-  select 'outbox' as kind, count(*)::int as count, ${ageSeconds('created_at')} as "oldestSeconds"
-    from ${boundedRows('created_at', 'outbox where dead_at is null order by available_at')}
-  union all
-  select 'outbox_dead', count(*)::int, ${ageSeconds('dead_at')}
-    from ${boundedRows('dead_at', 'outbox where dead_at is not null order by dead_at')}
-  union all
-  select kind, count(*) filter (where kind = 'webhook_pending' or next_attempt_at <= now())::int,
-      case kind when 'webhook_pending' then ${ageSeconds('created_at')} end
-    from ${boundedRows('created_at, next_attempt_at', `webhook_deliveries where status = 'pending' order by next_attempt_at`)}
-      cross join (values ('webhook_pending'), ('webhook_due')) kinds (kind)
-    group by kind
-  union all
-  ${heldDeliveries('endpoint_disabled', 'held_for is null')}
-  union all
-  ${heldDeliveries('endpoint_failing', `held_for = 'endpoint_failing'`)}
-  union all
-  ${heldDeliveries('usage_limit', `held_for = 'usage_limit'`)}
-  union all
-  ${heldDeliveries('suspension', `held_for = 'suspension'`)}
-  union all
-  ${heldDeliveries('organization_deleted', `held_for = 'organization_deleted'`)}
-  union all
-  ${heldDeliveries('switched_off', `held_for = 'switched_off'`)}
-  union all
-  select 'webhook_endpoint_failing', count(*)::int, ${ageSeconds('holding_since')}
-    from ${boundedRows(
-      'holding_since',
-      `webhook_endpoints
-        where holding_since is not null and consecutive_failures >= ${FAILING_AFTER_FAILURES} order by holding_since`,
-    )}
-  union all
-  select 'message_' || status, count(*)::int, ${ageSeconds('created_at')}
-    from ${boundedRows(
-      'status, coalesce(queued_at, created_at) as created_at',
-      `messages where status in ('queued', 'sending', 'deferred', 'needs_attention') order by updated_at`,
-    )}
-    group by status
-  union all
-  select 'webhook_endpoint_disabled', count(*)::int, null
-    from ${boundedRows('1', `webhook_endpoints where disabled and deleted_at is null and disabled_reason <> '${DISABLED_THROUGH_API}'`)}
-  union all
-  select 'inbox_paused', count(*)::int, null
-    from ${boundedRows('1', 'inboxes where send_paused and deleted_at is null')}
-  union all
-  select 'unparsed_message', count(*)::int, null from ${boundedRows('1', 'messages where parse_error is not null')}
-  union all
-  select 'notification_failed', count(*)::int, null
-    from ${boundedRows('1', `notifications where status = 'failed' and created_at > now() - interval '1 day'`)}
-  union all
-  select 'export_failed', count(*)::int, null
-    from ${boundedRows('1', `exports where status = 'failed' and completed_at > now() - interval '1 day'`)}
-  union all
-  select 'subscription_problem', count(*)::int, null
-    from ${boundedRows('1', 'billing_subscriptions where problem is not null and ended_at is null')}
-  union all
-  select 'meter_report', count(*)::int, ${ageSeconds('created_at')}
-    from ${boundedRows('created_at', 'meter_reports where reported_at is null and refused_at is null order by window_start')}
-  union all
-  select 'meter_report_refused', count(*)::int, null
-    from ${boundedRows('1', `meter_reports where refused_at is not null and refused_at > now() - interval '7 days'`)}
-  union all
-  select 'receipt', count(*)::int, ${ageSeconds('received_at')}
-    from ${boundedRows('received_at', `inbound_receipts where status = 'received' order by received_at`)}
-  union all
-  select 'notification', count(*)::int, ${ageSeconds('created_at')}
-    from ${boundedRows('created_at', `notifications where status in ('pending', 'sending') order by next_attempt_at`)}
-  union all
-  select 'discarded_object', count(*)::int, ${ageSeconds('due_at')}
-    from ${boundedRows('due_at', 'unclaimed_objects where due_at <= now() order by due_at')}
-  union all
-  select 'metric_delta', count(*)::int, null from ${boundedRows('1', 'metric_deltas')}`;
+// Each of these reads a partial index that contains only pending rows, in the order they are due.
 
-/** Counts pending work in one statement. Needs the worker role, which sees every tenant. */
-export async function readBacklog(database: Pick<Database, 'query'>): Promise<Backlog[]> {
-  const rows = await database.query<Backlog>(raw(BACKLOG));
+function selectOutbox(db: Db): WaitingRows[] {
+  const live = db.selectFrom('outbox').select('created_at as since').where('dead_at', 'is', null);
+  const dead = db.selectFrom('outbox').select('dead_at as since').where('dead_at', 'is not', null);
+  return [
+    { kind: 'outbox', rows: live.orderBy('available_at').limit(MAX_COUNTED_ROWS).as('rows') },
+    { kind: 'outbox_dead', rows: dead.orderBy('dead_at').limit(MAX_COUNTED_ROWS).as('rows') },
+  ];
+}
+
+const HELD_FOR = [
+  'endpoint_failing',
+  'usage_limit',
+  'suspension',
+  'organization_deleted',
+  'switched_off',
+] as const;
+
+function selectWebhooks(db: Db): WaitingRows[] {
+  const pending = db
+    .selectFrom('webhook_deliveries')
+    .where('status', '=', 'pending')
+    .orderBy('next_attempt_at')
+    .limit(MAX_COUNTED_ROWS);
+  const held = db
+    .selectFrom('webhook_deliveries')
+    .select('created_at as since')
+    .where('status', '=', 'held')
+    .orderBy('created_at')
+    .limit(MAX_COUNTED_ROWS);
+  const endpoints = db.selectFrom('webhook_endpoints').limit(MAX_COUNTED_ROWS);
+  return [
+    { kind: 'webhook_pending', rows: pending.select('created_at as since').as('rows') },
+    {
+      kind: 'webhook_due',
+      rows: pending.select(NO_AGE).where('next_attempt_at', '<=', sql<Date>`now()`).as('rows'),
+    },
+    { kind: 'webhook_held_endpoint_disabled', rows: held.where('held_for', 'is', null).as('rows') },
+    ...HELD_FOR.map((reason) => ({
+      kind: `webhook_held_${reason}` as const,
+      rows: held.where('held_for', '=', reason).as('rows'),
+    })),
+    {
+      kind: 'webhook_endpoint_failing',
+      rows: endpoints
+        .select('holding_since as since')
+        .where('holding_since', 'is not', null)
+        .where('consecutive_failures', '>=', FAILING_AFTER_FAILURES)
+        .orderBy('holding_since')
+        .as('rows'),
+    },
+    {
+      kind: 'webhook_endpoint_disabled',
+      rows: endpoints
+        .select(NO_AGE)
+        .where('disabled', '=', true)
+        .where('deleted_at', 'is', null)
+        .where('disabled_reason', '<>', DISABLED_THROUGH_API)
+        .as('rows'),
+    },
+  ];
+}
+
+function selectMail(db: Db): WaitingRows[] {
+  return [
+    {
+      kind: 'inbox_paused',
+      rows: db
+        .selectFrom('inboxes')
+        .select(NO_AGE)
+        .where('send_paused', '=', true)
+        .where('deleted_at', 'is', null)
+        .limit(MAX_COUNTED_ROWS)
+        .as('rows'),
+    },
+    {
+      kind: 'unparsed_message',
+      rows: db
+        .selectFrom('messages')
+        .select(NO_AGE)
+        .where('parse_error', 'is not', null)
+        .limit(MAX_COUNTED_ROWS)
+        .as('rows'),
+    },
+    {
+      kind: 'receipt',
+      rows: db
+        .selectFrom('inbound_receipts')
+        .select('received_at as since')
+        .where('status', '=', 'received')
+        .orderBy('received_at')
+        .limit(MAX_COUNTED_ROWS)
+        .as('rows'),
+    },
+    {
+      kind: 'discarded_object',
+      rows: db
+        .selectFrom('unclaimed_objects')
+        .select('due_at as since')
+        .where('due_at', '<=', sql<Date>`now()`)
+        .orderBy('due_at')
+        .limit(MAX_COUNTED_ROWS)
+        .as('rows'),
+    },
+  ];
+}
+
+function selectNotificationsAndExports(db: Db): WaitingRows[] {
+  return [
+    {
+      kind: 'notification',
+      rows: db
+        .selectFrom('notifications')
+        .select('created_at as since')
+        .where('status', 'in', ['pending', 'sending'])
+        .orderBy('next_attempt_at')
+        .limit(MAX_COUNTED_ROWS)
+        .as('rows'),
+    },
+    {
+      kind: 'notification_failed',
+      rows: db
+        .selectFrom('notifications')
+        .select(NO_AGE)
+        .where('status', '=', 'failed')
+        .where('created_at', '>', DAY_AGO)
+        .limit(MAX_COUNTED_ROWS)
+        .as('rows'),
+    },
+    {
+      kind: 'export_failed',
+      rows: db
+        .selectFrom('exports')
+        .select(NO_AGE)
+        .where('status', '=', 'failed')
+        .where('completed_at', '>', DAY_AGO)
+        .limit(MAX_COUNTED_ROWS)
+        .as('rows'),
+    },
+    {
+      kind: 'metric_delta',
+      rows: db.selectFrom('metric_deltas').select(NO_AGE).limit(MAX_COUNTED_ROWS).as('rows'),
+    },
+  ];
+}
+
+function selectBilling(db: Db): WaitingRows[] {
+  const reports = db.selectFrom('meter_reports').limit(MAX_COUNTED_ROWS);
+  return [
+    {
+      kind: 'subscription_problem',
+      rows: db
+        .selectFrom('billing_subscriptions')
+        .select(NO_AGE)
+        .where('problem', 'is not', null)
+        .where('ended_at', 'is', null)
+        .limit(MAX_COUNTED_ROWS)
+        .as('rows'),
+    },
+    {
+      kind: 'meter_report',
+      rows: reports
+        .select('created_at as since')
+        .where('reported_at', 'is', null)
+        .where('refused_at', 'is', null)
+        .orderBy('window_start')
+        .as('rows'),
+    },
+    {
+      kind: 'meter_report_refused',
+      rows: reports
+        .select(NO_AGE)
+        .where('refused_at', 'is not', null)
+        .where('refused_at', '>', WEEK_AGO)
+        .as('rows'),
+    },
+  ];
+}
+
+/** The messages that are not settled, by status. */
+function selectUnsettledMessages(db: Db) {
+  const unsettled = db
+    .selectFrom('messages')
+    .select((eb) => ['status', eb.fn.coalesce('queued_at', 'created_at').as('since')])
+    .where('status', 'in', ['queued', 'sending', 'deferred', 'needs_attention'])
+    .orderBy('updated_at')
+    .limit(MAX_COUNTED_ROWS);
+  return db
+    .selectFrom(unsettled.as('rows'))
+    .select((eb) => [
+      sql<BacklogKind>`'message_' || rows.status`.as('kind'),
+      eb.fn.countAll<number>().as('count'),
+      OLDEST_SECONDS,
+    ])
+    .groupBy('rows.status');
+}
+
+const OLDEST_SECONDS = sql<number | null>`extract(epoch from now() - min(rows.since))::float8`.as(
+  'oldestSeconds',
+);
+
+/** Counts pending work in one statement. */
+export function selectBacklog(db: Db) {
+  const kinds = [
+    ...selectOutbox(db),
+    ...selectWebhooks(db),
+    ...selectMail(db),
+    ...selectNotificationsAndExports(db),
+    ...selectBilling(db),
+  ];
+  return kinds.reduce(
+    (backlog, { kind, rows }) =>
+      backlog.unionAll(
+        db
+          .selectFrom(rows)
+          .select((eb) => [
+            sql<BacklogKind>`${kind}::text`.as('kind'),
+            eb.fn.countAll<number>().as('count'),
+            OLDEST_SECONDS,
+          ]),
+      ),
+    selectUnsettledMessages(db),
+  );
+}
+
+/** Needs the worker role, which sees every tenant. */
+export async function readBacklog({ db }: Pick<Database, 'db'>): Promise<Backlog[]> {
+  const rows = await selectBacklog(db).execute();
   return BACKLOG_KINDS.map(
     (kind) => rows.find((row) => row.kind === kind) ?? { kind, count: 0, oldestSeconds: null },
   );

@@ -1,7 +1,7 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
-import type { SerializedRow } from '../../platform/database/serialized-row.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { ScheduleReader, ScheduleSummary } from '../../platform/temporal-runs/schedule-reader.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import { SILENT_AFTER_MS } from './process.entity.ts';
@@ -34,10 +34,7 @@ export interface ServiceHealth {
   schedules: ScheduleSummary[] | null;
 }
 
-export interface HealthService {
-  /** Never throws: it is read when something is broken. */
-  read(staff: StaffScope): Promise<ServiceHealth>;
-}
+export type HealthService = ReturnType<typeof createHealthService>;
 
 export const MAX_COUNTED = 10_000;
 /** More processes than any installation of this size has. */
@@ -51,14 +48,15 @@ export function createHealthService({
   database: Database;
   schedules: ScheduleReader;
   logger: Logger;
-}): HealthService {
+}) {
   const orNull = <T>(work: Promise<T>): Promise<T | null> =>
     work.catch((error: unknown) => {
       logger.warn({ err: error }, 'could not read a part of the health of the service');
       return null;
     });
   return {
-    async read(staff) {
+    /** Never throws: it is read when something is broken. */
+    async read(staff: StaffScope): Promise<ServiceHealth> {
       const [rows, listed] = await Promise.all([orNull(readRows(database, staff)), orNull(schedules.list())]);
       return {
         outbox: rows?.outbox ?? null,
@@ -71,28 +69,46 @@ export function createHealthService({
 }
 
 function readRows(database: Database, staff: StaffScope) {
-  return database.staffTransaction(staff, async ({ em }) => {
-    const [outbox] = await em.execute<OutboxHealth[]>(sql`
-      select count(*) filter (where dead_at is null)::int as waiting,
-        coalesce(extract(epoch from now() - min(created_at) filter (where dead_at is null)), 0)::float8 as "oldestSeconds",
-        count(*) filter (where dead_at is not null)::int as "givenUp",
-        (array_agg(last_error order by id) filter (where last_error is not null))[1] as "lastError"
-      from (select id, created_at, dead_at, last_error from outbox order by id limit ${MAX_COUNTED}) oldest`);
-    const sweeps = await em.execute<{ name: string; finishedAt: string }[]>(
-      sql`select name, finished_at as "finishedAt" from sweeps order by name limit 100`,
-    );
-    const processes = await em.execute<SerializedRow<RunningProcess>[]>(sql`
-      select name, version, host, started_at as "startedAt", last_seen_at as "lastSeenAt" from processes
-      where last_seen_at > now() - ${SILENT_AFTER_MS} * interval '1 millisecond'
-      order by name, host, started_at limit ${MAX_PROCESSES}`);
-    return {
-      outbox: outbox ?? null,
-      sweeps: sweeps.map(({ name, finishedAt }) => ({ name, finishedAt: new Date(finishedAt) })),
-      processes: processes.map((process) => ({
-        ...process,
-        startedAt: new Date(process.startedAt),
-        lastSeenAt: new Date(process.lastSeenAt),
-      })),
-    };
-  });
+  return database.staffTransaction(staff, async ({ db }) => ({
+    outbox: await readOutboxHealth(db),
+    sweeps: await db
+      .selectFrom('sweeps')
+      .select(['name', 'finished_at as finishedAt'])
+      .orderBy('name')
+      .limit(100)
+      .execute(),
+    processes: await db
+      .selectFrom('processes')
+      .select(['name', 'version', 'host', 'started_at as startedAt', 'last_seen_at as lastSeenAt'])
+      .where('last_seen_at', '>', sql<Date>`now() - ${SILENT_AFTER_MS} * interval '1 millisecond'`)
+      .orderBy('name')
+      .orderBy('host')
+      .orderBy('started_at')
+      .limit(MAX_PROCESSES)
+      .execute(),
+  }));
+}
+
+async function readOutboxHealth(db: Db): Promise<OutboxHealth | null> {
+  const health = await db
+    .selectFrom((eb) =>
+      eb
+        .selectFrom('outbox')
+        .select(['id', 'created_at', 'dead_at', 'last_error'])
+        .orderBy('id')
+        .limit(MAX_COUNTED)
+        .as('oldest'),
+    )
+    .select((eb) => [
+      eb.fn.countAll<number>().filterWhere('dead_at', 'is', null).as('waiting'),
+      sql<number>`coalesce(extract(epoch from now() - min(created_at) filter (where dead_at is null)), 0)::float8`.as(
+        'oldestSeconds',
+      ),
+      eb.fn.countAll<number>().filterWhere('dead_at', 'is not', null).as('givenUp'),
+      sql<string | null>`(array_agg(last_error order by id) filter (where last_error is not null))[1]`.as(
+        'lastError',
+      ),
+    ])
+    .executeTakeFirst();
+  return health ?? null;
 }

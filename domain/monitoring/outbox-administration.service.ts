@@ -1,6 +1,6 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import {
   countDeadCommands,
@@ -18,53 +18,47 @@ export interface RetriedCommands {
   left: number;
 }
 
+export type OutboxAdministrationService = ReturnType<typeof createOutboxAdministrationService>;
+
 /** The commands for Temporal that are no longer tried. */
-export interface OutboxAdministrationService {
-  /** Oldest first. @param limit at most 1,000. */
-  list(staff: StaffScope, limit: number): Promise<DeadCommand[]>;
-  /**
-   * Makes them due again, with all their attempts: the sweep delivers them within a minute.
-   *
-   * @param request.id one of them; undefined for the oldest 1,000.
-   * @throws AppError `not_found` if the one was delivered meanwhile, or was never given up.
-   */
-  retry(staff: StaffScope, request: { id?: string; note: string }): Promise<RetriedCommands>;
-}
-
-export function createOutboxAdministrationService({
-  database,
-}: {
-  database: Database;
-}): OutboxAdministrationService {
+export function createOutboxAdministrationService({ database }: { database: Database }) {
   return {
-    list: (staff, limit) => database.staffTransaction(staff, ({ em }) => listDeadCommands(em, limit)),
+    /** Oldest first. @param limit at most 1,000. */
+    list: (staff: StaffScope, limit: number): Promise<DeadCommand[]> =>
+      database.staffTransaction(staff, ({ db }) => listDeadCommands(db, limit)),
 
-    retry: (staff, { id, note }) =>
-      database.staffTransaction(staff, async ({ em }) => {
-        const retried = await retryDeadCommands(em, id);
+    /**
+     * Makes them due again, with all their attempts: the sweep delivers them within a minute.
+     *
+     * @param request.id one of them; undefined for the oldest 1,000.
+     * @throws AppError `not_found` if the one was delivered meanwhile, or was never given up.
+     */
+    retry: (staff: StaffScope, { id, note }: { id?: string; note: string }): Promise<RetriedCommands> =>
+      database.staffTransaction(staff, async ({ db }) => {
+        const retried = await retryDeadCommands(db, id);
         if (id !== undefined && retried.length === 0) throw notFound('given-up command', id);
         if (retried.length > 0)
-          await recordStaffAudit(em, staff, {
+          await recordStaffAudit(db, staff, {
             action: 'outbox.retried',
             resourceType: 'outbox',
             resourceId: id ?? 'all',
-            organizationIds: await findOrganizations(em, retried),
+            organizationIds: await findOrganizations(db, retried),
             reason: note,
             details: { commands: retried.length },
           });
-        return { retried: retried.length, left: await countDeadCommands(em) };
+        return { retried: retried.length, left: await countDeadCommands(db) };
       }),
   };
 }
 
 /** A command may also belong to a person or staff member, or to an organization that was purged. */
-async function findOrganizations(
-  em: EntityManager,
-  commands: readonly { organizationId: string }[],
-): Promise<string[]> {
+async function findOrganizations(db: Db, commands: readonly { organizationId: string }[]): Promise<string[]> {
   const ids = [...new Set(commands.map(({ organizationId }) => organizationId))];
-  const rows = await em.execute<{ id: string }[]>(
-    sql`select id from organizations where id in (${ids}) limit ${MAX_RETRIED}`,
-  );
+  const rows = await db
+    .selectFrom('organizations')
+    .select('id')
+    .where('id', '=', anyOf(ids))
+    .limit(MAX_RETRIED)
+    .execute();
   return rows.map(({ id }) => id);
 }

@@ -5,15 +5,7 @@ import type { ScheduleReader, ScheduleSummary } from '../../platform/temporal-ru
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 
-export interface ScheduleAdministrationService {
-  /**
-   * Records it with its reason, and commands Temporal after the commit.
-   *
-   * @returns the schedule as it was.
-   * @throws AppError `not_found`; `conflict` if it is not paused; `unavailable` if Temporal does not respond.
-   */
-  unpause(staff: StaffScope, scheduleId: string, note: string): Promise<ScheduleSummary>;
-}
+export type ScheduleAdministrationService = ReturnType<typeof createScheduleAdministrationService>;
 
 export function createScheduleAdministrationService({
   database,
@@ -23,9 +15,15 @@ export function createScheduleAdministrationService({
   database: Database;
   outbox: Pick<Outbox, 'enqueue'>;
   schedules: Pick<ScheduleReader, 'find'>;
-}): ScheduleAdministrationService {
+}) {
   return {
-    async unpause(staff, scheduleId, note) {
+    /**
+     * Records it with its reason, and commands Temporal after the commit.
+     *
+     * @returns the schedule as it was.
+     * @throws AppError `not_found`; `conflict` if it is not paused; `unavailable` if Temporal does not respond.
+     */
+    async unpause(staff: StaffScope, scheduleId: string, note: string): Promise<ScheduleSummary> {
       const schedule = await schedules.find(scheduleId);
       if (!schedule) throw notFound('schedule', scheduleId);
       if (!schedule.isPaused)
@@ -34,7 +32,7 @@ export function createScheduleAdministrationService({
           fix: 'Nothing is left to do.',
         });
       await database.staffTransaction(staff, async (transaction) => {
-        await recordStaffAudit(transaction.em, staff, {
+        await recordStaffAudit(transaction.db, staff, {
           action: 'schedule.unpaused',
           resourceType: 'schedule',
           resourceId: scheduleId,

@@ -1,19 +1,18 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 
 /** Records that recurring work has succeeded. */
-export async function recordSweep(database: Pick<Database, 'query'>, name: string): Promise<void> {
-  await database.query(
-    sql`insert into sweeps (name, finished_at) values (${name}, now())
-      on conflict (name) do update set finished_at = excluded.finished_at`,
-  );
+export async function recordSweep({ db }: Pick<Database, 'db'>, name: string): Promise<void> {
+  await db
+    .insertInto('sweeps')
+    .values({ name, finished_at: sql`now()` })
+    .onConflict((conflict) =>
+      conflict.column('name').doUpdateSet((eb) => ({ finished_at: eb.ref('excluded.finished_at') })),
+    )
+    .execute();
 }
 
-/** When each recurring work last succeeded, in Unix seconds. */
-export function readSweeps(
-  database: Pick<Database, 'query'>,
-): Promise<{ name: string; finishedAtSeconds: number }[]> {
-  return database.query(
-    sql`select name, extract(epoch from finished_at)::float8 as "finishedAtSeconds" from sweeps`,
-  );
+/** When each recurring work last succeeded. */
+export function readSweeps({ db }: Pick<Database, 'db'>): Promise<{ name: string; finishedAt: Date }[]> {
+  return db.selectFrom('sweeps').select(['name', 'finished_at as finishedAt']).execute();
 }

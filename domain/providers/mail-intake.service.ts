@@ -26,30 +26,7 @@ export interface ProviderMail {
   inspect?: (stored: StoredObject) => void;
 }
 
-export interface MailIntake {
-  /**
-   * Resolves addresses. `unknown` contains those without an inbox or that block the sender, `overLimit` those whose
-   * organization has reached its receive limit.
-   *
-   * @throws AppError `unavailable` while inbound mail is switched off.
-   */
-  resolve(
-    addresses: string[],
-    mailFrom: string,
-  ): Promise<{
-    recipients: ProviderMail['recipients'];
-    unknown: string[];
-    overLimit: ProviderMail['recipients'];
-  }>;
-  /** Whether all of these inboxes have already received the id. */
-  hasReceived(transportId: string, recipients: ProviderMail['recipients']): Promise<boolean>;
-  /**
-   * Stores the bytes and commits receipts, like the SMTP listener. Once it resolves, this service is responsible.
-   *
-   * @throws AppError `payload_too_large`, `unprocessable` (a mail loop), `usage_limit_exceeded`; errors of `inspect`.
-   */
-  accept(mail: ProviderMail): Promise<void>;
-}
+export type MailIntake = ReturnType<typeof createMailIntake>;
 
 export interface MailIntakeOptions {
   storage: Pick<Storage, 'putStream' | 'delete'>;
@@ -63,9 +40,15 @@ const MAX_RECEIVED_FIELDS = 50;
 const MAX_HEADER_BYTES = 65_536;
 
 /** Accepts mail that other servers received (providers, an upstream MTA). */
-export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntakeOptions): MailIntake {
+export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntakeOptions) {
   return {
-    async resolve(addresses, mailFrom) {
+    /**
+     * Resolves addresses. `unknown` contains those without an inbox or that block the sender, `overLimit` those whose
+     * organization has reached its receive limit.
+     *
+     * @throws AppError `unavailable` while inbound mail is switched off.
+     */
+    async resolve(addresses: string[], mailFrom: string) {
       const distinct = [...new Set(addresses.map((address) => address.toLowerCase()))];
       const recipients: ProviderMail['recipients'] = [];
       const overLimit: ProviderMail['recipients'] = [];
@@ -81,9 +64,16 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
       return { recipients, unknown, overLimit };
     },
 
-    hasReceived: (transportId, recipients) => receipts.hasReceived(transportId, recipients),
+    /** Whether all of these inboxes have already received the id. */
+    hasReceived: (transportId: string, recipients: ProviderMail['recipients']): Promise<boolean> =>
+      receipts.hasReceived(transportId, recipients),
 
-    async accept({ source, inspect, ...mail }) {
+    /**
+     * Stores the bytes and commits receipts, like the SMTP listener. Once it resolves, this service is responsible.
+     *
+     * @throws AppError `payload_too_large`, `unprocessable` (a mail loop), `usage_limit_exceeded`; errors of `inspect`.
+     */
+    async accept({ source, inspect, ...mail }: ProviderMail): Promise<void> {
       const now = new Date();
       const rawKey = `raw/${now.toISOString().slice(0, 10).replaceAll('-', '/')}/${newId('receipt')}.eml`;
       const limiter = createMailLimiter(maxSizeBytes);

@@ -8,20 +8,7 @@ import {
   verifyRawSignature,
 } from './raw-signature.ts';
 
-export interface RawMailService {
-  /**
-   * Accepts a raw message from a server that shares the secret. Resolves once the message is stored and its receipts
-   * are committed. Idempotent.
-   *
-   * @throws AppError `unauthenticated`; `not_found` if no recipient has an inbox; `usage_limit_exceeded` if one has
-   * reached its receive limit (the server should retry later); errors of {@link MailIntake}.
-   */
-  accept(
-    envelope: RawEnvelope,
-    signature: RawSignature,
-    source: Readable,
-  ): Promise<{ accepted: string[]; unknown: string[] }>;
-}
+export type RawMailService = ReturnType<typeof createRawMailService>;
 
 export function createRawMailService({
   intake,
@@ -30,9 +17,20 @@ export function createRawMailService({
   intake: MailIntake;
   /** If undefined, every request is rejected. */
   secret: string | undefined;
-}): RawMailService {
+}) {
   return {
-    async accept(envelope, signature, source) {
+    /**
+     * Accepts a raw message from a server that shares the secret. Resolves once the message is stored and its receipts
+     * are committed. Idempotent.
+     *
+     * @throws AppError `unauthenticated`; `not_found` if no recipient has an inbox; `usage_limit_exceeded` if one has
+     * reached its receive limit (the server should retry later); errors of {@link MailIntake}.
+     */
+    async accept(
+      envelope: RawEnvelope,
+      signature: RawSignature,
+      source: Readable,
+    ): Promise<{ accepted: string[]; unknown: string[] }> {
       if (secret === undefined) throw notConfigured();
       verifyRawSignature(secret, envelope, signature, new Date());
       const { recipients, unknown, overLimit } = await intake.resolve(envelope.rcptTo, envelope.mailFrom);

@@ -5,16 +5,7 @@ import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
 import type { MailIntake, ProviderMail } from './mail-intake.service.ts';
 import type { SesMail } from './ses-mail.ts';
 
-export interface SesMailService {
-  /**
-   * Accepts a message that SES received. Resolves once it is stored and its receipts are committed. Idempotent.
-   *
-   * @returns `ignored` if no recipient has an inbox.
-   * @throws AppError `permission_denied` for an unlisted bucket, `unprocessable` for unreadable content, `unavailable`
-   * if SNS should retry (also if a recipient has reached its receive limit); errors of {@link MailIntake}.
-   */
-  accept(mail: SesMail): Promise<'stored' | 'ignored'>;
-}
+export type SesMailService = ReturnType<typeof createSesMailService>;
 
 export interface SesMailServiceOptions {
   intake: MailIntake;
@@ -24,10 +15,17 @@ export interface SesMailServiceOptions {
   onUnknownRecipients(sesMessageId: string, recipients: string[]): void;
 }
 
-export function createSesMailService(options: SesMailServiceOptions): SesMailService {
+export function createSesMailService(options: SesMailServiceOptions) {
   const { intake, buckets, onUnknownRecipients } = options;
   return {
-    async accept(mail) {
+    /**
+     * Accepts a message that SES received. Resolves once it is stored and its receipts are committed. Idempotent.
+     *
+     * @returns `ignored` if no recipient has an inbox.
+     * @throws AppError `permission_denied` for an unlisted bucket, `unprocessable` for unreadable content, `unavailable`
+     * if SNS should retry (also if a recipient has reached its receive limit); errors of {@link MailIntake}.
+     */
+    async accept(mail: SesMail): Promise<'stored' | 'ignored'> {
       const { sesMessageId, mailFrom, content } = mail;
       if (content === null) throw missingContent();
       if (content.kind === 'object' && !buckets.includes(content.bucket)) throw unknownBucket();

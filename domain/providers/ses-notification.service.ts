@@ -4,7 +4,6 @@ import { storableText } from '../../platform/database/storable.ts';
 import type { Egress } from '../../platform/egress/egress.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { OutcomeService } from '../outbound/outcome.service.ts';
-import { SendAttemptEntity } from '../outbound/send-attempt.entity.ts';
 import { parseSesEvent, type SesEvent } from './ses-event.ts';
 import type { SesMailService } from './ses-mail.service.ts';
 import { parseSesMail } from './ses-mail.ts';
@@ -16,16 +15,7 @@ import {
   type SnsMessage,
 } from './sns-message.ts';
 
-export interface SesNotificationService {
-  /**
-   * Processes an SNS message. Only messages that SNS signed for a configured topic have an effect. Idempotent.
-   *
-   * @returns the result, once it is committed.
-   * @throws AppError `validation_error`, `unauthenticated`, `permission_denied` (unknown topic), `unavailable` (SNS
-   * should retry); errors of {@link SesMailService}.
-   */
-  process(body: unknown): Promise<'stored' | 'folded' | 'ignored' | 'confirmed'>;
-}
+export type SesNotificationService = ReturnType<typeof createSesNotificationService>;
 
 export interface SesNotificationServiceOptions {
   /** Uses the worker role, because a notification does not identify the organization. */
@@ -43,7 +33,7 @@ const FETCH_TIMEOUT_MS = 10_000;
 const MAX_CERTIFICATE_BYTES = 32_768;
 const MAX_CERTIFICATES = 20;
 
-export function createSesNotificationService(options: SesNotificationServiceOptions): SesNotificationService {
+export function createSesNotificationService(options: SesNotificationServiceOptions) {
   const certificates = new LRUCache<string, string>({ max: MAX_CERTIFICATES });
 
   async function fetchCertificate(url: string): Promise<string> {
@@ -55,7 +45,14 @@ export function createSesNotificationService(options: SesNotificationServiceOpti
   }
 
   return {
-    async process(body) {
+    /**
+     * Processes an SNS message. Only messages that SNS signed for a configured topic have an effect. Idempotent.
+     *
+     * @returns the result, once it is committed.
+     * @throws AppError `validation_error`, `unauthenticated`, `permission_denied` (unknown topic), `unavailable` (SNS
+     * should retry); errors of {@link SesMailService}.
+     */
+    async process(body: unknown): Promise<'stored' | 'folded' | 'ignored' | 'confirmed'> {
       const message = parseSnsMessage(body);
       if (!message) throw invalidMessage();
       // Checked first, so that unknown senders cannot trigger a request.
@@ -98,9 +95,12 @@ async function applyEvent(
   { database, outcomes }: SesNotificationServiceOptions,
   { sesMessageId, sentAt, outcomes: reported }: SesEvent,
 ): Promise<'folded' | 'ignored'> {
-  const attempt = await database.autocommit((em) =>
-    em.findOne(SendAttemptEntity, { providerMessageId: storableText(sesMessageId, 255) }),
-  );
+  const attempt = await database.db
+    .selectFrom('send_attempts')
+    .select(['message_id as messageId', 'position'])
+    .where('provider_message_id', '=', storableText(sesMessageId, 255))
+    .limit(1)
+    .executeTakeFirst();
   const [first] = reported;
   if (!attempt || !first) {
     if (sentAt && Date.now() - sentAt.getTime() < UNKNOWN_ATTEMPT_GRACE_MS)

@@ -119,7 +119,10 @@ async function findStoredHours(db: Db, rows: readonly NewRow[]): Promise<Map<str
   const organizationIds = [...byHour.values()].map(({ organizationId }) => organizationId);
   const hours = [...byHour.values()].map(({ hour }) => hour);
   const fingerprints = rows.map(({ fingerprint }) => Buffer.from(fingerprint, 'hex'));
-  const asked = sql<{ org_id: string; hour: Date }>`unnest(${organizationIds}::text[], ${hours}::timestamptz[])`;
+  const asked = sql<{
+    org_id: string;
+    hour: Date;
+  }>`unnest(${organizationIds}::text[], ${hours}::timestamptz[])`;
   const known = await db
     .selectFrom(asked.as<'g'>(sql`g(org_id, hour)`))
     .select((eb) => [

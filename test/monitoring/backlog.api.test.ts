@@ -1,13 +1,12 @@
 import { expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
-import pg from 'pg';
+import { sql } from 'kysely';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
-import { BACKLOG_KINDS, readBacklog } from '../../domain/monitoring/backlog.ts';
+import { BACKLOG_KINDS, readBacklog, selectBacklog } from '../../domain/monitoring/backlog.ts';
+import { type Connection, typeConnection } from '../../platform/database/typed-connection.ts';
 import { installBacklogMetrics } from '../../workers/worker-metrics.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
-import { testStack } from '../support/stack.ts';
 import { arrangeDeliveries } from '../support/webhook-deliveries.ts';
 
 const database = useWorkerDatabase();
@@ -36,12 +35,13 @@ test('counts failing endpoints, and held deliveries by reason', async () => {
     'organization_deleted',
     'switched_off',
     null,
-  ];
+  ] as const;
   for (const [index, reason] of reasons.entries())
-    await database.query(
-      sql`update webhook_deliveries set status = 'held', held_for = ${reason}
-        where id = ${arranged.deliveryIds[index] ?? ''}`,
-    );
+    await database.db
+      .updateTable('webhook_deliveries')
+      .set({ status: 'held', held_for: reason })
+      .where('id', '=', arranged.deliveryIds[index] ?? '')
+      .execute();
   const after = await readBacklog(database);
   const countOf = (backlog: typeof after, kind: string) =>
     backlog.find((row) => row.kind === kind)?.count ?? 0;
@@ -53,19 +53,10 @@ test('counts failing endpoints, and held deliveries by reason', async () => {
 });
 
 test('reads only indexes', async () => {
-  let statement = '';
-  await readBacklog({
-    query: async (query) => {
-      statement = query.sql;
-      return [];
-    },
-  });
-  const worker = new pg.Client({ connectionString: testStack().postgres.workerUrl });
-  await worker.connect();
-  try {
+  await database.systemTransaction(async ({ db }) => {
     // With so few rows the planner would not use an index.
-    await worker.query('set enable_seqscan = off');
-    const { rows } = await worker.query<{ 'QUERY PLAN': string }>(`explain ${statement}`);
+    await sql`set local enable_seqscan = off`.execute(db);
+    const rows = await selectBacklog(db).explain<{ 'QUERY PLAN': string }>();
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
     for (const index of [
       'outbox_dead_index',
@@ -89,9 +80,7 @@ test('reads only indexes', async () => {
     expect(plan.match(/Seq Scan on \w+/g) ?? []).toEqual(
       plan.includes('Seq Scan on metric_deltas') ? ['Seq Scan on metric_deltas'] : [],
     );
-  } finally {
-    await worker.end();
-  }
+  });
 });
 
 test('is read once for several scrapes, and a failure hides no other metric', async () => {
@@ -101,11 +90,13 @@ test('is read once for several scrapes, and a failure hides no other metric', as
   const registry = new Registry();
   installBacklogMetrics(registry, {
     database: {
-      async query<Row>() {
-        reads += 1;
-        if (isDown) throw new Error('no connection');
-        return [{ kind: 'outbox', count: 3, oldestSeconds: 7.5 }] as Row[];
-      },
+      db: typeConnection({
+        async query() {
+          reads += 1;
+          if (isDown) throw new Error('no connection');
+          return { command: 'SELECT', rows: [{ kind: 'outbox', count: 3, oldestSeconds: 7.5 }] };
+        },
+      } as unknown as Connection),
     },
     logger: pino({ level: 'silent' }),
     now: () => now,
