@@ -185,7 +185,8 @@ test('refusals wait in memory while the database is away', async () => {
   const refusals = createRefusalRecorder({
     database: {
       ...database,
-      query: (statement) => (isAway ? Promise.reject(new Error('away')) : database.query(statement)),
+      systemTransaction: (work) =>
+        isAway ? Promise.reject(new Error('away')) : database.systemTransaction(work),
     },
     onError: (error) => errors.push(error),
     flushIntervalMs: 3_600_000,
