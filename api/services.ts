@@ -213,7 +213,7 @@ export function createServices({
     ownerNotifications: shared.notifications,
     oidc,
     saml,
-    keyRenewal: createKeyRenewal({ database, metadataSource, oidc, saml }),
+    keyRenewal: createKeyRenewal({ database, metadataSource, oidc, saml, logger }),
   });
   const webhookJobs = createBulkJobService({ database, outbox });
   const retentionPolicies = createRetentionPolicyService({ database, outbox });

@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { MetadataSource } from './metadata-source.ts';
@@ -37,9 +38,16 @@ export interface KeyRenewalOptions {
   metadataSource: MetadataSource;
   oidc: OidcClient;
   saml: SamlClient;
+  logger: Pick<Logger, 'warn'>;
 }
 
-export function createKeyRenewal({ database, metadataSource, oidc, saml }: KeyRenewalOptions): KeyRenewal {
+export function createKeyRenewal({
+  database,
+  metadataSource,
+  oidc,
+  saml,
+  logger,
+}: KeyRenewalOptions): KeyRenewal {
   const claim = (settings: SsoSettings, isOthersEnough: boolean) =>
     database.peopleTransaction(async ({ em }) => {
       const keysReadAt = await claimReading(em, settings, isOthersEnough);
@@ -78,7 +86,11 @@ export function createKeyRenewal({ database, metadataSource, oidc, saml }: KeyRe
 
     async renewMetadata(settings) {
       if (settings.idpMetadataUrl === null || !(await claim(settings, true))) return undefined;
-      return readMetadata(settings).catch(() => undefined);
+      return readMetadata(settings).catch((error: unknown) => {
+        const { id: configurationId, organizationId } = settings;
+        logger.warn({ configurationId, organizationId, err: error }, 'could not read SAML metadata again');
+        return undefined;
+      });
     },
 
     async readAgain(scope, settings, configurationId) {

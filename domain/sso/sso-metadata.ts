@@ -1,4 +1,5 @@
 import { sql } from '@mikro-orm/core';
+import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
@@ -12,6 +13,7 @@ export interface MetadataRefreshOptions {
   metadataSource: MetadataSource;
   /** @throws MetadataRefusal */
   parseMetadata(xml: string): IdpMetadata;
+  logger: Pick<Logger, 'warn'>;
 }
 
 const MAX_PER_RUN = 10;
@@ -24,6 +26,7 @@ export async function refreshSsoMetadata({
   database,
   metadataSource,
   parseMetadata,
+  logger,
 }: MetadataRefreshOptions): Promise<number> {
   // Claimed before the requests, so that each is made once a day, or once an hour after a failure.
   const due = await database.query<{ id: string; url: string }>(sql`
@@ -37,7 +40,10 @@ export async function refreshSsoMetadata({
         const xml = await metadataSource.read(url);
         return updateMetadata({ id, url, xml, metadata: parseMetadata(xml) });
       };
-      const update = await read().catch(() => undefined);
+      const update = await read().catch((error: unknown) => {
+        logger.warn({ configurationId: id, err: error }, 'could not read SAML metadata again');
+        return undefined;
+      });
       if (!update) return 0;
       const rows = await database.query<object>(update);
       return rows.length;

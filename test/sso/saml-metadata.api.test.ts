@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { ServiceProvider } from 'samlify';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
@@ -210,6 +210,7 @@ describe('a SAML configuration', () => {
 });
 
 describe('metadata at a URL', () => {
+  const warn = jest.fn();
   const refresh = () => {
     const fetch = createGuardedFetch(createEgress(readEgressOptions(app.config)));
     const { parseMetadata } = createSamlClient({ publicUrl: app.config.PUBLIC_URL, allowHttp: true });
@@ -217,6 +218,7 @@ describe('metadata at a URL', () => {
       database: app.worker,
       metadataSource: createMetadataSource(fetch),
       parseMetadata,
+      logger: { warn },
     });
   };
   const storedXml = async (id: string) =>
@@ -241,6 +243,16 @@ describe('metadata at a URL', () => {
     publisher.pages.set(path, { status: 200, body: idpMetadata([nextKey]) });
     await refresh();
     expect((await storedXml(id))?.xml).toBe(next);
+  });
+
+  test('says in the log why it could not be read', async () => {
+    const { id, path } = await arrange();
+    publisher.pages.set(path, { status: 200, body: '<a/>' });
+    await refresh();
+    const error = expect.objectContaining({
+      message: expect.stringContaining('no SAML 2.0 identity provider'),
+    });
+    expect(warn).toHaveBeenCalledWith({ configurationId: id, err: error }, expect.any(String));
   });
 
   test.each([

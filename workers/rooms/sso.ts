@@ -12,7 +12,7 @@ import { createGuardedFetch } from '../../platform/egress/guarded-fetch.ts';
 import type { Room } from '../room.ts';
 
 export const ssoRoom: Room = {
-  maintenance: ({ config, database, services: { notifications } }) => {
+  maintenance: ({ config, database, logger, services: { notifications } }) => {
     const egress = readEgressOptions(config);
     const metadataSource = createMetadataSource(createGuardedFetch(createEgress(egress)));
     const { parseMetadata } = createSamlClient({
@@ -25,7 +25,7 @@ export const ssoRoom: Room = {
         expiredSsoAssertions: () => purgeSsoAssertions(database),
         expiredSsoSetupLinks: () => purgeSsoSetupLinks(database),
         expiredSsoAttempts: () => purgeSsoAttempts(database),
-        refreshedSsoMetadata: () => refreshSsoMetadata({ database, metadataSource, parseMetadata }),
+        refreshedSsoMetadata: () => refreshSsoMetadata({ database, metadataSource, parseMetadata, logger }),
         endingSsoCertificates: () => warnOfSsoCertificates({ database, notifications }),
       },
     };
