@@ -1,14 +1,25 @@
-import { sql } from '@mikro-orm/core';
+import { sql as ormSql } from '@mikro-orm/core';
+import { type Expression, sql } from 'kysely';
 import type { Sql } from '../../platform/database/sql.ts';
 
 /** SQL: an open suspension for abuse affects one of the targets. */
-export const isSuspendedForAbuse = (targetIds: Sql) => sql`exists (select from suspensions s
-  where s.target_id in (${targetIds}) and s.reason = 'abuse' and s.lifted_at is null)`;
+export const hasAbuseSuspension = (...targetIds: Expression<string>[]) => sql<boolean>`exists (
+  select from suspensions s
+  where s.target_id in (${sql.join(targetIds)}) and s.reason = 'abuse' and s.lifted_at is null)`;
 
 /**
  * SQL: an open suspension for abuse affects the inbox `i` of the environment `e` and the organization `o`. Looked up only if
  * one of them is suspended, because the send gate runs twice for every message.
  */
-export const IS_SUSPENDED_FOR_ABUSE = sql`case
+export const HAS_ABUSE_SUSPENSION = sql<boolean>`case
   when o.status = 'active' and e.status = 'active' and i.status = 'active' then false
-  else ${isSuspendedForAbuse(sql`o.id, e.id, i.id`)} end`;
+  else ${hasAbuseSuspension(sql.ref('o.id'), sql.ref('e.id'), sql.ref('i.id'))} end`;
+
+/** As {@link hasAbuseSuspension}, for statements as text. */
+export const isSuspendedForAbuse = (targetIds: Sql) => ormSql`exists (select from suspensions s
+  where s.target_id in (${targetIds}) and s.reason = 'abuse' and s.lifted_at is null)`;
+
+/** As {@link HAS_ABUSE_SUSPENSION}, for statements as text. */
+export const IS_SUSPENDED_FOR_ABUSE = ormSql`case
+  when o.status = 'active' and e.status = 'active' and i.status = 'active' then false
+  else ${isSuspendedForAbuse(ormSql`o.id, e.id, i.id`)} end`;

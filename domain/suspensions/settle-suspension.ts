@@ -1,4 +1,4 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { SuspensionRun } from '../../workflows/suspensions/settle-held-work.contract.ts';
@@ -6,9 +6,13 @@ import { buildSuspensionStart } from './suspension-start.ts';
 
 /** Records that the held work is settled, unless the suspension has been lifted since the run began. */
 export async function markSettled(database: Database, { id, change }: SuspensionRun): Promise<void> {
-  await database.query(sql`
-    update suspensions set settled_at = now()
-    where id = ${id} and settled_at is null and (lifted_at is null) = ${change === 'suspended'} returning id`);
+  await database.db
+    .updateTable('suspensions')
+    .set({ settled_at: sql`now()` })
+    .where('id', '=', id)
+    .where('settled_at', 'is', null)
+    .where('lifted_at', change === 'suspended' ? 'is' : 'is not', null)
+    .execute();
 }
 
 /** Suspensions whose run is missing. A run that an operator stopped starts again: held work would wait without end. */

@@ -1,6 +1,5 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Sql } from '../../platform/database/sql.ts';
+import { emOf } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { setInboxStatus } from '../inboxes/inbox-status.ts';
 import { setEnvironmentStatus, setOrganizationStatus } from '../organizations/set-status.ts';
@@ -18,35 +17,58 @@ export interface NamedTarget extends SuspensionTarget {
   name: string;
 }
 
-const SELECTS: Record<SuspensionTargetType, (target: SuspensionTarget) => Sql> = {
-  organization: ({ id, organizationId }) =>
-    sql`select name from organizations where id = ${id} and id = ${organizationId}`,
-  environment: ({ id, organizationId }) =>
-    sql`select name from environments where id = ${id} and org_id = ${organizationId}`,
-  inbox: ({ id, organizationId }) =>
-    sql`select email as name from inboxes where id = ${id} and org_id = ${organizationId} and deleted_at is null`,
-};
-
 /**
  * Locks the organization until the transaction ends, so that its suspensions change one after the other. Rows that refer to
  * it can still be inserted.
  *
  * @throws AppError `not_found`, also for a target of another organization and for a deleted inbox.
  */
-export async function lockTarget(em: EntityManager, target: SuspensionTarget): Promise<NamedTarget> {
-  await em.execute(sql`select from organizations where id = ${target.organizationId} for no key update`);
-  const [row] = await em.execute<{ name: string }[]>(SELECTS[target.type](target));
+export async function lockTarget(db: Db, target: SuspensionTarget): Promise<NamedTarget> {
+  await db
+    .selectFrom('organizations')
+    .select('id')
+    .where('id', '=', target.organizationId)
+    .forNoKeyUpdate()
+    .execute();
+  const row = await findName(db, target);
   if (!row) throw notFound(target.type, target.id);
   return { ...target, name: row.name };
 }
 
+function findName(
+  db: Db,
+  { type, id, organizationId }: SuspensionTarget,
+): Promise<{ name: string } | undefined> {
+  if (type === 'organization')
+    return db
+      .selectFrom('organizations')
+      .select('name')
+      .where('id', '=', id)
+      .where('id', '=', organizationId)
+      .executeTakeFirst();
+  if (type === 'environment')
+    return db
+      .selectFrom('environments')
+      .select('name')
+      .where('id', '=', id)
+      .where('org_id', '=', organizationId)
+      .executeTakeFirst();
+  return db
+    .selectFrom('inboxes')
+    .select('email as name')
+    .where('id', '=', id)
+    .where('org_id', '=', organizationId)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+}
+
 /** The caller has locked the target and changed its suspensions. */
 export async function setTargetStatus(
-  em: EntityManager,
+  db: Db,
   { type, id }: SuspensionTarget,
   status: 'active' | 'suspended',
 ): Promise<void> {
-  if (type === 'organization') await setOrganizationStatus(em, id, status);
-  else if (type === 'environment') await setEnvironmentStatus(em, id, status);
-  else await setInboxStatus(em, id, status);
+  if (type === 'organization') await setOrganizationStatus(emOf(db), id, status);
+  else if (type === 'environment') await setEnvironmentStatus(emOf(db), id, status);
+  else await setInboxStatus(db, id, status);
 }

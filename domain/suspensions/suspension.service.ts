@@ -1,17 +1,12 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
-import { queryRows, type Row } from '../../platform/database/find-rows.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import {
-  type Suspension,
-  type SuspensionActorKind,
-  SuspensionEntity,
-  type SuspensionReason,
-} from './suspension.entity.ts';
+import { type SuspensionActorKind, SuspensionEntity, type SuspensionReason } from './suspension.entity.ts';
 import { buildSuspensionStart } from './suspension-start.ts';
 import { lockTarget, type NamedTarget, type SuspensionTarget, setTargetStatus } from './suspension-target.ts';
 
@@ -23,34 +18,10 @@ export interface SuspensionRequest {
 
 export interface SuspensionChange {
   kind: 'suspended' | 'reinstated';
-  suspension: Row<Suspension>;
+  suspension: RowOf<typeof SuspensionEntity>;
   target: NamedTarget;
   /** Status of the target after the change: `suspended` if other suspensions of it are open. */
   status: 'active' | 'suspended';
-}
-
-/** Both run in the caller's transaction, which also audits the change. */
-export interface SuspensionService {
-  /**
-   * Suspends the target. What it has accepted waits; under `abuse` it is rejected by a run that starts after the commit.
-   *
-   * @throws AppError `not_found`; `conflict` if it is suspended for this reason already.
-   */
-  suspend(
-    transaction: Transaction,
-    target: SuspensionTarget,
-    request: SuspensionRequest,
-  ): Promise<SuspensionChange>;
-  /**
-   * Lifts the suspension for this reason, and no other. With the last one, a run releases what was held.
-   *
-   * @throws AppError `not_found`; `conflict` if it is not suspended for this reason.
-   */
-  reinstate(
-    transaction: Transaction,
-    target: SuspensionTarget,
-    request: SuspensionRequest,
-  ): Promise<SuspensionChange>;
 }
 
 export interface SuspensionServiceOptions {
@@ -59,7 +30,10 @@ export interface SuspensionServiceOptions {
   onChange(transaction: Transaction, change: SuspensionChange): Promise<void>;
 }
 
-export function createSuspensionService({ outbox, onChange }: SuspensionServiceOptions): SuspensionService {
+export type SuspensionService = ReturnType<typeof createSuspensionService>;
+
+/** Both changes run in the caller's transaction, which also audits them. */
+export function createSuspensionService({ outbox, onChange }: SuspensionServiceOptions) {
   const finish = async (transaction: Transaction, change: SuspensionChange): Promise<SuspensionChange> => {
     const { suspension, target } = change;
     if (suspension.settledAt === null)
@@ -69,23 +43,41 @@ export function createSuspensionService({ outbox, onChange }: SuspensionServiceO
   };
 
   return {
-    async suspend(transaction, requested, request) {
-      const { em } = transaction;
-      const target = await lockTarget(em, requested);
-      const suspension = await insertSuspension(em, target, request);
+    /**
+     * Suspends the target. What it has accepted waits; under `abuse` it is rejected by a run that starts after the commit.
+     *
+     * @throws AppError `not_found`; `conflict` if it is suspended for this reason already.
+     */
+    async suspend(
+      transaction: Transaction,
+      requested: SuspensionTarget,
+      request: SuspensionRequest,
+    ): Promise<SuspensionChange> {
+      const { db } = transaction;
+      const target = await lockTarget(db, requested);
+      const suspension = await insertSuspension(db, target, request);
       if (!suspension) throw alreadySuspended(target, request.reason);
-      await setTargetStatus(em, target, 'suspended');
+      await setTargetStatus(db, target, 'suspended');
       return finish(transaction, { kind: 'suspended', suspension, target, status: 'suspended' });
     },
 
-    async reinstate(transaction, requested, request) {
-      const { em } = transaction;
-      const target = await lockTarget(em, requested);
-      const suspension = await liftSuspension(em, target, request);
-      const open = await findOpenReasons(em, target);
+    /**
+     * Lifts the suspension for this reason, and no other. With the last one, a run releases what was held.
+     *
+     * @throws AppError `not_found`; `conflict` if it is not suspended for this reason.
+     */
+    async reinstate(
+      transaction: Transaction,
+      requested: SuspensionTarget,
+      request: SuspensionRequest,
+    ): Promise<SuspensionChange> {
+      const { db } = transaction;
+      const target = await lockTarget(db, requested);
+      const suspension = await liftSuspension(db, target, request);
+      const open = await findOpenReasons(db, target);
       if (!suspension) throw notSuspended(target, request.reason, open);
       const status = open.length === 0 ? 'active' : 'suspended';
-      await setTargetStatus(em, target, status);
+      await setTargetStatus(db, target, status);
       return finish(transaction, { kind: 'reinstated', suspension, target, status });
     },
   };
@@ -96,44 +88,65 @@ export function createSuspensionService({ outbox, onChange }: SuspensionServiceO
  * clock, as in {@link liftSuspension}: `now()` is the start of the transaction, which may have waited for the lock while the
  * change before it was made.
  */
-async function insertSuspension(
-  em: EntityManager,
+function insertSuspension(
+  db: Db,
   { type, id, organizationId }: SuspensionTarget,
   { reason, note, actor }: SuspensionRequest,
-): Promise<Row<Suspension> | undefined> {
-  const [row] = await queryRows(
-    em,
-    SuspensionEntity,
-    (columns) => sql`
-    insert into suspensions (id, org_id, target_type, target_id, reason, note, actor_kind, actor_id, created_at, changed_at,
-      settled_at)
-    values (${newId('suspension')}, ${organizationId}, ${type}, ${id}, ${reason}, ${storableText(note)}, ${actor.kind},
-      ${actor.id}, clock_timestamp(), clock_timestamp(), ${reason === 'abuse' ? null : new Date()})
-    on conflict (target_id, reason) where lifted_at is null do nothing returning ${columns}`,
-  );
-  return row;
+): Promise<RowOf<typeof SuspensionEntity> | undefined> {
+  return db
+    .insertInto('suspensions')
+    .values({
+      id: newId('suspension'),
+      org_id: organizationId,
+      target_type: type,
+      target_id: id,
+      reason,
+      note: storableText(note),
+      actor_kind: actor.kind,
+      actor_id: actor.id,
+      created_at: sql`clock_timestamp()`,
+      changed_at: sql`clock_timestamp()`,
+      settled_at: reason === 'abuse' ? null : new Date(),
+    })
+    .onConflict((conflict) =>
+      conflict.columns(['target_id', 'reason']).where('lifted_at', 'is', null).doNothing(),
+    )
+    .returning(columnsOf(SuspensionEntity))
+    .executeTakeFirst();
 }
 
-async function liftSuspension(
-  em: EntityManager,
+function liftSuspension(
+  db: Db,
   { id }: SuspensionTarget,
   { reason, note, actor }: SuspensionRequest,
-): Promise<Row<Suspension> | undefined> {
-  const [row] = await queryRows(
-    em,
-    SuspensionEntity,
-    (columns) => sql`
-    update suspensions set lifted_at = greatest(clock_timestamp(), created_at), lifted_note = ${storableText(note)},
-      lifted_by_kind = ${actor.kind}, lifted_by_id = ${actor.id},
-      changed_at = greatest(clock_timestamp(), created_at), settled_at = null, reconciled_at = null
-    where target_id = ${id} and reason = ${reason} and lifted_at is null returning ${columns}`,
-  );
-  return row;
+): Promise<RowOf<typeof SuspensionEntity> | undefined> {
+  const liftedAt = sql<Date>`greatest(clock_timestamp(), created_at)`;
+  return db
+    .updateTable('suspensions')
+    .set({
+      lifted_at: liftedAt,
+      lifted_note: storableText(note),
+      lifted_by_kind: actor.kind,
+      lifted_by_id: actor.id,
+      changed_at: liftedAt,
+      settled_at: null,
+      reconciled_at: null,
+    })
+    .where('target_id', '=', id)
+    .where('reason', '=', reason)
+    .where('lifted_at', 'is', null)
+    .returning(columnsOf(SuspensionEntity))
+    .executeTakeFirst();
 }
 
-async function findOpenReasons(em: EntityManager, { id }: SuspensionTarget): Promise<SuspensionReason[]> {
-  const rows = await em.execute<{ reason: SuspensionReason }[]>(sql`
-    select reason from suspensions where target_id = ${id} and lifted_at is null order by reason`);
+async function findOpenReasons(db: Db, { id }: SuspensionTarget): Promise<SuspensionReason[]> {
+  const rows = await db
+    .selectFrom('suspensions')
+    .select('reason')
+    .where('target_id', '=', id)
+    .where('lifted_at', 'is', null)
+    .orderBy('reason')
+    .execute();
   return rows.map(({ reason }) => reason);
 }
 

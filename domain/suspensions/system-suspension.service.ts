@@ -6,34 +6,13 @@ import type { SuspensionChange, SuspensionRequest, SuspensionService } from './s
 
 export type SystemSuspensionRequest = Pick<SuspensionRequest, 'reason' | 'note'>;
 
-/**
- * Suspends organizations without a staff member: for a payment that stays open. Both run in the caller's transaction, and
- * can be repeated.
- */
-export interface SystemSuspensionService {
-  /** @returns false if the organization is suspended for this reason already. @throws AppError `not_found`. */
-  suspend(
-    transaction: Transaction,
-    organizationId: string,
-    request: SystemSuspensionRequest,
-  ): Promise<boolean>;
-  /**
-   * Lifts only the suspension for this reason: a payment never ends one for abuse.
-   *
-   * @returns false if the organization is not suspended for this reason. @throws AppError `not_found`.
-   */
-  reinstate(
-    transaction: Transaction,
-    organizationId: string,
-    request: SystemSuspensionRequest,
-  ): Promise<boolean>;
-}
+export type SystemSuspensionService = ReturnType<typeof createSystemSuspensionService>;
 
-export function createSystemSuspensionService({
-  suspensions,
-}: {
-  suspensions: SuspensionService;
-}): SystemSuspensionService {
+/**
+ * Suspends organizations without a staff member: for a payment that stays open. Both changes run in the caller's transaction,
+ * and can be repeated.
+ */
+export function createSystemSuspensionService({ suspensions }: { suspensions: SuspensionService }) {
   const change = async (
     method: 'suspend' | 'reinstate',
     transaction: Transaction,
@@ -44,17 +23,29 @@ export function createSystemSuspensionService({
     const changed = await unlessDone(suspensions[method](transaction, target, { ...request, actor }));
     if (!changed) return false;
     await recordAudit(
-      transaction.em,
+      transaction.db,
       { organizationId, actor, requestId: transaction.requestId ?? newId('request') },
       describeChange(changed, request.note),
     );
     return true;
   };
   return {
-    suspend: (transaction, organizationId, request) =>
-      change('suspend', transaction, { organizationId, ...request }),
-    reinstate: (transaction, organizationId, request) =>
-      change('reinstate', transaction, { organizationId, ...request }),
+    /** @returns false if the organization is suspended for this reason already. @throws AppError `not_found`. */
+    suspend: (
+      transaction: Transaction,
+      organizationId: string,
+      request: SystemSuspensionRequest,
+    ): Promise<boolean> => change('suspend', transaction, { organizationId, ...request }),
+    /**
+     * Lifts only the suspension for this reason: a payment never ends one for abuse.
+     *
+     * @returns false if the organization is not suspended for this reason. @throws AppError `not_found`.
+     */
+    reinstate: (
+      transaction: Transaction,
+      organizationId: string,
+      request: SystemSuspensionRequest,
+    ): Promise<boolean> => change('reinstate', transaction, { organizationId, ...request }),
   };
 }
 
