@@ -1,5 +1,5 @@
-import { sql } from '@mikro-orm/core';
 import type { Client } from '@temporalio/client';
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import { InstallationError } from '../../platform/installation/installation-error.ts';
 import { createProgressMarker } from '../../platform/installation/progress-marker.ts';
@@ -151,9 +151,11 @@ async function reconcileRows(
 
 /** Deletions whose recovery may be missing from the backup. An operator should check them before they are due. */
 async function countDeletionsDueSoon(database: Database): Promise<number> {
-  const [row] = await database.query<{ count: number }>(
-    sql`select count(*)::int as count from deletions
-        where status = 'waiting' and due_at < now() + interval '8 days'`,
-  );
+  const row = await database.db
+    .selectFrom('deletions')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('status', '=', 'waiting')
+    .where('due_at', '<', sql<Date>`now() + interval '8 days'`)
+    .executeTakeFirst();
   return row?.count ?? 0;
 }

@@ -1,22 +1,21 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { emOf } from '../../platform/database/bridge.ts';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database, TenantScope, Transaction } from '../../platform/database/database.ts';
-import { findPage } from '../../platform/database/find-page.ts';
-import { findRow, queryRows, type Row } from '../../platform/database/find-rows.ts';
+import { findPage } from '../../platform/database/pages.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
-import type { Page, PageRequest } from '../../platform/pagination.ts';
+import type { PageRequest } from '../../platform/pagination.ts';
 import { findRequesterProblem, REQUESTER_PROBLEMS } from '../identity/requester.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import { lockLimits } from '../usage/change-limits.ts';
-import {
-  type UpgradeRequest,
-  UpgradeRequestEntity,
-  type UpgradeRequestStatus,
-} from './upgrade-request.entity.ts';
+import { UpgradeRequestEntity, type UpgradeRequestStatus } from './upgrade-request.entity.ts';
+
+type UpgradeRequest = RowOf<typeof UpgradeRequestEntity>;
 
 export interface UpgradeFilter {
   status?: UpgradeRequestStatus | undefined;
@@ -26,25 +25,9 @@ export interface UpgradeFilter {
 export type Decision = 'approved' | 'rejected';
 
 export interface UpgradeDecision {
-  request: Row<UpgradeRequest>;
+  request: UpgradeRequest;
   /** Where the owners pay for the tier; null if nothing has to be paid. */
   checkoutUrl: string | null;
-}
-
-export interface UpgradeDecisionService {
-  list(staff: StaffScope, filter: UpgradeFilter, page: PageRequest): Promise<Page<Row<UpgradeRequest>>>;
-  /**
-   * Decides an open request, and emails the owners. An approval grants the tier, unless owners have to pay for it: then
-   * the answer has the page on which they do.
-   *
-   * @throws AppError `not_found`; `conflict` if it is decided already, or to approve one that another tier has overtaken;
-   * `unavailable` if Stripe gives no page. Nothing is decided then.
-   */
-  decide(
-    staff: StaffScope,
-    id: string,
-    decision: { decision: Decision; note: string },
-  ): Promise<UpgradeDecision>;
 }
 
 export interface UpgradeDecisionOptions {
@@ -53,44 +36,59 @@ export interface UpgradeDecisionOptions {
   /** Returns the page on which the owners pay for the tier; undefined for a tier that staff grant. */
   findPaymentPage(tenant: TenantScope, tier: Tier): Promise<string> | undefined;
   /** Grants the tier of an approved request, in the transaction of the approval. */
-  onApprove(transaction: Transaction, staff: StaffScope, request: Row<UpgradeRequest>): Promise<void>;
+  onApprove(transaction: Transaction, staff: StaffScope, request: UpgradeRequest): Promise<void>;
 }
 
-export function createUpgradeDecisionService(options: UpgradeDecisionOptions): UpgradeDecisionService {
+export type UpgradeDecisionService = ReturnType<typeof createUpgradeDecisionService>;
+
+export function createUpgradeDecisionService(options: UpgradeDecisionOptions) {
   const { database, notifications } = options;
 
   async function openCheckout(staff: StaffScope, id: string): Promise<string | null> {
-    const request = await database.staffTransaction(staff, ({ em }) => findRequest(em, id));
+    const request = await database.staffTransaction(staff, ({ db }) => findRequest(db, id));
     if (request.status !== 'open') throw alreadyDecided(request);
     const { organizationId, tier } = request;
     return (await options.findPaymentPage({ organizationId, requestId: staff.requestId }, tier)) ?? null;
   }
 
   return {
-    list: (staff, { status, organizationId }, page) =>
-      database.staffTransaction(staff, ({ em }) =>
-        findPage(em, UpgradeRequestEntity, {
-          where: {
-            ...(status === undefined ? {} : { status }),
-            ...(organizationId === undefined ? {} : { organizationId }),
-          },
+    list: (staff: StaffScope, { status, organizationId }: UpgradeFilter, page: PageRequest) =>
+      database.staffTransaction(staff, ({ db }) =>
+        findPage(
+          db
+            .selectFrom('upgrade_requests')
+            .select(columnsOf(UpgradeRequestEntity))
+            .$if(status !== undefined, (query) => query.where('status', '=', status ?? 'open'))
+            .$if(organizationId !== undefined, (query) => query.where('org_id', '=', organizationId ?? '')),
+          'upgrade_requests.id',
           page,
-        }),
+        ),
       ),
 
-    async decide(staff, id, { decision, note }) {
+    /**
+     * Decides an open request, and emails the owners. An approval grants the tier, unless owners have to pay for it: then
+     * the answer has the page on which they do.
+     *
+     * @throws AppError `not_found`; `conflict` if it is decided already, or to approve one that another tier has overtaken;
+     * `unavailable` if Stripe gives no page. Nothing is decided then.
+     */
+    async decide(
+      staff: StaffScope,
+      id: string,
+      { decision, note }: { decision: Decision; note: string },
+    ): Promise<UpgradeDecision> {
       // Before the transaction, because it asks Stripe. A checkout that is not passed on has no effect.
       const checkoutUrl = decision === 'approved' ? await openCheckout(staff, id) : null;
       const request = await database.staffTransaction(staff, async (transaction) => {
-        const { em } = transaction;
-        const decided = await decideOpen(em, id, { decision, note, staffId: staff.staffId });
+        const { db } = transaction;
+        const decided = await decideOpen(db, id, { decision, note, staffId: staff.staffId });
         const { organizationId, tier } = decided;
         if (decision === 'approved') {
-          await requireAllowedRequester(em, decided);
-          await requireSameTier(em, decided);
+          await requireAllowedRequester(db, decided);
+          await requireSameTier(db, decided);
           await options.onApprove(transaction, staff, decided);
         }
-        await recordStaffAudit(em, staff, {
+        await recordStaffAudit(db, staff, {
           action: `upgrade_request.${decision}`,
           resourceType: 'upgrade_request',
           resourceId: id,
@@ -118,11 +116,11 @@ function templateOf(decision: Decision, isPaid: boolean) {
 
 /** @throws AppError `conflict` if the request was made by someone who may no longer make it. */
 async function requireAllowedRequester(
-  em: EntityManager,
-  { organizationId, requestedByKind: kind, requestedById: id }: Row<UpgradeRequest>,
+  db: Db,
+  { organizationId, requestedByKind: kind, requestedById: id }: UpgradeRequest,
 ): Promise<void> {
   const requester = { organizationId, actor: { kind, id } };
-  const problem = await findRequesterProblem(em, requester, { act: 'upgrade_request' });
+  const problem = await findRequesterProblem(emOf(db), requester, { act: 'upgrade_request' });
   if (!problem) return;
   throw new AppError('conflict', {
     detail: `Who made the request may no longer decide about the tier. ${REQUESTER_PROBLEMS[problem]}`,
@@ -132,14 +130,13 @@ async function requireAllowedRequester(
 }
 
 /** An approval must not take away a tier that the organization was given after it had asked. */
-async function requireSameTier(
-  em: EntityManager,
-  { organizationId, tier, currentTier }: Row<UpgradeRequest>,
-): Promise<void> {
-  await lockLimits(em, organizationId);
-  const [organization] = await em.execute<{ tier: Tier }[]>(
-    sql`select tier from organizations where id = ${organizationId}`,
-  );
+async function requireSameTier(db: Db, { organizationId, tier, currentTier }: UpgradeRequest): Promise<void> {
+  await lockLimits(emOf(db), organizationId);
+  const organization = await db
+    .selectFrom('organizations')
+    .select('tier')
+    .where('id', '=', organizationId)
+    .executeTakeFirst();
   const now = organization?.tier ?? currentTier;
   if (now === currentTier || now === tier) return;
   throw new AppError('conflict', {
@@ -150,29 +147,37 @@ async function requireSameTier(
 
 /** One statement, so that two decisions at the same time give one. */
 async function decideOpen(
-  em: EntityManager,
+  db: Db,
   id: string,
   { decision, note, staffId }: { decision: Decision; note: string; staffId: string },
-): Promise<Row<UpgradeRequest>> {
-  const [decided] = await queryRows(
-    em,
-    UpgradeRequestEntity,
-    (columns) => sql`
-    update upgrade_requests set status = ${decision}, decided_by = ${staffId}, decided_at = now(),
-      decision_note = ${storableText(note)}
-    where id = ${id} and status = 'open' returning ${columns}`,
-  );
+): Promise<UpgradeRequest> {
+  const decided = await db
+    .updateTable('upgrade_requests')
+    .set({
+      status: decision,
+      decided_by: staffId,
+      decided_at: sql`now()`,
+      decision_note: storableText(note),
+    })
+    .where('id', '=', id)
+    .where('status', '=', 'open')
+    .returning(columnsOf(UpgradeRequestEntity))
+    .executeTakeFirst();
   if (decided) return decided;
-  throw alreadyDecided(await findRequest(em, id));
+  throw alreadyDecided(await findRequest(db, id));
 }
 
-async function findRequest(em: EntityManager, id: string): Promise<Row<UpgradeRequest>> {
-  const request = await findRow(em, UpgradeRequestEntity, { where: { id } });
+async function findRequest(db: Db, id: string): Promise<UpgradeRequest> {
+  const request = await db
+    .selectFrom('upgrade_requests')
+    .select(columnsOf(UpgradeRequestEntity))
+    .where('id', '=', id)
+    .executeTakeFirst();
   if (!request) throw notFound('upgrade request', id);
   return request;
 }
 
-function alreadyDecided({ id, status }: Row<UpgradeRequest>): AppError {
+function alreadyDecided({ id, status }: UpgradeRequest): AppError {
   return new AppError('conflict', {
     detail: `The request ${id} is ${status} already.`,
     fix: 'To give another tier: PATCH /api/v1/admin/orgs/{id}/tier.',

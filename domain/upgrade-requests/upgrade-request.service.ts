@@ -1,53 +1,55 @@
-import { sql } from '@mikro-orm/core';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { findPage } from '../../platform/database/find-page.ts';
-import { queryRows, type Row } from '../../platform/database/find-rows.ts';
+import { findPage } from '../../platform/database/pages.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
-import type { Page, PageRequest } from '../../platform/pagination.ts';
+import type { PageRequest } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import type { Tier } from '../organizations/tier.ts';
-import { type UpgradeRequest, UpgradeRequestEntity } from './upgrade-request.entity.ts';
+import { UpgradeRequestEntity } from './upgrade-request.entity.ts';
 
 export interface NewUpgradeRequest {
   tier: Tier;
   note: string;
 }
 
-export interface UpgradeRequestService {
-  /**
-   * @throws AppError `conflict` if the organization has the tier; `already_exists` while another request is open;
-   * `permission_denied` for a credential bound to an environment or inbox.
-   */
-  create(scope: Scope, request: NewUpgradeRequest): Promise<Row<UpgradeRequest>>;
-  list(scope: Scope, page: PageRequest): Promise<Page<Row<UpgradeRequest>>>;
-}
+export type UpgradeRequestService = ReturnType<typeof createUpgradeRequestService>;
 
-export function createUpgradeRequestService({ database }: { database: Database }): UpgradeRequestService {
+/** @throws AppError `permission_denied` for a credential bound to an environment or inbox. */
+export function createUpgradeRequestService({ database }: { database: Database }) {
   return {
-    create: (scope, { tier, note }) =>
-      database.transaction(scope, async ({ em }) => {
+    /** @throws AppError `conflict` if the organization has the tier; `already_exists` while another request is open. */
+    create: (scope: Scope, { tier, note }: NewUpgradeRequest): Promise<RowOf<typeof UpgradeRequestEntity>> =>
+      database.transaction(scope, async ({ db }) => {
         requireOrganizationWide(scope);
         const { organizationId, actor } = scope;
-        const [organization] = await em.execute<{ tier: Tier }[]>(
-          sql`select tier from organizations where id = ${organizationId}`,
-        );
+        const organization = await db
+          .selectFrom('organizations')
+          .select('tier')
+          .where('id', '=', organizationId)
+          .executeTakeFirst();
         const currentTier = organization?.tier ?? tier;
         if (currentTier === tier) throw tierInForce(tier);
-        const [created] = await queryRows(
-          em,
-          UpgradeRequestEntity,
-          (columns) => sql`
-          insert into upgrade_requests (id, org_id, tier, current_tier, note, status, requested_by_kind, requested_by_id,
-            created_at)
-          values (${newId('upgradeRequest')}, ${organizationId}, ${tier}, ${currentTier}, ${storableText(note)}, 'open',
-            ${actor.kind}, ${actor.id}, now())
-          on conflict (org_id) where status = 'open' do nothing returning ${columns}`,
-        );
+        const created = await db
+          .insertInto('upgrade_requests')
+          .values({
+            id: newId('upgradeRequest'),
+            org_id: organizationId,
+            tier,
+            current_tier: currentTier,
+            note: storableText(note),
+            status: 'open',
+            // Impersonations never hold the permission.
+            requested_by_kind: actor.kind as 'user' | 'api_key',
+            requested_by_id: actor.id,
+          })
+          .onConflict((conflict) => conflict.column('org_id').where('status', '=', 'open').doNothing())
+          .returning(columnsOf(UpgradeRequestEntity))
+          .executeTakeFirst();
         if (!created) throw openRequestExists();
-        await recordAudit(em, scope, {
+        await recordAudit(db, scope, {
           action: 'upgrade_request.created',
           resourceType: 'upgrade_request',
           resourceId: created.id,
@@ -56,13 +58,17 @@ export function createUpgradeRequestService({ database }: { database: Database }
         return created;
       }),
 
-    list: (scope, page) =>
-      database.read(scope, (reader) => {
+    list: (scope: Scope, page: PageRequest) =>
+      database.read(scope, ({ db }) => {
         requireOrganizationWide(scope);
-        return findPage(reader, UpgradeRequestEntity, {
-          where: { organizationId: scope.organizationId },
+        return findPage(
+          db
+            .selectFrom('upgrade_requests')
+            .select(columnsOf(UpgradeRequestEntity))
+            .where('org_id', '=', scope.organizationId),
+          'upgrade_requests.id',
           page,
-        });
+        );
       }),
   };
 }
