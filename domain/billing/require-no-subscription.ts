@@ -1,6 +1,8 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { anyOf } from '../../platform/database/any-of.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
+
+const GOING_ON = ['active', 'trialing', 'past_due', 'unpaid', 'paused'] as const;
 
 /**
  * A subscription goes on at Stripe without its organization, which could no longer cancel it. One that was canceled for a
@@ -8,15 +10,19 @@ import { AppError } from '../../platform/errors.ts';
  *
  * @throws AppError `conflict` if one of the organizations pays for a subscription.
  */
-export async function requireNoSubscription(
-  em: EntityManager,
-  organizationIds: readonly string[],
-): Promise<void> {
+export async function requireNoSubscription(db: Db, organizationIds: readonly string[]): Promise<void> {
   if (organizationIds.length === 0) return;
-  const [open] = await em.execute<{ id: string; organizationId: string; status: string }[]>(sql`
-    select id, org_id as "organizationId", status from billing_subscriptions
-    where org_id in (${[...organizationIds]}) and ended_at is null and cancel_at is null
-      and status in ('active', 'trialing', 'past_due', 'unpaid', 'paused') order by id limit 1`);
+  const open = await db
+    .selectFrom('billing_subscriptions')
+    .select(['id', 'org_id as organizationId', 'status'])
+    .where('org_id', '=', anyOf(organizationIds))
+    .where('ended_at', 'is', null)
+    .where('cancel_at', 'is', null)
+    .where('status', '=', anyOf(GOING_ON))
+    .orderBy('id')
+    .limit(1)
+    .$narrowType<{ status: string }>()
+    .executeTakeFirst();
   if (!open) return;
   throw new AppError('conflict', {
     detail: `The organization ${open.organizationId} has the subscription ${open.id}, which is ${open.status} and would go on.`,

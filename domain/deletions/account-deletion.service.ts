@@ -1,6 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { emOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { recordOrganizationAudit, recordPersonAudit } from '../audit/record-audit.ts';
@@ -24,8 +25,8 @@ import type { SignedIn } from '../people/sign-in.service.ts';
 import type { SignInThrottle } from '../people/sign-in-throttle.ts';
 import { hasSecondFactor, startSession } from '../people/start-session.ts';
 import { findStaffRole } from '../staff/require-admin.ts';
-import { type CreatedDeletion, createDeletion } from './deletion-rows.ts';
 import { buildPurgeStart } from './purge-start.ts';
+import { type CreatedDeletion, createDeletion } from './recoverable-deletion.ts';
 import type { RestoreDeleted } from './restore-account.ts';
 
 export type RecoveryProof = { token: string } | { email: string; password: string };
@@ -35,26 +36,6 @@ export interface DeletionPeriod {
   recoverableUntil: Date;
 }
 
-export interface AccountDeletionService {
-  /**
-   * Deletes the person's account, and closes the organizations of which they are the only member. Both can be recovered for
-   * 30 days, then a workflow purges them.
-   *
-   * @param currentPassword undefined requires a sign-in within the last ten minutes.
-   * @throws AppError `conflict` if they are the last owner among other members, the last who could repair an enforced single
-   * sign-on, or staff of the service, or if an organization that would be closed pays for a subscription;
-   * `invalid_credentials`; `session_expired`.
-   */
-  delete(person: Person, currentPassword: string | undefined): Promise<DeletionPeriod>;
-  /**
-   * Recovers an account, and the organizations closed with it, by the mailed token or the password, and signs in. A person
-   * with a second factor proves it first: until then nothing is recovered.
-   *
-   * @throws AppError `invalid_credentials`, also after the recovery period; `conflict` if the account is not deleted.
-   */
-  recover(proof: RecoveryProof, client: Client): Promise<SignedIn>;
-}
-
 export interface AccountDeletionOptions {
   database: Database;
   outbox: Pick<Outbox, 'enqueue'>;
@@ -62,42 +43,56 @@ export interface AccountDeletionOptions {
   throttle: SignInThrottle;
   restoreDeleted: RestoreDeleted;
   /** Throws `conflict` if something outside of the service has to end first: a subscription. */
-  requireDeletable(em: EntityManager, organizationIds: readonly string[]): Promise<void>;
+  requireDeletable(db: Db, organizationIds: readonly string[]): Promise<void>;
 }
 
-export function createAccountDeletionService(options: AccountDeletionOptions): AccountDeletionService {
+export type AccountDeletionService = ReturnType<typeof createAccountDeletionService>;
+
+export function createAccountDeletionService(options: AccountDeletionOptions) {
   const { database, outbox, notifications, throttle, restoreDeleted, requireDeletable } = options;
   return {
-    async delete(person, currentPassword) {
+    /**
+     * Deletes the person's account, and closes the organizations of which they are the only member. Both can be recovered for
+     * 30 days, then a workflow purges them.
+     *
+     * @param currentPassword undefined requires a sign-in within the last ten minutes.
+     * @throws AppError `conflict` if they are the last owner among other members, the last who could repair an enforced single
+     * sign-on, or staff of the service, or if an organization that would be closed pays for a subscription;
+     * `invalid_credentials`; `session_expired`.
+     */
+    async delete(person: Person, currentPassword: string | undefined): Promise<DeletionPeriod> {
       if (currentPassword === undefined) requireFreshLogin(person);
       else await requireCurrentPassword({ database, throttle }, person, currentPassword);
       return database.peopleTransaction(async (transaction) => {
-        const { em } = transaction;
+        const { db, em } = transaction;
         // Locked first, as in changes by staff, who may give them a role or suspend them at the same time.
-        const [user] = await em.execute<{ email: string }[]>(
-          sql`select email from users where id = ${person.userId} for no key update`,
-        );
-        await requireNoStaff(em, person.userId);
+        const user = await db
+          .selectFrom('users')
+          .select('email')
+          .where('id', '=', person.userId)
+          .forNoKeyUpdate()
+          .executeTakeFirst();
+        await requireNoStaff(db, person.userId);
         await lockOrganizationsOf(em, person.userId);
         const organizations = await findOrganizationsOf(em, person.userId);
         requireOtherOwners(organizations);
         const abandoned = organizations.filter(({ otherMembers }) => otherMembers === 0);
         await requireDeletable(
-          em,
+          db,
           abandoned.map(({ id }) => id),
         );
         const deletedAt = new Date();
-        await recordPersonAudit(em, person, { action: 'user.deleted' });
+        await recordPersonAudit(db, person, { action: 'user.deleted' });
         await markAccountDeleted(em, person.userId, deletedAt);
         for (const { id, isOwner, otherMembers } of organizations)
           if (isOwner && otherMembers > 0) await requireBreakGlassOwner(em, id);
-        const account = await createDeletion(em, {
+        const account = await createDeletion(db, {
           kind: 'account',
           subjectId: person.userId,
           deletedBy: person.userId,
           deletedAt,
         });
-        const closed = await closeAll(em, person, abandoned, account, deletedAt);
+        const closed = await closeAll(db, person, abandoned, account, deletedAt);
         await notifications.notify<'account-deleted', 'token'>(transaction, {
           userId: person.userId,
           email: user?.email ?? '',
@@ -115,7 +110,13 @@ export function createAccountDeletionService(options: AccountDeletionOptions): A
       });
     },
 
-    async recover(proof, client) {
+    /**
+     * Recovers an account, and the organizations closed with it, by the mailed token or the password, and signs in. A person
+     * with a second factor proves it first: until then nothing is recovered.
+     *
+     * @throws AppError `invalid_credentials`, also after the recovery period; `conflict` if the account is not deleted.
+     */
+    async recover(proof: RecoveryProof, client: Client): Promise<SignedIn> {
       const provedId = 'email' in proof ? await checkPassword(proof, client) : undefined;
       return database.peopleTransaction(async (transaction) => {
         const { em } = transaction;
@@ -152,35 +153,31 @@ export function createAccountDeletionService(options: AccountDeletionOptions): A
   }
 }
 
-interface FoundUser {
-  id: string;
-  passwordHash: string | null;
-  isDeleted: boolean;
-}
-
-function findUser(database: Database, email: string): Promise<FoundUser | undefined> {
-  return database.peopleTransaction(async ({ em }) => {
-    const [user] = await em.execute<FoundUser[]>(sql`
-      select id, password_hash as "passwordHash", deleted_at is not null as "isDeleted"
-      from users where email = ${email} and status = 'active'`);
-    return user;
-  });
-}
+const findUser = (database: Database, email: string) =>
+  database.peopleTransaction(({ db }) =>
+    db
+      .selectFrom('users')
+      .select(['id', 'password_hash as passwordHash', sql<boolean>`deleted_at is not null`.as('isDeleted')])
+      .where('email', '=', email)
+      .where('status', '=', 'active')
+      .executeTakeFirst(),
+  );
 
 /** Closes the organizations of which the person was the only member. They come back with the account. */
 async function closeAll(
-  em: EntityManager,
+  db: Db,
   person: Person,
   organizations: LedOrganization[],
   account: CreatedDeletion,
   deletedAt: Date,
 ): Promise<CreatedDeletion[]> {
+  const em = emOf(db);
   const closed: CreatedDeletion[] = [];
   for (const { id: organizationId } of organizations) {
     await closeOrganization(em, organizationId, deletedAt);
-    await recordOrganizationAudit(em, person, { action: 'organization.deleted', organizationId });
+    await recordOrganizationAudit(db, person, { action: 'organization.deleted', organizationId });
     closed.push(
-      await createDeletion(em, {
+      await createDeletion(db, {
         kind: 'organization',
         subjectId: organizationId,
         deletedBy: person.userId,
@@ -193,8 +190,8 @@ async function closeAll(
 }
 
 /** Staff do not end their own role, also not with the account, so that an admin of the service is always left. */
-async function requireNoStaff(em: EntityManager, userId: string): Promise<void> {
-  if ((await findStaffRole(em, userId)) === null) return;
+async function requireNoStaff(db: Db, userId: string): Promise<void> {
+  if ((await findStaffRole(db, userId)) === null) return;
   throw new AppError('conflict', {
     detail: 'You are staff of this service.',
     fix: 'Let an admin end your staff role first (DELETE /api/v1/admin/staff/{userId}).',

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { readDatabaseTime } from '../../platform/database/database-time.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -12,18 +12,6 @@ import { deleteUser } from '../people/deleted-account.ts';
 import { sweepDueObjects } from '../stored-objects/sweep-organization.ts';
 import { lockPurging, markPurged } from './purge.service.ts';
 
-export interface AccountPurge {
-  /**
-   * Deletes the person's data in one transaction: account, sessions, factors, memberships, emails to them. Organizations
-   * keep the id in their audit log and with the API keys the person created. Archives of their exports name the person:
-   * they are no longer available, and their objects are deleted before this returns. Idempotent.
-   *
-   * @returns a summary.
-   * @throws AppError `conflict` if the purge was stopped.
-   */
-  purge(deletionId: string): Promise<string>;
-}
-
 export interface AccountPurgeOptions {
   database: Database;
   outbox: Pick<Outbox, 'enqueue'>;
@@ -33,11 +21,16 @@ export interface AccountPurgeOptions {
 /** While another process deletes the rest of the objects. */
 const SWEEP_PAUSE_MS = 1_000;
 
-export function createAccountPurge({ database, outbox, storage }: AccountPurgeOptions): AccountPurge {
+export type AccountPurge = ReturnType<typeof createAccountPurge>;
+
+export function createAccountPurge({ database, outbox, storage }: AccountPurgeOptions) {
   /** Archives name the members of their organization. Their links stop before the account is gone. */
   async function expireArchivesOf(transaction: Transaction, userId: string): Promise<string[]> {
-    const rows = await transaction.em.execute<{ organizationId: string; now: string }[]>(sql`
-      select org_id as "organizationId", clock_timestamp()::text as now from members where user_id = ${userId}`);
+    const rows = await transaction.db
+      .selectFrom('members')
+      .select(['org_id as organizationId', sql<string>`clock_timestamp()::text`.as('now')])
+      .where('user_id', '=', userId)
+      .execute();
     for (const { organizationId, now } of rows)
       await expireArchives(transaction, outbox, { organizationId, madeBefore: now });
     return rows.map(({ organizationId }) => organizationId);
@@ -55,16 +48,16 @@ export function createAccountPurge({ database, outbox, storage }: AccountPurgeOp
     userId: string,
     deletionId: string,
   ): Promise<string> {
-    const { em } = transaction;
+    const { db, em } = transaction;
     // One may have been made meanwhile; the next sweep deletes its object.
     await expireArchivesOf(transaction, userId);
-    const [user] = await em.execute<{ email: string }[]>(sql`select email from users where id = ${userId}`);
+    const user = await db.selectFrom('users').select('email').where('id', '=', userId).executeTakeFirst();
     const person = { userId, email: user?.email ?? '' };
     const emails = await deletePersonNotifications(transaction.db, person);
     await deleteInvitationsOf(em, person);
-    const entries = await erasePersonFromAudit(em, userId);
+    const entries = await erasePersonFromAudit(db, userId);
     await deleteUser(em, userId);
-    await markPurged(em, deletionId);
+    await markPurged(db, deletionId);
     return `purged: deleted the account and ${emails} email(s), erased ${entries} client address(es)`;
   }
 
@@ -74,12 +67,20 @@ export function createAccountPurge({ database, outbox, storage }: AccountPurgeOp
     step: (transaction: Transaction, userId: string) => Promise<T>,
   ): Promise<T | null> =>
     database.systemTransaction(async (transaction) => {
-      const userId = await lockPurging(transaction.em, deletionId, 'account');
+      const userId = await lockPurging(transaction.db, deletionId, 'account');
       return userId === null ? null : step(transaction, userId);
     });
 
   return {
-    async purge(deletionId) {
+    /**
+     * Deletes the person's data in one transaction: account, sessions, factors, memberships, emails to them. Organizations
+     * keep the id in their audit log and with the API keys the person created. Archives of their exports name the person:
+     * they are no longer available, and their objects are deleted before this returns. Idempotent.
+     *
+     * @returns a summary.
+     * @throws AppError `conflict` if the purge was stopped.
+     */
+    async purge(deletionId: string): Promise<string> {
       await sweepArchives((await whilePurging(deletionId, expireArchivesOf)) ?? []);
       const summary = await whilePurging(deletionId, (transaction, userId) =>
         deleteAccount(transaction, userId, deletionId),

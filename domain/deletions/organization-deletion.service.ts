@@ -1,7 +1,6 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { emOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { SerializedRow } from '../../platform/database/serialized-row.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { recordAudit, recordOrganizationAudit } from '../audit/record-audit.ts';
@@ -16,62 +15,53 @@ import type { Membership } from '../people/account.service.ts';
 import { findPolicies } from '../policies/find-policies.ts';
 import { findPolicyViolation } from '../sessions/session-policies.ts';
 import type { DeletionPeriod } from './account-deletion.service.ts';
-import { createDeletion, recoverDeletion } from './deletion-rows.ts';
 import { buildPurgeCancel, buildPurgeStart } from './purge-start.ts';
-
-export interface OrganizationDeletionService {
-  /**
-   * Closes the organization: its keys and sessions are refused, it receives no mail, and what was to be sent or delivered
-   * waits. An owner can recover it for 30 days, then a workflow purges it.
-   *
-   * @param confirmedName must be the organization's name.
-   * @throws AppError `session_expired` unless the person signed in within ten minutes; `validation_error` for another name;
-   * `organization_deleted` if another request was first; `conflict` while a subscription would go on.
-   */
-  delete(scope: Scope, confirmedName: string): Promise<DeletionPeriod>;
-  /**
-   * Opens a closed organization again, as it was. Does nothing if it is open.
-   *
-   * @throws AppError `not_found` if the person is not its member, or its recovery period has passed; `permission_denied`
-   * unless they are an owner; `policy_violation` if its policies do not allow the session.
-   */
-  recover(person: Person, organizationId: string): Promise<Membership>;
-}
+import { createDeletion, recoverDeletion } from './recoverable-deletion.ts';
 
 export interface OrganizationDeletionOptions {
   database: Database;
   outbox: Pick<Outbox, 'enqueue'>;
   notifications: NotificationService;
   /** Throws `conflict` if something outside of the service has to end first: a subscription. */
-  requireDeletable(em: EntityManager, organizationIds: readonly string[]): Promise<void>;
+  requireDeletable(db: Db, organizationIds: readonly string[]): Promise<void>;
 }
+
+export type OrganizationDeletionService = ReturnType<typeof createOrganizationDeletionService>;
 
 export function createOrganizationDeletionService({
   database,
   outbox,
   notifications,
   requireDeletable,
-}: OrganizationDeletionOptions): OrganizationDeletionService {
+}: OrganizationDeletionOptions) {
   return {
-    async delete(scope, confirmedName) {
+    /**
+     * Closes the organization: its keys and sessions are refused, it receives no mail, and what was to be sent or delivered
+     * waits. An owner can recover it for 30 days, then a workflow purges it.
+     *
+     * @param confirmedName must be the organization's name.
+     * @throws AppError `session_expired` unless the person signed in within ten minutes; `validation_error` for another name;
+     * `organization_deleted` if another request was first; `conflict` while a subscription would go on.
+     */
+    async delete(scope: Scope, confirmedName: string): Promise<DeletionPeriod> {
       const { organizationId, member } = scope;
       // Keys do not hold org:delete.
       if (!member) throw notFound('organization', organizationId);
       const { person } = member;
       requireRecentSignIn(person);
       return database.peopleTransaction(async (transaction) => {
-        const { em } = transaction;
-        await requireName(em, organizationId, confirmedName);
-        await requireDeletable(em, [organizationId]);
+        const { db, em } = transaction;
+        await requireName(db, organizationId, confirmedName);
+        await requireDeletable(db, [organizationId]);
         const deletedAt = new Date();
         const name = await closeOrganization(em, organizationId, deletedAt);
         if (name === undefined) throw organizationDeleted(organizationId);
-        await recordAudit(em, scope, {
+        await recordAudit(db, scope, {
           action: 'organization.deleted',
           resourceType: 'organization',
           resourceId: organizationId,
         });
-        const deletion = await createDeletion(em, {
+        const deletion = await createDeletion(db, {
           kind: 'organization',
           subjectId: organizationId,
           deletedBy: person.userId,
@@ -84,7 +74,7 @@ export function createOrganizationDeletionService({
             organizationId,
             name,
             at: formatUtc(deletedAt),
-            by: await readEmail(em, person.userId),
+            by: await readEmail(db, person.userId),
             ip: person.ip,
             recoverableUntil: formatUtc(deletion.dueAt),
           },
@@ -95,19 +85,25 @@ export function createOrganizationDeletionService({
       });
     },
 
-    recover: (person, organizationId) =>
+    /**
+     * Opens a closed organization again, as it was. Does nothing if it is open.
+     *
+     * @throws AppError `not_found` if the person is not its member, or its recovery period has passed; `permission_denied`
+     * unless they are an owner; `policy_violation` if its policies do not allow the session.
+     */
+    recover: (person: Person, organizationId: string): Promise<Membership> =>
       database.peopleTransaction(async (transaction) => {
-        const { em } = transaction;
-        const membership = await findMembership(em, person.userId, organizationId);
+        const { db, em } = transaction;
+        const membership = await findMembership(db, person.userId, organizationId);
         if (!membership) throw notFound('organization', organizationId);
         if (membership.role !== 'owner') throw notAnOwner();
-        await requirePolicies(em, person, organizationId);
+        await requirePolicies(db, person, organizationId);
         const reopened = { ...membership, deletedAt: null };
         if (membership.deletedAt === null) return reopened;
-        const deletion = await recoverDeletion(em, organizationId);
-        if (!deletion) return requireReopened(em, person, organizationId);
+        const deletion = await recoverDeletion(db, organizationId);
+        if (!deletion) return requireReopened(db, person, organizationId);
         await reopenOrganizations(em, [organizationId]);
-        await recordOrganizationAudit(em, person, { action: 'organization.recovered', organizationId });
+        await recordOrganizationAudit(db, person, { action: 'organization.recovered', organizationId });
         await notifications.notifyOwners(transaction, {
           organizationId,
           template: 'organization-recovered',
@@ -115,7 +111,7 @@ export function createOrganizationDeletionService({
             organizationId,
             name: membership.name,
             at: formatUtc(new Date()),
-            by: await readEmail(em, person.userId),
+            by: await readEmail(db, person.userId),
             ip: person.ip,
           },
           dedupeKey: `organization-recovered/${deletion.deletionId}`,
@@ -126,10 +122,12 @@ export function createOrganizationDeletionService({
   };
 }
 
-async function requireName(em: EntityManager, organizationId: string, confirmedName: string): Promise<void> {
-  const [organization] = await em.execute<{ name: string }[]>(
-    sql`select name from organizations where id = ${organizationId}`,
-  );
+async function requireName(db: Db, organizationId: string, confirmedName: string): Promise<void> {
+  const organization = await db
+    .selectFrom('organizations')
+    .select('name')
+    .where('id', '=', organizationId)
+    .executeTakeFirst();
   if (organization?.name === confirmedName) return;
   throw invalid(
     '/body/name',
@@ -138,50 +136,47 @@ async function requireName(em: EntityManager, organizationId: string, confirmedN
   );
 }
 
-async function readEmail(em: EntityManager, userId: string): Promise<string> {
-  const [user] = await em.execute<{ email: string }[]>(sql`select email from users where id = ${userId}`);
+async function readEmail(db: Db, userId: string): Promise<string> {
+  const user = await db.selectFrom('users').select('email').where('id', '=', userId).executeTakeFirst();
   return user?.email ?? userId;
 }
 
-async function findMembership(
-  em: EntityManager,
-  userId: string,
-  organizationId: string,
-): Promise<SerializedRow<Membership> | undefined> {
-  const [membership] = await em.execute<SerializedRow<Membership>[]>(sql`
-    select o.id as "organizationId", o.name, o.slug, m.role, o.deleted_at as "deletedAt"
-    from members m join organizations o on o.id = m.org_id
-    where m.user_id = ${userId} and m.org_id = ${organizationId}`);
-  return membership;
-}
+const findMembership = (db: Db, userId: string, organizationId: string): Promise<Membership | undefined> =>
+  db
+    .selectFrom('members as m')
+    .innerJoin('organizations as o', 'o.id', 'm.org_id')
+    .select(['o.id as organizationId', 'o.name', 'o.slug', 'o.status', 'm.role', 'o.deleted_at as deletedAt'])
+    .where('m.user_id', '=', userId)
+    .where('m.org_id', '=', organizationId)
+    .executeTakeFirst();
 
 /** The session must be one that may enter the organization: what protects it while it is open protects its recovery. */
-async function requirePolicies(em: EntityManager, person: Person, organizationId: string): Promise<void> {
-  const policies = await findPolicies(em, organizationId);
+async function requirePolicies(db: Db, person: Person, organizationId: string): Promise<void> {
+  const policies = await findPolicies(emOf(db), organizationId);
   if (!isAddressAllowed(person.ip, policies.allowedCidrs)) throw addressNotAllowed('organization');
-  const isActiveSso = await isActiveConfiguration(em, organizationId, person.ssoConfigurationId);
+  const isActiveSso = await isActiveConfiguration(db, organizationId, person.ssoConfigurationId);
   const violation = findPolicyViolation(person, { ...policies, organizationId, role: 'owner', isActiveSso });
   if (violation) throw violation;
 }
 
 async function isActiveConfiguration(
-  em: EntityManager,
+  db: Db,
   organizationId: string,
   configurationId: string | null,
 ): Promise<boolean> {
-  const active = await em.execute<object[]>(sql`
-    select from sso_configurations
-    where id = ${configurationId ?? ''} and org_id = ${organizationId} and status = 'active'`);
-  return active.length > 0;
+  const active = await db
+    .selectFrom('sso_configurations')
+    .select('id')
+    .where('id', '=', configurationId ?? '')
+    .where('org_id', '=', organizationId)
+    .where('status', '=', 'active')
+    .executeTakeFirst();
+  return active !== undefined;
 }
 
 /** Another request has recovered the organization meanwhile, or it can no longer be recovered. */
-async function requireReopened(
-  em: EntityManager,
-  person: Person,
-  organizationId: string,
-): Promise<Membership> {
-  const membership = await findMembership(em, person.userId, organizationId);
+async function requireReopened(db: Db, person: Person, organizationId: string): Promise<Membership> {
+  const membership = await findMembership(db, person.userId, organizationId);
   if (!membership || membership.deletedAt !== null) throw notFound('organization', organizationId);
   return { ...membership, deletedAt: null };
 }

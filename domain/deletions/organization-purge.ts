@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { purgeExports } from '../exports/purge-exports.ts';
@@ -9,7 +8,7 @@ import { deleteOrganizationMessages } from '../messages/delete-organization-mess
 import { sweepOrganizationObjects } from '../stored-objects/sweep-organization.ts';
 import { lockPurging, markPurged } from './purge.service.ts';
 import {
-  deleteAllSql,
+  deleteAll,
   deleteBatch,
   TABLES_AFTER_MESSAGES,
   TABLES_BEFORE_MESSAGES,
@@ -20,16 +19,6 @@ export interface PurgeSlice {
   isDone: boolean;
   /** Rows deleted in batches; their children are not counted. */
   rows: number;
-}
-
-export interface OrganizationPurge {
-  /**
-   * Deletes everything that belongs to a closed organization, in batches that commit by themselves: it can be interrupted
-   * at any point, and the next call continues. The row of the organization goes last, then its stored objects.
-   *
-   * @throws AppError `conflict` if the purge was stopped.
-   */
-  purge(deletionId: string, options: PurgeSliceOptions): Promise<PurgeSlice>;
 }
 
 export interface PurgeSliceOptions {
@@ -53,7 +42,9 @@ const MAX_PAUSE_MS = 5_000;
 /** Deletes at most a batch. Returns the number of rows. */
 type PurgeStep = (organizationId: string, batchSize: number) => Promise<number>;
 
-export function createOrganizationPurge(options: OrganizationPurgeOptions): OrganizationPurge {
+export type OrganizationPurge = ReturnType<typeof createOrganizationPurge>;
+
+export function createOrganizationPurge(options: OrganizationPurgeOptions) {
   const { database, storage, pause = sleep, batchSize = BATCH_SIZE } = options;
 
   const steps: PurgeStep[] = [
@@ -72,31 +63,44 @@ export function createOrganizationPurge(options: OrganizationPurgeOptions): Orga
 
   /** The subject of the purge, or null if it is complete. Checked before every batch, so that a stop takes effect. */
   const findSubject = (deletionId: string): Promise<string | null> =>
-    database.systemTransaction(({ em }) => lockPurging(em, deletionId, 'organization'));
+    database.systemTransaction(({ db }) => lockPurging(db, deletionId, 'organization'));
 
   /**
    * Deletes the organization's row, and with it what is left. The lock keeps out every transaction that adds rows to it:
    * they wait, and fail because the organization no longer exists.
    */
   async function deleteOrganization(deletionId: string, organizationId: string): Promise<void> {
-    await database.systemTransaction(async ({ em, db }) => {
-      await lockPurging(em, deletionId, 'organization');
-      await em.execute(sql`select from organizations where id = ${organizationId} for update`);
-      const domains = await em.execute<{ name: string }[]>(
-        sql`select domain_name as name from domains where org_id = ${organizationId}`,
-      );
+    await database.systemTransaction(async ({ db, em }) => {
+      await lockPurging(db, deletionId, 'organization');
+      await db
+        .selectFrom('organizations')
+        .select('id')
+        .where('id', '=', organizationId)
+        .forUpdate()
+        .execute();
+      const domains = await db
+        .selectFrom('domains')
+        .select('domain_name as name')
+        .where('org_id', '=', organizationId)
+        .execute();
       await releaseAddressesOfOrganization(
         db,
         organizationId,
         domains.map(({ name }) => name),
       );
       await em.execute(deleteOrganizationReceiptsSql(organizationId));
-      for (const table of TABLES_WITH_ORGANIZATION) await em.execute(deleteAllSql(table, organizationId));
+      for (const table of TABLES_WITH_ORGANIZATION) await deleteAll(db, table, organizationId);
     });
   }
 
   return {
-    async purge(deletionId, { limitMs, isAborted }) {
+    /**
+     * Deletes everything that belongs to a closed organization, in batches that commit by themselves: it can be interrupted
+     * at any point, and the next call continues. The row of the organization goes last, then its stored objects.
+     *
+     * @throws AppError `conflict` if the purge was stopped.
+     */
+    async purge(deletionId: string, { limitMs, isAborted }: PurgeSliceOptions): Promise<PurgeSlice> {
       const endsAt = performance.now() + limitMs;
       let rows = 0;
       for (const step of steps) {
@@ -115,7 +119,7 @@ export function createOrganizationPurge(options: OrganizationPurgeOptions): Orga
       await deleteOrganization(deletionId, organizationId);
       if ((await sweepOrganizationObjects(database, storage, organizationId)) === 'more')
         return { isDone: false, rows };
-      await database.systemTransaction(({ em }) => markPurged(em, deletionId));
+      await markPurged(database.db, deletionId);
       return { isDone: true, rows };
     },
   };

@@ -1,19 +1,18 @@
-import { sql } from '@mikro-orm/core';
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
-import { deleteRows } from '../../platform/database/delete-rows.ts';
-import type { Sql } from '../../platform/database/sql.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 
 interface PurgedTable {
-  table: string;
+  table: keyof Tables;
   /** Condition for the rows of the organization, by an index of the table where it has one. */
-  where: (organizationId: string) => Sql;
+  where: (organizationId: string) => RawBuilder<SqlBool>;
 }
 
-const inOrganization = (organizationId: string) => sql`org_id = ${organizationId}`;
+const inOrganization = (organizationId: string) => sql<SqlBool>`org_id = ${organizationId}`;
 const inEnvironments = (organizationId: string) =>
-  sql`env_id in (select id from environments where org_id = ${organizationId})`;
+  sql<SqlBool>`env_id in (select id from environments where org_id = ${organizationId})`;
 const inInboxes = (organizationId: string) =>
-  sql`inbox_id in (select id from inboxes where ${inEnvironments(organizationId)})`;
+  sql<SqlBool>`inbox_id in (select id from inboxes where ${inEnvironments(organizationId)})`;
 
 /**
  * Tables whose rows are deleted in batches, in this order: before the rows they refer to. Their children (attempts of a
@@ -25,7 +24,7 @@ const inInboxes = (organizationId: string) =>
 export const TABLES_BEFORE_MESSAGES: readonly PurgedTable[] = [
   {
     table: 'webhook_deliveries',
-    where: (id) => sql`endpoint_id in (select id from webhook_endpoints where org_id = ${id})`,
+    where: (id) => sql<SqlBool>`endpoint_id in (select id from webhook_endpoints where org_id = ${id})`,
   },
   { table: 'events', where: inEnvironments },
 ];
@@ -34,7 +33,7 @@ export const TABLES_AFTER_MESSAGES: readonly PurgedTable[] = [
   // Uploads; all other attachments went with their message or draft.
   {
     table: 'attachments',
-    where: (id) => sql`message_id is null and draft_id is null and org_id = ${id}`,
+    where: (id) => sql<SqlBool>`message_id is null and draft_id is null and org_id = ${id}`,
   },
   { table: 'threads', where: inEnvironments },
   { table: 'reputation_outcomes', where: inInboxes },
@@ -50,7 +49,7 @@ export const TABLES_AFTER_MESSAGES: readonly PurgedTable[] = [
 /** Tables without a foreign key to the organization, emptied in the transaction that deletes its row. */
 export const TABLES_WITH_ORGANIZATION: readonly PurgedTable[] = [
   { table: 'metric_deltas', where: inEnvironments },
-  { table: 'organizations', where: (id) => sql`id = ${id}` },
+  { table: 'organizations', where: (id) => sql<SqlBool>`id = ${id}` },
   // After the attachments, whose deletion adds to them.
   { table: 'usage_deltas', where: inOrganization },
   { table: 'idempotency_keys', where: inOrganization },
@@ -58,19 +57,26 @@ export const TABLES_WITH_ORGANIZATION: readonly PurgedTable[] = [
 ];
 
 /** Deletes at most `batchSize` rows. Returns their number. */
-export function deleteBatch(
+export async function deleteBatch(
   database: Database,
   { table, where }: PurgedTable,
   { organizationId, batchSize }: { organizationId: string; batchSize: number },
 ): Promise<number> {
-  const name = sql.ref(table);
-  return deleteRows(
-    database,
-    sql`delete from ${name} where ctid = any(array(
-      select ctid from ${name} where ${where(organizationId)} limit ${batchSize}))`,
-  );
+  const { numDeletedRows } = await database.db
+    .deleteFrom(table)
+    .where(
+      sql<SqlBool>`ctid = any(array(
+        select ctid from ${sql.table(table)} where ${where(organizationId)} limit ${batchSize}))`,
+    )
+    .executeTakeFirstOrThrow(() => new Error('PostgreSQL did not answer a deletion'));
+  return Number(numDeletedRows);
 }
 
-/** SQL: deletes all rows of the organization. */
-export const deleteAllSql = ({ table, where }: PurgedTable, organizationId: string): Sql =>
-  sql`delete from ${sql.ref(table)} where ${where(organizationId)}`;
+/** Deletes all rows of the organization. */
+export async function deleteAll(
+  db: Db,
+  { table, where }: PurgedTable,
+  organizationId: string,
+): Promise<void> {
+  await db.deleteFrom(table).where(where(organizationId)).execute();
+}

@@ -1,6 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
@@ -10,16 +11,6 @@ import type { DeletionKind, DeletionStatus } from './deletion.entity.ts';
 
 /** `not_due`: call it again later. The others are the row's status, and `gone` without a row. */
 export type BegunPurge = DeletionStatus | 'not_due' | 'gone';
-
-/** The steps of a purge before it deletes anything. All are idempotent. */
-export interface PurgeService {
-  /** Reminds the person or the owners that the purge is near. Returns the number of emails. */
-  remind(deletionId: string, daysLeft: number): Promise<number>;
-  /** From `purging` on, nothing can be recovered. */
-  begin(deletionId: string): Promise<BegunPurge>;
-  /** Stops a purge that waits or runs; an ended one stays as it is. Returns its status. */
-  stop(deletionId: string): Promise<string>;
-}
 
 export interface PurgeServiceOptions {
   database: Database;
@@ -31,17 +22,31 @@ interface WaitingDeletion {
   kind: DeletionKind;
   subjectId: string;
   accountDeletionId: string | null;
-  dueAt: string;
+  dueAt: Date;
 }
 
-export function createPurgeService(options: PurgeServiceOptions): PurgeService {
+export type PurgeService = ReturnType<typeof createPurgeService>;
+
+/** The steps of a purge before it deletes anything. All are idempotent. */
+export function createPurgeService(options: PurgeServiceOptions) {
   const { database } = options;
   return {
-    remind: (deletionId, daysLeft) =>
+    /** Reminds the person or the owners that the purge is near. Returns the number of emails. */
+    remind: (deletionId: string, daysLeft: number): Promise<number> =>
       database.systemTransaction(async (transaction) => {
-        const [deletion] = await transaction.em.execute<WaitingDeletion[]>(sql`
-          select kind, subject_id as "subjectId", account_deletion_id as "accountDeletionId", due_at as "dueAt"
-          from deletions where id = ${deletionId} and status = 'waiting' and due_at > now() for update`);
+        const deletion = await transaction.db
+          .selectFrom('deletions')
+          .select([
+            'kind',
+            'subject_id as subjectId',
+            'account_deletion_id as accountDeletionId',
+            'due_at as dueAt',
+          ])
+          .where('id', '=', deletionId)
+          .where('status', '=', 'waiting')
+          .where('due_at', '>', sql<Date>`now()`)
+          .forUpdate()
+          .executeTakeFirst();
         if (!deletion) return 0;
         const occasion = { dedupeKey: `deletion-reminder/${deletionId}/${daysLeft}`, deletion };
         return deletion.kind === 'account'
@@ -49,28 +54,44 @@ export function createPurgeService(options: PurgeServiceOptions): PurgeService {
           : remindOwners(options, transaction, occasion);
       }),
 
-    async begin(deletionId) {
-      const [begun] = await database.query<{ status: DeletionStatus }>(sql`
-        update deletions set status = 'purging', purge_started_at = coalesce(purge_started_at, now())
-        where id = ${deletionId} and (status = 'waiting' and due_at <= now() or status = 'purging') returning status`);
+    /** From `purging` on, nothing can be recovered. */
+    async begin(deletionId: string): Promise<BegunPurge> {
+      const begun = await database.db
+        .updateTable('deletions')
+        .set({ status: 'purging', purge_started_at: sql`coalesce(purge_started_at, now())` })
+        .where('id', '=', deletionId)
+        .where((eb) =>
+          eb.or([
+            eb.and([eb('status', '=', 'waiting'), eb('due_at', '<=', sql<Date>`now()`)]),
+            eb('status', '=', 'purging'),
+          ]),
+        )
+        .returning('status')
+        .executeTakeFirst();
       if (begun) return begun.status;
       const status = await readStatus(database, deletionId);
       return status === 'waiting' ? 'not_due' : (status ?? 'gone');
     },
 
-    async stop(deletionId) {
-      await database.query(sql`
-        update deletions set status = 'stopped', ended_at = now()
-        where id = ${deletionId} and status in ('waiting', 'purging')`);
+    /** Stops a purge that waits or runs; an ended one stays as it is. Returns its status. */
+    async stop(deletionId: string): Promise<string> {
+      await database.db
+        .updateTable('deletions')
+        .set({ status: 'stopped', ended_at: sql`now()` })
+        .where('id', '=', deletionId)
+        .where('status', '=', anyOf(['waiting', 'purging'] as const))
+        .execute();
       return (await readStatus(database, deletionId)) ?? 'gone';
     },
   };
 }
 
 async function readStatus(database: Database, deletionId: string): Promise<DeletionStatus | undefined> {
-  const [row] = await database.query<{ status: DeletionStatus }>(
-    sql`select status from deletions where id = ${deletionId}`,
-  );
+  const row = await database.db
+    .selectFrom('deletions')
+    .select('status')
+    .where('id', '=', deletionId)
+    .executeTakeFirst();
   return row?.status;
 }
 
@@ -84,16 +105,19 @@ async function remindPerson(
   transaction: Transaction,
   { dedupeKey, deletion: { subjectId: userId, dueAt } }: Occasion,
 ): Promise<number> {
-  const { em } = transaction;
-  const [user] = await em.execute<{ email: string }[]>(
-    sql`select email from users where id = ${userId} and deleted_at is not null`,
-  );
+  const { db, em } = transaction;
+  const user = await db
+    .selectFrom('users')
+    .select('email')
+    .where('id', '=', userId)
+    .where('deleted_at', 'is not', null)
+    .executeTakeFirst();
   if (!user) return 0;
   await personNotifications.notify<'account-deletion-reminder', 'token'>(transaction, {
     userId,
     email: user.email,
     template: 'account-deletion-reminder',
-    params: { recoverableUntil: formatUtc(new Date(dueAt)) },
+    params: { recoverableUntil: formatUtc(dueAt) },
     secrets: { token: await createRecoveryToken(em, userId) },
     dedupeKey,
   });
@@ -106,14 +130,17 @@ async function remindOwners(
   transaction: Transaction,
   { dedupeKey, deletion: { subjectId: organizationId, accountDeletionId, dueAt } }: Occasion,
 ): Promise<number> {
-  const [organization] = await transaction.em.execute<{ name: string }[]>(
-    sql`select name from organizations where id = ${organizationId} and deleted_at is not null`,
-  );
+  const organization = await transaction.db
+    .selectFrom('organizations')
+    .select('name')
+    .where('id', '=', organizationId)
+    .where('deleted_at', 'is not', null)
+    .executeTakeFirst();
   if (!organization || accountDeletionId !== null) return 0;
   await notifications.notifyOwners(transaction, {
     organizationId,
     template: 'organization-deletion-reminder',
-    params: { organizationId, name: organization.name, recoverableUntil: formatUtc(new Date(dueAt)) },
+    params: { organizationId, name: organization.name, recoverableUntil: formatUtc(dueAt) },
     dedupeKey,
   });
   return 1;
@@ -124,13 +151,14 @@ async function remindOwners(
  *
  * @throws AppError `conflict` if it was stopped meanwhile.
  */
-export async function lockPurging(
-  em: EntityManager,
-  deletionId: string,
-  kind: DeletionKind,
-): Promise<string | null> {
-  const [row] = await em.execute<{ subjectId: string; status: DeletionStatus }[]>(sql`
-    select subject_id as "subjectId", status from deletions where id = ${deletionId} and kind = ${kind} for update`);
+export async function lockPurging(db: Db, deletionId: string, kind: DeletionKind): Promise<string | null> {
+  const row = await db
+    .selectFrom('deletions')
+    .select(['subject_id as subjectId', 'status'])
+    .where('id', '=', deletionId)
+    .where('kind', '=', kind)
+    .forUpdate()
+    .executeTakeFirst();
   if (row?.status === 'purging') return row.subjectId;
   if (row?.status === 'purged') return null;
   throw new AppError('conflict', {
@@ -139,6 +167,10 @@ export async function lockPurging(
   });
 }
 
-export async function markPurged(em: EntityManager, deletionId: string): Promise<void> {
-  await em.execute(sql`update deletions set status = 'purged', ended_at = now() where id = ${deletionId}`);
+export async function markPurged(db: Db, deletionId: string): Promise<void> {
+  await db
+    .updateTable('deletions')
+    .set({ status: 'purged', ended_at: sql`now()` })
+    .where('id', '=', deletionId)
+    .execute();
 }

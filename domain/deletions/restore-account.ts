@@ -7,8 +7,8 @@ import type { PersonNotificationService } from '../notifications/person-notifica
 import { reopenOrganizations } from '../organizations/closed-organization.ts';
 import type { Client } from '../people/client.ts';
 import { restoreAccount } from '../people/deleted-account.ts';
-import { recoverClosedWith, recoverDeletion } from './deletion-rows.ts';
 import { buildPurgeCancel } from './purge-start.ts';
+import { recoverClosedWith, recoverDeletion } from './recoverable-deletion.ts';
 
 export type RestoreDeleted = (transaction: Transaction, userId: string, client: Client) => Promise<void>;
 
@@ -26,19 +26,19 @@ export function createRestoreDeleted({
   notifications: PersonNotificationService;
 }): RestoreDeleted {
   return async (transaction, userId, { ip, requestId }) => {
-    const { em } = transaction;
-    const account = await recoverDeletion(em, userId);
+    const { db, em } = transaction;
+    const account = await recoverDeletion(db, userId);
     if (!account) throw invalidCredentials();
-    const organizations = await recoverClosedWith(em, account.deletionId);
+    const organizations = await recoverClosedWith(db, account.deletionId);
     const email = await restoreAccount(em, userId);
     await reopenOrganizations(
       em,
       organizations.map(({ subjectId }) => subjectId),
     );
     const person = { userId, ip, requestId };
-    await recordPersonAudit(em, person, { action: 'user.recovered' });
+    await recordPersonAudit(db, person, { action: 'user.recovered' });
     for (const { subjectId: organizationId } of organizations)
-      await recordOrganizationAudit(em, person, { action: 'organization.recovered', organizationId });
+      await recordOrganizationAudit(db, person, { action: 'organization.recovered', organizationId });
     await notifications.notify(transaction, {
       userId,
       email,

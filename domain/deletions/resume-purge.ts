@@ -1,16 +1,8 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
-import type { DeletionKind } from './deletion.entity.ts';
+import type { DeletionStatus } from './deletion.entity.ts';
 import { buildPurgeStart } from './purge-start.ts';
-
-interface ResumedDeletion {
-  deletionId: string;
-  kind: DeletionKind;
-  subjectId: string;
-  episode: number;
-  dueAt: string;
-}
 
 export interface ResumedPurge {
   /** For the new run, which continues where the old one ended. */
@@ -24,16 +16,22 @@ export interface ResumedPurge {
  *
  * @returns null unless it was stopped.
  */
-export async function resumePurge({ em }: Transaction, deletionId: string): Promise<ResumedPurge | null> {
-  const [deletion] = await em.execute<ResumedDeletion[]>(sql`
-    update deletions
-    set status = case when purge_started_at is null then 'waiting' else 'purging' end, ended_at = null,
-      reconciled_at = null, episode = episode + 1
-    where id = ${deletionId} and status = 'stopped'
-    returning id as "deletionId", kind, subject_id as "subjectId", episode, due_at as "dueAt"`);
+export async function resumePurge({ db }: Transaction, deletionId: string): Promise<ResumedPurge | null> {
+  const deletion = await db
+    .updateTable('deletions')
+    .set((eb) => ({
+      status: sql<DeletionStatus>`case when purge_started_at is null then 'waiting' else 'purging' end`,
+      ended_at: null,
+      reconciled_at: null,
+      episode: eb('episode', '+', 1),
+    }))
+    .where('id', '=', deletionId)
+    .where('status', '=', 'stopped')
+    .returning(['id as deletionId', 'kind', 'subject_id as subjectId', 'episode', 'due_at as dueAt'])
+    .executeTakeFirst();
   if (!deletion) return null;
   return {
-    start: buildPurgeStart({ ...deletion, dueAt: new Date(deletion.dueAt) }),
+    start: buildPurgeStart(deletion),
     organizationId: deletion.kind === 'organization' ? deletion.subjectId : null,
   };
 }

@@ -1,13 +1,8 @@
-import { raw, sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { RECOVERY_DAYS } from '../../workflows/deletions/purge.contract.ts';
 import type { DeletionKind } from './deletion.entity.ts';
-
-/** SQL: condition for a deletion that can be recovered. */
-export const IS_RECOVERABLE = raw(
-  `(status = 'waiting' and due_at > now() or status = 'stopped') and purge_started_at is null`,
-);
 
 export interface NewDeletion {
   kind: DeletionKind;
@@ -32,14 +27,25 @@ const recoverableUntil = (deletedAt: Date): Date => new Date(deletedAt.getTime()
 
 /** @throws Error of the unique index if the subject has an open deletion. */
 export async function createDeletion(
-  em: EntityManager,
+  db: Db,
   { kind, subjectId, deletedBy, accountDeletionId = null, deletedAt }: NewDeletion,
 ): Promise<CreatedDeletion> {
   const deletionId = newId('deletion');
   const dueAt = recoverableUntil(deletedAt);
-  await em.execute(sql`
-    insert into deletions (id, kind, subject_id, deleted_by, account_deletion_id, status, episode, deleted_at, due_at)
-    values (${deletionId}, ${kind}, ${subjectId}, ${deletedBy}, ${accountDeletionId}, 'waiting', 1, ${deletedAt}, ${dueAt})`);
+  await db
+    .insertInto('deletions')
+    .values({
+      id: deletionId,
+      kind,
+      subject_id: subjectId,
+      deleted_by: deletedBy,
+      account_deletion_id: accountDeletionId,
+      status: 'waiting',
+      episode: 1,
+      deleted_at: deletedAt,
+      due_at: dueAt,
+    })
+    .execute();
   return { deletionId, kind, subjectId, episode: 1, dueAt };
 }
 
@@ -50,28 +56,26 @@ export interface RecoveredDeletion {
   episode: number;
 }
 
-const RETURNED = raw(`id as "deletionId", kind, subject_id as "subjectId", episode`);
-
 /**
  * Ends the deletion of a user or organization as recovered: of a recovery and the beginning of the purge at the same time,
  * or of two recoveries, one succeeds. Returns undefined if nothing can be recovered.
  */
-export async function recoverDeletion(
-  em: EntityManager,
-  subjectId: string,
-): Promise<RecoveredDeletion | undefined> {
-  const [recovered] = await em.execute<RecoveredDeletion[]>(sql`
-    update deletions set status = 'recovered', ended_at = greatest(clock_timestamp(), deleted_at)
-    where subject_id = ${subjectId} and ${IS_RECOVERABLE} returning ${RETURNED}`);
-  return recovered;
-}
+export const recoverDeletion = (db: Db, subjectId: string): Promise<RecoveredDeletion | undefined> =>
+  endAsRecovered(db).where('subject_id', '=', subjectId).executeTakeFirst();
 
 /** Ends the deletions of the organizations that were closed with an account. */
-export function recoverClosedWith(
-  em: EntityManager,
-  accountDeletionId: string,
-): Promise<RecoveredDeletion[]> {
-  return em.execute<RecoveredDeletion[]>(sql`
-    update deletions set status = 'recovered', ended_at = greatest(clock_timestamp(), deleted_at)
-    where account_deletion_id = ${accountDeletionId} and ${IS_RECOVERABLE} returning ${RETURNED}`);
-}
+export const recoverClosedWith = (db: Db, accountDeletionId: string): Promise<RecoveredDeletion[]> =>
+  endAsRecovered(db).where('account_deletion_id', '=', accountDeletionId).execute();
+
+const endAsRecovered = (db: Db) =>
+  db
+    .updateTable('deletions')
+    .set({ status: 'recovered', ended_at: sql`greatest(clock_timestamp(), deleted_at)` })
+    .where('purge_started_at', 'is', null)
+    .where((eb) =>
+      eb.or([
+        eb.and([eb('status', '=', 'waiting'), eb('due_at', '>', sql<Date>`now()`)]),
+        eb('status', '=', 'stopped'),
+      ]),
+    )
+    .returning(['id as deletionId', 'kind', 'subject_id as subjectId', 'episode']);
