@@ -1,12 +1,9 @@
-import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
-import { findRows } from '../../platform/database/find-rows.ts';
 import { AppError } from '../../platform/errors.ts';
 import { requireOrganization } from '../administration/require-organization.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import { type BillingState, readBillingState } from './customer-rows.ts';
-import { PaymentGraceEntity } from './payment-grace.entity.ts';
 import type { PaymentGraceService } from './payment-grace.service.ts';
 
 /** A subscription that an operator has to settle. */
@@ -16,26 +13,10 @@ export interface SubscriptionProblem {
   problem: string;
 }
 
-export interface BillingAdministrationService {
-  /** At most {@link MAX_PROBLEMS}, the longest unread first. */
-  listProblems(staff: StaffScope): Promise<SubscriptionProblem[]>;
-  /** @throws AppError `not_found`. */
-  get(staff: StaffScope, organizationId: string): Promise<BillingState>;
-  /**
-   * Gives an organization more time to pay, and ends its suspension for the payment.
-   *
-   * @returns when it will be suspended.
-   * @throws AppError `not_found`; `conflict` if no payment is overdue.
-   */
-  extendGrace(
-    staff: StaffScope,
-    organizationId: string,
-    extension: { days: number; note: string },
-  ): Promise<Date>;
-}
-
 /** More than an operator settles at a time. */
 export const MAX_PROBLEMS = 25;
+
+export type BillingAdministrationService = ReturnType<typeof createBillingAdministrationService>;
 
 export function createBillingAdministrationService({
   database,
@@ -45,34 +26,58 @@ export function createBillingAdministrationService({
   database: Database;
   graces: PaymentGraceService;
   now?: () => Date;
-}): BillingAdministrationService {
+}) {
   return {
-    listProblems: (staff) =>
-      database.staffTransaction(staff, ({ em }) =>
-        em.execute<SubscriptionProblem[]>(sql`
-          select org_id as "organizationId", id as "subscriptionId", problem from billing_subscriptions
-          where problem is not null and ended_at is null order by synced_at, id limit ${MAX_PROBLEMS}`),
+    /** At most {@link MAX_PROBLEMS}, the longest unread first. */
+    listProblems: (staff: StaffScope): Promise<SubscriptionProblem[]> =>
+      database.staffTransaction(staff, ({ db }) =>
+        db
+          .selectFrom('billing_subscriptions')
+          .select(['org_id as organizationId', 'id as subscriptionId', 'problem'])
+          .where('problem', 'is not', null)
+          .where('ended_at', 'is', null)
+          .orderBy('synced_at')
+          .orderBy('id')
+          .limit(MAX_PROBLEMS)
+          .$narrowType<{ problem: string }>()
+          .execute(),
       ),
 
-    get: (staff, organizationId) =>
-      database.staffTransaction(staff, async ({ em }) => {
+    /** @throws AppError `not_found`. */
+    get: (staff: StaffScope, organizationId: string): Promise<BillingState> =>
+      database.staffTransaction(staff, async ({ db, em }) => {
         await requireOrganization(em, organizationId);
-        return readBillingState(em, organizationId);
+        return readBillingState(db, organizationId);
       }),
 
-    extendGrace: (staff, organizationId, { days, note }) =>
+    /**
+     * Gives an organization more time to pay, and ends its suspension for the payment.
+     *
+     * @returns when it will be suspended.
+     * @throws AppError `not_found`; `conflict` if no payment is overdue.
+     */
+    extendGrace: (
+      staff: StaffScope,
+      organizationId: string,
+      { days, note }: { days: number; note: string },
+    ): Promise<Date> =>
       database.staffTransaction(staff, async (transaction) => {
-        const { em } = transaction;
+        const { db, em } = transaction;
         await requireOrganization(em, organizationId);
         // Several only with a second subscription: the organization would be suspended for each of them.
-        const open = await findRows(em, PaymentGraceEntity, { where: { organizationId, closedAt: null } });
+        const open = await db
+          .selectFrom('payment_graces')
+          .select('id')
+          .where('org_id', '=', organizationId)
+          .where('closed_at', 'is', null)
+          .execute();
         const suspensions: Date[] = [];
         for (const { id: graceId } of open) {
           const extended = await graces.extend(transaction, { graceId, days, now: now() });
           if (!extended) continue;
           const { subscriptionId, suspendAt } = extended;
           suspensions.push(suspendAt);
-          await recordStaffAudit(em, staff, {
+          await recordStaffAudit(db, staff, {
             action: 'payment_grace.extended',
             resourceType: 'subscription',
             resourceId: subscriptionId,

@@ -1,13 +1,13 @@
 import type Stripe from 'stripe';
+import type { RowOf } from '../../platform/database/columns-of.ts';
 import type { Database, TenantScope } from '../../platform/database/database.ts';
-import type { Row } from '../../platform/database/find-rows.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { readUsageStatuses } from '../usage/usage-status.ts';
-import type { BillingSubscription } from './billing-subscription.entity.ts';
+import type { BillingSubscriptionEntity } from './billing-subscription.entity.ts';
 import { changePrice, type PlanTiming, type ProrationPreview, previewPrice } from './change-price.ts';
 import { openCheckout } from './checkout-sessions.ts';
 import { type BillingState, ensureCustomer, readBilling } from './customer-rows.ts';
@@ -46,38 +46,6 @@ export interface PlanChange {
 /** `never` takes a cancellation for the end of the period back. */
 export type CancelTiming = 'now' | 'period_end' | 'never';
 
-/**
- * What owners do with their subscription. Nothing here changes the tier: that follows the events of Stripe. Every method
- * throws `unavailable` if Stripe gives no answer, and then has changed nothing.
- */
-export interface BillingService {
-  readonly tiersForSale: readonly Tier[];
-  getState(scope: Scope): Promise<BillingState>;
-  /**
-   * Returns Stripe's page on which the subscription is paid; an open one is used again.
-   *
-   * @throws AppError `conflict`, with the portal's link, while a subscription has not ended; `unprocessable` for a tier that
-   * is not for sale; `validation_error` for a target that is not allowed.
-   */
-  checkout(scope: Scope, request: CheckoutRequest): Promise<{ id: string; url: string }>;
-  /**
-   * Returns the page on which the owners pay for the tier, for staff to pass on: a checkout, or with a subscription the
-   * billing page, which changes its plan.
-   *
-   * @throws AppError as {@link checkout}; `organization_deleted`.
-   */
-  findPaymentPage(tenant: TenantScope, tier: Tier): Promise<string>;
-  /** Returns Stripe's page for payment methods and invoices. @throws AppError `conflict` before the first checkout. */
-  openPortal(scope: Scope, returnUrl: string | undefined): Promise<{ url: string }>;
-  /**
-   * @throws AppError `conflict` without a subscription, or while its payment is overdue; `validation_error` for a date that
-   * is not that of a recent preview.
-   */
-  changePlan(scope: Scope, request: PlanChangeRequest): Promise<PlanChange>;
-  /** Can be repeated. @throws AppError `conflict` without a subscription. */
-  cancel(scope: Scope, when: CancelTiming): Promise<{ cancelAt: Date | null; isEnded: boolean }>;
-}
-
 export interface BillingServiceOptions {
   database: Database;
   stripe: Stripe;
@@ -86,7 +54,13 @@ export interface BillingServiceOptions {
   publicUrl: string;
 }
 
-export function createBillingService(options: BillingServiceOptions): BillingService {
+export type BillingService = ReturnType<typeof createBillingService>;
+
+/**
+ * What owners do with their subscription. Nothing here changes the tier: that follows the events of Stripe. Every method
+ * throws `unavailable` if Stripe gives no answer, and then has changed nothing.
+ */
+export function createBillingService(options: BillingServiceOptions) {
   const { database, stripe, prices, redirects, publicUrl } = options;
   const billingPage = (scope: TenantScope) => `${publicUrl}/billing?org=${scope.organizationId}`;
 
@@ -152,7 +126,7 @@ export function createBillingService(options: BillingServiceOptions): BillingSer
     }
   }
 
-  async function requireOpen(scope: Scope): Promise<Row<BillingSubscription>> {
+  async function requireOpen(scope: Scope): Promise<RowOf<typeof BillingSubscriptionEntity>> {
     requireOrganizationWide(scope);
     const { subscription } = await readBilling(database, scope);
     if (!subscription || subscription.endedAt) throw noSubscription();
@@ -160,24 +134,36 @@ export function createBillingService(options: BillingServiceOptions): BillingSer
   }
 
   const audit = (scope: Scope, action: string, resourceId: string, details: Record<string, unknown>) =>
-    database.transaction(scope, ({ em }) =>
-      recordAudit(em, scope, { action, resourceType: 'subscription', resourceId, details }),
+    database.transaction(scope, ({ db }) =>
+      recordAudit(db, scope, { action, resourceType: 'subscription', resourceId, details }),
     );
 
   return {
     tiersForSale: prices.tiersForSale,
 
-    async getState(scope) {
+    async getState(scope: Scope): Promise<BillingState> {
       requireOrganizationWide(scope);
       return readBilling(database, scope);
     },
 
-    async checkout(scope, request) {
+    /**
+     * Returns Stripe's page on which the subscription is paid; an open one is used again.
+     *
+     * @throws AppError `conflict`, with the portal's link, while a subscription has not ended; `unprocessable` for a tier that
+     * is not for sale; `validation_error` for a target that is not allowed.
+     */
+    async checkout(scope: Scope, request: CheckoutRequest): Promise<{ id: string; url: string }> {
       requireOrganizationWide(scope);
       return startCheckout(scope, request);
     },
 
-    async findPaymentPage(tenant, tier) {
+    /**
+     * Returns the page on which the owners pay for the tier, for staff to pass on: a checkout, or with a subscription the
+     * billing page, which changes its plan.
+     *
+     * @throws AppError as `checkout`; `organization_deleted`.
+     */
+    async findPaymentPage(tenant: TenantScope, tier: Tier): Promise<string> {
       try {
         return (await startCheckout(tenant, { tier })).url;
       } catch (error) {
@@ -187,7 +173,8 @@ export function createBillingService(options: BillingServiceOptions): BillingSer
       }
     },
 
-    async openPortal(scope, returnUrl) {
+    /** Returns Stripe's page for payment methods and invoices. @throws AppError `conflict` before the first checkout. */
+    async openPortal(scope: Scope, returnUrl: string | undefined): Promise<{ url: string }> {
       requireOrganizationWide(scope);
       const target =
         returnUrl === undefined ? billingPage(scope) : redirects.check('/body/return_url', returnUrl);
@@ -196,7 +183,14 @@ export function createBillingService(options: BillingServiceOptions): BillingSer
       return portal(customer.customerId, target);
     },
 
-    async changePlan(scope, { tier, when = 'now', preview = false, prorationDate }) {
+    /**
+     * @throws AppError `conflict` without a subscription, or while its payment is overdue; `validation_error` for a date that
+     * is not that of a recent preview.
+     */
+    async changePlan(
+      scope: Scope,
+      { tier, when = 'now', preview = false, prorationDate }: PlanChangeRequest,
+    ): Promise<PlanChange> {
       const price = requirePrice(prices, tier);
       if (prorationDate !== undefined) requireRecentPreview(prorationDate);
       const subscription = await requireOpen(scope);
@@ -226,7 +220,8 @@ export function createBillingService(options: BillingServiceOptions): BillingSer
       return { status: isPaid ? 'accepted' : 'payment_required', tier, when, proration, warnings };
     },
 
-    async cancel(scope, when) {
+    /** Can be repeated. @throws AppError `conflict` without a subscription. */
+    async cancel(scope: Scope, when: CancelTiming): Promise<{ cancelAt: Date | null; isEnded: boolean }> {
       const { id } = await requireOpen(scope);
       const canceled = await callStripe(() => cancelAtStripe(stripe, id, when));
       await audit(scope, 'subscription.cancellation_changed', id, { when });
@@ -296,7 +291,7 @@ function noSubscription(): AppError {
   });
 }
 
-function notInGoodStanding({ status }: Row<BillingSubscription>): AppError {
+function notInGoodStanding({ status }: RowOf<typeof BillingSubscriptionEntity>): AppError {
   return new AppError('conflict', {
     detail: `The subscription is ${status}.`,
     fix: 'Pay its open invoice first: POST /billing/portal.',

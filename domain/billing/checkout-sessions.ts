@@ -1,4 +1,4 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type Stripe from 'stripe';
 import { sha256 } from '../../platform/crypto.ts';
 import type { Database, TenantScope } from '../../platform/database/database.ts';
@@ -143,18 +143,26 @@ export function createCheckoutClosing({
   stripe: Stripe;
 }): (deletionId: string) => Promise<CheckoutClosing> {
   return async (deletionId) => {
-    const [customer] = await database.query<{ organizationId: string; sessionId: string }>(sql`
-      select c.org_id as "organizationId", c.checkout_session_id as "sessionId"
-      from deletions d
-      join organizations o on o.id = d.subject_id and o.deleted_at is not null
-      join billing_customers c on c.org_id = o.id and c.checkout_session_id is not null
-      where d.id = ${deletionId} and d.kind = 'organization'`);
+    const customer = await database.db
+      .selectFrom('deletions as d')
+      .innerJoin('organizations as o', 'o.id', 'd.subject_id')
+      .innerJoin('billing_customers as c', 'c.org_id', 'o.id')
+      .select(['c.org_id as organizationId', 'c.checkout_session_id as sessionId'])
+      .where('d.id', '=', deletionId)
+      .where('d.kind', '=', 'organization')
+      .where('o.deleted_at', 'is not', null)
+      .where('c.checkout_session_id', 'is not', null)
+      .$narrowType<{ sessionId: string }>()
+      .executeTakeFirst();
     if (!customer) return 'none';
     const { organizationId, sessionId } = customer;
     const outcome = await endSession(stripe, sessionId);
-    await database.query(sql`
-      update billing_customers set checkout_session_id = null, updated_at = now()
-      where org_id = ${organizationId} and checkout_session_id = ${sessionId} returning org_id`);
+    await database.db
+      .updateTable('billing_customers')
+      .set({ checkout_session_id: null, updated_at: sql`now()` })
+      .where('org_id', '=', organizationId)
+      .where('checkout_session_id', '=', sessionId)
+      .execute();
     return outcome;
   };
 }

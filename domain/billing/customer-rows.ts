@@ -1,47 +1,65 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type Stripe from 'stripe';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database, TenantScope } from '../../platform/database/database.ts';
-import { findRow, findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { callStripe } from '../../platform/stripe/stripe-client.ts';
 import { organizationDeleted } from '../identity/authentication.ts';
-import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Tier } from '../organizations/tier.ts';
-import { type BillingCustomer, BillingCustomerEntity } from './billing-customer.entity.ts';
-import { BillingMeterEntity } from './billing-meter.entity.ts';
-import { type BillingSubscription, BillingSubscriptionEntity } from './billing-subscription.entity.ts';
+import { BillingCustomerEntity } from './billing-customer.entity.ts';
+import { BillingSubscriptionEntity } from './billing-subscription.entity.ts';
 import { findCountingSubscription } from './counting-subscription.ts';
 import { METERED_COUNTERS, type MeteredCounter } from './metered-counters.ts';
-import { type PaymentGrace, PaymentGraceEntity } from './payment-grace.entity.ts';
+import { PaymentGraceEntity } from './payment-grace.entity.ts';
 
 /** What the service knows of an organization's billing, as read back from Stripe last. */
 export interface BillingState {
   tier: Tier;
-  customer: Row<BillingCustomer> | undefined;
+  customer: RowOf<typeof BillingCustomerEntity> | undefined;
   /** The one that gives the tier, or else the newest that has not ended, or else the last one. */
-  subscription: Row<BillingSubscription> | undefined;
+  subscription: RowOf<typeof BillingSubscriptionEntity> | undefined;
   /** Undefined while no payment is overdue. */
-  grace: Row<PaymentGrace> | undefined;
+  grace: RowOf<typeof PaymentGraceEntity> | undefined;
   /** Counters of which use beyond the limit is billed. */
   meteredCounters: MeteredCounter[];
 }
 
 export function readBilling(database: Database, scope: TenantScope): Promise<BillingState> {
-  return database.read(scope, (reader) => readBillingState(reader, scope.organizationId));
+  return database.read(scope, ({ db }) => readBillingState(db, scope.organizationId));
 }
 
-export async function readBillingState(reader: RowReader, organizationId: string): Promise<BillingState> {
-  const organization = await findRow(reader, OrganizationEntity, { where: { id: organizationId } });
-  const customer = await findRow(reader, BillingCustomerEntity, { where: { organizationId } });
-  const subscriptions = await findRows(reader, BillingSubscriptionEntity, {
-    where: { organizationId },
-    orderBy: { createdAt: 'desc' },
-    limit: 100,
-  });
-  const grace = await findRow(reader, PaymentGraceEntity, {
-    where: { organizationId, closedAt: null },
-    orderBy: { suspendAt: 'asc' },
-  });
-  const meters = await findRows(reader, BillingMeterEntity, { where: { organizationId, endedAt: null } });
+export async function readBillingState(db: Db, organizationId: string): Promise<BillingState> {
+  const organization = await db
+    .selectFrom('organizations')
+    .select('tier')
+    .where('id', '=', organizationId)
+    .executeTakeFirst();
+  const customer = await db
+    .selectFrom('billing_customers')
+    .select(columnsOf(BillingCustomerEntity))
+    .where('org_id', '=', organizationId)
+    .executeTakeFirst();
+  const subscriptions = await db
+    .selectFrom('billing_subscriptions')
+    .select(columnsOf(BillingSubscriptionEntity))
+    .where('org_id', '=', organizationId)
+    .orderBy('created_at', 'desc')
+    .limit(100)
+    .execute();
+  const grace = await db
+    .selectFrom('payment_graces')
+    .select(columnsOf(PaymentGraceEntity))
+    .where('org_id', '=', organizationId)
+    .where('closed_at', 'is', null)
+    .orderBy('suspend_at')
+    .limit(1)
+    .executeTakeFirst();
+  const meters = await db
+    .selectFrom('billing_meters')
+    .select('counter')
+    .where('org_id', '=', organizationId)
+    .where('ended_at', 'is', null)
+    .execute();
   const read = subscriptions.filter(({ status }) => status !== null);
   return {
     tier: organization?.tier ?? 'free',
@@ -61,7 +79,10 @@ export async function readBillingState(reader: RowReader, organizationId: string
 export async function ensureCustomer(
   { database, stripe }: { database: Database; stripe: Stripe },
   scope: TenantScope,
-  { current, replaced = null }: { current: Row<BillingCustomer> | undefined; replaced?: string | null },
+  {
+    current,
+    replaced = null,
+  }: { current: RowOf<typeof BillingCustomerEntity> | undefined; replaced?: string | null },
 ): Promise<string> {
   const { organizationId } = scope;
   if (current && current.customerId !== replaced) return current.customerId;
@@ -71,13 +92,19 @@ export async function ensureCustomer(
       { idempotencyKey: `customer/${organizationId}/${replaced ?? 'first'}` },
     ),
   );
-  return database.transaction(scope, async ({ em }) => {
-    const [row] = await em.execute<{ customerId: string }[]>(sql`
-      insert into billing_customers (org_id, customer_id, created_at, updated_at)
-      values (${organizationId}, ${id}, now(), now())
-      on conflict (org_id) do update set updated_at = now(), customer_id = case
-        when billing_customers.customer_id = ${replaced} then excluded.customer_id else billing_customers.customer_id end
-      returning customer_id as "customerId"`);
+  return database.transaction(scope, async ({ db }) => {
+    const row = await db
+      .insertInto('billing_customers')
+      .values({ org_id: organizationId, customer_id: id })
+      .onConflict((conflict) =>
+        conflict.column('org_id').doUpdateSet({
+          updated_at: sql`now()`,
+          customer_id: sql`case when billing_customers.customer_id = ${replaced}
+            then excluded.customer_id else billing_customers.customer_id end`,
+        }),
+      )
+      .returning('customer_id as customerId')
+      .executeTakeFirst();
     return row?.customerId ?? id;
   });
 }
@@ -95,16 +122,28 @@ export function saveCheckoutSession(
   { sessionId, previous }: { sessionId: string; previous: string | null },
 ): Promise<string | null> {
   const { organizationId } = scope;
-  return database.transaction(scope, async ({ em }) => {
-    const open = await em.execute<object[]>(
-      sql`select from organizations where id = ${organizationId} and deleted_at is null for share`,
-    );
-    if (open.length === 0) throw organizationDeleted(organizationId);
-    const saved = await em.execute<object[]>(sql`
-      update billing_customers set checkout_session_id = ${sessionId}, updated_at = now()
-      where org_id = ${organizationId} and checkout_session_id is not distinct from ${previous} returning 1`);
-    if (saved.length > 0) return sessionId;
-    const customer = await findRow(em, BillingCustomerEntity, { where: { organizationId } });
-    return customer?.checkoutSessionId ?? null;
+  return database.transaction(scope, async ({ db }) => {
+    const open = await db
+      .selectFrom('organizations')
+      .select('id')
+      .where('id', '=', organizationId)
+      .where('deleted_at', 'is', null)
+      .forShare()
+      .executeTakeFirst();
+    if (!open) throw organizationDeleted(organizationId);
+    const saved = await db
+      .updateTable('billing_customers')
+      .set({ checkout_session_id: sessionId, updated_at: sql`now()` })
+      .where('org_id', '=', organizationId)
+      .where('checkout_session_id', 'is not distinct from', previous)
+      .returning('org_id')
+      .executeTakeFirst();
+    if (saved) return sessionId;
+    const customer = await db
+      .selectFrom('billing_customers')
+      .select('checkout_session_id as sessionId')
+      .where('org_id', '=', organizationId)
+      .executeTakeFirst();
+    return customer?.sessionId ?? null;
   });
 }

@@ -1,6 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import type { Db } from '../../platform/database/tables.ts';
 import { HOUR_MS } from './meter-windows.ts';
+import type { MeteredCounter } from './metered-counters.ts';
 import type { MeterView } from './read-meters.ts';
 
 /**
@@ -8,7 +9,7 @@ import type { MeterView } from './read-meters.ts';
  * billed. Ends what it no longer has.
  */
 export async function followMeters(
-  em: EntityManager,
+  db: Db,
   {
     organizationId,
     subscriptionId,
@@ -27,19 +28,46 @@ export async function followMeters(
   },
 ): Promise<void> {
   const firstHour = new Date(Math.ceil(now.getTime() / HOUR_MS) * HOUR_MS);
-  for (const { counter, priceId, meterId, eventName, customerField, valueField } of meters)
-    await em.execute(sql`
-      insert into billing_meters as m (subscription_id, counter, org_id, customer_id, price_id, meter_id, event_name,
-        customer_field, value_field, settled_until)
-      values (${subscriptionId}, ${counter}, ${organizationId}, ${customerId}, ${priceId}, ${meterId}, ${eventName},
-        ${customerField}, ${valueField}, ${firstHour})
-      on conflict (subscription_id, counter) do update set customer_id = excluded.customer_id,
-        price_id = excluded.price_id, meter_id = excluded.meter_id, event_name = excluded.event_name,
-        customer_field = excluded.customer_field, value_field = excluded.value_field,
-        settled_until = case when m.ended_at is null then m.settled_until else greatest(m.settled_until, excluded.settled_until) end,
-        highest_amount = case when m.ended_at is null then m.highest_amount end, ended_at = null`);
-  const counters = ['', ...meters.map(({ counter }) => counter)];
-  await em.execute(sql`
-    update billing_meters set ended_at = ${endedAt ?? now}
-    where subscription_id = ${subscriptionId} and ended_at is null and counter not in (${counters})`);
+  if (meters.length > 0)
+    await db
+      .insertInto('billing_meters')
+      .values(
+        meters.map(({ counter, priceId, meterId, eventName, customerField, valueField }) => ({
+          subscription_id: subscriptionId,
+          counter,
+          org_id: organizationId,
+          customer_id: customerId,
+          price_id: priceId,
+          meter_id: meterId,
+          event_name: eventName,
+          customer_field: customerField,
+          value_field: valueField,
+          settled_until: firstHour,
+        })),
+      )
+      .onConflict((conflict) =>
+        conflict.columns(['subscription_id', 'counter']).doUpdateSet((eb) => ({
+          customer_id: eb.ref('excluded.customer_id'),
+          price_id: eb.ref('excluded.price_id'),
+          meter_id: eb.ref('excluded.meter_id'),
+          event_name: eb.ref('excluded.event_name'),
+          customer_field: eb.ref('excluded.customer_field'),
+          value_field: eb.ref('excluded.value_field'),
+          settled_until: sql<Date>`case when billing_meters.ended_at is null then billing_meters.settled_until
+            else greatest(billing_meters.settled_until, excluded.settled_until) end`,
+          highest_amount: sql<
+            number | null
+          >`case when billing_meters.ended_at is null then billing_meters.highest_amount end`,
+          ended_at: null,
+        })),
+      )
+      .execute();
+  const counters = meters.map(({ counter }) => counter);
+  await db
+    .updateTable('billing_meters')
+    .set({ ended_at: endedAt ?? now })
+    .where('subscription_id', '=', subscriptionId)
+    .where('ended_at', 'is', null)
+    .where('counter', '<>', sql<MeteredCounter>`all(${counters})`)
+    .execute();
 }

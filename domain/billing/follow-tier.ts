@@ -1,13 +1,14 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
+import { anyOf } from '../../platform/database/any-of.ts';
+import type { RowOf } from '../../platform/database/columns-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
-import type { Row } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { applyTier } from '../administration/apply-tier.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { Tier } from '../organizations/tier.ts';
-import type { BillingSubscription } from './billing-subscription.entity.ts';
+import type { BillingSubscriptionEntity } from './billing-subscription.entity.ts';
 import { findCountingSubscription, isGranting } from './counting-subscription.ts';
 import { recordBillingAudit } from './record-billing-audit.ts';
 
@@ -41,23 +42,25 @@ export async function followTier(
     subscriptionId: string;
     hasEnded: boolean;
     /** All that have not ended, after the read-back. */
-    open: readonly Row<BillingSubscription>[];
+    open: readonly RowOf<typeof BillingSubscriptionEntity>[];
     now: Date;
   },
 ): Promise<void> {
-  const { em } = transaction;
+  const { db } = transaction;
   const counting = findCountingSubscription(open);
   const surplus = open.filter((other) => other.id !== counting?.id && isGranting(other));
-  const found = await markSurplus(em, organizationId, surplus);
+  const found = await markSurplus(db, organizationId, surplus);
   if (found.length > 0)
     logger.error({ organizationId, counts: counting?.id, surplus: found }, 'organization pays twice');
   // Better a tier too long than one that is taken away by mistake.
   if (open.some(({ problem }) => problem !== null && problem !== PAYS_TWICE)) return;
   const granted = counting?.tier ?? null;
   if (granted === appliedTier) return;
-  await em.execute(
-    sql`update billing_customers set applied_tier = ${granted}, updated_at = now() where org_id = ${organizationId}`,
-  );
+  await db
+    .updateTable('billing_customers')
+    .set({ applied_tier: granted, updated_at: sql`now()` })
+    .where('org_id', '=', organizationId)
+    .execute();
   const tier = granted ?? defaultTier;
   await applyTier(transaction, outbox, {
     organizationId,
@@ -84,17 +87,25 @@ export async function followTier(
 
 /** Marks the subscriptions that are paid beside the one that counts, for operators. @returns those not marked before. */
 async function markSurplus(
-  em: EntityManager,
+  db: Db,
   organizationId: string,
-  surplus: readonly Row<BillingSubscription>[],
+  surplus: readonly RowOf<typeof BillingSubscriptionEntity>[],
 ): Promise<string[]> {
-  // No subscription has an empty id; an empty list is no SQL.
-  const ids = ['', ...surplus.map(({ id }) => id)];
-  await em.execute(sql`
-    update billing_subscriptions set problem = null
-    where org_id = ${organizationId} and problem = ${PAYS_TWICE} and id not in (${ids})`);
-  const marked = await em.execute<{ id: string }[]>(sql`
-    update billing_subscriptions set problem = ${PAYS_TWICE}
-    where org_id = ${organizationId} and problem is null and id in (${ids}) returning id`);
+  const ids = surplus.map(({ id }) => id);
+  await db
+    .updateTable('billing_subscriptions')
+    .set({ problem: null })
+    .where('org_id', '=', organizationId)
+    .where('problem', '=', PAYS_TWICE)
+    .where('id', '<>', sql<string>`all(${ids})`)
+    .execute();
+  const marked = await db
+    .updateTable('billing_subscriptions')
+    .set({ problem: PAYS_TWICE })
+    .where('org_id', '=', organizationId)
+    .where('problem', 'is', null)
+    .where('id', '=', anyOf(ids))
+    .returning('id')
+    .execute();
   return marked.map(({ id }) => id);
 }

@@ -1,16 +1,18 @@
-import { findRow, type RowReader } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { UsageCounter } from '../usage/counters.ts';
-import { BillingMeterEntity } from './billing-meter.entity.ts';
 import { METERED_COUNTERS } from './metered-counters.ts';
 
 /** Whether use beyond the limit of the organization's tier is billed. */
-export async function isMetered(
-  reader: RowReader,
-  organizationId: string,
-  counter: UsageCounter,
-): Promise<boolean> {
+export async function isMetered(db: Db, organizationId: string, counter: UsageCounter): Promise<boolean> {
   const metered = METERED_COUNTERS.find((known) => known === counter);
   if (!metered) return false;
-  const where = { organizationId, counter: metered, endedAt: null };
-  return (await findRow(reader, BillingMeterEntity, { where })) !== undefined;
+  const meter = await db
+    .selectFrom('billing_meters')
+    .select('counter')
+    .where('org_id', '=', organizationId)
+    .where('counter', '=', metered)
+    .where('ended_at', 'is', null)
+    .limit(1)
+    .executeTakeFirst();
+  return meter !== undefined;
 }

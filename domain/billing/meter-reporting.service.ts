@@ -1,8 +1,7 @@
-import { sql } from '@mikro-orm/core';
+import { type SqlBool, sql } from 'kysely';
 import type { Logger } from 'pino';
 import type Stripe from 'stripe';
 import type { Database } from '../../platform/database/database.ts';
-import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { AppError } from '../../platform/errors.ts';
 import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
 import { MAX_AGE_MS } from './meter-settlement.service.ts';
@@ -11,16 +10,6 @@ import { HOUR_MS } from './meter-windows.ts';
 export interface ReportCounts {
   reported: number;
   refused: number;
-}
-
-export interface MeterReportingService {
-  /**
-   * Sends what is settled to Stripe, each hour once. A crash or an outage in between repeats nothing: the identifier of a
-   * report is the same, and if it was first sent long ago, Stripe is asked whether it has it.
-   *
-   * @throws AppError `unavailable`; what was not sent is sent by the next call.
-   */
-  report(onProgress: () => void): Promise<ReportCounts>;
 }
 
 /** Stripe refuses a second event with an identifier for 24 hours at least. */
@@ -51,10 +40,18 @@ interface Reporting {
   now?: () => Date;
 }
 
-export function createMeterReportingService(options: Reporting): MeterReportingService {
+export type MeterReportingService = ReturnType<typeof createMeterReportingService>;
+
+export function createMeterReportingService(options: Reporting) {
   const { database } = options;
   return {
-    async report(onProgress) {
+    /**
+     * Sends what is settled to Stripe, each hour once. A crash or an outage in between repeats nothing: the identifier of a
+     * report is the same, and if it was first sent long ago, Stripe is asked whether it has it.
+     *
+     * @throws AppError `unavailable`; what was not sent is sent by the next call.
+     */
+    async report(onProgress: () => void): Promise<ReportCounts> {
       const counts = { reported: 0, refused: 0 };
       const failures: unknown[] = [];
       for (let last: PendingReport | undefined; ; ) {
@@ -80,24 +77,33 @@ export function createMeterReportingService(options: Reporting): MeterReportingS
 }
 
 /** The oldest first. */
-async function readPending(
+function readPending(
   database: Database,
   after: Pick<PendingReport, 'id' | 'windowStart'> | undefined,
 ): Promise<PendingReport[]> {
+  const pending = database.db
+    .selectFrom('meter_reports as r')
+    .innerJoin('billing_meters as m', (join) =>
+      join.onRef('m.subscription_id', '=', 'r.subscription_id').onRef('m.counter', '=', 'r.counter'),
+    )
+    .select([
+      'r.id',
+      'r.org_id as organizationId',
+      'r.window_start as windowStart',
+      'r.units',
+      'r.sent_at as sentAt',
+      'm.customer_id as customerId',
+      'm.meter_id as meterId',
+      'm.event_name as eventName',
+      'm.customer_field as customerField',
+      'm.value_field as valueField',
+    ])
+    .where('r.reported_at', 'is', null)
+    .where('r.refused_at', 'is', null);
   const rest = after
-    ? sql`and (r.window_start, r.id) > (${after.windowStart.toISOString()}::timestamptz, ${after.id})`
-    : sql``;
-  const rows = await database.query<SerializedRow<PendingReport>>(sql`
-    select r.id, r.org_id as "organizationId", r.window_start as "windowStart", r.units::float8 as units,
-      r.sent_at as "sentAt", m.customer_id as "customerId", m.meter_id as "meterId", m.event_name as "eventName",
-      m.customer_field as "customerField", m.value_field as "valueField"
-    from meter_reports r join billing_meters m on m.subscription_id = r.subscription_id and m.counter = r.counter
-    where r.reported_at is null and r.refused_at is null ${rest} order by r.window_start, r.id limit ${BATCH_SIZE}`);
-  return rows.map((row) => ({
-    ...row,
-    windowStart: new Date(row.windowStart),
-    sentAt: row.sentAt === null ? null : new Date(row.sentAt),
-  }));
+    ? pending.where(sql<SqlBool>`(r.window_start, r.id) > (${after.windowStart}::timestamptz, ${after.id})`)
+    : pending;
+  return rest.orderBy('r.window_start').orderBy('r.id').limit(BATCH_SIZE).execute();
 }
 
 async function send(
@@ -105,18 +111,17 @@ async function send(
   report: PendingReport,
 ): Promise<keyof ReportCounts> {
   const time = now();
+  const own = database.db.updateTable('meter_reports').where('id', '=', report.id);
   const refuse = async (refusal: string) => {
     logger.error(
       { organizationId: report.organizationId, report: report.id, refusal },
       'usage is not billed',
     );
-    await database.query(sql`
-      update meter_reports set refused_at = ${time}, refusal = ${refusal} where id = ${report.id} returning id`);
+    await own.set({ refused_at: time, refusal }).execute();
     return 'refused' as const;
   };
   if (time.getTime() - report.windowStart.getTime() > MAX_AGE_MS) return refuse('It is older than 34 days.');
-  await database.query(sql`
-    update meter_reports set sent_at = coalesce(sent_at, ${time}) where id = ${report.id} returning id`);
+  await own.set({ sent_at: sql`coalesce(sent_at, ${time})` }).execute();
   const isForgotten = report.sentAt && time.getTime() - report.sentAt.getTime() > IDENTIFIER_LIFETIME_MS;
   try {
     if (!(isForgotten && (await hasReport(stripe, report)))) await sendReport(stripe, report);
@@ -124,9 +129,7 @@ async function send(
     if (!isRefusal(error)) throw error;
     if (!isDuplicate(error)) return refuse(error.message);
   }
-  await database.query(
-    sql`update meter_reports set reported_at = ${time} where id = ${report.id} returning id`,
-  );
+  await own.set({ reported_at: time }).execute();
   return 'reported';
 }
 

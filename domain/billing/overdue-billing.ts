@@ -1,4 +1,5 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
+import { anyLocked } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
@@ -57,12 +58,25 @@ export async function requestStaleReadBacks(
 ): Promise<number> {
   for (let requested = 0; ; ) {
     const taken = await database.systemTransaction(async (transaction) => {
-      const rows = await transaction.em.execute<{ id: string; organizationId: string }[]>(sql`
-        update billing_subscriptions set requested_at = now() where id = any(array(
-          select id from billing_subscriptions
-          where ended_at is null and requested_at is null and (synced_at is null or synced_at < now() - interval '1 day')
-          order by synced_at nulls first limit ${BATCH_SIZE} for update skip locked))
-        returning id, org_id as "organizationId"`);
+      const { db } = transaction;
+      const stale = db
+        .selectFrom('billing_subscriptions')
+        .select('id')
+        .where('ended_at', 'is', null)
+        .where('requested_at', 'is', null)
+        .where((eb) =>
+          eb.or([eb('synced_at', 'is', null), eb('synced_at', '<', sql<Date>`now() - interval '1 day'`)]),
+        )
+        .orderBy('synced_at', (order) => order.asc().nullsFirst())
+        .limit(BATCH_SIZE)
+        .forUpdate()
+        .skipLocked();
+      const rows = await db
+        .updateTable('billing_subscriptions')
+        .set({ requested_at: sql`now()` })
+        .where('id', '=', anyLocked(stale))
+        .returning(['id', 'org_id as organizationId'])
+        .execute();
       for (const row of rows) outbox.enqueue(transaction, row.organizationId, buildSyncCommand(row));
       return rows.length;
     });
@@ -73,19 +87,27 @@ export async function requestStaleReadBacks(
   }
 }
 
+const DELETED_AT_ONCE = 1_000;
+
 /** Stripe delivers an event again for at most 30 days. */
-export async function deleteOldStripeEvents(database: Database): Promise<number> {
-  const rows = await database.query<unknown>(sql`
-    delete from stripe_events where id in (
-      select id from stripe_events where received_at < now() - interval '60 days' limit 1000) returning 1`);
-  return rows.length;
+export async function deleteOldStripeEvents({ db }: Database): Promise<number> {
+  const old = db
+    .selectFrom('stripe_events')
+    .select('id')
+    .where('received_at', '<', sql<Date>`now() - interval '60 days'`)
+    .limit(DELETED_AT_ONCE);
+  const deleted = await db.deleteFrom('stripe_events').where('id', 'in', old).executeTakeFirst();
+  return Number(deleted.numDeletedRows);
 }
 
 /** Stripe's invoices have what was reported. A report that waits stays. */
-export async function deleteOldMeterReports(database: Database): Promise<number> {
-  const rows = await database.query<unknown>(sql`
-    delete from meter_reports where id in (
-      select id from meter_reports where created_at < now() - interval '400 days'
-        and (reported_at is not null or refused_at is not null) limit 1000) returning 1`);
-  return rows.length;
+export async function deleteOldMeterReports({ db }: Database): Promise<number> {
+  const old = db
+    .selectFrom('meter_reports')
+    .select('id')
+    .where('created_at', '<', sql<Date>`now() - interval '400 days'`)
+    .where((eb) => eb.or([eb('reported_at', 'is not', null), eb('refused_at', 'is not', null)]))
+    .limit(DELETED_AT_ONCE);
+  const deleted = await db.deleteFrom('meter_reports').where('id', 'in', old).executeTakeFirst();
+  return Number(deleted.numDeletedRows);
 }

@@ -1,7 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
-import { findRow, type Row } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
@@ -9,9 +9,11 @@ import type { NotificationService } from '../notifications/notification.service.
 import type { SystemSuspensionService } from '../suspensions/system-suspension.service.ts';
 import { buildGraceStart, enqueueGraceWake } from './billing-starts.ts';
 import { countPassedReminders, type GraceStep, isPaymentOverdue, planGraceStep } from './grace-plan.ts';
-import { type GraceStatus, type PaymentGrace, PaymentGraceEntity } from './payment-grace.entity.ts';
+import { type GraceStatus, PaymentGraceEntity } from './payment-grace.entity.ts';
 import type { SubscriptionView } from './read-subscription.ts';
 import { recordBillingAudit } from './record-billing-audit.ts';
+
+type PaymentGrace = RowOf<typeof PaymentGraceEntity>;
 
 const DAY_MS = 86_400_000;
 
@@ -22,86 +24,98 @@ export interface PaymentGraceOptions {
   graceDays: number;
 }
 
-/** All run in the caller's transaction, which holds the lock of the organization's billing. */
-export interface PaymentGraceService {
-  /** Opens, continues or closes the grace of the subscription, as what was read back from Stripe demands. */
-  follow(
-    transaction: Transaction,
-    change: { organizationId: string; view: SubscriptionView; isPaidOtherwise: boolean; now: Date },
-  ): Promise<void>;
+export type ExtendedGrace = Pick<PaymentGrace, 'organizationId' | 'subscriptionId' | 'suspendAt'>;
+
+interface GraceExtension {
+  graceId: string;
+  days: number;
+  now: Date;
+}
+
+export type PaymentGraceService = ReturnType<typeof createPaymentGraceService>;
+
+/** All methods run in the caller's transaction, which holds the lock of the organization's billing. */
+export function createPaymentGraceService(options: PaymentGraceOptions) {
+  const { outbox, suspensions } = options;
+
   /**
    * Moves the suspension, and ends one that is in force. The caller audits it.
    *
    * @returns the grace, with the day of suspension; null if it is closed.
    */
-  extend(
+  async function extend(
     transaction: Transaction,
-    change: { graceId: string; days: number; now: Date },
-  ): Promise<ExtendedGrace | null>;
-  /** {@link extend}, by a signal to the run: the log does not know which operator sent it. */
-  extendBySignal(
-    transaction: Transaction,
-    change: { graceId: string; days: number; now: Date },
-  ): Promise<void>;
-}
+    { graceId, days, now }: GraceExtension,
+  ): Promise<ExtendedGrace | null> {
+    const { db } = transaction;
+    const grace = await db
+      .selectFrom('payment_graces')
+      .select(columnsOf(PaymentGraceEntity))
+      .where('id', '=', graceId)
+      .forNoKeyUpdate()
+      .executeTakeFirst();
+    if (!grace || grace.closedAt) return null;
+    // A test clock may be ahead.
+    const since = grace.status === 'suspended' ? grace.suspendedAt : grace.suspendAt;
+    const from = new Date(Math.max(now.getTime(), since?.getTime() ?? 0));
+    const suspendAt = new Date(from.getTime() + days * DAY_MS);
+    await db
+      .updateTable('payment_graces')
+      .set({
+        status: 'waiting',
+        suspend_at: suspendAt,
+        suspended_at: null,
+        reminders_sent: countPassedReminders({ ...grace, status: 'waiting', suspendAt }, now),
+        next_step_at: now,
+      })
+      .where('id', '=', graceId)
+      .execute();
+    if (grace.suspendedAt)
+      await suspensions.reinstate(transaction, grace.organizationId, {
+        reason: 'payment',
+        note: `The time to pay was extended until ${formatUtc(suspendAt)}.`,
+      });
+    enqueueGraceWake(transaction, outbox, grace);
+    return { ...grace, suspendAt };
+  }
 
-export type ExtendedGrace = Pick<PaymentGrace, 'organizationId' | 'subscriptionId' | 'suspendAt'>;
+  return {
+    extend,
 
-export function createPaymentGraceService(options: PaymentGraceOptions): PaymentGraceService {
-  const { outbox, suspensions } = options;
-  const service: PaymentGraceService = {
-    async follow(transaction, { organizationId, ...standing }) {
+    /** Opens, continues or closes the grace of the subscription, as what was read back from Stripe demands. */
+    async follow(
+      transaction: Transaction,
+      { organizationId, ...standing }: Following & { organizationId: string },
+    ): Promise<void> {
       const { view, isPaidOtherwise } = standing;
-      const grace = await lockOpenGrace(transaction.em, view.id);
+      const grace = await lockOpenGrace(transaction.db, view.id);
       if (grace) return takeStep(options, transaction, { grace, ...standing });
       if (isPaymentOverdue(view) && !isPaidOtherwise)
         await open(options, transaction, { organizationId, ...standing });
     },
 
-    async extend(transaction, { graceId, days, now }) {
-      const { em } = transaction;
-      await em.execute(sql`select from payment_graces where id = ${graceId} for no key update`);
-      const grace = await findRow(em, PaymentGraceEntity, { where: { id: graceId } });
-      if (!grace || grace.closedAt) return null;
-      // A test clock may be ahead.
-      const since = grace.status === 'suspended' ? grace.suspendedAt : grace.suspendAt;
-      const from = new Date(Math.max(now.getTime(), since?.getTime() ?? 0));
-      const suspendAt = new Date(from.getTime() + days * DAY_MS);
-      const remindersSent = countPassedReminders({ ...grace, status: 'waiting', suspendAt }, now);
-      await em.execute(sql`
-        update payment_graces set status = 'waiting', suspend_at = ${suspendAt}, suspended_at = null,
-          reminders_sent = ${remindersSent}, next_step_at = ${now} where id = ${graceId}`);
-      if (grace.suspendedAt)
-        await suspensions.reinstate(transaction, grace.organizationId, {
-          reason: 'payment',
-          note: `The time to pay was extended until ${formatUtc(suspendAt)}.`,
-        });
-      enqueueGraceWake(transaction, outbox, grace);
-      return { ...grace, suspendAt };
-    },
-
-    async extendBySignal(transaction, change) {
-      const extended = await service.extend(transaction, change);
+    /** Extends by a signal to the run: the log does not know which operator sent it. */
+    async extendBySignal(transaction: Transaction, extension: GraceExtension): Promise<void> {
+      const extended = await extend(transaction, extension);
       if (!extended) return;
       await recordBillingAudit(transaction, {
         ...auditOf('extended', extended),
         reason: 'An operator sent the signal extendGrace.',
-        details: { days: change.days, suspend_at: extended.suspendAt.toISOString() },
+        details: { days: extension.days, suspend_at: extended.suspendAt.toISOString() },
       });
     },
   };
-  return service;
 }
 
 /** Locks it, so that a step and an extension at the same time do not undo each other. */
-async function lockOpenGrace(
-  em: EntityManager,
-  subscriptionId: string,
-): Promise<Row<PaymentGrace> | undefined> {
-  await em.execute(sql`
-    select from payment_graces where subscription_id = ${subscriptionId} and closed_at is null for no key update`);
-  return findRow(em, PaymentGraceEntity, { where: { subscriptionId, closedAt: null } });
-}
+const lockOpenGrace = (db: Db, subscriptionId: string): Promise<PaymentGrace | undefined> =>
+  db
+    .selectFrom('payment_graces')
+    .select(columnsOf(PaymentGraceEntity))
+    .where('subscription_id', '=', subscriptionId)
+    .where('closed_at', 'is', null)
+    .forNoKeyUpdate()
+    .executeTakeFirst();
 
 interface Following {
   view: SubscriptionView;
@@ -114,21 +128,22 @@ async function open(
   transaction: Transaction,
   { organizationId, now, ...standing }: Following & { organizationId: string },
 ): Promise<void> {
-  const { em } = transaction;
   const { view } = standing;
   const { graceDays, outbox } = options;
   const suspendAt = new Date(now.getTime() + graceDays * DAY_MS);
   const times = { status: 'waiting' as const, startedAt: now, suspendAt, remindersSent: 0 };
   const { nextStepAt } = planGraceStep(standing, times, now) as Extract<GraceStep, { kind: 'wait' }>;
   const id = newId('paymentGrace');
-  const [row] = await em.execute<{ episode: number }[]>(sql`
-    insert into payment_graces (id, org_id, subscription_id, episode, status, started_at, suspend_at, next_step_at,
-      reminders_sent)
-    select ${id}, ${organizationId}, ${view.id}, 1 + coalesce(max(episode), 0), 'waiting', ${now}, ${suspendAt},
-      ${nextStepAt}, 0 from payment_graces where subscription_id = ${view.id}
-    on conflict (subscription_id) where closed_at is null do nothing returning episode`);
-  if (!row) return;
-  const grace = { id, organizationId, subscriptionId: view.id, episode: row.episode };
+  const episode = await insertGrace(transaction.db, {
+    id,
+    organizationId,
+    subscriptionId: view.id,
+    startedAt: now,
+    suspendAt,
+    nextStepAt,
+  });
+  if (episode === undefined) return;
+  const grace = { id, organizationId, subscriptionId: view.id, episode };
   outbox.enqueue(transaction, organizationId, { start: buildGraceStart(grace) });
   await recordBillingAudit(transaction, {
     ...auditOf('started', grace),
@@ -143,25 +158,58 @@ async function open(
   });
 }
 
+/** Returns its episode; undefined if the subscription has an open one. */
+async function insertGrace(
+  db: Db,
+  {
+    id,
+    organizationId,
+    subscriptionId,
+    startedAt,
+    suspendAt,
+    nextStepAt,
+  }: Pick<
+    PaymentGrace,
+    'id' | 'organizationId' | 'subscriptionId' | 'startedAt' | 'suspendAt' | 'nextStepAt'
+  >,
+): Promise<number | undefined> {
+  const row = await db
+    .insertInto('payment_graces')
+    .values((eb) => ({
+      id,
+      org_id: organizationId,
+      subscription_id: subscriptionId,
+      episode: eb
+        .selectFrom('payment_graces')
+        .select(sql<number>`1 + coalesce(max(episode), 0)`.as('next'))
+        .where('subscription_id', '=', subscriptionId),
+      status: 'waiting',
+      started_at: startedAt,
+      suspend_at: suspendAt,
+      next_step_at: nextStepAt,
+      reminders_sent: 0,
+    }))
+    .onConflict((conflict) => conflict.column('subscription_id').where('closed_at', 'is', null).doNothing())
+    .returning('episode')
+    .executeTakeFirst();
+  return row?.episode;
+}
+
 async function takeStep(
   options: PaymentGraceOptions,
   transaction: Transaction,
-  { grace, now, ...standing }: Following & { grace: Row<PaymentGrace> },
+  { grace, now, ...standing }: Following & { grace: PaymentGrace },
 ): Promise<void> {
-  const { em } = transaction;
   const { view } = standing;
+  const own = transaction.db.updateTable('payment_graces').where('id', '=', grace.id);
   const status = grace.status === 'suspended' ? 'suspended' : 'waiting';
   const step = planGraceStep(standing, { ...grace, status }, now);
   switch (step.kind) {
     case 'wait':
-      await em.execute(
-        sql`update payment_graces set next_step_at = ${step.nextStepAt} where id = ${grace.id}`,
-      );
+      await own.set({ next_step_at: step.nextStepAt }).execute();
       return;
     case 'remind':
-      await em.execute(sql`
-        update payment_graces set next_step_at = ${step.nextStepAt}, reminders_sent = ${step.remindersSent}
-        where id = ${grace.id}`);
+      await own.set({ next_step_at: step.nextStepAt, reminders_sent: step.remindersSent }).execute();
       return notifyOfInvoice(options, transaction, {
         template: 'payment-reminder',
         grace,
@@ -198,17 +246,19 @@ const auditOf = (
 
 async function suspend(
   { suspensions }: PaymentGraceOptions,
-  { em, ...transaction }: Transaction,
-  { grace, nextStepAt, now }: { grace: Row<PaymentGrace>; nextStepAt: Date; now: Date },
+  transaction: Transaction,
+  { grace, nextStepAt, now }: { grace: PaymentGrace; nextStepAt: Date; now: Date },
 ): Promise<void> {
   // False if staff suspended it for the payment already: then staff end it, too.
-  const isOwn = await suspensions.suspend({ em, ...transaction }, grace.organizationId, {
+  const isOwn = await suspensions.suspend(transaction, grace.organizationId, {
     reason: 'payment',
     note: `The payment for subscription ${grace.subscriptionId} has been overdue since ${formatUtc(grace.startedAt)}.`,
   });
-  await em.execute(sql`
-    update payment_graces set status = 'suspended', suspended_at = ${isOwn ? now : null}, next_step_at = ${nextStepAt}
-    where id = ${grace.id}`);
+  await transaction.db
+    .updateTable('payment_graces')
+    .set({ status: 'suspended', suspended_at: isOwn ? now : null, next_step_at: nextStepAt })
+    .where('id', '=', grace.id)
+    .execute();
 }
 
 async function close(
@@ -220,15 +270,18 @@ async function close(
     reason,
     now,
   }: {
-    grace: Row<PaymentGrace>;
+    grace: PaymentGrace;
     status: Extract<GraceStatus, 'recovered' | 'ended'>;
     reason: string;
     now: Date;
   },
 ): Promise<void> {
   const { organizationId } = grace;
-  await transaction.em.execute(sql`
-    update payment_graces set status = ${status}, closed_at = ${now}, next_step_at = null where id = ${grace.id}`);
+  await transaction.db
+    .updateTable('payment_graces')
+    .set({ status, closed_at: now, next_step_at: null })
+    .where('id', '=', grace.id)
+    .execute();
   await recordBillingAudit(transaction, {
     ...auditOf(status, grace),
     reason,

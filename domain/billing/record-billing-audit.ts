@@ -4,7 +4,7 @@ import { type AuditEvent, recordAudit } from '../audit/record-audit.ts';
 
 /** Records what billing changes by itself, in the transaction of the change. The subscription is the actor. */
 export async function recordBillingAudit(
-  { em, requestId }: Transaction,
+  { db, requestId }: Transaction,
   {
     organizationId,
     subscriptionId,
@@ -12,7 +12,7 @@ export async function recordBillingAudit(
   }: AuditEvent & { organizationId: string; subscriptionId: string; reason: string },
 ): Promise<void> {
   await recordAudit(
-    em,
+    db,
     {
       organizationId,
       actor: { kind: 'system', id: subscriptionId },

@@ -1,8 +1,8 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import Stripe from 'stripe';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { buildSyncCommand } from './billing-starts.ts';
@@ -10,23 +10,6 @@ import { idOf } from './read-subscription.ts';
 import { isPlausibleSignature } from './stripe-signature.ts';
 
 export type StripeEventResult = 'accepted' | 'duplicate' | 'ignored';
-
-export interface StripeEventService {
-  /**
-   * Checks what shows without the body, so that it need not be read.
-   *
-   * @throws AppError `unauthenticated`.
-   */
-  requirePlausible(signature: string | undefined): void;
-  /**
-   * Takes an event. It takes effect once, by its id: the commit of that precedes the answer to Stripe, and a run reads the
-   * subscription back afterwards.
-   *
-   * @param body the bytes as received, since the signature covers them.
-   * @throws AppError `unauthenticated` for a missing, wrong or old signature.
-   */
-  take(body: Buffer, signature: string | undefined): Promise<StripeEventResult>;
-}
 
 export interface StripeEventOptions {
   /** Connected as a worker: an event may concern any organization. */
@@ -48,14 +31,28 @@ interface Subject {
   sessionId: string | null;
 }
 
-export function createStripeEventService(options: StripeEventOptions): StripeEventService {
+export type StripeEventService = ReturnType<typeof createStripeEventService>;
+
+export function createStripeEventService(options: StripeEventOptions) {
   const { database, outbox, isLive, logger } = options;
   return {
-    requirePlausible(signature) {
+    /**
+     * Checks what shows without the body, so that it need not be read.
+     *
+     * @throws AppError `unauthenticated`.
+     */
+    requirePlausible(signature: string | undefined): void {
       if (!isPlausibleSignature(signature)) throw notSigned();
     },
 
-    async take(body, signature) {
+    /**
+     * Takes an event. It takes effect once, by its id: the commit of that precedes the answer to Stripe, and a run reads the
+     * subscription back afterwards.
+     *
+     * @param body the bytes as received, since the signature covers them.
+     * @throws AppError `unauthenticated` for a missing, wrong or old signature.
+     */
+    async take(body: Buffer, signature: string | undefined): Promise<StripeEventResult> {
       const event = verify(options, body, signature);
       const about = { eventId: event.id, type: event.type };
       if (event.livemode !== isLive) return ignore('it belongs to the other mode');
@@ -64,14 +61,14 @@ export function createStripeEventService(options: StripeEventOptions): StripeEve
       if (!subject) return ignore('it concerns no subscription');
       if (Object.values(subject).some((id) => id !== null && !isText(id))) throw malformed();
       return database.systemTransaction(async (transaction) => {
-        const { em } = transaction;
-        const organizationId = await findOrganization(em, subject);
+        const { db } = transaction;
+        const organizationId = await findOrganization(db, subject);
         if (!organizationId) return ignore('its customer is unknown');
-        if (!(await insertEvent(em, organizationId, event, subject))) return 'duplicate';
-        if (subject.sessionId) await forgetSession(em, organizationId, subject.sessionId);
+        if (!(await insertEvent(db, organizationId, event, subject))) return 'duplicate';
+        if (subject.sessionId) await forgetSession(db, organizationId, subject.sessionId);
         const ids = subject.subscriptionId
-          ? await requestNamed(em, organizationId, subject.subscriptionId)
-          : await requestOpen(em, organizationId);
+          ? await requestNamed(db, organizationId, subject.subscriptionId)
+          : await requestOpen(db, organizationId);
         for (const id of ids)
           outbox.enqueue(transaction, organizationId, buildSyncCommand({ id, organizationId }));
         return 'accepted';
@@ -170,46 +167,73 @@ function findSubject({ type, data }: Stripe.Event): Subject | null {
 
 /** By the subscription, because a customer that was deleted at Stripe may have been replaced. */
 async function findOrganization(
-  em: EntityManager,
+  db: Db,
   { subscriptionId, customerId }: Subject,
 ): Promise<string | undefined> {
-  const [row] = await em.execute<{ organizationId: string }[]>(sql`
-    select org_id as "organizationId" from billing_subscriptions where id = ${subscriptionId}
-    union all
-    select org_id from billing_customers where customer_id = ${customerId} limit 1`);
+  const row = await db
+    .selectFrom('billing_subscriptions')
+    .select('org_id as organizationId')
+    .where('id', '=', sql<string>`${subscriptionId}`)
+    .unionAll(
+      db
+        .selectFrom('billing_customers')
+        .select('org_id as organizationId')
+        .where('customer_id', '=', sql<string>`${customerId}`),
+    )
+    .limit(1)
+    .executeTakeFirst();
   return row?.organizationId;
 }
 
 async function insertEvent(
-  em: EntityManager,
+  db: Db,
   organizationId: string,
   { id, type, created }: Stripe.Event,
   { subscriptionId }: Subject,
 ): Promise<boolean> {
-  const inserted = await em.execute<unknown[]>(sql`
-    insert into stripe_events (id, org_id, type, subscription_id, created_at, received_at)
-    values (${id}, ${organizationId}, ${type}, ${subscriptionId}, ${new Date(created * 1_000)}, now())
-    on conflict (id) do nothing returning 1`);
-  return inserted.length > 0;
+  const inserted = await db
+    .insertInto('stripe_events')
+    .values({
+      id,
+      org_id: organizationId,
+      type,
+      subscription_id: subscriptionId,
+      created_at: new Date(created * 1_000),
+      received_at: sql`now()`,
+    })
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .returning('id')
+    .executeTakeFirst();
+  return inserted !== undefined;
 }
 
-async function forgetSession(em: EntityManager, organizationId: string, sessionId: string): Promise<void> {
-  await em.execute(sql`
-    update billing_customers set checkout_session_id = null, updated_at = now()
-    where org_id = ${organizationId} and checkout_session_id = ${sessionId}`);
+async function forgetSession(db: Db, organizationId: string, sessionId: string): Promise<void> {
+  await db
+    .updateTable('billing_customers')
+    .set({ checkout_session_id: null, updated_at: sql`now()` })
+    .where('org_id', '=', organizationId)
+    .where('checkout_session_id', '=', sessionId)
+    .execute();
 }
 
-async function requestNamed(em: EntityManager, organizationId: string, id: string): Promise<string[]> {
-  await em.execute(sql`
-    insert into billing_subscriptions (id, org_id, read_version, requested_at, created_at)
-    values (${id}, ${organizationId}, 0, now(), now())
-    on conflict (id) do update set requested_at = excluded.requested_at`);
+async function requestNamed(db: Db, organizationId: string, id: string): Promise<string[]> {
+  await db
+    .insertInto('billing_subscriptions')
+    .values({ id, org_id: organizationId, read_version: 0, requested_at: sql`now()` })
+    .onConflict((conflict) =>
+      conflict.column('id').doUpdateSet((eb) => ({ requested_at: eb.ref('excluded.requested_at') })),
+    )
+    .execute();
   return [id];
 }
 
-async function requestOpen(em: EntityManager, organizationId: string): Promise<string[]> {
-  const rows = await em.execute<{ id: string }[]>(sql`
-    update billing_subscriptions set requested_at = now()
-    where org_id = ${organizationId} and ended_at is null returning id`);
+async function requestOpen(db: Db, organizationId: string): Promise<string[]> {
+  const rows = await db
+    .updateTable('billing_subscriptions')
+    .set({ requested_at: sql`now()` })
+    .where('org_id', '=', organizationId)
+    .where('ended_at', 'is', null)
+    .returning('id')
+    .execute();
   return rows.map(({ id }) => id);
 }

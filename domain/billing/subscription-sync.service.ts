@@ -1,42 +1,23 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type Stripe from 'stripe';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { findRow, findRows } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { PaymentGraceStep } from '../../workflows/billing/enforce-payment-grace.contract.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { Tier } from '../organizations/tier.ts';
-import { BillingCustomerEntity } from './billing-customer.entity.ts';
 import { BillingSubscriptionEntity } from './billing-subscription.entity.ts';
 import { isInGoodStanding, isKnownStatus } from './counting-subscription.ts';
 import { followMeters } from './follow-meters.ts';
 import { followTier, PAYS_TWICE } from './follow-tier.ts';
-import { PaymentGraceEntity } from './payment-grace.entity.ts';
 import type { PaymentGraceService } from './payment-grace.service.ts';
 import type { Prices } from './prices.ts';
 import { createMeterReader, type MeterView } from './read-meters.ts';
 import { readSubscription, type SubscriptionView } from './read-subscription.ts';
-
-export interface SubscriptionSyncService {
-  /**
-   * Reads the subscription back from Stripe and applies the answer: tier, grace, suspension. Of several calls at the same
-   * time only the answer to the last one takes effect, since an older answer could overwrite a newer one.
-   *
-   * @returns its status, for the Temporal UI.
-   * @throws AppError `unavailable` if Stripe does not answer, or if a later call has begun.
-   */
-  sync(subscriptionId: string): Promise<string>;
-  /**
-   * {@link sync}, for the run of a grace.
-   *
-   * @returns the result of a closed grace, or what the run waits for.
-   */
-  reviewGrace(graceId: string): Promise<PaymentGraceStep | string>;
-}
 
 export interface SubscriptionSyncOptions {
   database: Database;
@@ -51,10 +32,19 @@ export interface SubscriptionSyncOptions {
   now?: () => Date;
 }
 
-export function createSubscriptionSyncService(options: SubscriptionSyncOptions): SubscriptionSyncService {
+export type SubscriptionSyncService = ReturnType<typeof createSubscriptionSyncService>;
+
+export function createSubscriptionSyncService(options: SubscriptionSyncOptions) {
   const { database, stripe, now = () => new Date() } = options;
   const readMeters = createMeterReader({ ...options, prices: options.prices.metered });
 
+  /**
+   * Reads the subscription back from Stripe and applies the answer: tier, grace, suspension. Of several calls at the same
+   * time only the answer to the last one takes effect, since an older answer could overwrite a newer one.
+   *
+   * @returns its status, for the Temporal UI.
+   * @throws AppError `unavailable` if Stripe does not answer, or if a later call has begun.
+   */
   async function sync(subscriptionId: string): Promise<string> {
     const claim = await claimReadBack(database, subscriptionId);
     if (!claim) return 'unknown';
@@ -68,9 +58,14 @@ export function createSubscriptionSyncService(options: SubscriptionSyncOptions):
   return {
     sync,
 
-    async reviewGrace(graceId) {
-      const readGrace = () =>
-        database.autocommit((em) => findRow(em, PaymentGraceEntity, { where: { id: graceId } }));
+    /**
+     * Reads the subscription of a grace back, for its run.
+     *
+     * @returns the result of a closed grace, or what the run waits for.
+     * @throws AppError as `sync`.
+     */
+    async reviewGrace(graceId: string): Promise<PaymentGraceStep | string> {
+      const readGrace = () => findGrace(database.db, graceId);
       const before = await readGrace();
       if (!before) return 'deleted';
       if (!before.closedAt) await sync(before.subscriptionId);
@@ -90,18 +85,33 @@ export function createSubscriptionSyncService(options: SubscriptionSyncOptions):
   };
 }
 
+const findGrace = (db: Db, id: string) =>
+  db
+    .selectFrom('payment_graces')
+    .select([
+      'subscription_id as subscriptionId',
+      'status',
+      'closed_at as closedAt',
+      'next_step_at as nextStepAt',
+      'suspend_at as suspendAt',
+      'reminders_sent as remindersSent',
+    ])
+    .where('id', '=', id)
+    .executeTakeFirst();
+
 interface Claim {
   organizationId: string;
   readVersion: number;
-  requestedAt: string | null;
+  requestedAt: Date | null;
 }
 
-async function claimReadBack(database: Database, subscriptionId: string): Promise<Claim | undefined> {
-  const [claim] = await database.query<Claim>(sql`
-    update billing_subscriptions set read_version = read_version + 1 where id = ${subscriptionId}
-    returning org_id as "organizationId", read_version as "readVersion", requested_at::text as "requestedAt"`);
-  return claim;
-}
+const claimReadBack = ({ db }: Database, subscriptionId: string): Promise<Claim | undefined> =>
+  db
+    .updateTable('billing_subscriptions')
+    .set((eb) => ({ read_version: eb('read_version', '+', 1) }))
+    .where('id', '=', subscriptionId)
+    .returning(['org_id as organizationId', 'read_version as readVersion', 'requested_at as requestedAt'])
+    .executeTakeFirst();
 
 interface ReadBack extends Claim {
   subscriptionId: string;
@@ -117,16 +127,20 @@ async function apply(
   transaction: Transaction,
   { organizationId, readVersion, requestedAt, subscriptionId, view, meters, now }: ReadBack,
 ): Promise<string> {
-  const { em } = transaction;
-  const appliedTier = await lockBilling(em, organizationId);
-  const current = await findRow(em, BillingSubscriptionEntity, { where: { id: subscriptionId } });
+  const { db } = transaction;
+  const appliedTier = await lockBilling(db, organizationId);
+  const current = await db
+    .selectFrom('billing_subscriptions')
+    .select(['read_version as readVersion', 'problem'])
+    .where('id', '=', subscriptionId)
+    .executeTakeFirst();
   if (!current) return 'deleted';
   if (current.readVersion !== readVersion) throw superseded(subscriptionId);
   const tier = view?.priceId ? (options.prices.tierOf(view.priceId) ?? null) : null;
-  const problem = findProblem(view, tier) ?? (await findClosure(em, organizationId, view));
+  const problem = findProblem(view, tier) ?? (await findClosure(db, organizationId, view));
   if (problem)
     options.logger.error({ organizationId, subscriptionId, problem }, 'subscription needs attention');
-  await record(em, {
+  await record(db, {
     subscriptionId,
     view,
     tier,
@@ -136,10 +150,18 @@ async function apply(
     now,
   });
   // Events that arrive from here on ask again.
-  await em.execute(sql`
-    update billing_subscriptions set requested_at = null
-    where id = ${subscriptionId} and requested_at is not distinct from ${requestedAt}::timestamptz`);
-  const open = await findRows(em, BillingSubscriptionEntity, { where: { organizationId, endedAt: null } });
+  await db
+    .updateTable('billing_subscriptions')
+    .set({ requested_at: null })
+    .where('id', '=', subscriptionId)
+    .where('requested_at', 'is not distinct from', requestedAt)
+    .execute();
+  const open = await db
+    .selectFrom('billing_subscriptions')
+    .select(columnsOf(BillingSubscriptionEntity))
+    .where('org_id', '=', organizationId)
+    .where('ended_at', 'is', null)
+    .execute();
   await followTier(options, transaction, {
     organizationId,
     appliedTier,
@@ -150,7 +172,7 @@ async function apply(
   });
   if (!view) return 'missing at Stripe';
   const { customerId, endedAt } = view;
-  if (meters) await followMeters(em, { organizationId, subscriptionId, customerId, meters, endedAt, now });
+  if (meters) await followMeters(db, { organizationId, subscriptionId, customerId, meters, endedAt, now });
   const isPaidOtherwise = open.some((other) => other.id !== subscriptionId && isInGoodStanding(other));
   await options.graces.follow(transaction, {
     organizationId,
@@ -163,9 +185,13 @@ async function apply(
 }
 
 /** Serializes what is done to the organization's billing. Returns the tier that its subscriptions gave it last. */
-async function lockBilling(em: EntityManager, organizationId: string): Promise<Tier | null> {
-  await em.execute(sql`select from billing_customers where org_id = ${organizationId} for no key update`);
-  const customer = await findRow(em, BillingCustomerEntity, { where: { organizationId } });
+async function lockBilling(db: Db, organizationId: string): Promise<Tier | null> {
+  const customer = await db
+    .selectFrom('billing_customers')
+    .select('applied_tier as appliedTier')
+    .where('org_id', '=', organizationId)
+    .forNoKeyUpdate()
+    .executeTakeFirst();
   return customer?.appliedTier ?? null;
 }
 
@@ -185,15 +211,18 @@ function findProblem(view: SubscriptionView | null, tier: Tier | null): string |
 
 /** A checkout that was open when the organization was closed has been paid: the money is for nothing. */
 async function findClosure(
-  em: EntityManager,
+  db: Db,
   organizationId: string,
   view: SubscriptionView | null,
 ): Promise<string | null> {
   if (!view || view.endedAt || view.status === 'incomplete') return null;
-  const closed = await em.execute<object[]>(
-    sql`select from organizations where id = ${organizationId} and deleted_at is not null`,
-  );
-  return closed.length > 0 ? 'organization_closed' : null;
+  const closed = await db
+    .selectFrom('organizations')
+    .select('id')
+    .where('id', '=', organizationId)
+    .where('deleted_at', 'is not', null)
+    .executeTakeFirst();
+  return closed ? 'organization_closed' : null;
 }
 
 function scheduledTierOf({ prices }: SubscriptionSyncOptions, view: SubscriptionView | null): Tier | null {
@@ -201,7 +230,7 @@ function scheduledTierOf({ prices }: SubscriptionSyncOptions, view: Subscription
 }
 
 async function record(
-  em: EntityManager,
+  db: Db,
   {
     subscriptionId,
     view,
@@ -218,20 +247,24 @@ async function record(
     now: Date;
   },
 ): Promise<void> {
-  // What is known stays, so that a subscription that Stripe does not find changes nothing.
-  if (!view) {
-    await em.execute(
-      sql`update billing_subscriptions set problem = ${problem}, synced_at = ${now} where id = ${subscriptionId}`,
-    );
-    return;
-  }
-  await em.execute(sql`
-    update billing_subscriptions set status = ${view.status}, price_id = ${view.priceId}, tier = ${tier},
-      current_period_end = ${view.currentPeriodEnd}, cancel_at = ${view.cancelAt}, scheduled_tier = ${scheduledTier},
-      open_invoice_id = ${view.openInvoice?.id ?? null}, open_invoice_url = ${view.openInvoice?.url ?? null},
-      next_attempt_at = ${view.openInvoice?.nextAttemptAt ?? null}, ended_at = ${view.endedAt}, problem = ${problem},
-      synced_at = ${now}
-    where id = ${subscriptionId}`);
+  const read = view && {
+    status: view.status,
+    price_id: view.priceId,
+    tier,
+    current_period_end: view.currentPeriodEnd,
+    cancel_at: view.cancelAt,
+    scheduled_tier: scheduledTier,
+    open_invoice_id: view.openInvoice?.id ?? null,
+    open_invoice_url: view.openInvoice?.url ?? null,
+    next_attempt_at: view.openInvoice?.nextAttemptAt ?? null,
+    ended_at: view.endedAt,
+  };
+  await db
+    .updateTable('billing_subscriptions')
+    // What is known stays, so that a subscription that Stripe does not find changes nothing.
+    .set({ ...read, problem, synced_at: now })
+    .where('id', '=', subscriptionId)
+    .execute();
 }
 
 /** Once for each invoice that its owner has to confirm at the bank. */
@@ -242,9 +275,15 @@ async function notifyOfRequiredAction(
 ): Promise<void> {
   const { openInvoice } = view;
   if (!openInvoice?.url) return;
-  const [event] = await transaction.em.execute<unknown[]>(sql`
-    select 1 from stripe_events where org_id = ${organizationId} and subscription_id = ${view.id}
-      and type = 'invoice.payment_action_required' and received_at > now() - interval '7 days' limit 1`);
+  const event = await transaction.db
+    .selectFrom('stripe_events')
+    .select('id')
+    .where('org_id', '=', organizationId)
+    .where('subscription_id', '=', view.id)
+    .where('type', '=', 'invoice.payment_action_required')
+    .where('received_at', '>', sql<Date>`now() - interval '7 days'`)
+    .limit(1)
+    .executeTakeFirst();
   if (!event) return;
   await notifications.notifyOwners(transaction, {
     organizationId,

@@ -2,7 +2,7 @@ import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Logger } from 'pino';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import type { RowReader } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { DEFAULT_ENVIRONMENT_SLUG, EnvironmentEntity } from '../organizations/environment.entity.ts';
@@ -45,7 +45,7 @@ export interface UsageCheckServiceOptions {
   events: EventService;
   notifications: Pick<NotificationService, 'notifyOwners'>;
   /** Whether use beyond the tier's limit is billed. Default: it is not. */
-  isMetered?: (reader: RowReader, organizationId: string, counter: UsageCounter) => Promise<boolean>;
+  isMetered?: (db: Db, organizationId: string, counter: UsageCounter) => Promise<boolean>;
   logger: Logger;
   now?: () => Date;
   /** Organizations checked in one statement. */
@@ -252,7 +252,7 @@ async function notifyOwners(
   const { organizationId, counter, current } = status;
   const { kind, source } = status.limit;
   const isBilled =
-    kind === 'soft' && source === 'tier' && (await isMetered(transaction.em, organizationId, counter));
+    kind === 'soft' && source === 'tier' && (await isMetered(transaction.db, organizationId, counter));
   return notifications.notifyOwners(transaction, {
     organizationId,
     template: threshold === 100 ? 'usage-exceeded' : 'usage-warning',
