@@ -37,13 +37,13 @@ export type Force = (greedy: Greedy) => Promise<() => Promise<void>>;
 
 export const FORCES: Record<string, Force> = {
   'slow receivers': callSlowReceivers,
+  replays: replayEvents,
+  'HTML conversions': convertHtml,
   streams: openStreams,
   'dripping mail': dripMail,
   'wrong logins': failLogins,
-  'sends, searches and exports': callEverything,
-  'HTML conversions': convertHtml,
-  replays: replayEvents,
   'row locks': lockOneRow,
+  'sends, searches and exports': callEverything,
   // Last: it refuses the calls with which others prepare themselves.
   'withheld bodies': withholdBodies,
 };
@@ -197,7 +197,8 @@ async function convertHtml({ stack, keys, inboxId, email }: Greedy): Promise<() 
       headers: { authorization: `Bearer ${stack.apiKey}` },
     },
   );
-  const { id } = (await response.json()) as { id: string };
+  const { id } = (await response.json()) as { id?: string };
+  if (!id) throw new Error('The message with large HTML did not arrive');
   return repeat(PARALLEL_CONVERSIONS, async (index) => {
     await call(`${base}/messages/${id}/forward`, keys[index % keys.length] ?? '', {
       to: [{ email: 'person@people.example' }],

@@ -27,8 +27,6 @@ export interface ChildPoolOptions {
   maxJobsPerProcess: number;
   /** A child above this is killed. Unlike a heap limit, it includes buffers. */
   maxResidentBytes: number;
-  /** Its work may wait while other processes need the CPU. */
-  isBackground?: boolean;
 }
 
 /** A child process that runs one job. */
@@ -133,14 +131,14 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
   };
 }
 
-function startWorker({ entry, nodeOptions, isBackground = false }: ChildPoolOptions): Worker {
+function startWorker({ entry, nodeOptions }: ChildPoolOptions): Worker {
   const child = spawn(process.execPath, [...nodeOptions, entry], {
     // What Node prints when it crashes is text, and may quote the input: it must not reach the log of the process.
     stdio: ['pipe', 'pipe', 'pipe'],
     // The child reads untrusted input, so its environment holds no secrets. One malloc arena keeps its memory small.
     env: { NODE_ENV: 'production', MALLOC_ARENA_MAX: '1' },
   });
-  if (isBackground && child.pid !== undefined) yieldCpuOfChild(child.pid);
+  if (child.pid !== undefined) yieldCpuOfChild(child.pid);
   let killReason: string | undefined;
   // These errors need no handling: the job sees the end of `output`.
   child.stdin.on('error', () => {});

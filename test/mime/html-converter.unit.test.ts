@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process';
+import { constants, getPriority } from 'node:os';
 import { resolve } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { createHtmlConverter } from '../../domain/mime/converter/pool.ts';
@@ -10,6 +12,12 @@ const converter = createHtmlConverter({
 });
 const conversions = converter.forOrganization('org_1');
 afterAll(() => converter.close());
+
+function childrenOf(parent: number): number[] {
+  const { stdout } = spawnSync('ps', ['-o', 'pid=,args=', '--ppid', String(parent)], { encoding: 'utf8' });
+  const lines = stdout.split('\n').filter((line) => line.includes('html-converter'));
+  return lines.map((line) => Number.parseInt(line, 10));
+}
 
 const OPTIONS = { maxBytes: 1_048_576, keepInlineImages: true };
 /** A busy machine must not reduce the expected result to its text. */
@@ -39,6 +47,15 @@ describe('the HTML converter', () => {
     await conversions.sanitize(SMALL, OPTIONS).then(() => finished.push('small'));
     await large;
     expect(finished).toEqual(['small', 'large']);
+  });
+
+  test('yields the processor to other processes', async () => {
+    await conversions.toText(MEDIUM);
+    const children = childrenOf(process.pid);
+    expect(children.length).toBeGreaterThan(0);
+    expect(children.map((pid) => getPriority(pid))).toEqual(
+      children.map(() => constants.priority.PRIORITY_BELOW_NORMAL),
+    );
   });
 
   test('keeps concurrent conversions apart', async () => {

@@ -82,7 +82,6 @@ export function createParserPool(options: ParserPoolOptions): ParserPool {
     maxProcesses: options.processes,
     maxJobsPerProcess: MAX_JOBS_PER_PROCESS,
     maxResidentBytes: options.maxResidentBytes ?? MAX_RESIDENT_BYTES,
-    isBackground: true,
   });
   const framesOf = new WeakMap<Child, AsyncGenerator<Frame, void>>();
   return {
