@@ -298,7 +298,7 @@ export function presentMessage(details: MessageDetails): Static<typeof MessageRe
     text_body: textBody ?? null,
     html_body: htmlBody ?? null,
     hidden_text: hiddenText ?? null,
-    headers,
+    headers: headers ?? {},
   };
 }
 

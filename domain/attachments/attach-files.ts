@@ -1,9 +1,11 @@
-import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { emOf, toDb } from '../../platform/database/bridge.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
-import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
+import { columnsWithin, requirePermission, type Scope } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { claimObjects } from '../stored-objects/unclaimed-objects.ts';
 import { requireStorageQuota } from '../usage/storage-quota.ts';
@@ -14,39 +16,40 @@ import type { FileMetadata, FileToAttach, StoredFile } from './stored-file.ts';
 type Owner = Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>;
 
 /**
- * Returns attachment rows for the given files, in order, for the caller to assign to a message or draft. An unused
- * upload and the draft's own attachments keep their rows and ids. Any other accessible attachment gets another row with
- * the same storage key.
+ * Returns attachment rows for the given files, in order, which {@link saveAttachments} stores. An unused upload and the
+ * draft's own attachments keep their rows and ids. Any other accessible attachment gets another row with the same storage
+ * key.
  *
  * @param draftId the draft whose files are replaced; null for a message.
  * @throws AppError `not_found` for an inaccessible attachment, `permission_denied`, `payload_too_large`,
  * `validation_error`, `usage_limit_exceeded` if the new rows exceed the storage limit.
  */
 export async function attachFiles(
-  em: EntityManager,
+  connection: Db | EntityManager,
   { scope, inbox, files, draftId = null, copies = [] }: AttachRequest,
 ): Promise<Attachment[]> {
+  const db = toDb(connection);
   await claimObjects(
-    em,
+    db,
     files.flatMap((file) => (file.kind === 'stored' ? [file.file.storageKey] : [])),
   );
-  const existing = await lockExistingAttachments(em, scope, files);
+  const existing = await lockExistingAttachments(db, scope, files);
   const reused = new Set<string>();
   const attachments = files.map((file) => {
-    if (file.kind === 'stored') return createAttachment(em, inbox, file.file);
+    if (file.kind === 'stored') return newAttachment(inbox, file.file);
     const row = existing.get(file.attachmentId);
     if (!row) throw notFound('attachment', file.attachmentId);
     requireReadPermission(scope, row, draftId);
     if (reused.has(row.id) || !isReusable(row, inbox, draftId))
-      return createAttachment(em, inbox, { ...toStoredFile(row), ...withoutUndefined(file.changes) });
+      return newAttachment(inbox, { ...toStoredFile(row), ...withoutUndefined(file.changes) });
     reused.add(row.id);
-    return Object.assign(row, withoutUndefined(file.changes));
+    return { ...row, ...withoutUndefined(file.changes) };
   });
   checkAttachmentLimits(attachments);
   const added = [...copies, ...attachments.filter(({ id }) => !reused.has(id))];
   const sizeBytes = added.reduce((sum, row) => sum + row.sizeBytes, 0);
-  if (sizeBytes > 0) await requireStorageQuota(em, inbox.organizationId, sizeBytes);
-  return attachments.map((attachment, position) => Object.assign(attachment, { draftId, position }));
+  if (sizeBytes > 0) await requireStorageQuota(emOf(db), inbox.organizationId, sizeBytes);
+  return attachments.map((attachment, position) => ({ ...attachment, draftId, position }));
 }
 
 export interface AttachRequest {
@@ -59,45 +62,93 @@ export interface AttachRequest {
 }
 
 /**
- * Creates rows with the same stored bytes for a forwarded message. The original rows remain locked until the commit.
+ * Returns rows with the same stored bytes for a forwarded message, which {@link saveAttachments} stores. The original rows
+ * remain locked until the commit.
  */
 export async function copyAttachments(
-  em: EntityManager,
+  db: Db | EntityManager,
   messageId: string,
   inbox: Owner,
 ): Promise<Attachment[]> {
-  const originals = await em.find(
-    AttachmentEntity,
-    { messageId },
-    { lockMode: LockMode.PESSIMISTIC_WRITE, orderBy: { position: 'asc', id: 'asc' } },
-  );
-  return originals.map((row) => createAttachment(em, inbox, toStoredFile(row)));
+  const originals = await toDb(db)
+    .selectFrom('attachments')
+    .select(columnsOf(AttachmentEntity))
+    .where('message_id', '=', messageId)
+    .orderBy('position')
+    .orderBy('id')
+    .forUpdate()
+    .execute();
+  return originals.map((row) => newAttachment(inbox, toStoredFile(row)));
 }
 
-export function findDraftAttachments(em: EntityManager, draftId: string): Promise<Attachment[]> {
-  return em.find(AttachmentEntity, { draftId }, { orderBy: { position: 'asc' } });
+/**
+ * Stores rows with their owner, name and position. Rows of {@link attachFiles} that exist already are locked, and stay what
+ * they are otherwise. The owner exists before.
+ */
+export async function saveAttachments(db: Db, attachments: readonly Attachment[]): Promise<void> {
+  if (attachments.length === 0) return;
+  await db
+    .insertInto('attachments')
+    .values(
+      attachments.map((row) => ({
+        id: row.id,
+        org_id: row.organizationId,
+        env_id: row.environmentId,
+        inbox_id: row.inboxId,
+        message_id: row.messageId,
+        draft_id: row.draftId,
+        position: row.position,
+        filename: row.filename,
+        content_type: row.contentType,
+        size_bytes: row.sizeBytes,
+        sha256: row.sha256,
+        storage_key: row.storageKey,
+        content_id: row.contentId,
+        disposition: row.disposition,
+        created_at: row.createdAt,
+      })),
+    )
+    .onConflict((conflict) =>
+      conflict.column('id').doUpdateSet((eb) => ({
+        message_id: eb.ref('excluded.message_id'),
+        draft_id: eb.ref('excluded.draft_id'),
+        position: eb.ref('excluded.position'),
+        filename: eb.ref('excluded.filename'),
+        content_type: eb.ref('excluded.content_type'),
+        content_id: eb.ref('excluded.content_id'),
+        disposition: eb.ref('excluded.disposition'),
+      })),
+    )
+    .execute();
 }
 
-/** The files of a draft for a response, as {@link findDraftAttachments} finds them to change them. */
-export function readDraftAttachments(reader: RowReader, draftId: string): Promise<Row<Attachment>[]> {
-  return findRows(reader, AttachmentEntity, { where: { draftId }, orderBy: { position: 'asc' } });
+export function findDraftAttachments(db: Db | EntityManager, draftId: string): Promise<Attachment[]> {
+  return toDb(db)
+    .selectFrom('attachments')
+    .select(columnsOf(AttachmentEntity))
+    .where('draft_id', '=', draftId)
+    .orderBy('position')
+    .execute();
 }
 
 /**
  * Locks the attachments in a fixed order to prevent deadlocks. The locked rows prevent the deletion of their objects.
  */
 async function lockExistingAttachments(
-  em: EntityManager,
+  db: Db,
   scope: Scope,
   files: readonly FileToAttach[],
 ): Promise<Map<string, Attachment>> {
   const ids = files.flatMap((file) => (file.kind === 'existing' ? [file.attachmentId] : []));
   if (ids.length === 0) return new Map();
-  const rows = await em.find(
-    AttachmentEntity,
-    { id: { $in: [...new Set(ids)] }, ...withinScope(scope) },
-    { lockMode: LockMode.PESSIMISTIC_WRITE, orderBy: { id: 'asc' } },
-  );
+  const rows = await db
+    .selectFrom('attachments')
+    .select(columnsOf(AttachmentEntity))
+    .where('id', '=', anyOf([...new Set(ids)]))
+    .where((eb) => eb.and(columnsWithin(scope)))
+    .orderBy('id')
+    .forUpdate()
+    .execute();
   return new Map(rows.map((row) => [row.id, row]));
 }
 
@@ -116,8 +167,8 @@ function isReusable(row: Attachment, inbox: Owner, draftId: string | null): bool
   return !row.draftId || row.draftId === draftId;
 }
 
-function createAttachment(em: EntityManager, inbox: Owner, file: StoredFile): Attachment {
-  const row = em.create(AttachmentEntity, {
+function newAttachment(inbox: Owner, file: StoredFile): Attachment {
+  return {
     id: newId('attachment'),
     organizationId: inbox.organizationId,
     environmentId: inbox.environmentId,
@@ -125,10 +176,9 @@ function createAttachment(em: EntityManager, inbox: Owner, file: StoredFile): At
     messageId: null,
     draftId: null,
     position: 0,
+    createdAt: new Date(),
     ...file,
-  });
-  em.persist(row);
-  return row;
+  };
 }
 
 function toStoredFile(row: Attachment): StoredFile {

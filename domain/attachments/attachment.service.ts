@@ -1,16 +1,16 @@
 import { Readable } from 'node:stream';
 import { mapConcurrently } from '../../platform/concurrency/map-concurrently.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { findRow } from '../../platform/database/find-rows.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { StorageError } from '../../platform/storage-error.ts';
-import { type Scope, withinScope } from '../identity/scope.ts';
-import { findActiveInbox } from '../inboxes/find-inbox.ts';
+import { columnsWithin, type Scope } from '../identity/scope.ts';
+import { findInbox, requireActive } from '../inboxes/find-inbox.ts';
 import { expediteDeletion, registerObjects } from '../stored-objects/unclaimed-objects.ts';
 import { requireStorageQuota } from '../usage/storage-quota.ts';
-import { attachFiles } from './attach-files.ts';
+import { attachFiles, saveAttachments } from './attach-files.ts';
 import { type Attachment, AttachmentEntity } from './attachment.entity.ts';
 import { fileTooLarge, MAX_FILE_BYTES } from './attachment-limits.ts';
 import type { FileMetadata, StoredFile } from './stored-file.ts';
@@ -21,28 +21,7 @@ export interface FileLink {
   expiresAt: Date;
 }
 
-export interface AttachmentService {
-  /**
-   * Streams a file to storage. Call it before the transaction that creates the row. If no row is created, the sweep
-   * deletes the bytes.
-   *
-   * @throws AppError `not_found` for the inbox, `payload_too_large` over 25 MiB, `usage_limit_exceeded`, `unavailable`;
-   * errors that `content` emits. Nothing is stored in these cases.
-   */
-  storeUpload(scope: Scope, inboxId: string, metadata: FileMetadata, content: Readable): Promise<StoredFile>;
-  /** Stores files that are in memory. @throws AppError `usage_limit_exceeded`, `unavailable`. */
-  storeFiles(scope: Scope, files: { metadata: FileMetadata; bytes: Buffer }[]): Promise<StoredFile[]>;
-  /** Makes stored bytes due for deletion because the request failed. */
-  discard(scope: Scope, storageKey: string): Promise<void>;
-  /**
-   * Creates the attachment for an upload. It is deleted after 24 hours if no draft or message uses it.
-   *
-   * @throws AppError `usage_limit_exceeded`; the sweep then deletes the bytes.
-   */
-  createUpload(scope: Scope, inboxId: string, file: StoredFile): Promise<Attachment>;
-  /** @throws AppError `not_found`. */
-  get(scope: Scope, attachmentId: string): Promise<{ attachment: Attachment; link: FileLink }>;
-}
+export type AttachmentService = ReturnType<typeof createAttachmentService>;
 
 const LINK_LIFETIME_MS = 15 * 60_000;
 /**
@@ -62,18 +41,31 @@ export interface AttachmentServiceOptions {
   storage: FileStorage;
 }
 
-export function createAttachmentService({ database, storage }: AttachmentServiceOptions): AttachmentService {
-  const discard = async (scope: Scope, storageKey: string) => {
-    await database.transaction(scope, ({ em }) => expediteDeletion(em, storageKey));
+export function createAttachmentService({ database, storage }: AttachmentServiceOptions) {
+  /** Makes stored bytes due for deletion because the request failed. */
+  const discard = async (scope: Scope, storageKey: string): Promise<void> => {
+    await database.transaction(scope, ({ db }) => expediteDeletion(db, storageKey));
   };
 
   return {
-    async storeUpload(scope, inboxId, metadata, content) {
+    /**
+     * Streams a file to storage. Call it before the transaction that creates the row. If no row is created, the sweep
+     * deletes the bytes.
+     *
+     * @throws AppError `not_found` for the inbox, `payload_too_large` over 25 MiB, `usage_limit_exceeded`, `unavailable`;
+     * errors that `content` emits. Nothing is stored in these cases.
+     */
+    async storeUpload(
+      scope: Scope,
+      inboxId: string,
+      metadata: FileMetadata,
+      content: Readable,
+    ): Promise<StoredFile> {
       const storageKey = newStorageKey();
-      await database.transaction(scope, async ({ em }) => {
-        await findActiveInbox(em, scope, inboxId);
+      await database.transaction(scope, async (transaction) => {
+        requireActive(await findInbox(transaction.db, scope, inboxId));
         // The size is known only after storing. If the quota is already exhausted, the file is not read.
-        await requireStorageQuota(em, scope.organizationId, 1);
+        await requireStorageQuota(transaction.em, scope.organizationId, 1);
       });
       await registerObjects(database, scope, [storageKey], UPLOAD_GRACE_MS);
       const limited = limitSize(content, MAX_FILE_BYTES);
@@ -88,7 +80,11 @@ export function createAttachmentService({ database, storage }: AttachmentService
       }
     },
 
-    async storeFiles(scope, files) {
+    /** Stores files that are in memory. @throws AppError `usage_limit_exceeded`, `unavailable`. */
+    async storeFiles(
+      scope: Scope,
+      files: { metadata: FileMetadata; bytes: Buffer }[],
+    ): Promise<StoredFile[]> {
       if (files.length === 0) return [];
       const sizeBytes = files.reduce((sum, { bytes }) => sum + bytes.length, 0);
       await database.transaction(scope, ({ em }) => requireStorageQuota(em, scope.organizationId, sizeBytes));
@@ -111,16 +107,30 @@ export function createAttachmentService({ database, storage }: AttachmentService
 
     discard,
 
-    createUpload: (scope, inboxId, file) =>
-      database.transaction(scope, async ({ em }) => {
-        const inbox = await findActiveInbox(em, scope, inboxId);
-        const [upload] = await attachFiles(em, { scope, inbox, files: [{ kind: 'stored', file }] });
+    /**
+     * Creates the attachment for an upload. It is deleted after 24 hours if no draft or message uses it.
+     *
+     * @throws AppError `usage_limit_exceeded`; the sweep then deletes the bytes.
+     */
+    createUpload: (scope: Scope, inboxId: string, file: StoredFile): Promise<Attachment> =>
+      database.transaction(scope, async (transaction) => {
+        const { db } = transaction;
+        const inbox = requireActive(await findInbox(transaction.db, scope, inboxId));
+        const attachments = await attachFiles(db, { scope, inbox, files: [{ kind: 'stored', file }] });
+        await saveAttachments(db, attachments);
+        const [upload] = attachments;
         return upload as Attachment;
       }),
 
-    async get(scope, attachmentId) {
-      const attachment = await database.read(scope, (reader) =>
-        findRow(reader, AttachmentEntity, { where: { id: attachmentId, ...withinScope(scope) } }),
+    /** @throws AppError `not_found`. */
+    async get(scope: Scope, attachmentId: string): Promise<{ attachment: Attachment; link: FileLink }> {
+      const attachment = await database.read(scope, ({ db }) =>
+        db
+          .selectFrom('attachments')
+          .select(columnsOf(AttachmentEntity))
+          .where('id', '=', attachmentId)
+          .where((eb) => eb.and(columnsWithin(scope)))
+          .executeTakeFirst(),
       );
       if (!attachment) throw notFound('attachment', attachmentId);
       const { storageKey, filename, contentType } = attachment;

@@ -1,6 +1,7 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
+import { anyLocked } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { deleteRows } from '../../platform/database/delete-rows.ts';
+import { forgetResponses } from '../../platform/idempotency/forget-responses.ts';
 
 const BATCH_SIZE = 500;
 
@@ -8,13 +9,50 @@ const BATCH_SIZE = 500;
  * Deletes uploads that no draft or message has used within 24 hours. A trigger registers their objects for deletion.
  * Returns the number of deleted uploads.
  */
-export function deleteUnusedUploads(database: Database): Promise<number> {
-  // An upload that is being attached is locked and therefore skipped.
-  return deleteRows(
-    database,
-    sql`delete from attachments where id = any(array(
-       select id from attachments
-       where message_id is null and draft_id is null and created_at < now() - interval '24 hours'
-       order by created_at limit ${BATCH_SIZE} for update skip locked))`,
-  );
+export async function deleteUnusedUploads({ db }: Database): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('attachments')
+    .where(
+      'id',
+      '=',
+      anyLocked(
+        db
+          .selectFrom('attachments')
+          .select('id')
+          .where('message_id', 'is', null)
+          .where('draft_id', 'is', null)
+          .where('created_at', '<', sql<Date>`now() - interval '24 hours'`)
+          .orderBy('created_at')
+          .limit(BATCH_SIZE)
+          .forUpdate()
+          // An upload that is being attached is locked.
+          .skipLocked(),
+      ),
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}
+
+/** Deletes files of an inbox that no message or draft has used. Returns the number of deleted files. */
+export function deleteInboxUploads(database: Database, inboxId: string, batchSize: number): Promise<number> {
+  return database.systemTransaction(async ({ db, em }) => {
+    const deleted = await db
+      .deleteFrom('attachments')
+      .where('id', 'in', (eb) =>
+        eb
+          .selectFrom('attachments')
+          .select('id')
+          .where('inbox_id', '=', inboxId)
+          .where('message_id', 'is', null)
+          .where('draft_id', 'is', null)
+          .limit(batchSize),
+      )
+      .returning('id')
+      .execute();
+    await forgetResponses(
+      em,
+      deleted.map(({ id }) => id),
+    );
+    return deleted.length;
+  });
 }

@@ -2,6 +2,7 @@ import type { Transaction } from '../../platform/database/database.ts';
 import type { Row } from '../../platform/database/find-rows.ts';
 import { insertRow, updateRow } from '../../platform/database/write-rows.ts';
 import { newId } from '../../platform/ids.ts';
+import { saveAttachments } from '../attachments/attach-files.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
@@ -90,7 +91,9 @@ async function insertDraft(
   };
   setFields(draft, fields);
   const inserted = await insertRow(transaction, DraftEntity, draft);
-  return { draft: inserted, attachments: await attach(inserted.id) };
+  const attachments = await attach(inserted.id);
+  await saveAttachments(transaction.db, attachments);
+  return { draft: inserted, attachments };
 }
 
 /** Saves what was changed in a draft that was read as a row. @returns the row as stored. */

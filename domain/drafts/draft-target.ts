@@ -23,7 +23,7 @@ export async function findDraftTarget(em: EntityManager, draft: Draft): Promise<
   if (inReplyTo !== null && !parent) throw targetNotFound('in_reply_to', inReplyTo);
   const targetThreadId = threadId ?? parent?.threadId ?? null;
   if (targetThreadId === null) return { thread: null, parent: null };
-  const thread = await lockLivingThread(em, targetThreadId, { inboxId });
+  const thread = await lockLivingThread(em, targetThreadId, { inbox_id: inboxId });
   if (!thread) throw targetNotFound('thread_id', targetThreadId);
   const isElsewhere = parent && parent.threadId !== thread.id;
   if (isElsewhere && (await resolveThreadId(em, parent.threadId)) !== thread.id)

@@ -1,11 +1,13 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
 import { findRow, type Row, type RowReader } from '../../platform/database/find-rows.ts';
 import { AppError } from '../../platform/errors.ts';
 import { forgetResponses } from '../../platform/idempotency/forget-responses.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
-import { attachFiles, findDraftAttachments, readDraftAttachments } from '../attachments/attach-files.ts';
+import { attachFiles, findDraftAttachments, saveAttachments } from '../attachments/attach-files.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
 import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
@@ -136,7 +138,7 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
         const changedFields = setFields(draft, fields);
         const attachments = files
           ? await replaceFiles(transaction.em, { scope, inbox, draftId, files })
-          : await readDraftAttachments(transaction, draftId);
+          : await findDraftAttachments(transaction.em, draftId);
         if (files) changedFields.push('attachments');
         const { sendAt } = fields;
         if (sendAt !== undefined) changedFields.push('send_at');
@@ -287,7 +289,10 @@ async function replaceFiles(
 ): Promise<Attachment[]> {
   const current = await findDraftAttachments(em, draftId);
   const attachments = await attachFiles(em, { scope, inbox, files, draftId });
-  em.remove(current.filter((row) => !attachments.includes(row)));
+  const kept = new Set(attachments.map(({ id }) => id));
+  const removed = current.flatMap(({ id }) => (kept.has(id) ? [] : [id]));
+  if (removed.length > 0) await dbOf(em).deleteFrom('attachments').where('id', '=', anyOf(removed)).execute();
+  await saveAttachments(dbOf(em), attachments);
   return attachments;
 }
 

@@ -94,7 +94,7 @@ async function sendComposed(
   return createOutboundMessage(transaction, outbox, {
     inbox,
     content: addUnsubscribeHeaders(content, inbox, unsubscribeLinks),
-    thread,
+    place: thread && { thread, isNew: false },
     parent,
     attachments: await findDraftAttachments(em, draft.id),
     draftId: draft.id,

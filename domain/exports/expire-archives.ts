@@ -1,4 +1,5 @@
 import { sql } from '@mikro-orm/core';
+import { sql as typedSql } from 'kysely';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import {
@@ -32,8 +33,13 @@ export async function expireArchives(
     outbox.enqueue(transaction, organizationId, {
       signal: { workflowId: exportOrganizationWorkflowId(id), signalName: CANCEL_EXPORT, args: [] },
     });
+  const { db } = transaction;
   await expediteDeletions(
-    em,
-    sql`select storage_key from exports where org_id = ${organizationId} and created_at < ${madeBefore}::timestamptz`,
+    db,
+    db
+      .selectFrom('exports')
+      .select('storage_key')
+      .where('org_id', '=', organizationId)
+      .where('created_at', '<', typedSql<Date>`${madeBefore}::timestamptz`),
   );
 }

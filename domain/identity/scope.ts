@@ -93,6 +93,19 @@ export function withinScope(scope: Scope): {
   };
 }
 
+/** As {@link withinScope}, for a statement: `.where((eb) => eb.and(columnsWithin(scope)))`. */
+export function columnsWithin({ organizationId, environmentId, inboxId }: Scope): {
+  org_id: string;
+  env_id: string;
+  inbox_id?: string;
+} {
+  return {
+    org_id: organizationId,
+    env_id: environmentId,
+    ...(inboxId === undefined ? {} : { inbox_id: inboxId }),
+  };
+}
+
 /** Whether the credential is bound to neither an environment nor an inbox. */
 export function isOrganizationWide(scope: Pick<Scope, 'environmentBound' | 'inboxId'>): boolean {
   return !scope.environmentBound && scope.inboxId === undefined;

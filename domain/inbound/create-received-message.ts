@@ -48,7 +48,7 @@ export async function createReceivedMessage(
     ...(spam.verdict === 'spam' && !isAllowListed ? ['spam'] : []),
     ...(dmarc === 'fail' ? ['unauthenticated'] : []),
   ];
-  const { thread, isNew } = await placeMessage(transaction, outbox, {
+  const place = await placeMessage(transaction, outbox, {
     inbox: { id: inboxId, organizationId, environmentId },
     mail,
     isTrusted: !isHidden(labels) && dmarc !== 'fail',
@@ -56,9 +56,17 @@ export async function createReceivedMessage(
     at,
     findOtherwise: () => findThreadByReturnPath(em, receipt),
   });
+  const isNewParticipant = !place.isNew && !(await isKnownParticipant(em, place.thread, from));
+  const id = toMessageId(receipt.id);
+  const hasAttachments = mail.attachments.length > 0;
+  const thread = await addToThread(transaction.db, place, {
+    message: { id, direction: 'inbound', preview: mail.preview, labels, hasAttachments },
+    correspondents: [from.email],
+    at,
+  });
   const automated = mail.isAutomatic || isAutoSubmitted(mail.headers, receipt.mailFrom);
   const message = em.create(MessageEntity, {
-    id: toMessageId(receipt.id),
+    id,
     organizationId,
     environmentId,
     inboxId,
@@ -79,7 +87,7 @@ export async function createReceivedMessage(
     hiddenText: mail.hiddenText,
     headers: mail.headers,
     labels,
-    hasAttachments: mail.attachments.length > 0,
+    hasAttachments,
     rfcMessageId: mail.messageId,
     inReplyTo: mail.inReplyTo,
     references: mail.references,
@@ -97,7 +105,7 @@ export async function createReceivedMessage(
       hasHiddenText: mail.hiddenText !== null,
       hasMismatchedLink: mail.hasMismatchedLink,
       hasNoAuthor: mail.from === null,
-      isNewParticipant: !isNew && !(await isKnownParticipant(em, thread, from)),
+      isNewParticipant,
     }),
     parseError: mail.parseError,
     rawKey: receipt.rawKey,
@@ -107,7 +115,6 @@ export async function createReceivedMessage(
   });
   em.persist(message);
   persistAttachments(em, receipt, mail);
-  addToThread(thread, message, [from.email], at);
   await pauseIfLooping(em, thread, at);
   return message;
 }

@@ -1,13 +1,13 @@
-import { LockMode, sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { lockMerges, mergeThreads } from '../messages/merge-threads.ts';
 import type { Message } from '../messages/message.entity.ts';
 import { getMessageLinks } from '../messages/message-ids.ts';
 import { isConversationStart, placeMessage } from '../messages/place-message.ts';
 import { lockLivingThread, resolveThreadId } from '../messages/resolve-thread.ts';
-import { type Thread, ThreadEntity } from '../messages/thread.entity.ts';
+import type { Thread } from '../messages/thread.entity.ts';
 import { recordLinks } from '../messages/thread-message-id-rows.ts';
 import { normalizeBaseSubject } from '../messages/thread-summary.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
@@ -46,31 +46,27 @@ export async function followThread(
   outbox: Pick<Outbox, 'enqueue'>,
   late: LateHeader,
 ): Promise<FollowedThread | null> {
-  const { em } = transaction;
+  const { db } = transaction;
   const { message, mail } = late;
-  const ownId = await resolveThreadId(em, message.threadId);
+  const ownId = await resolveThreadId(db, message.threadId);
   const isPlaced =
     mail.messageId === message.rfcMessageId &&
     mail.inReplyTo === message.inReplyTo &&
     mail.subject === message.subject;
-  if (isPlaced) return stay(em, late, ownId);
-  if (!(await isAlone(em, message, ownId))) {
+  if (isPlaced) return stay(db, late, ownId);
+  if (!(await isAlone(db, message, ownId))) {
     const links = getMessageLinks(mail).filter(({ isOwn }) => isOwn);
     const { receipt, isTrusted } = late;
-    await recordLinks(em, { inbox: toInbox(receipt), links, isTrusted, newThreadId: ownId });
-    return stay(em, late, ownId);
+    await recordLinks(db, { inbox: toInbox(receipt), links, isTrusted, newThreadId: ownId });
+    return stay(db, late, ownId);
   }
   return join(transaction, outbox, late, ownId);
 }
 
-async function stay(
-  em: EntityManager,
-  { message, mail }: LateHeader,
-  ownId: string,
-): Promise<FollowedThread | null> {
-  const thread = await lockLivingThread(em, ownId);
+async function stay(db: Db, { message, mail }: LateHeader, ownId: string): Promise<FollowedThread | null> {
+  const thread = await lockLivingThread(db, ownId);
   if (!thread) return null;
-  if (thread.subject === '') nameThread(thread, mail.subject);
+  if (thread.subject === '') await updateThread(db, thread.id, subjectOf(mail));
   return { thread, isNewParticipant: message.signals.includes('new_participant') };
 }
 
@@ -80,7 +76,7 @@ async function join(
   { receipt, message, mail, from, isTrusted }: LateHeader,
   ownId: string,
 ): Promise<FollowedThread | null> {
-  const { em } = transaction;
+  const { db } = transaction;
   const inbox = toInbox(receipt);
   const { thread } = await placeMessage(transaction, outbox, {
     inbox,
@@ -91,34 +87,47 @@ async function join(
     findOtherwise: async () => ownId,
   });
   if (thread.id === ownId) {
-    nameThread(thread, mail.subject);
-    thread.hasRoot = isTrusted && isConversationStart(mail);
+    await updateThread(db, ownId, {
+      ...subjectOf(mail),
+      has_root: isTrusted && isConversationStart(mail),
+    });
     return { thread, isNewParticipant: message.signals.includes('new_participant') };
   }
-  const isNewParticipant = !(await isKnownParticipant(em, thread, from));
-  const own = await em.findOne(
-    ThreadEntity,
-    { id: ownId },
-    { lockMode: LockMode.PESSIMISTIC_WRITE, refresh: true },
-  );
-  if (!own) return null;
+  const isNewParticipant = !(await isKnownParticipant(transaction.em, thread, from));
   // Without its header it looked like the first message of a conversation.
-  own.hasRoot = false;
-  await em.flush();
+  if (!(await updateThread(db, ownId, { has_root: false }))) return null;
   await mergeThreads(transaction, outbox, { inbox, targetId: thread.id, sourceIds: [ownId] });
-  await em.refresh(thread);
   return { thread, isNewParticipant };
 }
 
-async function isAlone(em: EntityManager, { threadId }: Message, livingId: string): Promise<boolean> {
+async function isAlone(db: Db, { threadId }: Message, livingId: string): Promise<boolean> {
   if (threadId !== livingId) return false;
-  const rows = await em.execute<object[]>(sql`select from messages where thread_id = ${livingId} limit 2`);
+  const rows = await db
+    .selectFrom('messages')
+    .select('id')
+    .where('thread_id', '=', livingId)
+    .limit(2)
+    .execute();
   return rows.length === 1;
 }
 
-function nameThread(thread: Thread, subject: string): void {
-  thread.subject = subject;
-  thread.baseSubject = normalizeBaseSubject(subject);
+const subjectOf = ({ subject }: ParsedInboundMail) => ({
+  subject,
+  base_subject: normalizeBaseSubject(subject),
+});
+
+/** @returns false if the thread is gone. */
+async function updateThread(
+  db: Db,
+  id: string,
+  change: { subject?: string; base_subject?: string; has_root?: boolean },
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('threads')
+    .set({ ...change, updated_at: sql`now()` })
+    .where('id', '=', id)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }
 
 const toInbox = ({ inboxId: id, organizationId, environmentId }: Receipt) => ({

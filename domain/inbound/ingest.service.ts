@@ -183,6 +183,7 @@ async function storeOnce(
         const message = await createReceivedMessage(transaction, outbox, receipt, analyzed);
         if (receipt.kind === 'report') await countReportAsReceived(transaction, receipt);
         if (isHidden(message.labels)) return `hidden as ${message.id}`;
+        message.announced = true;
         await announceReceived(transaction, events, message);
         return `stored as ${message.id}`;
       });

@@ -1,6 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Thread } from '../messages/thread.entity.ts';
+import { type Thread, ThreadEntity } from '../messages/thread.entity.ts';
 
 /** More messages than this in each direction within {@link WINDOW_MS} are a loop between two programs. */
 const MAX_MESSAGES_PER_DIRECTION = 20;
@@ -26,5 +26,9 @@ export async function pauseIfLooping(em: EntityManager, thread: Thread, at: Date
   );
   const inbound = Number(row?.inbound ?? 0) + 1;
   if (inbound > MAX_MESSAGES_PER_DIRECTION && Number(row?.outbound ?? 0) > MAX_MESSAGES_PER_DIRECTION)
-    thread.sendPausedUntil = new Date(at.getTime() + PAUSE_MS);
+    await em.nativeUpdate(
+      ThreadEntity,
+      { id: thread.id },
+      { sendPausedUntil: new Date(at.getTime() + PAUSE_MS), updatedAt: new Date() },
+    );
 }

@@ -12,7 +12,7 @@ import { baseAddress } from '../inboxes/inbox-address.ts';
 import { announceReceived } from '../messages/announce-received.ts';
 import { isHidden } from '../messages/hidden-labels.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
-import { refreshThread } from '../messages/refresh-thread.ts';
+import { refreshThreads } from '../messages/refresh-thread.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import type { ParsedInboundMail, ParserPool } from '../mime/parser/pool.ts';
 import { insertUnclaimed } from '../stored-objects/unclaimed-objects.ts';
@@ -102,7 +102,7 @@ async function storeParsed(
     await em.nativeUpdate(MessageEntity, { id: message.id }, { ...fields, labels });
     persistAttachments(em, receipt, mail);
     await em.flush();
-    await refreshThread(em, thread);
+    await refreshThreads(em, [thread.id]);
     if (!wasEmpty || isHidden(labels)) return 'parsed';
     const parsed = await em.findOneOrFail(
       MessageEntity,

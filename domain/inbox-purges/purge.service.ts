@@ -4,7 +4,7 @@ import { readDatabaseTime } from '../../platform/database/database-time.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Storage } from '../../platform/storage.ts';
-import { deleteInboxUploads } from '../attachments/delete-inbox-uploads.ts';
+import { deleteInboxUploads } from '../attachments/unused-uploads.ts';
 import { deleteInboxDrafts } from '../drafts/delete-inbox-drafts.ts';
 import type { EventService } from '../events/event.service.ts';
 import { FIRST_EVENT, type InboxEventPosition } from '../events/redact-events.ts';
@@ -24,17 +24,7 @@ export interface PurgeCounts {
   threads: number;
 }
 
-export interface PurgeService {
-  /**
-   * Deletes the mail of an inbox that was deleted with `purge`, in batches: messages with everything that belongs to
-   * them, threads, drafts, files, receipts and refusals. Its events lose their content, and archives made before are no longer
-   * available. Returns when the stored objects are deleted, so that links to them have stopped. Idempotent.
-   *
-   * @param onProgress called after each batch.
-   * @throws AppError `unavailable` while a message is being sent or needs attention, after everything else has been deleted.
-   */
-  purge(inboxId: string, onProgress: (counts: PurgeCounts) => void): Promise<PurgeCounts>;
-}
+export type PurgeService = ReturnType<typeof createPurgeService>;
 
 export interface PurgeServiceOptions {
   database: Database;
@@ -49,7 +39,7 @@ const SWEEP_PAUSE_MS = 1_000;
 
 type DeleteBatch = (batchSize: number) => Promise<number>;
 
-export function createPurgeService({ database, outbox, storage, events }: PurgeServiceOptions): PurgeService {
+export function createPurgeService({ database, outbox, storage, events }: PurgeServiceOptions) {
   const expire = (organizationId: string, madeBefore: string) =>
     database.systemTransaction((transaction) =>
       expireArchives(transaction, outbox, { organizationId, madeBefore }),
@@ -67,7 +57,16 @@ export function createPurgeService({ database, outbox, storage, events }: PurgeS
   }
 
   return {
-    async purge(inboxId, onProgress) {
+    /**
+     * Deletes the mail of an inbox that was deleted with `purge`, in batches: messages with everything that belongs to
+     * them, threads, drafts, files, receipts and refusals. Its events lose their content, and archives made before are no
+     * longer available. Returns when the stored objects are deleted, so that links to them have stopped. Idempotent.
+     *
+     * @param onProgress called after each batch.
+     * @throws AppError `unavailable` while a message is being sent or needs attention, after everything else has been
+     * deleted.
+     */
+    async purge(inboxId: string, onProgress: (counts: PurgeCounts) => void): Promise<PurgeCounts> {
       const counts: PurgeCounts = { messages: 0, threads: 0 };
       const deleteAll = async (deleteBatch: DeleteBatch, counter?: keyof PurgeCounts) => {
         for (let deleted = BATCH_SIZE; deleted === BATCH_SIZE; ) {

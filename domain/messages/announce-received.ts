@@ -2,16 +2,31 @@ import type { Transaction } from '../../platform/database/database.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Message } from './message.entity.ts';
 
+type ReceivedMessage = Pick<
+  Message,
+  | 'id'
+  | 'organizationId'
+  | 'environmentId'
+  | 'inboxId'
+  | 'threadId'
+  | 'fromEmail'
+  | 'to'
+  | 'subject'
+  | 'extractedText'
+  | 'hasAttachments'
+  | 'receivedAt'
+  | 'createdAt'
+>;
+
 /**
- * Records the `message.received` event in the transaction that makes the message visible. `extractedText` must be
- * loaded.
+ * Records the `message.received` event in the transaction that makes the message visible. The caller stores that the message
+ * is `announced`.
  */
 export async function announceReceived(
   transaction: Transaction,
   events: EventService,
-  message: Message,
+  message: ReceivedMessage,
 ): Promise<void> {
-  message.announced = true;
   await events.record(transaction, {
     organizationId: message.organizationId,
     environmentId: message.environmentId,

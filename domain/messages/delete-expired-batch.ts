@@ -1,12 +1,13 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { TRACKING_WINDOW_MS } from '../../workflows/outbound/track-delivery.contract.ts';
 import { IN_FLIGHT_STATUSES, stopTracking } from './deletion.service.ts';
 import { type ForgetMessages, forgetMessages } from './forget-messages.ts';
-import { HIDDEN_LABELS } from './hidden-labels.ts';
+import { IS_VISIBLE } from './hidden-labels.ts';
 import type { Message } from './message.entity.ts';
 import { refreshThreads } from './refresh-thread.ts';
 
@@ -45,18 +46,18 @@ export async function deleteExpiredBatch(
   { outbox, events }: { outbox: Pick<Outbox, 'enqueue'>; events: ForgetMessages },
   batch: ExpiredBatch,
 ): Promise<DeletedBatch> {
-  const { em } = transaction;
+  const { db } = transaction;
   const until = lowestIdAt('message', batch.cutoff);
-  const found = await findNextMessages(em, batch, until);
+  const found = await findNextMessages(db, batch, until);
   const last = found.at(-1)?.id ?? null;
   if (last === null) return { messages: 0, threads: 0, last };
   const threadIds = [...new Set(found.map(({ threadId }) => threadId))];
-  await lockThreads(em, threadIds);
-  const expired = await lockExpired(em, batch, found);
+  await lockThreads(db, threadIds);
+  const expired = await lockExpired(db, batch, found);
   await forgetMessages(transaction, events, expired);
-  const deleted = await deleteMessages(em, batch, expired);
+  const deleted = await deleteMessages(db, batch, expired);
   stopRecentTracking(transaction, outbox, batch, deleted);
-  const threads = await updateThreads(em, deleted, { last, until, cutoff: batch.cutoff });
+  const threads = await updateThreads(db, deleted, { last, until, cutoff: batch.cutoff });
   return { messages: deleted.length, threads, last };
 }
 
@@ -65,33 +66,47 @@ export async function deleteExpiredBatch(
  *
  * @throws Error if a merge ended while this call waited: the batch is repeated and finds the messages in their new thread.
  */
-async function lockThreads(em: EntityManager, threadIds: readonly string[]): Promise<void> {
-  const locked = await em.execute<{ mergedIntoId: string | null }[]>(
-    sql`select merged_into_id as "mergedIntoId" from threads
-     where id in (select coalesce(merged_into_id, id) from threads where id in (${threadIds}))
-     order by id for update`,
-  );
+async function lockThreads(db: Db, threadIds: readonly string[]): Promise<void> {
+  const locked = await db
+    .selectFrom('threads')
+    .select('merged_into_id as mergedIntoId')
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('threads as given')
+        .select(({ fn }) => fn.coalesce('given.merged_into_id', 'given.id').as('id'))
+        .where('given.id', '=', anyOf(threadIds)),
+    )
+    .orderBy('id')
+    .forUpdate()
+    .execute();
   if (locked.some(({ mergedIntoId }) => mergedIntoId !== null))
     throw new Error('A thread of this batch was merged meanwhile.');
 }
 
 /** Whether an environment has messages from before the cutoff; some of them may still be in flight. */
-export async function hasExpired(em: EntityManager, environmentId: string, cutoff: Date): Promise<boolean> {
-  const found = await findNextMessages(em, { environmentId, after: null }, lowestIdAt('message', cutoff), 1);
+export async function hasExpired(db: Db, environmentId: string, cutoff: Date): Promise<boolean> {
+  const found = await findNextMessages(db, { environmentId, after: null }, lowestIdAt('message', cutoff), 1);
   return found.length > 0;
 }
 
 // A row comparison, so that only the index on both columns provides the order. With an equality on the environment the
 // planner may scan the primary key instead, through all other tenants' messages.
 function findNextMessages(
-  em: EntityManager,
+  db: Db,
   { environmentId, after }: Pick<ExpiredBatch, 'environmentId' | 'after'>,
   until: string,
   limit = BATCH_SIZE,
 ): Promise<{ id: string; threadId: string }[]> {
-  return em.execute(sql`select id, thread_id as "threadId" from messages
-    where (env_id, id) > (${environmentId}, ${after ?? ''}) and (env_id, id) < (${environmentId}, ${until})
-    order by env_id, id limit ${limit}`);
+  return db
+    .selectFrom('messages')
+    .select(['id', 'thread_id as threadId'])
+    .where(
+      sql<boolean>`(env_id, id) > (${environmentId}, ${after ?? ''}) and (env_id, id) < (${environmentId}, ${until})`,
+    )
+    .orderBy('env_id')
+    .orderBy('id')
+    .limit(limit)
+    .execute();
 }
 
 type DeletedMessage = Pick<Message, 'id' | 'threadId' | 'tracked' | 'status'> & {
@@ -99,37 +114,57 @@ type DeletedMessage = Pick<Message, 'id' | 'threadId' | 'tracked' | 'status'> & 
   recent: boolean;
 };
 
-/** SQL. An id encodes when the message was created, which can be long before it was sent. */
-const isExpired = (cutoff: Date) => sql`coalesce(received_at, sent_at, created_at) < ${cutoff}`;
+/** An id encodes when the message was created, which can be long before it was sent. */
+const isExpired = (cutoff: Date) =>
+  sql<boolean>`coalesce(messages.received_at, messages.sent_at, messages.created_at) < ${cutoff}`;
 
 function lockExpired(
-  em: EntityManager,
+  db: Db,
   { cutoff }: ExpiredBatch,
   found: { id: string }[],
 ): Promise<Pick<Message, 'id' | 'draftId'>[]> {
-  const ids = found.map(({ id }) => id);
-  const statuses = [...IN_FLIGHT_STATUSES];
-  return em.execute(
-    sql`select id, draft_id as "draftId" from messages
-     where id in (${ids}) and status not in (${statuses}) and ${isExpired(cutoff)} order by id for update`,
-  );
+  return db
+    .selectFrom('messages')
+    .select(['id', 'draft_id as draftId'])
+    .where('id', '=', anyOf(found.map(({ id }) => id)))
+    .where('status', 'not in', IN_FLIGHT_STATUSES)
+    .where(isExpired(cutoff))
+    .orderBy('id')
+    .forUpdate()
+    .execute();
 }
 
 async function deleteMessages(
-  em: EntityManager,
+  db: Db,
   { now }: ExpiredBatch,
   expired: { id: string }[],
 ): Promise<DeletedMessage[]> {
   if (expired.length === 0) return [];
-  const ids = expired.map(({ id }) => id);
-  return em.execute(
-    sql`with deleted as (
-       delete from messages where id in (${ids})
-       returning id, thread_id as "threadId", tracked, status, labels && ${`{${HIDDEN_LABELS.join(',')}}`}::text[] as hidden,
-         coalesce(sent_at > ${new Date(now.getTime() - TRACKING_WINDOW_MS)}, false) as recent),
-     receipts as (delete from inbound_receipts where id in (select 'rcp_' || substr(id, 5) from deleted))
-     select * from deleted`,
-  );
+  const trackedSince = new Date(now.getTime() - TRACKING_WINDOW_MS);
+  return db
+    .with('deleted', (cte) =>
+      cte
+        .deleteFrom('messages')
+        .where('id', '=', anyOf(expired.map(({ id }) => id)))
+        .returning([
+          'id',
+          'thread_id as threadId',
+          'tracked',
+          'status',
+          sql<boolean>`not ${IS_VISIBLE}`.as('hidden'),
+          sql<boolean>`coalesce(sent_at > ${trackedSince}, false)`.as('recent'),
+        ]),
+    )
+    .with('receipts', (cte) =>
+      cte
+        .deleteFrom('inbound_receipts')
+        .where('id', 'in', (eb) =>
+          eb.selectFrom('deleted').select(sql<string>`'rcp_' || substr(id, 5)`.as('receipt_id')),
+        ),
+    )
+    .selectFrom('deleted')
+    .selectAll()
+    .execute();
 }
 
 /**
@@ -158,24 +193,36 @@ interface RemainingRange {
 }
 
 /** @returns the number of deleted threads. */
-async function updateThreads(
-  em: EntityManager,
-  deleted: DeletedMessage[],
-  rest: RemainingRange,
-): Promise<number> {
+async function updateThreads(db: Db, deleted: DeletedMessage[], rest: RemainingRange): Promise<number> {
   const byThread = Map.groupBy(deleted, ({ threadId }) => threadId);
   const ids = [...byThread.keys()];
   if (ids.length === 0) return 0;
-  const empty = await em.execute<{ id: string }[]>(
-    // An alias goes with its thread, and a thread stays while messages of a merged one are still being moved to it.
-    sql`delete from threads t where id in (${ids}) and merged_into_id is null
-       and not exists (select from messages m where m.thread_id = t.id)
-       and not exists (select from threads a join messages m on m.thread_id = a.id where a.merged_into_id = t.id)
-     returning id`,
-  );
+  const empty = await deleteEmptyThreads(db, ids);
   for (const { id } of empty) byThread.delete(id);
-  await refreshRemainingThreads(em, byThread, rest);
+  await refreshRemainingThreads(db, byThread, rest);
   return empty.length;
+}
+
+/** An alias goes with its thread, and a thread stays while messages of a merged one are still being moved to it. */
+function deleteEmptyThreads(db: Db, ids: readonly string[]): Promise<{ id: string }[]> {
+  return db
+    .deleteFrom('threads')
+    .where('id', '=', anyOf(ids))
+    .where('merged_into_id', 'is', null)
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom('messages').whereRef('messages.thread_id', '=', 'threads.id'))),
+    )
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('threads as alias')
+            .innerJoin('messages', 'messages.thread_id', 'alias.id')
+            .whereRef('alias.merged_into_id', '=', 'threads.id'),
+        ),
+      ),
+    )
+    .returning('id')
+    .execute();
 }
 
 /**
@@ -183,25 +230,48 @@ async function updateThreads(
  * more expired messages, only its count is decremented.
  */
 async function refreshRemainingThreads(
-  em: EntityManager,
+  db: Db,
   byThread: Map<string, DeletedMessage[]>,
-  { last, until, cutoff }: RemainingRange,
+  rest: RemainingRange,
 ): Promise<void> {
   const ids = [...byThread.keys()];
   if (ids.length === 0) return;
-  const unfinished = await em.execute<{ id: string; lastMessageId: string | null }[]>(
-    sql`select id, last_message_id as "lastMessageId" from threads t
-     where id in (${ids}) and message_count > ${MAX_REFRESHED_THREAD_SIZE} and exists (
-       select from messages m where (m.thread_id, m.id) > (t.id, ${last}) and (m.thread_id, m.id) < (t.id, ${until})
-         and status not in (${[...IN_FLIGHT_STATUSES]}) and ${isExpired(cutoff)})`,
-  );
+  const unfinished = await findUnfinishedThreads(db, ids, rest);
   const decremented = unfinished.filter(({ id, lastMessageId }) =>
     byThread.get(id)?.every((message) => message.id !== lastMessageId),
   );
   for (const { id } of decremented) {
     const shown = byThread.get(id)?.filter(({ hidden }) => !hidden).length ?? 0;
-    await em.execute(sql`update threads set message_count = message_count - ${shown} where id = ${id}`);
+    await db
+      .updateTable('threads')
+      .set((eb) => ({ message_count: eb('message_count', '-', shown) }))
+      .where('id', '=', id)
+      .execute();
     byThread.delete(id);
   }
-  await refreshThreads(em, [...byThread.keys()]);
+  await refreshThreads(db, [...byThread.keys()]);
+}
+
+/** The long threads that have more expired messages. */
+function findUnfinishedThreads(
+  db: Db,
+  ids: readonly string[],
+  { last, until, cutoff }: RemainingRange,
+): Promise<{ id: string; lastMessageId: string | null }[]> {
+  return db
+    .selectFrom('threads as t')
+    .select(['id', 'last_message_id as lastMessageId'])
+    .where('id', '=', anyOf(ids))
+    .where('message_count', '>', MAX_REFRESHED_THREAD_SIZE)
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('messages')
+          .where(
+            sql<boolean>`(messages.thread_id, messages.id) > (t.id, ${last}) and (messages.thread_id, messages.id) < (t.id, ${until})`,
+          )
+          .where('messages.status', 'not in', IN_FLIGHT_STATUSES)
+          .where(isExpired(cutoff)),
+      ),
+    )
+    .execute();
 }

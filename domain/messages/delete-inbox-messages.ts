@@ -1,9 +1,7 @@
-import { sql } from '@mikro-orm/core';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { deleteRows } from '../../platform/database/delete-rows.ts';
 import { IN_FLIGHT_STATUSES } from './deletion.service.ts';
 import { type ForgetMessages, forgetMessages } from './forget-messages.ts';
-import { type Message, MessageEntity } from './message.entity.ts';
 
 /**
  * Deletes messages of an inbox, except those whose outcome at the relay is still open, with what is kept of them elsewhere.
@@ -16,31 +14,60 @@ export function deleteInboxMessages(
   batchSize: number,
 ): Promise<number> {
   return database.systemTransaction(async (transaction) => {
-    const { em } = transaction;
-    const messages = await em.execute<Pick<Message, 'id' | 'draftId'>[]>(
-      sql`select id, draft_id as "draftId" from messages
-       where inbox_id = ${inboxId} and status not in (${[...IN_FLIGHT_STATUSES]})
-       order by id limit ${batchSize} for update`,
-    );
+    const { db } = transaction;
+    const messages = await db
+      .selectFrom('messages')
+      .select(['id', 'draft_id as draftId'])
+      .where('inbox_id', '=', inboxId)
+      .where('status', 'not in', IN_FLIGHT_STATUSES)
+      .orderBy('id')
+      .limit(batchSize)
+      .forUpdate()
+      .execute();
     if (messages.length === 0) return 0;
     await forgetMessages(transaction, events, messages);
-    await em.nativeDelete(MessageEntity, { id: { $in: messages.map(({ id }) => id) } });
+    const ids = messages.map(({ id }) => id);
+    await db.deleteFrom('messages').where('id', '=', anyOf(ids)).execute();
     return messages.length;
   });
 }
 
 /** Deletes threads of an inbox that have no messages. Returns the number of deleted threads. */
-export function deleteInboxThreads(database: Database, inboxId: string, batchSize: number): Promise<number> {
-  return deleteRows(
-    database,
-    sql`delete from threads where id in (
-       select id from threads t where inbox_id = ${inboxId}
-         and not exists (select from messages m where m.thread_id = t.id)
-         and not exists (select from threads a join messages m on m.thread_id = a.id where a.merged_into_id = t.id)
-       limit ${batchSize})`,
-  );
+export async function deleteInboxThreads(
+  { db }: Database,
+  inboxId: string,
+  batchSize: number,
+): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('threads')
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('threads as thread')
+        .select('thread.id')
+        .where('thread.inbox_id', '=', inboxId)
+        .where(({ not, exists, selectFrom }) =>
+          not(exists(selectFrom('messages').whereRef('messages.thread_id', '=', 'thread.id'))),
+        )
+        .where(({ not, exists, selectFrom }) =>
+          not(
+            exists(
+              selectFrom('threads as alias')
+                .innerJoin('messages', 'messages.thread_id', 'alias.id')
+                .whereRef('alias.merged_into_id', '=', 'thread.id'),
+            ),
+          ),
+        )
+        .limit(batchSize),
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }
 
-export function countInboxMessages(database: Database, inboxId: string): Promise<number> {
-  return database.autocommit((em) => em.count(MessageEntity, { inboxId }));
+export async function countInboxMessages({ db }: Database, inboxId: string): Promise<number> {
+  const row = await db
+    .selectFrom('messages')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('inbox_id', '=', inboxId)
+    .executeTakeFirst();
+  return row?.count ?? 0;
 }

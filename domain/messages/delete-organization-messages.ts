@@ -1,4 +1,4 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 
 /**
@@ -6,16 +6,34 @@ import type { Database } from '../../platform/database/database.ts';
  * Returns the number of deleted messages.
  */
 export async function deleteOrganizationMessages(
-  database: Database,
+  { db }: Database,
   organizationId: string,
   batchSize: number,
 ): Promise<number> {
-  const [row] = await database.query<{ count: number }>(
-    sql`with deleted as (delete from messages where id in (
-         select id from messages where env_id in (select id from environments where org_id = ${organizationId})
-         limit ${batchSize}) returning id),
-       receipts as (delete from inbound_receipts where id in (select 'rcp_' || substr(id, 5) from deleted))
-     select count(*)::int as count from deleted`,
-  );
+  const row = await db
+    .with('deleted', (cte) =>
+      cte
+        .deleteFrom('messages')
+        .where('id', 'in', (eb) =>
+          eb
+            .selectFrom('messages')
+            .select('id')
+            .where('env_id', 'in', (environments) =>
+              environments.selectFrom('environments').select('id').where('org_id', '=', organizationId),
+            )
+            .limit(batchSize),
+        )
+        .returning('id'),
+    )
+    .with('receipts', (cte) =>
+      cte
+        .deleteFrom('inbound_receipts')
+        .where('id', 'in', (eb) =>
+          eb.selectFrom('deleted').select(sql<string>`'rcp_' || substr(id, 5)`.as('receipt_id')),
+        ),
+    )
+    .selectFrom('deleted')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .executeTakeFirst();
   return row?.count ?? 0;
 }

@@ -1,34 +1,20 @@
-import { LockMode, sql } from '@mikro-orm/core';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import {
   DELIVERY_OUTCOME_RECORDED,
   trackDeliveryWorkflowId,
 } from '../../workflows/outbound/track-delivery.contract.ts';
-import { type Scope, withinScope } from '../identity/scope.ts';
+import { columnsWithin, type Scope } from '../identity/scope.ts';
 import { requireActiveInbox } from '../inboxes/find-inbox.ts';
 import { type ForgetMessages, forgetMessages } from './forget-messages.ts';
-import { type Message, MessageEntity, type MessageStatus } from './message.entity.ts';
-import { refreshThread } from './refresh-thread.ts';
+import type { Message, MessageStatus } from './message.entity.ts';
+import { refreshThreads } from './refresh-thread.ts';
 import { findThreadFamily, lockLivingThread, lockThreadOfMessage } from './resolve-thread.ts';
-import { ThreadEntity } from './thread.entity.ts';
 
-export interface DeletionService {
-  /**
-   * Deletes a message with its recipients, attachments and search entry. The sweep deletes its bytes unless another row
-   * shares them. An empty thread is also deleted. Events about the message stay, without its content.
-   *
-   * @throws AppError `not_found`; `conflict` while the message is being sent.
-   */
-  deleteMessage(scope: Scope, messageId: string): Promise<void>;
-  /**
-   * Deletes a thread with all its messages, including hidden ones, and its aliases.
-   *
-   * @throws AppError `not_found`; `conflict` while one of its messages is being sent. Nothing is deleted in that case.
-   */
-  deleteThread(scope: Scope, threadId: string): Promise<void>;
-}
+export type DeletionService = ReturnType<typeof createDeletionService>;
 
 /** The relay may have accepted the message or may still receive it, so its outcome needs the row. */
 export const IN_FLIGHT_STATUSES: readonly MessageStatus[] = [
@@ -48,73 +34,110 @@ export function createDeletionService({
   database: Database;
   outbox: Outbox;
   events: ForgetMessages;
-}): DeletionService {
+}) {
   return {
-    deleteMessage: (scope, messageId) =>
+    /**
+     * Deletes a message with its recipients, attachments and search entry. The sweep deletes its bytes unless another row
+     * shares them. An empty thread is also deleted. Events about the message stay, without its content.
+     *
+     * @throws AppError `not_found`; `conflict` while the message is being sent.
+     */
+    deleteMessage: (scope: Scope, messageId: string): Promise<void> =>
       database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
+        const { db } = transaction;
         // Lock the thread first, in the same order as code that adds messages.
-        const thread = await lockThreadOfMessage(em, { id: messageId, ...withinScope(scope) });
-        const message =
-          thread &&
-          (await em.findOne(MessageEntity, { id: messageId }, { lockMode: LockMode.PESSIMISTIC_WRITE }));
+        const thread = await lockThreadOfMessage(db, scope, messageId);
+        const message = thread && (await lockMessage(db, messageId));
         if (!message) throw notFound('message', messageId);
-        await requireActiveInbox(em, message.inboxId);
+        await requireActiveInbox(transaction.db, message.inboxId);
         if (IN_FLIGHT_STATUSES.includes(message.status)) throw messageInFlight(message);
         stopTracking(transaction, outbox, [message]);
         await forgetMessages(transaction, events, [message]);
-        await em.nativeDelete(MessageEntity, { id: messageId });
-        em.clear();
-        await refreshOrDeleteThread(transaction, scope, thread.id);
+        await db.deleteFrom('messages').where('id', '=', messageId).execute();
+        await refreshOrDeleteThread(db, thread.id);
       }),
 
-    deleteThread: (scope, threadId) =>
+    /**
+     * Deletes a thread with all its messages, including hidden ones, and its aliases.
+     *
+     * @throws AppError `not_found`; `conflict` while one of its messages is being sent. Nothing is deleted in that case.
+     */
+    deleteThread: (scope: Scope, threadId: string): Promise<void> =>
       database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
-        const thread = await lockLivingThread(em, threadId, withinScope(scope));
+        const { db } = transaction;
+        const thread = await lockLivingThread(db, threadId, columnsWithin(scope));
         if (!thread) throw notFound('thread', threadId);
-        await requireActiveInbox(em, thread.inboxId);
-        const inThread = { threadId: { $in: await findThreadFamily(em, thread.id) } };
-        const open = await em.findOne(
-          MessageEntity,
-          { ...inThread, status: { $in: [...IN_FLIGHT_STATUSES] } },
-          { lockMode: LockMode.PESSIMISTIC_WRITE },
-        );
+        await requireActiveInbox(transaction.db, thread.inboxId);
+        const threadIds = await findThreadFamily(db, thread.id);
+        const open = await lockMessageInFlight(db, threadIds);
         if (open) throw messageInFlight(open);
-        const tracked = await em.find(
-          MessageEntity,
-          { ...inThread, tracked: true, status: 'sent' },
-          { orderBy: { id: 'desc' }, limit: MAX_SIGNALED_RUNS },
-        );
-        stopTracking(transaction, outbox, tracked);
-        em.clear();
-        await forgetMessages(transaction, events, await lockMessages(transaction, inThread.threadId.$in));
-        await em.nativeDelete(MessageEntity, inThread);
-        await em.nativeDelete(ThreadEntity, { id: thread.id });
+        stopTracking(transaction, outbox, await findTracked(db, threadIds));
+        await forgetMessages(transaction, events, await lockMessages(db, threadIds));
+        await db.deleteFrom('messages').where('thread_id', '=', anyOf(threadIds)).execute();
+        await db.deleteFrom('threads').where('id', '=', thread.id).execute();
       }),
   };
 }
 
+const DELETED_COLUMNS = [
+  'id',
+  'org_id as organizationId',
+  'inbox_id as inboxId',
+  'draft_id as draftId',
+  'status',
+  'tracked',
+] as const;
+
+const lockMessage = (db: Db, messageId: string) =>
+  db
+    .selectFrom('messages')
+    .select(DELETED_COLUMNS)
+    .where('id', '=', messageId)
+    .forUpdate()
+    .executeTakeFirst();
+
+const lockMessageInFlight = (db: Db, threadIds: readonly string[]) =>
+  db
+    .selectFrom('messages')
+    .select(['id', 'status'])
+    .where('thread_id', '=', anyOf(threadIds))
+    .where('status', 'in', IN_FLIGHT_STATUSES)
+    .limit(1)
+    .forUpdate()
+    .executeTakeFirst();
+
+const findTracked = (db: Db, threadIds: readonly string[]) =>
+  db
+    .selectFrom('messages')
+    .select(DELETED_COLUMNS)
+    .where('thread_id', '=', anyOf(threadIds))
+    .where('tracked', '=', true)
+    .where('status', '=', 'sent')
+    .orderBy('id', 'desc')
+    .limit(MAX_SIGNALED_RUNS)
+    .execute();
+
 /** Locks the messages of a thread and its aliases, in order of their ids. */
-function lockMessages(
-  { em }: Transaction,
-  threadIds: readonly string[],
-): Promise<Pick<Message, 'id' | 'draftId'>[]> {
-  return em.execute(
-    sql`select id, draft_id as "draftId" from messages where thread_id in (${threadIds}) order by id for update`,
-  );
-}
+const lockMessages = (db: Db, threadIds: readonly string[]) =>
+  db
+    .selectFrom('messages')
+    .select(['id', 'draft_id as draftId'])
+    .where('thread_id', '=', anyOf(threadIds))
+    .orderBy('id')
+    .forUpdate()
+    .execute();
 
 /** Deletes an empty thread, and refreshes the summary of any other. */
-async function refreshOrDeleteThread({ em }: Transaction, scope: Scope, threadId: string): Promise<void> {
-  const threadIds = await findThreadFamily(em, threadId);
-  const remaining = await em.findOne(MessageEntity, { threadId: { $in: threadIds } }, { fields: ['id'] });
-  if (!remaining) {
-    await em.nativeDelete(ThreadEntity, { id: threadId });
-    return;
-  }
-  const thread = await em.findOne(ThreadEntity, { id: threadId, ...withinScope(scope) });
-  if (thread) await refreshThread(em, thread);
+async function refreshOrDeleteThread(db: Db, threadId: string): Promise<void> {
+  const threadIds = await findThreadFamily(db, threadId);
+  const remaining = await db
+    .selectFrom('messages')
+    .select('id')
+    .where('thread_id', '=', anyOf(threadIds))
+    .limit(1)
+    .executeTakeFirst();
+  if (remaining) await refreshThreads(db, [threadId]);
+  else await db.deleteFrom('threads').where('id', '=', threadId).execute();
 }
 
 /** Ends the `trackDelivery` runs of deleted messages. */
@@ -135,7 +158,7 @@ export function stopTracking(
   }
 }
 
-function messageInFlight({ id, status }: Message): AppError {
+function messageInFlight({ id, status }: Pick<Message, 'id' | 'status'>): AppError {
   return new AppError('conflict', {
     detail: `The message ${id} is ${status}: it may still be transmitted.`,
     fix:

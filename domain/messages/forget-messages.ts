@@ -1,4 +1,4 @@
-import { sql } from '@mikro-orm/core';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import { forgetResponses } from '../../platform/idempotency/forget-responses.ts';
 import type { EventService } from '../events/event.service.ts';
@@ -19,8 +19,10 @@ export async function forgetMessages(
   const messageIds = messages.map(({ id }) => id);
   const ids = [...messageIds, ...messages.flatMap(({ draftId }) => draftId ?? [])];
   await events.redact(transaction, ids);
-  const files = await transaction.em.execute<{ id: string }[]>(
-    sql`select id from attachments where message_id in (${messageIds})`,
-  );
+  const files = await transaction.db
+    .selectFrom('attachments')
+    .select('id')
+    .where('message_id', '=', anyOf(messageIds))
+    .execute();
   await forgetResponses(transaction.em, [...ids, ...files.map(({ id }) => id)]);
 }

@@ -1,7 +1,11 @@
+import { sql } from 'kysely';
 import { AppError } from '../../platform/errors.ts';
 
 /** A message with one of these labels is listed only if a request asks for the label, and has no event. */
 export const HIDDEN_LABELS = ['spam', 'blocked'] as const;
+
+/** The condition of {@link isHidden} in lists of messages, which a request for a hidden label finds by the search index. */
+export const IS_VISIBLE = sql<boolean>`not labels && ${[...HIDDEN_LABELS]}::text[]`;
 
 export function isHidden(labels: readonly string[]): boolean {
   return HIDDEN_LABELS.some((label) => labels.includes(label));

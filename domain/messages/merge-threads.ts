@@ -1,7 +1,9 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
+import { anyLocked, anyOf } from '../../platform/database/any-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { refreshThreads } from './refresh-thread.ts';
@@ -11,13 +13,13 @@ import { buildMoveStart, moveMessages } from './thread-moves.ts';
 export const MAX_MESSAGES_PER_MERGE = 1_000;
 
 /** Merges of an inbox wait for each other. */
-export const lockMerges = (em: EntityManager, inboxId: string): Promise<void> =>
-  lockKey(em, 'merge-threads', inboxId);
+export const lockMerges = (db: Db | EntityManager, inboxId: string): Promise<void> =>
+  lockKey(db, 'merge-threads', inboxId);
 
 /** A locked thread that a merge may involve. */
 export interface MergeableThread {
   id: string;
-  createdAt: string;
+  createdAt: Date;
   hasRoot: boolean;
 }
 
@@ -33,7 +35,7 @@ export function planMerge(
   const rooted = threads.find(({ hasRoot }) => hasRoot);
   const group = threads.filter((thread) => !thread.hasRoot || thread === rooted);
   const [oldest, ...others] = group.toSorted(
-    (a, b) => Date.parse(a.createdAt) - Date.parse(b.createdAt) || (a.id < b.id ? -1 : 1),
+    (a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.id < b.id ? -1 : 1),
   );
   return oldest ? { targetId: oldest.id, sourceIds: others.map(({ id }) => id) } : null;
 }
@@ -56,30 +58,66 @@ export async function mergeThreads(
   },
 ): Promise<void> {
   if (sourceIds.length === 0) return;
-  const { em } = transaction;
-  await moveMessages(em, { from: sourceIds, to: targetId, limit: MAX_MESSAGES_PER_MERGE });
-  await em.execute(
-    sql`update threads t set has_root = t.has_root or s.has_root, updated_at = now(),
-       send_paused_until = greatest(t.send_paused_until, s.send_paused_until)
-     from (select bool_or(has_root) as has_root, max(send_paused_until) as send_paused_until
-           from threads where id in (${sourceIds})) s
-     where t.id = ${targetId}`,
-  );
-  const merged = await em.execute<{ id: string; hasUnmovedMessages: boolean }[]>(
-    sql`update threads s set merged_into_id = ${targetId}, message_count = 0, updated_at = now(),
-       has_unmoved_messages = exists (select from messages m where m.thread_id = s.id)
-     where id in (${sourceIds}) returning id, has_unmoved_messages as "hasUnmovedMessages"`,
-  );
+  const { db } = transaction;
+  await moveMessages(db, { from: sourceIds, to: targetId, limit: MAX_MESSAGES_PER_MERGE });
+  await inheritState(db, { from: sourceIds, to: targetId });
+  const merged = await db
+    .updateTable('threads as source')
+    .set((eb) => ({
+      merged_into_id: targetId,
+      message_count: 0,
+      updated_at: sql`now()`,
+      has_unmoved_messages: eb
+        .exists(eb.selectFrom('messages').whereRef('messages.thread_id', '=', 'source.id'))
+        .$castTo<boolean>(),
+    }))
+    .where('id', '=', anyOf(sourceIds))
+    .returning(['id', 'has_unmoved_messages as hasUnmovedMessages'])
+    .execute();
   // A locked alias belongs to a transaction that waits for one of these threads: it stays an alias of an alias.
-  await em.execute(
-    sql`update threads set merged_into_id = ${targetId}
-     where id = any(array(select id from threads where merged_into_id in (${sourceIds}) for update skip locked))`,
-  );
-  await refreshThreads(em, [targetId]);
+  await db
+    .updateTable('threads')
+    .set({ merged_into_id: targetId })
+    .where(
+      'id',
+      '=',
+      anyLocked(
+        db
+          .selectFrom('threads')
+          .select('id')
+          .where('merged_into_id', '=', anyOf(sourceIds))
+          .forUpdate()
+          .skipLocked(),
+      ),
+    )
+    .execute();
+  await refreshThreads(db, [targetId]);
   const { id: inboxId, organizationId, environmentId } = inbox;
   for (const { id, hasUnmovedMessages } of merged) {
     if (!hasUnmovedMessages) continue;
     const start = buildMoveStart({ id, inboxId, organizationId, environmentId });
     outbox.enqueue(transaction, organizationId, { start });
   }
+}
+
+async function inheritState(db: Db, { from, to }: { from: readonly string[]; to: string }): Promise<void> {
+  await db
+    .updateTable('threads')
+    .from((eb) =>
+      eb
+        .selectFrom('threads')
+        .select(({ fn }) => [
+          sql<boolean>`bool_or(has_root)`.as('has_root'),
+          fn.max('send_paused_until').as('send_paused_until'),
+        ])
+        .where('id', '=', anyOf(from))
+        .as('sources'),
+    )
+    .set({
+      has_root: sql`threads.has_root or sources.has_root`,
+      send_paused_until: sql`greatest(threads.send_paused_until, sources.send_paused_until)`,
+      updated_at: sql`now()`,
+    })
+    .where('threads.id', '=', to)
+    .execute();
 }

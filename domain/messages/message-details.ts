@@ -1,32 +1,49 @@
-import { findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
-import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
-import type { Message } from './message.entity.ts';
-import { type Recipient, RecipientEntity } from './recipient.entity.ts';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { AttachmentEntity } from '../attachments/attachment.entity.ts';
+import { MessageEntity } from './message.entity.ts';
+import { RecipientEntity } from './recipient.entity.ts';
+
+/** The columns that only the requests for one message, and the full view of lists, read. */
+const CONTENT = ['textBody', 'htmlBody', 'extractedText', 'hiddenText', 'headers'] as const;
+type Content = (typeof CONTENT)[number];
+
+export const WHOLE_MESSAGE = columnsOf(MessageEntity, { lazy: CONTENT });
+export type WholeMessage = RowOf<typeof MessageEntity, Content>;
+/** A message with the content that was read. */
+export type ListedMessage = RowOf<typeof MessageEntity> & Partial<Pick<WholeMessage, Content>>;
 
 /** A message with its recipients and attachments. In lists the message has what its view shows. */
 export interface MessageDetails {
-  message: Row<Message>;
-  recipients: Row<Recipient>[];
-  attachments: Row<Attachment>[];
+  message: ListedMessage;
+  recipients: RowOf<typeof RecipientEntity>[];
+  attachments: RowOf<typeof AttachmentEntity>[];
 }
 
 /** Loads the recipients and attachments of all messages in two statements. */
 export async function loadDetailsForAll(
-  reader: RowReader,
-  messages: Row<Message>[],
+  db: Db,
+  messages: readonly ListedMessage[],
 ): Promise<MessageDetails[]> {
   const ids = messages.map(({ id }) => id);
   if (ids.length === 0) return [];
-  const recipients = await findRows(reader, RecipientEntity, {
-    where: { messageId: { $in: ids } },
-    orderBy: { position: 'asc' },
-  });
+  const recipients = await db
+    .selectFrom('message_recipients')
+    .select(columnsOf(RecipientEntity))
+    .where('message_id', '=', anyOf(ids))
+    .orderBy('position')
+    .execute();
   const withFiles = messages.filter(({ hasAttachments }) => hasAttachments).map(({ id }) => id);
   const attachments = withFiles.length
-    ? await findRows(reader, AttachmentEntity, {
-        where: { messageId: { $in: withFiles } },
-        orderBy: { position: 'asc' },
-      })
+    ? await db
+        .selectFrom('attachments')
+        .select(columnsOf(AttachmentEntity))
+        .where('message_id', '=', anyOf(withFiles))
+        .orderBy('position')
+        .execute()
     : [];
   const recipientsByMessageId = Map.groupBy(recipients, ({ messageId }) => messageId);
   const attachmentsByMessageId = Map.groupBy(attachments, ({ messageId }) => messageId);
@@ -37,7 +54,7 @@ export async function loadDetailsForAll(
   }));
 }
 
-export async function loadDetails(reader: RowReader, message: Row<Message>): Promise<MessageDetails> {
-  const [details] = await loadDetailsForAll(reader, [message]);
+export async function loadDetails(db: Db | EntityManager, message: ListedMessage): Promise<MessageDetails> {
+  const [details] = await loadDetailsForAll(toDb(db), [message]);
   return details ?? { message, recipients: [], attachments: [] };
 }

@@ -1,5 +1,5 @@
-import { sql } from '@mikro-orm/core';
-import type { RowReader } from '../../platform/database/find-rows.ts';
+import { sql } from 'kysely';
+import type { Db } from '../../platform/database/tables.ts';
 import { invalid } from '../../platform/errors.ts';
 import { type CursorKey, type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import type { Scope } from '../identity/scope.ts';
@@ -36,13 +36,13 @@ interface Match {
  * @throws AppError `validation_error` for a malformed `q`, or for words in `q` with `order=asc`.
  */
 export async function searchMessages(
-  reader: RowReader,
+  db: Db,
   scope: Scope,
   filter: MessageFilter,
   page: PageRequest,
 ): Promise<IdPage> {
   const query: SearchQuery = filter.q === undefined ? { words: '', facets: [] } : parseSearchQuery(filter.q);
-  const find = (bounds: Bounds) => findMatches(reader, scope, { filter, query, bounds });
+  const find = (bounds: Bounds) => findMatches(db, scope, { filter, query, bounds });
   if (query.words === '') return pageByTime(find, page);
   if (page.order === 'asc')
     throw invalid(
@@ -106,7 +106,7 @@ function byRank(a: Match, b: Match): number {
 }
 
 async function findMatches(
-  reader: RowReader,
+  db: Db,
   scope: Scope,
   { filter, query, bounds }: { filter: MessageFilter; query: SearchQuery; bounds: Bounds },
 ): Promise<Match[]> {
@@ -115,12 +115,15 @@ async function findMatches(
   const before = earlier(filter.before, query.before) ?? null;
   const from = later(filter.after, query.after) ?? null;
   const { below = null, above = null, ascending, limit } = bounds;
-  return reader.execute<Match[]>(
-    sql`select id, rank from search_messages(
-      ${scope.organizationId}, ${scope.environmentId}, ${inboxId},
-      ${buildFacets(scope, filter, query)}, ${query.words}, ${filter.status ?? null},
-      ${subjectPattern}, ${before}, ${from}, ${below}, ${above}, ${ascending}, ${limit})`,
-  );
+  return db
+    .selectFrom(
+      sql<Match>`search_messages(
+        ${scope.organizationId}, ${scope.environmentId}, ${inboxId},
+        ${buildFacets(scope, filter, query)}, ${query.words}, ${filter.status ?? null},
+        ${subjectPattern}, ${before}, ${from}, ${below}, ${above}, ${ascending}, ${limit})`.as('match'),
+    )
+    .select(['match.id', 'match.rank'])
+    .execute();
 }
 
 /** Includes the tenant's own lexeme, so that the index intersects a frequent word with the tenant's messages. */

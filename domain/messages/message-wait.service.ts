@@ -1,15 +1,13 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Event } from '../events/event.entity.ts';
 import { FEED_START, type FeedPosition, positionOf, readEvents } from '../events/event-feed.ts';
 import type { EventStreams } from '../events/event-stream.ts';
 import type { EventDataByType } from '../events/event-types.ts';
-import { type Scope, withinScope } from '../identity/scope.ts';
+import { columnsWithin, type Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import { type AddressFilter, matchesAddressFilter } from './address-filter.ts';
 import { isHidden } from './hidden-labels.ts';
-import { MessageEntity } from './message.entity.ts';
 import type { MessageService } from './message.service.ts';
 import type { MessageDetails } from './message-details.ts';
 import { findLivingThread, resolveThreadId } from './resolve-thread.ts';
@@ -24,16 +22,7 @@ export interface MessageCriteria {
 }
 
 /** Waits for incoming messages. Hidden messages do not match, unless their label is removed during the wait. */
-export interface MessageWaitService {
-  /** @throws AppError `not_found` for the inbox, or for a `since` message in another inbox. */
-  begin(scope: Scope, inboxId: string, criteria: MessageCriteria): Promise<MessageWait>;
-  /**
-   * Waits for a message of a thread.
-   *
-   * @throws AppError `not_found` for the thread, or for a `since` message in another inbox.
-   */
-  beginInThread(scope: Scope, threadId: string, criteria: MessageCriteria): Promise<MessageWait>;
-}
+export type MessageWaitService = ReturnType<typeof createMessageWaitService>;
 
 /** A message that arrived between the cause (a sign-up, say) and the call matches too. */
 export const DEFAULT_LOOKBACK_MS = 30_000;
@@ -50,7 +39,7 @@ export interface MessageWaitOptions {
   eventStreams: Pick<EventStreams, 'follow'>;
 }
 
-export function createMessageWaitService(options: MessageWaitOptions): MessageWaitService {
+export function createMessageWaitService(options: MessageWaitOptions) {
   const { database, messages, eventStreams } = options;
 
   async function follow(
@@ -77,29 +66,35 @@ export function createMessageWaitService(options: MessageWaitOptions): MessageWa
   }
 
   return {
-    async begin(scope, inboxId, criteria) {
-      const start = await database.transaction(scope, async ({ em }) => {
-        await findInbox(em, scope, inboxId);
-        return findStartPosition(em, scope, inboxId, criteria.since);
+    /** @throws AppError `not_found` for the inbox, or for a `since` message in another inbox. */
+    async begin(scope: Scope, inboxId: string, criteria: MessageCriteria): Promise<MessageWait> {
+      const start = await database.transaction(scope, async (transaction) => {
+        await findInbox(transaction.db, scope, inboxId);
+        return findStartPosition(transaction, scope, inboxId, criteria.since);
       });
       return follow(scope, inboxId, start, (event) => meetsCriteria(event, criteria));
     },
 
-    async beginInThread(scope, threadId, criteria) {
-      const { inboxId, start } = await database.transaction(scope, async ({ em }) => {
-        const thread = await findLivingThread(em, scope, threadId);
+    /**
+     * Waits for a message of a thread.
+     *
+     * @throws AppError `not_found` for the thread, or for a `since` message in another inbox.
+     */
+    async beginInThread(scope: Scope, threadId: string, criteria: MessageCriteria): Promise<MessageWait> {
+      const { inboxId, start } = await database.transaction(scope, async (transaction) => {
+        const thread = await findLivingThread(transaction.db, scope, threadId);
         if (!thread) throw notFound('thread', threadId);
-        await findInbox(em, scope, thread.inboxId);
+        await findInbox(transaction.db, scope, thread.inboxId);
         return {
           inboxId: thread.inboxId,
-          start: await findStartPosition(em, scope, thread.inboxId, criteria.since),
+          start: await findStartPosition(transaction, scope, thread.inboxId, criteria.since),
         };
       });
       // The thread may be merged into another one during the wait.
       const isOfThread = (event: Event) =>
-        database.transaction(scope, async ({ em }) => {
-          const livingId = await resolveThreadId(em, threadId);
-          return livingId === (await resolveThreadId(em, receivedDataOf(event).thread_id));
+        database.transaction(scope, async ({ db }) => {
+          const livingId = await resolveThreadId(db, threadId);
+          return livingId === (await resolveThreadId(db, receivedDataOf(event).thread_id));
         });
       return follow(scope, inboxId, start, (event) => meetsCriteria(event, criteria) && isOfThread(event));
     },
@@ -115,7 +110,7 @@ const RECEIVED_EVENTS = { types: ['message.received'] as const };
 
 /** Finds the position to follow events from. For a message id it is exact, regardless of the order of commits. */
 async function findStartPosition(
-  em: EntityManager,
+  transaction: Transaction,
   scope: Scope,
   inboxId: string,
   since: MessageCriteria['since'],
@@ -123,14 +118,15 @@ async function findStartPosition(
   if (!since) return { after: FEED_START, since: new Date(Date.now() - DEFAULT_LOOKBACK_MS) };
   if ('time' in since) return { after: FEED_START, since: since.time };
   const { messageId } = since;
-  const message = await em.findOne(
-    MessageEntity,
-    { id: messageId, ...withinScope(scope), inboxId },
-    { fields: ['id', 'createdAt'] },
-  );
+  const message = await transaction.db
+    .selectFrom('messages')
+    .select('created_at as createdAt')
+    .where('id', '=', messageId)
+    .where((eb) => eb.and({ ...columnsWithin(scope), inbox_id: inboxId }))
+    .executeTakeFirst();
   if (!message) throw notFound('message', messageId);
   const of = { ...RECEIVED_EVENTS, inboxIds: [inboxId], messageId, limit: 1 };
-  const [received] = (await readEvents(em, scope, of)).events;
+  const [received] = (await readEvents(transaction.em, scope, of)).events;
   // Without an event the message is outbound or hidden, or its event is too old or not yet committed.
   return received ? { after: positionOf(received) } : { after: FEED_START, since: message.createdAt };
 }

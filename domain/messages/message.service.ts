@@ -1,143 +1,137 @@
-import { type FilterQuery, sql } from '@mikro-orm/core';
+import { type Expression, type ExpressionBuilder, type SqlBool, sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import {
-  findRow,
-  findRows,
-  type Row,
-  type RowQuery,
-  type RowReader,
-} from '../../platform/database/find-rows.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { type CursorKey, type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
-import { type Scope, withinScope } from '../identity/scope.ts';
+import { columnsWithin, type Scope } from '../identity/scope.ts';
 import { findInboxWithMail } from '../inboxes/find-inbox.ts';
-import { HIDDEN_LABELS } from './hidden-labels.ts';
-import { type Message, MessageEntity } from './message.entity.ts';
-import { loadDetails, loadDetailsForAll, type MessageDetails } from './message-details.ts';
+import { IS_VISIBLE } from './hidden-labels.ts';
+import { MessageEntity } from './message.entity.ts';
+import {
+  type ListedMessage,
+  loadDetails,
+  loadDetailsForAll,
+  type MessageDetails,
+  WHOLE_MESSAGE,
+} from './message-details.ts';
 import type { MessageFilter } from './message-filter.ts';
 import { escapeLike, needsSearch, searchMessages } from './message-search.ts';
 import { loadView, type MessageView } from './message-view.ts';
 import { resolveThreadId } from './resolve-thread.ts';
 
-export interface MessageService {
-  /** @throws AppError `not_found` if the credential cannot access `filter.inboxId`. */
-  list(
-    scope: Scope,
-    filter: MessageFilter,
-    page: PageRequest,
-    view?: MessageView,
-  ): Promise<Page<MessageDetails>>;
-  /** @throws AppError `not_found`. */
-  get(scope: Scope, messageId: string): Promise<MessageDetails>;
-}
+export type MessageService = ReturnType<typeof createMessageService>;
 
-export function createMessageService({ database }: { database: Database }): MessageService {
+export function createMessageService({ database }: { database: Database }) {
   return {
-    list: (scope, requested, page, view = 'summary') =>
+    /** @throws AppError `not_found` if the credential cannot access `filter.inboxId`. */
+    list: (
+      scope: Scope,
+      requested: MessageFilter,
+      page: PageRequest,
+      view: MessageView = 'summary',
+    ): Promise<Page<MessageDetails>> =>
       database.read(scope, async (reader) => {
+        const { db } = reader;
         const { inboxId, threadId } = requested;
-        if (inboxId !== undefined) await findInboxWithMail(reader.db, scope, inboxId);
+        if (inboxId !== undefined) await findInboxWithMail(db, scope, inboxId);
         const filter =
           threadId === undefined
             ? requested
-            : { ...requested, threadId: await resolveThreadId(reader, threadId) };
-        const { items, next, keyOf } = await (needsSearch(filter) ? listBySearch : listByIndex)(
-          reader,
-          scope,
-          filter,
-          page,
-        );
-        const shown = await loadView(reader, items, view);
+            : { ...requested, threadId: await resolveThreadId(db, threadId) };
+        const list = needsSearch(filter) ? listBySearch : listByIndex;
+        const { items, next, keyOf } = await list(db, scope, filter, page);
+        const shown = await loadView(db, items, view);
         const end = shown.at(-1);
         return {
           items:
             view === 'compact'
               ? shown.map((message) => ({ message, recipients: [], attachments: [] }))
-              : await loadDetailsForAll(reader, shown),
+              : await loadDetailsForAll(db, shown),
           next: end && shown.length < items.length ? keyOf(end) : next,
         };
       }),
 
-    get: (scope, messageId) =>
-      database.read(scope, async (reader) => {
-        const message = await findRow(reader, MessageEntity, {
-          where: { id: messageId, ...withinScope(scope) },
-          populate: ['textBody', 'htmlBody', 'extractedText', 'hiddenText', 'headers'],
-        });
+    /** @throws AppError `not_found`. */
+    get: (scope: Scope, messageId: string): Promise<MessageDetails> =>
+      database.read(scope, async ({ db }) => {
+        const message = await db
+          .selectFrom('messages')
+          .select(WHOLE_MESSAGE)
+          .where('id', '=', messageId)
+          .where((eb) => eb.and(columnsWithin(scope)))
+          .executeTakeFirst();
         if (!message) throw notFound('message', messageId);
-        return loadDetails(reader, message);
+        return loadDetails(db, message);
       }),
   };
 }
 
 /** A page that may end after any of its items. */
-interface MessagePage extends Page<Row<Message>> {
-  keyOf(message: Row<Message>): CursorKey;
-}
-
-/** Lists messages by time, along the index of the inbox or environment. */
-async function listByIndex(
-  reader: RowReader,
-  scope: Scope,
-  filter: MessageFilter,
-  page: PageRequest,
-): Promise<MessagePage> {
-  const { where, orderBy } = buildIndexRange(scope, filter, page);
-  const messages = await findRows(reader, MessageEntity, {
-    where: [where, ...buildListConditions(filter)].flat(),
-    orderBy,
-    limit: page.limit + 1,
-  });
-  const keyOf = ({ id }: Row<Message>) => [id];
-  return { ...toPage(messages, page.limit, keyOf), keyOf };
+interface MessagePage extends Page<ListedMessage> {
+  keyOf(message: ListedMessage): CursorKey;
 }
 
 /** Values that sort before and after every id. */
 const [LOWEST_ID, HIGHEST_ID] = ['', '~'];
 
 /**
- * Builds the index range of an inbox or an environment. It compares and orders row values, so that only the index of
- * both columns provides the order. With an equality on the first column, the planner scans the primary key for a tenant
- * with many messages, and reads the newer messages of all other tenants.
+ * Lists messages by time, along the index of the thread, inbox or environment. For the latter two it compares and orders row
+ * values, so that only the index of both columns provides the order. With an equality on the first column, the planner scans
+ * the primary key for a tenant with many messages, and reads the newer messages of all other tenants.
  */
-function buildIndexRange(
-  { organizationId, environmentId, inboxId: boundTo }: Scope,
-  { inboxId = boundTo, threadId }: MessageFilter,
-  { order, after: [after] = [] }: PageRequest,
-): Required<Pick<RowQuery<Message>, 'where' | 'orderBy'>> {
-  const tenant: FilterQuery<Message> = { organizationId, environmentId };
-  const [lowest, highest] =
-    order === 'asc' ? [after ?? LOWEST_ID, HIGHEST_ID] : [LOWEST_ID, after ?? HIGHEST_ID];
-  // Threads have their own index.
-  if (threadId !== undefined)
-    return {
-      where: {
-        ...tenant,
-        ...(inboxId === undefined ? {} : { inboxId }),
-        threadId,
-        id: { $gt: lowest, $lt: highest },
-      },
-      orderBy: { id: order },
-    };
-  const [column, value] = inboxId === undefined ? ['env_id', environmentId] : ['inbox_id', inboxId];
-  const key = sql`(${sql.ref(column)}, id)`;
-  const between = sql`${key} > (${value}, ${lowest}) and ${key} < (${value}, ${highest})`;
-  return {
-    where: [inboxId === undefined ? { organizationId } : tenant, between],
-    orderBy: inboxId === undefined ? { environmentId: order, id: order } : { inboxId: order, id: order },
-  };
-}
-
-async function listBySearch(
-  reader: RowReader,
+async function listByIndex(
+  db: Db,
   scope: Scope,
   filter: MessageFilter,
   page: PageRequest,
 ): Promise<MessagePage> {
-  const { items: ids, next, keyOf } = await searchMessages(reader, scope, filter, page);
-  const messages = await findRows(reader, MessageEntity, {
-    where: { id: { $in: ids }, ...withinScope(scope) },
-  });
+  const { inboxId = scope.inboxId, threadId } = filter;
+  const { order, after: [after] = [], limit } = page;
+  const [lowest, highest] =
+    order === 'asc' ? [after ?? LOWEST_ID, HIGHEST_ID] : [LOWEST_ID, after ?? HIGHEST_ID];
+  const index = threadId !== undefined ? 'thread_id' : inboxId !== undefined ? 'inbox_id' : 'env_id';
+  const key = sql`(${sql.ref(index)}, id)`;
+  const value = threadId ?? inboxId ?? scope.environmentId;
+  const messages = await db
+    .selectFrom('messages')
+    .select(columnsOf(MessageEntity))
+    .where('org_id', '=', scope.organizationId)
+    .$if(index !== 'env_id', (query) => query.where('env_id', '=', scope.environmentId))
+    .$if(index === 'thread_id', (query) =>
+      query
+        .where('thread_id', '=', value)
+        .where('id', '>', lowest)
+        .where('id', '<', highest)
+        .$if(inboxId !== undefined, (inThread) => inThread.where('inbox_id', '=', inboxId ?? '')),
+    )
+    .$if(index !== 'thread_id', (query) =>
+      query
+        .where(sql<boolean>`${key} > (${value}, ${lowest}) and ${key} < (${value}, ${highest})`)
+        .orderBy(index, order),
+    )
+    .where((eb) => eb.and(listConditions(eb, filter)))
+    .orderBy('id', order)
+    .limit(limit + 1)
+    .execute();
+  const keyOf = ({ id }: ListedMessage) => [id];
+  return { ...toPage(messages, limit, keyOf), keyOf };
+}
+
+async function listBySearch(
+  db: Db,
+  scope: Scope,
+  filter: MessageFilter,
+  page: PageRequest,
+): Promise<MessagePage> {
+  const { items: ids, next, keyOf } = await searchMessages(db, scope, filter, page);
+  const messages = await db
+    .selectFrom('messages')
+    .select(columnsOf(MessageEntity))
+    .where('id', '=', anyOf(ids))
+    .where((eb) => eb.and(columnsWithin(scope)))
+    .execute();
   const byId = new Map(messages.map((message) => [message.id, message]));
   return {
     items: ids.map((id) => byId.get(id)).filter((message) => message !== undefined),
@@ -146,18 +140,16 @@ async function listBySearch(
   };
 }
 
-function buildListConditions(filter: MessageFilter): FilterQuery<Message>[] {
-  const where: FilterQuery<Message>[] = [visibleOnly()];
-  if (filter.direction) where.push({ direction: filter.direction });
-  if (filter.status) where.push({ status: filter.status });
-  if (filter.subject !== undefined) where.push({ subject: { $ilike: `%${escapeLike(filter.subject)}%` } });
-  if (filter.hasAttachments !== undefined) where.push({ hasAttachments: filter.hasAttachments });
-  if (filter.before) where.push({ createdAt: { $lt: filter.before } });
-  if (filter.after) where.push({ createdAt: { $gte: filter.after } });
-  return where;
-}
-
-/** Excludes hidden messages. A request for a hidden label uses the search index instead. */
-export function visibleOnly(): FilterQuery<Message> {
-  return { $not: { labels: { $overlap: [...HIDDEN_LABELS] } } };
+function listConditions(
+  eb: ExpressionBuilder<Tables, 'messages'>,
+  { direction, status, subject, hasAttachments, before, after }: MessageFilter,
+): Expression<SqlBool>[] {
+  const conditions: Expression<SqlBool>[] = [IS_VISIBLE];
+  if (direction) conditions.push(eb('direction', '=', direction));
+  if (status) conditions.push(eb('status', '=', status));
+  if (subject !== undefined) conditions.push(eb('subject', 'ilike', `%${escapeLike(subject)}%`));
+  if (hasAttachments !== undefined) conditions.push(eb('has_attachments', '=', hasAttachments));
+  if (before) conditions.push(eb('created_at', '<', before));
+  if (after) conditions.push(eb('created_at', '>=', after));
+  return conditions;
 }

@@ -1,11 +1,15 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { isReplySubject } from '../mime/subject.ts';
-import { lockMerges, type MergeableThread, mergeThreads, planMerge } from './merge-threads.ts';
+import { lockMerges, mergeThreads, planMerge } from './merge-threads.ts';
 import { getMessageLinks, hashMessageId, type MessageLink, type ThreadReferences } from './message-ids.ts';
 import { lockLivingThread, resolveThreadId } from './resolve-thread.ts';
 import { type Correspondents, findThreadBySubject } from './subject-match.ts';
@@ -19,7 +23,7 @@ import {
   recordLinks,
   toLinkRows,
 } from './thread-message-id-rows.ts';
-import { createThread, normalizeBaseSubject } from './thread-summary.ts';
+import { normalizeBaseSubject, type OpenThread, startThread } from './thread-summary.ts';
 
 /** A message rarely arrives more than twice: directly and from a list. */
 const MAX_COPIES = 10;
@@ -39,12 +43,6 @@ export interface Arrival {
   findOtherwise?: () => Promise<string | null>;
 }
 
-export interface Placement {
-  /** Locked, or new and persisted with the transaction. */
-  thread: Thread;
-  isNew: boolean;
-}
-
 /**
  * Finds the thread of a message, merges threads that it shows to be one, and records its ids. Must run before the
  * transaction locks a thread. The result does not depend on the order in which messages arrive: threads are the connected
@@ -55,34 +53,44 @@ export async function placeMessage(
   transaction: Transaction,
   outbox: Pick<Outbox, 'enqueue'>,
   arrival: Arrival,
-): Promise<Placement> {
-  const { em } = transaction;
+): Promise<OpenThread> {
+  const { db } = transaction;
   const { inbox, mail, isTrusted, at } = arrival;
   const links = getMessageLinks(mail);
   const newThreadId = newId('thread');
-  const recorded = await recordLinks(em, { inbox, links, isTrusted, newThreadId });
+  const recorded = await recordLinks(db, { inbox, links, isTrusted, newThreadId });
   const placing: Placing = { ...arrival, transaction, outbox, links, recorded };
   const joined = (await joinByLinks(placing)) ?? (await joinOtherwise(placing));
   const isRoot = isTrusted && isConversationStart(mail);
-  const thread =
-    joined?.thread ??
-    createThread(em, { id: newThreadId, inbox, subject: mail.subject, hasRoot: isRoot, at });
-  if (isRoot && joined?.isByLink) thread.hasRoot = true;
+  const place = joined
+    ? { thread: joined.thread, isNew: false }
+    : startThread({ id: newThreadId, inbox, subject: mail.subject, hasRoot: isRoot, at });
+  const { thread } = place;
+  if (isRoot && joined?.isByLink && !thread.hasRoot) await markRooted(transaction, thread.id);
   await assignRecordedIds(placing, joined, thread.id);
-  return { thread, isNew: joined === null };
+  return place;
+}
+
+async function markRooted({ db }: Transaction, threadId: string): Promise<void> {
+  await db
+    .updateTable('threads')
+    .set({ has_root: true, updated_at: sql`now()` })
+    .where('id', '=', threadId)
+    .execute();
 }
 
 /** Finds the thread that a message would join by its ids, without recording or locking anything. */
 export async function findLinkedThreadId(
-  em: EntityManager,
+  connection: Db | EntityManager,
   inboxId: string,
   mail: ThreadReferences & { messageId: string | null },
 ): Promise<string | null> {
+  const db = toDb(connection);
   const links = getMessageLinks(mail);
-  const known = await findKnownLinks(em, inboxId, toLinkRows(links, true));
-  const provided = await findProviderLinks(em, inboxId, links);
+  const known = await findKnownLinks(db, inboxId, toLinkRows(links, true));
+  const provided = await findProviderLinks(db, inboxId, links);
   const [first] = selectThreadIds(combine(provided, known));
-  return first === undefined ? null : resolveThreadId(em, first);
+  return first === undefined ? null : resolveThreadId(db, first);
 }
 
 interface Placing extends Arrival {
@@ -102,13 +110,13 @@ interface Joined {
 
 async function joinByLinks(placing: Placing): Promise<Joined | null> {
   const { inbox, links, recorded, isTrusted } = placing;
-  const { em } = placing.transaction;
-  let known = combine(await findProviderLinks(em, inbox.id, links), recorded.known);
+  const { db } = placing.transaction;
+  let known = combine(await findProviderLinks(db, inbox.id, links), recorded.known);
   for (;;) {
     const [first, ...others] = selectThreadIds(known);
     if (first === undefined) return null;
     if (isTrusted && others.length > 0) return mergeByLinks(placing);
-    const thread = await lockLivingThread(em, first);
+    const thread = await lockLivingThread(db, first);
     if (thread)
       return (await isOtherStart(placing, thread)) ? null : { thread, isByLink: true, mergedIds: [] };
     // The thread was deleted, and its ids with it.
@@ -122,26 +130,34 @@ async function joinByLinks(placing: Placing): Promise<Joined | null> {
  */
 async function mergeByLinks(placing: Placing): Promise<Joined | null> {
   const { inbox, outbox, transaction } = placing;
-  const { em } = transaction;
-  await lockMerges(em, inbox.id);
+  const { db } = transaction;
+  await lockMerges(db, inbox.id);
   const ids: string[] = [];
   for (const id of selectThreadIds(await findLinksAgain(placing))) {
-    const livingId = await resolveThreadId(em, id);
+    const livingId = await resolveThreadId(db, id);
     if (!ids.includes(livingId)) ids.push(livingId);
   }
   if (ids.length === 0) return null;
-  const locked = await em.execute<MergeableThread[]>(
-    sql`select id, created_at as "createdAt", has_root as "hasRoot" from threads where id in (${ids}) order by id for update`,
-  );
+  const locked = await db
+    .selectFrom('threads')
+    .select(['id', 'created_at as createdAt', 'has_root as hasRoot'])
+    .where('id', '=', anyOf(ids))
+    .orderBy('id')
+    .forUpdate()
+    .execute();
   const plan = planMerge(locked.toSorted((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id)));
   if (!plan) return null;
   await mergeThreads(transaction, outbox, { inbox, ...plan });
-  const thread = await em.findOneOrFail(ThreadEntity, { id: plan.targetId }, { refresh: true });
+  const thread = await db
+    .selectFrom('threads')
+    .select(columnsOf(ThreadEntity))
+    .where('id', '=', plan.targetId)
+    .executeTakeFirstOrThrow(() => new Error(`The locked thread ${plan.targetId} is gone`));
   return { thread, isByLink: true, mergedIds: plan.sourceIds };
 }
 
 async function joinOtherwise({
-  transaction: { em },
+  transaction: { db },
   inbox,
   mail,
   links,
@@ -152,21 +168,21 @@ async function joinOtherwise({
   const namesNone = links.every(({ isOwn }) => isOwn);
   const threadId =
     (namesNone && correspondents
-      ? await findThreadBySubject(em, { inboxId: inbox.id, mail, correspondents, at })
+      ? await findThreadBySubject(db, { inboxId: inbox.id, mail, correspondents, at })
       : null) ?? (await findOtherwise?.());
-  const thread = threadId ? await lockLivingThread(em, threadId) : null;
+  const thread = threadId ? await lockLivingThread(db, threadId) : null;
   return thread && { thread, isByLink: false, mergedIds: [] };
 }
 
 async function findLinksAgain({
-  transaction: { em },
+  transaction: { db },
   inbox,
   links,
   recorded,
 }: Placing): Promise<KnownLink[]> {
   const own = new Set(recorded.inserted.map(({ hash }) => hash));
   const before = toLinkRows(links, true).filter(({ hash }) => !own.has(hash));
-  return combine(await findProviderLinks(em, inbox.id, links), await findKnownLinks(em, inbox.id, before));
+  return combine(await findProviderLinks(db, inbox.id, links), await findKnownLinks(db, inbox.id, before));
 }
 
 /** A provider's id is ours, whatever other messages have or name it. */
@@ -206,12 +222,16 @@ async function isOtherStart(placing: Placing, thread: Thread): Promise<boolean> 
 }
 
 /** Whether the inbox has a message with the same Message-ID and subject. A mailing list may add a tag to the subject. */
-async function hasCopy({ transaction: { em }, inbox, links, mail }: Placing): Promise<boolean> {
+async function hasCopy({ transaction: { db }, inbox, links, mail }: Placing): Promise<boolean> {
   const own = links.find(({ isOwn }) => isOwn);
   const messages = own
-    ? await em.execute<{ subject: string }[]>(
-        sql`select subject from messages where inbox_id = ${inbox.id} and rfc_message_id = ${own.id} limit ${MAX_COPIES}`,
-      )
+    ? await db
+        .selectFrom('messages')
+        .select('subject')
+        .where('inbox_id', '=', inbox.id)
+        .where('rfc_message_id', '=', own.id)
+        .limit(MAX_COPIES)
+        .execute()
     : [];
   const withoutTags = (subject: string) => normalizeBaseSubject(subject).replace(/\[[^[\]]*\] ?/g, '');
   return messages.some(({ subject }) => withoutTags(subject) === withoutTags(mail.subject));
@@ -219,7 +239,7 @@ async function hasCopy({ transaction: { em }, inbox, links, mail }: Placing): Pr
 
 /** Assigns the recorded ids to the message's thread where it is another than they were recorded for. */
 async function assignRecordedIds(
-  { transaction: { em }, inbox, links, recorded, isTrusted }: Placing,
+  { transaction: { db }, inbox, links, recorded, isTrusted }: Placing,
   joined: Joined | null,
   threadId: string,
 ): Promise<void> {
@@ -232,7 +252,7 @@ async function assignRecordedIds(
   const ownIsHeld = recorded.known.some(({ isOwn, source }) => isOwn && source === 'held');
   const ownIsNew = recorded.inserted.some(({ hash }) => hash === ownHash);
   const source = findNewSource({ isTrusted, ownIsHeld, ownIsNew, joined });
-  await assignIds(em, inbox.id, {
+  await assignIds(db, inbox.id, {
     hashes,
     own: ownHash && source ? { hash: ownHash, source } : null,
     threadId,

@@ -1,30 +1,32 @@
 import type { Database } from '../../platform/database/database.ts';
-import { findRow } from '../../platform/database/find-rows.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { createFileLink, type FileLink } from '../attachments/attachment.service.ts';
-import { type Scope, withinScope } from '../identity/scope.ts';
-import { type Message, MessageEntity } from './message.entity.ts';
+import { columnsWithin, type Scope } from '../identity/scope.ts';
+import type { Message } from './message.entity.ts';
 
-export interface RawMessageService {
-  /**
-   * Creates a link to the exact bytes sent or received.
-   *
-   * @throws AppError `not_found`; `conflict` if an outbound message is not built yet.
-   */
-  get(scope: Scope, messageId: string): Promise<{ link: FileLink; sizeBytes: number }>;
-}
+export type RawMessageService = ReturnType<typeof createRawMessageService>;
 
 export interface RawMessageServiceOptions {
   database: Database;
   storage: Pick<Storage, 'presignGet'>;
 }
 
-export function createRawMessageService({ database, storage }: RawMessageServiceOptions): RawMessageService {
+export function createRawMessageService({ database, storage }: RawMessageServiceOptions) {
   return {
-    async get(scope, messageId) {
-      const message = await database.read(scope, (reader) =>
-        findRow(reader, MessageEntity, { where: { id: messageId, ...withinScope(scope) } }),
+    /**
+     * Creates a link to the exact bytes sent or received.
+     *
+     * @throws AppError `not_found`; `conflict` if an outbound message is not built yet.
+     */
+    async get(scope: Scope, messageId: string): Promise<{ link: FileLink; sizeBytes: number }> {
+      const message = await database.read(scope, ({ db }) =>
+        db
+          .selectFrom('messages')
+          .select(['id', 'status', 'raw_key as rawKey', 'size_bytes as sizeBytes'])
+          .where('id', '=', messageId)
+          .where((eb) => eb.and(columnsWithin(scope)))
+          .executeTakeFirst(),
       );
       if (!message) throw notFound('message', messageId);
       if (message.rawKey === null) throw rawNotAvailable(message);

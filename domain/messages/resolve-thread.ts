@@ -1,55 +1,73 @@
-import { type FilterQuery, LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { findRow, type Row, type RowReader } from '../../platform/database/find-rows.ts';
-import { type Scope, withinScope } from '../identity/scope.ts';
-import { type Message, MessageEntity } from './message.entity.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { columnsWithin, type Scope } from '../identity/scope.ts';
 import { type Thread, ThreadEntity } from './thread.entity.ts';
 
 /**
  * Returns the living thread of a thread id, which may be an alias. Returns the id itself if no such thread exists, so that
  * a filter by it finds nothing.
  */
-export async function resolveThreadId(reader: RowReader, threadId: string): Promise<string> {
+export async function resolveThreadId(db: Db | EntityManager, threadId: string): Promise<string> {
   // A merge usually makes every alias name the living thread, but skips aliases that are locked.
-  const [living] = await reader.execute<{ id: string }[]>(
-    sql`with recursive chain as (
-       select id, merged_into_id from threads where id = ${threadId}
-       union all
-       select t.id, t.merged_into_id from threads t join chain c on t.id = c.merged_into_id)
-     select id from chain where merged_into_id is null`,
-  );
+  const living = await toDb(db)
+    .withRecursive('chain', (cte) =>
+      cte
+        .selectFrom('threads')
+        .select(['id', 'merged_into_id'])
+        .where('id', '=', threadId)
+        .unionAll(
+          cte
+            .selectFrom('threads as next')
+            .innerJoin('chain', 'chain.merged_into_id', 'next.id')
+            .select(['next.id', 'next.merged_into_id']),
+        ),
+    )
+    .selectFrom('chain')
+    .select('id')
+    .where('merged_into_id', 'is', null)
+    .executeTakeFirst();
   return living?.id ?? threadId;
 }
 
+/** Columns that a thread must have, such as those of `columnsWithin`. */
+type ThreadPlace = Partial<ReturnType<typeof columnsWithin>>;
+
 /** Finds the living thread of a thread id, which may be an alias. */
-export async function findLivingThread(
-  reader: RowReader,
-  scope: Scope,
-  threadId: string,
-): Promise<Row<Thread> | undefined> {
-  const find = (id: string) => findRow(reader, ThreadEntity, { where: { id, ...withinScope(scope) } });
+export async function findLivingThread(db: Db, scope: Scope, threadId: string): Promise<Thread | undefined> {
+  const find = (id: string) =>
+    db
+      .selectFrom('threads')
+      .select(columnsOf(ThreadEntity))
+      .where('id', '=', id)
+      .where((eb) => eb.and(columnsWithin(scope)))
+      .executeTakeFirst();
   const thread = await find(threadId);
-  return thread?.mergedIntoId ? find(await resolveThreadId(reader, threadId)) : thread;
+  return thread?.mergedIntoId ? find(await resolveThreadId(db, threadId)) : thread;
 }
 
 /**
  * Locks the living thread of a thread id, which may be an alias or become one while this call waits for the lock.
  *
- * @param within further conditions that the thread must meet.
+ * @param within where the thread must be.
  */
 export async function lockLivingThread(
-  em: EntityManager,
+  connection: Db | EntityManager,
   threadId: string,
-  within: FilterQuery<Thread> = {},
+  within: ThreadPlace = {},
 ): Promise<Thread | null> {
+  const db = toDb(connection);
   for (let id = threadId; ; ) {
-    const thread = await em.findOne(
-      ThreadEntity,
-      { $and: [{ id }, within] },
-      { lockMode: LockMode.PESSIMISTIC_WRITE, refresh: true },
-    );
-    if (!thread?.mergedIntoId) return thread;
-    id = await resolveThreadId(em, id);
+    const thread = await db
+      .selectFrom('threads')
+      .select(columnsOf(ThreadEntity))
+      .where('id', '=', id)
+      .where((eb) => eb.and(within))
+      .forUpdate()
+      .executeTakeFirst();
+    if (!thread?.mergedIntoId) return thread ?? null;
+    id = await resolveThreadId(db, id);
   }
 }
 
@@ -57,18 +75,22 @@ export async function lockLivingThread(
  * Locks the thread of a message. Code that changes both locks the thread first; after this call no merge can move the
  * message.
  */
-export async function lockThreadOfMessage(
-  em: EntityManager,
-  where: FilterQuery<Message>,
-): Promise<Thread | null> {
-  const message = await em.findOne(MessageEntity, where, { fields: ['threadId'], disableIdentityMap: true });
-  return message && lockLivingThread(em, message.threadId);
+export async function lockThreadOfMessage(db: Db, scope: Scope, messageId: string): Promise<Thread | null> {
+  const message = await db
+    .selectFrom('messages')
+    .select('thread_id as threadId')
+    .where('id', '=', messageId)
+    .where((eb) => eb.and(columnsWithin(scope)))
+    .executeTakeFirst();
+  return message ? lockLivingThread(db, message.threadId) : null;
 }
 
 /** The thread and its aliases. Only an alias whose messages are still being moved has messages. */
-export async function findThreadFamily(em: EntityManager, threadId: string): Promise<string[]> {
-  const rows = await em.execute<{ id: string }[]>(
-    sql`select id from threads where id = ${threadId} or merged_into_id = ${threadId}`,
-  );
+export async function findThreadFamily(db: Db, threadId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('threads')
+    .select('id')
+    .where((eb) => eb.or([eb('id', '=', threadId), eb('merged_into_id', '=', threadId)]))
+    .execute();
   return rows.map(({ id }) => id);
 }

@@ -1,5 +1,5 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import type { Db } from '../../platform/database/tables.ts';
 import { type ThreadReferences, toSubjectMatch } from './message-ids.ts';
 import { normalizeBaseSubject } from './thread-summary.ts';
 
@@ -24,25 +24,33 @@ const MAX_READ_MESSAGES = 50;
  * address occurs in it.
  */
 export async function findThreadBySubject(
-  em: EntityManager,
+  db: Db,
   { inboxId, mail, correspondents, at }: SubjectLookup,
 ): Promise<string | null> {
   const match = toSubjectMatch({ ...mail, at });
   if (!match) return null;
   const from = correspondents.from.toLowerCase();
   const others = correspondents.others.map((address) => address.toLowerCase());
-  const [found] = await em.execute<{ id: string }[]>(
-    sql`select id from threads t
-     where inbox_id = ${inboxId} and base_subject = ${normalizeBaseSubject(match.baseSubject)}
-       and last_message_at >= ${match.since} and merged_into_id is null
-       and participants @> array(select jsonb_array_elements_text(${JSON.stringify([from])}::jsonb))
-       and not exists (
-         select from jsonb_array_elements_text(${JSON.stringify(others)}::jsonb) other
-         where other <> all (participants) and not exists (
-           select from (select "to" || cc || bcc as recipients from messages m where m.thread_id = t.id
-                        order by m.id desc limit ${MAX_READ_MESSAGES}) newest, jsonb_array_elements(recipients) entry
-           where lower(entry ->> 'email') = other))
-     order by last_message_at desc limit 1`,
-  );
+  const found = await db
+    .selectFrom('threads as t')
+    .select('t.id')
+    .where('inbox_id', '=', inboxId)
+    .where('base_subject', '=', normalizeBaseSubject(match.baseSubject))
+    .where('last_message_at', '>=', match.since)
+    .where('merged_into_id', 'is', null)
+    .where('participants', '@>', sql<string[]>`${[from]}::text[]`)
+    .where(({ not, exists }) =>
+      not(
+        exists(sql`(
+          select from unnest(${others}::text[]) other
+          where other <> all (t.participants) and not exists (
+            select from (select "to" || cc || bcc as recipients from messages m where m.thread_id = t.id
+                         order by m.id desc limit ${MAX_READ_MESSAGES}) newest, jsonb_array_elements(recipients) entry
+            where lower(entry ->> 'email') = other))`),
+      ),
+    )
+    .orderBy('last_message_at', 'desc')
+    .limit(1)
+    .executeTakeFirst();
   return found?.id ?? null;
 }

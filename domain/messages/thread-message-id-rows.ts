@@ -1,9 +1,12 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { Message } from './message.entity.ts';
 import { extractProviderMessageId, hashMessageId, type MessageLink } from './message-ids.ts';
-import { type MessageIdSource, ThreadMessageIdEntity } from './thread-message-id.entity.ts';
+import type { MessageIdSource } from './thread-message-id.entity.ts';
 
 /** A known id of a message, in order of priority. */
 export interface KnownLink {
@@ -21,9 +24,6 @@ export interface RecordedLinks {
   inserted: { hash: string; threadId: string }[];
 }
 
-const LINK_COLUMNS = sql`hash text collate "C", "isOwn" boolean, position int, source text`;
-const isUsable = sql`not (k."isOwn" and k.source = 'unverified')`;
-
 /** A link as a statement reads it. `source` null: the id is looked up, but not recorded. */
 interface LinkRow {
   hash: string;
@@ -31,6 +31,12 @@ interface LinkRow {
   position: number;
   source: MessageIdSource | null;
 }
+
+/** Links as a table `g`. Of those that are only looked up, the source counts nothing. */
+const linkTable = (links: readonly Omit<LinkRow, 'source'>[]) =>
+  sql<LinkRow>`jsonb_to_recordset(${JSON.stringify(links)}::jsonb)`.as<'g'>(
+    sql`g(hash text collate "C", "isOwn" boolean, position int, source text)`,
+  );
 
 export function toLinkRows(links: readonly MessageLink[], isTrusted: boolean): LinkRow[] {
   return links.map(({ id, isOwn }, position) => ({
@@ -49,7 +55,7 @@ export function toLinkRows(links: readonly MessageLink[], isTrusted: boolean): L
  * until the first one's transaction has ended, and no two can wait for each other.
  */
 export async function recordLinks(
-  em: EntityManager,
+  connection: Db | EntityManager,
   {
     inbox,
     links,
@@ -63,31 +69,9 @@ export async function recordLinks(
   },
 ): Promise<RecordedLinks> {
   if (links.length === 0) return { known: [], inserted: [] };
+  const db = toDb(connection);
   const given = toLinkRows(links, isTrusted);
-  const rows = await em.execute<RecordedRow[]>(
-    sql`with given as materialized (select * from jsonb_to_recordset(${JSON.stringify(given)}::jsonb) as g(${LINK_COLUMNS})),
-     known as materialized (
-       select g.hash, g."isOwn", g.position, i.source, coalesce(t.merged_into_id, t.id) as "threadId"
-       from given g
-       join thread_message_ids i on i.inbox_id = ${inbox.id} and i.id_hash = g.hash
-       join threads t on t.id = i.thread_id),
-     target as (
-       select k."threadId" from known k where ${isUsable} order by k.source = 'unverified', k.position limit 1),
-     inserted as (
-       insert into thread_message_ids (inbox_id, id_hash, org_id, thread_id, source)
-       select ${inbox.id}, g.hash, ${inbox.organizationId},
-         coalesce((select "threadId" from target), ${newThreadId}),
-         case when ${!isTrusted} and exists (select from target) then 'unverified' else g.source end
-       from given g
-       where g.source is not null and not exists (select from known k where k.hash = g.hash)
-       order by g.hash
-       on conflict do nothing
-       returning id_hash, thread_id)
-     select g.hash, g."isOwn", g.position, k.source, k."threadId", g.source is not null as "toRecord",
-       n.thread_id as "insertedFor"
-     from given g left join known k on k.hash = g.hash left join inserted n on n.id_hash = g.hash
-     order by g.position`,
-  );
+  const rows = await insertLinks(db, { inbox, given, isTrusted, newThreadId });
   const inserted = rows.flatMap(({ hash, insertedFor }) =>
     insertedFor === null ? [] : [{ hash, threadId: insertedFor }],
   );
@@ -97,7 +81,7 @@ export async function recordLinks(
   const isNew = new Set(inserted.map(({ hash }) => hash));
   return {
     known: await findKnownLinks(
-      em,
+      db,
       inbox.id,
       given.filter(({ hash }) => !isNew.has(hash)),
     ),
@@ -112,20 +96,120 @@ type RecordedRow = Omit<KnownLink, 'threadId'> & {
   insertedFor: string | null;
 };
 
+async function insertLinks(
+  db: Db,
+  {
+    inbox,
+    given,
+    isTrusted,
+    newThreadId,
+  }: {
+    inbox: Pick<Inbox, 'id' | 'organizationId'>;
+    given: readonly LinkRow[];
+    isTrusted: boolean;
+    newThreadId: string;
+  },
+): Promise<RecordedRow[]> {
+  return db
+    .with(
+      (cte) => cte('given').materialized(),
+      (cte) => cte.selectFrom(linkTable(given)).select(['g.hash', 'g.isOwn', 'g.position', 'g.source']),
+    )
+    .with(
+      (cte) => cte('known').materialized(),
+      (cte) =>
+        cte
+          .selectFrom('given as g')
+          .innerJoin('thread_message_ids as i', (join) =>
+            join.on('i.inbox_id', '=', inbox.id).onRef('i.id_hash', '=', 'g.hash'),
+          )
+          .innerJoin('threads as t', 't.id', 'i.thread_id')
+          .select(['g.hash', 'i.source', ({ fn }) => fn.coalesce('t.merged_into_id', 't.id').as('threadId')]),
+    )
+    .with('target', (cte) =>
+      cte
+        .selectFrom('known as k')
+        .innerJoin('given as g', 'g.hash', 'k.hash')
+        .select('k.threadId')
+        .where((eb) => eb.not(eb.and([eb('g.isOwn', '=', true), eb('k.source', '=', 'unverified')])))
+        .orderBy((eb) => eb('k.source', '=', 'unverified'))
+        .orderBy('g.position')
+        .limit(1),
+    )
+    .with('inserted', (cte) =>
+      cte
+        .insertInto('thread_message_ids')
+        .columns(['inbox_id', 'id_hash', 'org_id', 'thread_id', 'source'])
+        .expression((eb) =>
+          eb
+            .selectFrom('given as g')
+            .select((select) => [
+              select.val(inbox.id).as('inbox_id'),
+              'g.hash',
+              select.val(inbox.organizationId).as('org_id'),
+              select.fn
+                .coalesce(select.selectFrom('target').select('threadId'), select.val(newThreadId))
+                .as('thread_id'),
+              select
+                .case()
+                .when(
+                  select.and([
+                    sql<boolean>`${!isTrusted}::boolean`,
+                    select.exists(select.selectFrom('target').select('threadId')),
+                  ]),
+                )
+                .then(sql<MessageIdSource>`'unverified'`)
+                .else(select.ref('g.source').$notNull())
+                .end()
+                .as('source'),
+            ])
+            .where('g.source', 'is not', null)
+            .where((where) =>
+              where.not(where.exists(where.selectFrom('known as k').whereRef('k.hash', '=', 'g.hash'))),
+            )
+            .orderBy('g.hash'),
+        )
+        .onConflict((conflict) => conflict.doNothing())
+        .returning(['id_hash', 'thread_id']),
+    )
+    .selectFrom('given as g')
+    .leftJoin('known as k', 'k.hash', 'g.hash')
+    .leftJoin('inserted as n', 'n.id_hash', 'g.hash')
+    .select((eb) => [
+      'g.hash',
+      'g.isOwn',
+      'g.position',
+      'k.source',
+      'k.threadId',
+      eb('g.source', 'is not', null).as('toRecord'),
+      'n.thread_id as insertedFor',
+    ])
+    .orderBy('g.position')
+    .execute() as Promise<RecordedRow[]>;
+}
+
 /** Looks up the given ids, in order of priority. */
 export async function findKnownLinks(
-  em: EntityManager,
+  db: Db,
   inboxId: string,
   links: readonly Omit<LinkRow, 'source'>[],
 ): Promise<KnownLink[]> {
   if (links.length === 0) return [];
-  return em.execute<KnownLink[]>(
-    sql`select g.hash, g."isOwn", g.position, i.source, coalesce(t.merged_into_id, t.id) as "threadId"
-     from jsonb_to_recordset(${JSON.stringify(links)}::jsonb) as g(${LINK_COLUMNS})
-     join thread_message_ids i on i.inbox_id = ${inboxId} and i.id_hash = g.hash
-     join threads t on t.id = i.thread_id
-     order by g.position`,
-  );
+  return db
+    .selectFrom(linkTable(links))
+    .innerJoin('thread_message_ids as i', (join) =>
+      join.on('i.inbox_id', '=', inboxId).onRef('i.id_hash', '=', 'g.hash'),
+    )
+    .innerJoin('threads as t', 't.id', 'i.thread_id')
+    .select(({ fn }) => [
+      'g.hash',
+      'g.isOwn',
+      'g.position',
+      'i.source',
+      fn.coalesce('t.merged_into_id', 't.id').as('threadId'),
+    ])
+    .orderBy('g.position')
+    .execute();
 }
 
 /**
@@ -133,7 +217,7 @@ export async function findKnownLinks(
  * of a provider.
  */
 export async function findProviderLinks(
-  em: EntityManager,
+  db: Db,
   inboxId: string,
   links: readonly MessageLink[],
 ): Promise<KnownLink[]> {
@@ -144,14 +228,20 @@ export async function findProviderLinks(
     }),
   );
   if (positions.size === 0) return [];
-  const rows = await em.execute<{ providerId: string; threadId: string }[]>(
-    sql`select a.provider_message_id as "providerId", coalesce(t.merged_into_id, t.id) as "threadId"
-     from send_attempts a join messages m on m.id = a.message_id join threads t on t.id = m.thread_id
-     where a.provider_message_id in (${[...positions.keys()]}) and m.inbox_id = ${inboxId}
-     order by m.id desc`,
-  );
+  const rows = await db
+    .selectFrom('send_attempts as a')
+    .innerJoin('messages as m', 'm.id', 'a.message_id')
+    .innerJoin('threads as t', 't.id', 'm.thread_id')
+    .select(({ fn }) => [
+      'a.provider_message_id as providerId',
+      fn.coalesce('t.merged_into_id', 't.id').as('threadId'),
+    ])
+    .where('a.provider_message_id', '=', anyOf([...positions.keys()]))
+    .where('m.inbox_id', '=', inboxId)
+    .orderBy('m.id', 'desc')
+    .execute();
   return rows.flatMap(({ providerId, threadId }) => {
-    const position = positions.get(providerId);
+    const position = providerId === null ? undefined : positions.get(providerId);
     const link = position === undefined ? undefined : links[position];
     if (position === undefined || !link) return [];
     return [{ hash: hashMessageId(link.id), isOwn: link.isOwn, position, source: 'held' as const, threadId }];
@@ -159,18 +249,30 @@ export async function findProviderLinks(
 }
 
 /** Records the new, unguessable Message-ID of a message of our own: nothing else can have recorded it. */
-export function persistOwnMessageId(
-  em: EntityManager,
-  { inboxId, organizationId, threadId, rfcMessageId }: Message,
-): void {
-  if (rfcMessageId === null) return;
-  const idHash = hashMessageId(rfcMessageId);
-  em.persist(em.create(ThreadMessageIdEntity, { inboxId, idHash, organizationId, threadId, source: 'held' }));
+export async function recordOwnMessageId(
+  db: Db,
+  {
+    inboxId,
+    organizationId,
+    threadId,
+    rfcMessageId,
+  }: Pick<Message, 'inboxId' | 'organizationId' | 'threadId'> & { rfcMessageId: string },
+): Promise<void> {
+  await db
+    .insertInto('thread_message_ids')
+    .values({
+      inbox_id: inboxId,
+      id_hash: hashMessageId(rfcMessageId),
+      org_id: organizationId,
+      thread_id: threadId,
+      source: 'held',
+    })
+    .execute();
 }
 
 /** Assigns recorded ids to the thread of their message. The caller holds the lock of the thread they have. */
 export async function assignIds(
-  em: EntityManager,
+  db: Db,
   inboxId: string,
   {
     hashes,
@@ -184,9 +286,15 @@ export async function assignIds(
 ): Promise<void> {
   const all = [...new Set([...hashes, ...(own ? [own.hash] : [])])];
   if (all.length === 0) return;
-  await em.execute(
-    sql`update thread_message_ids set thread_id = ${threadId},
-       source = case when id_hash = ${own?.hash ?? ''} then ${own?.source ?? 'held'} else source end
-     where inbox_id = ${inboxId} and id_hash in (${all})`,
-  );
+  await db
+    .updateTable('thread_message_ids')
+    .set((eb) => ({
+      thread_id: threadId,
+      ...(own && {
+        source: eb.case().when('id_hash', '=', own.hash).then(own.source).else(eb.ref('source')).end(),
+      }),
+    }))
+    .where('inbox_id', '=', inboxId)
+    .where('id_hash', '=', anyOf(all))
+    .execute();
 }

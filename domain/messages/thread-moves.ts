@@ -1,6 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import {
@@ -12,44 +13,48 @@ import { refreshThreads } from './refresh-thread.ts';
 import { lockLivingThread, resolveThreadId } from './resolve-thread.ts';
 import type { Thread } from './thread.entity.ts';
 
-export interface ThreadMoveService {
-  /**
-   * Moves the messages that a merge left in its younger thread to the living one, newest first, then refreshes the summary.
-   * Idempotent.
-   *
-   * @param onProgress called after each batch with the number of messages moved so far.
-   * @returns the number of moved messages.
-   */
-  move(threadId: string, onProgress: (moved: number) => void): Promise<number>;
-}
-
 const BATCH_SIZE = 500;
 
-export function createThreadMoveService({ database }: { database: Database }): ThreadMoveService {
+export type ThreadMoveService = ReturnType<typeof createThreadMoveService>;
+
+export function createThreadMoveService({ database }: { database: Database }) {
   return {
-    async move(threadId, onProgress) {
+    /**
+     * Moves the messages that a merge left in its younger thread to the living one, newest first, then refreshes the
+     * summary. Idempotent.
+     *
+     * @param onProgress called after each batch with the number of messages moved so far.
+     * @returns the number of moved messages.
+     */
+    async move(threadId: string, onProgress: (moved: number) => void): Promise<number> {
       let total = 0;
       for (let moved = BATCH_SIZE; moved === BATCH_SIZE; onProgress(total)) {
-        moved = await database.systemTransaction(({ em }) => moveBatch(em, threadId));
+        moved = await database.systemTransaction(({ db }) => moveBatch(db, threadId));
         total += moved;
       }
-      await database.autocommit((em) =>
-        em.execute(
-          sql`update threads set has_unmoved_messages = false, updated_at = now()
-           where id = ${threadId} and not exists (select from messages where thread_id = ${threadId})`,
-        ),
-      );
+      await markMoved(database.db, threadId);
       return total;
     },
   };
 }
 
+async function markMoved(db: Db, threadId: string): Promise<void> {
+  await db
+    .updateTable('threads')
+    .set({ has_unmoved_messages: false, updated_at: sql`now()` })
+    .where('id', '=', threadId)
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom('messages').where('thread_id', '=', threadId))),
+    )
+    .execute();
+}
+
 /** Locks only the living thread: no message joins a merged one. */
-async function moveBatch(em: EntityManager, threadId: string): Promise<number> {
-  const living = await lockLivingThread(em, await resolveThreadId(em, threadId));
+async function moveBatch(db: Db, threadId: string): Promise<number> {
+  const living = await lockLivingThread(db, await resolveThreadId(db, threadId));
   if (!living || living.id === threadId) return 0;
-  const moved = await moveMessages(em, { from: [threadId], to: living.id, limit: BATCH_SIZE });
-  if (moved < BATCH_SIZE) await refreshThreads(em, [living.id]);
+  const moved = await moveMessages(db, { from: [threadId], to: living.id, limit: BATCH_SIZE });
+  if (moved < BATCH_SIZE) await refreshThreads(db, [living.id]);
   return moved;
 }
 
@@ -58,16 +63,22 @@ async function moveBatch(em: EntityManager, threadId: string): Promise<number> {
  * thread, and refreshes its summary. @returns the number of moved messages.
  */
 export async function moveMessages(
-  em: EntityManager,
+  db: Db,
   { from, to, limit }: { from: readonly string[]; to: string; limit: number },
 ): Promise<number> {
-  const { affectedRows } = await em.execute<{ affectedRows: number }>(
-    sql`update messages set thread_id = ${to}
-     where id in (select id from messages where thread_id in (${from}) order by id desc limit ${limit})`,
-    [],
-    'run',
-  );
-  return affectedRows;
+  const { numUpdatedRows } = await db
+    .updateTable('messages')
+    .set({ thread_id: to })
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('messages')
+        .select('id')
+        .where('thread_id', '=', anyOf(from))
+        .orderBy('id', 'desc')
+        .limit(limit),
+    )
+    .executeTakeFirst();
+  return Number(numUpdatedRows);
 }
 
 type MovedThread = Pick<Thread, 'id' | 'organizationId' | 'environmentId' | 'inboxId'>;

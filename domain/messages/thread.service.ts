@@ -1,85 +1,88 @@
-import type { FilterQuery } from '@mikro-orm/core';
+import type { ExpressionBuilder } from 'kysely';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { findRows, type Row } from '../../platform/database/find-rows.ts';
+import type { Tables } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
-import { type Scope, withinScope } from '../identity/scope.ts';
+import { columnsWithin, type Scope } from '../identity/scope.ts';
 import { findInboxWithMail } from '../inboxes/find-inbox.ts';
+import { IS_VISIBLE } from './hidden-labels.ts';
 import { MessageEntity } from './message.entity.ts';
-import { visibleOnly } from './message.service.ts';
 import { loadDetailsForAll, type MessageDetails } from './message-details.ts';
 import { loadView } from './message-view.ts';
 import { findLivingThread } from './resolve-thread.ts';
-import { type Thread, ThreadEntity } from './thread.entity.ts';
+import { ThreadEntity } from './thread.entity.ts';
+
+type ThreadRow = RowOf<typeof ThreadEntity>;
 
 export interface ThreadDetails {
-  thread: Row<Thread>;
+  thread: ThreadRow;
   /** The newest {@link MAX_THREAD_MESSAGES}, up to 4 MiB, oldest first; without bodies and headers. */
   messages: MessageDetails[];
 }
 
-export interface ThreadService {
-  /**
-   * Lists the threads of an inbox or of the environment by their last message.
-   *
-   * @throws AppError `not_found` if the credential cannot access the inbox.
-   */
-  list(scope: Scope, filter: { inboxId?: string }, page: PageRequest): Promise<Page<Row<Thread>>>;
-  /**
-   * Returns the living thread of an alias.
-   *
-   * @throws AppError `not_found`.
-   */
-  get(scope: Scope, threadId: string): Promise<ThreadDetails>;
-}
-
 export const MAX_THREAD_MESSAGES = 100;
 
-export function createThreadService({ database }: { database: Database }): ThreadService {
+export type ThreadService = ReturnType<typeof createThreadService>;
+
+export function createThreadService({ database }: { database: Database }) {
   return {
-    list: (scope, { inboxId }, page) =>
+    /**
+     * Lists the threads of an inbox or of the environment by their last message.
+     *
+     * @throws AppError `not_found` if the credential cannot access the inbox.
+     */
+    list: (scope: Scope, { inboxId }: { inboxId?: string }, page: PageRequest): Promise<Page<ThreadRow>> =>
       database.read(scope, async (reader) => {
         if (inboxId !== undefined) await findInboxWithMail(reader.db, scope, inboxId);
-        const threads = await findRows(reader, ThreadEntity, {
-          where: buildListFilter(scope, inboxId, page),
-          orderBy: { lastMessageAt: page.order, id: page.order },
-          limit: page.limit + 1,
-        });
+        const threads = await reader.db
+          .selectFrom('threads')
+          .select(columnsOf(ThreadEntity))
+          .where((eb) => eb.and(columnsWithin(scope)))
+          // Excludes threads whose messages are all hidden or deleted.
+          .where('message_count', '>', 0)
+          .where('merged_into_id', 'is', null)
+          .$if(inboxId !== undefined, (query) => query.where('inbox_id', '=', inboxId ?? ''))
+          .where(isAfter(page))
+          .orderBy('last_message_at', page.order)
+          .orderBy('id', page.order)
+          .limit(page.limit + 1)
+          .execute();
         return toPage(threads, page.limit, ({ id, lastMessageAt }) => [lastMessageAt.toISOString(), id]);
       }),
 
-    get: (scope, threadId) =>
-      database.read(scope, async (reader) => {
-        const thread = await findLivingThread(reader, scope, threadId);
+    /**
+     * Returns the living thread of an alias.
+     *
+     * @throws AppError `not_found`.
+     */
+    get: (scope: Scope, threadId: string): Promise<ThreadDetails> =>
+      database.read(scope, async ({ db }) => {
+        const thread = await findLivingThread(db, scope, threadId);
         if (!thread) throw notFound('thread', threadId);
-        const newest = await findRows(reader, MessageEntity, {
-          where: [{ threadId: thread.id }, visibleOnly()],
-          orderBy: { id: 'desc' },
-          limit: MAX_THREAD_MESSAGES,
-        });
-        const shown = await loadView(reader, newest, 'summary');
-        return { thread, messages: await loadDetailsForAll(reader, shown.reverse()) };
+        const newest = await db
+          .selectFrom('messages')
+          .select(columnsOf(MessageEntity))
+          .where('thread_id', '=', thread.id)
+          .where(IS_VISIBLE)
+          .orderBy('id', 'desc')
+          .limit(MAX_THREAD_MESSAGES)
+          .execute();
+        const shown = await loadView(db, newest, 'summary');
+        return { thread, messages: await loadDetailsForAll(db, shown.reverse()) };
       }),
   };
 }
 
-function buildListFilter(
-  scope: Scope,
-  inboxId: string | undefined,
-  page: PageRequest,
-): FilterQuery<Thread>[] {
-  // Excludes threads whose messages are all hidden or deleted.
-  const where: FilterQuery<Thread>[] = [withinScope(scope), { messageCount: { $gt: 0 }, mergedIntoId: null }];
-  if (inboxId !== undefined) where.push({ inboxId });
-  const [time, id] = page.after ?? [];
-  if (time !== undefined && id !== undefined) {
-    // The first condition bounds the index scan; the second one orders equal times.
+/** The first condition bounds the index scan; the second one orders equal times. */
+const isAfter =
+  ({ order, after: [time, id] = [] }: PageRequest) =>
+  (eb: ExpressionBuilder<Tables, 'threads'>) => {
+    if (time === undefined || id === undefined) return eb.and([]);
     const at = new Date(time);
-    where.push(
-      page.order === 'asc'
-        ? { lastMessageAt: { $gte: at }, $or: [{ lastMessageAt: { $gt: at } }, { id: { $gt: id } }] }
-        : { lastMessageAt: { $lte: at }, $or: [{ lastMessageAt: { $lt: at } }, { id: { $lt: id } }] },
-    );
-  }
-  return where;
-}
+    const [inclusive, exclusive] = order === 'asc' ? (['>=', '>'] as const) : (['<=', '<'] as const);
+    return eb.and([
+      eb('last_message_at', inclusive, at),
+      eb.or([eb('last_message_at', exclusive, at), eb('id', exclusive, id)]),
+    ]);
+  };

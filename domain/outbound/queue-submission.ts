@@ -125,18 +125,18 @@ export async function createSubmittedMessage(
   { inbox, content, submission, attachments, draftId = null }: SubmittedMessage,
 ): Promise<MessageDetails> {
   const { storageKey, envelope, messageId, inReplyTo, references, fromName } = submission;
-  const { thread } = await placeMessage(transaction, outbox, {
+  const place = await placeMessage(transaction, outbox, {
     inbox,
     mail: { messageId, inReplyTo, references, subject: content.subject ?? '' },
     isTrusted: true,
     correspondents: null,
     at: new Date(),
   });
-  const created = createOutboundMessage(transaction, outbox, {
+  const created = await createOutboundMessage(transaction, outbox, {
     inbox,
     content,
     envelope,
-    thread,
+    place,
     parent: null,
     rfcMessageId: messageId,
     draftId,

@@ -140,7 +140,7 @@ async function sendReply<Draft>(
   if (!thread || (await em.count(MessageEntity, { id: original.id })) === 0)
     throw notFound('message', original.id);
   const attach = (draftId: string | null) => attachFiles(em, { scope, inbox, files, draftId });
-  const message = { inbox, content, thread, parent: original };
+  const message = { inbox, content, place: { thread, isNew: false }, parent: original };
   return sendOrSchedule(transaction, services, { scope, message, attach, sendAt: request.sendAt });
 }
 
@@ -167,7 +167,7 @@ async function sendForward<Draft>(
     checkAttachmentLimits(all, 'Send fewer files, or set include_attachments to false.');
     return all;
   };
-  const message = { inbox, content, thread: null, parent: null };
+  const message = { inbox, content, place: null, parent: null };
   return sendOrSchedule(transaction, services, { scope, message, attach, sendAt: request.sendAt });
 }
 
@@ -184,8 +184,9 @@ async function sendOrSchedule<Draft>(
   { outbox, events, unsubscribeLinks, sharedDomainLimit, drafts }: ReplyServiceOptions<Draft>,
   { scope, message, attach, sendAt }: SendOrSchedule,
 ): Promise<MessageDetails | Draft> {
-  const { inbox, content, thread, parent } = message;
-  const target = { threadId: thread?.id ?? null, inReplyTo: parent?.id ?? null };
+  const { inbox, content, place, parent } = message;
+  const threadId = place?.thread.id ?? null;
+  const target = { threadId, inReplyTo: parent?.id ?? null };
   const pending = { scope, inbox, fields: { ...content, ...target, sendAt: sendAt ?? null }, attach };
   if (sendAt) {
     buildEnvelope(content);
@@ -195,7 +196,7 @@ async function sendOrSchedule<Draft>(
     scope,
     inbox,
     content,
-    threadId: thread?.id,
+    threadId,
     sharedDomainLimit,
   });
   if (needsApproval) {

@@ -6,7 +6,7 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import { SEND_MESSAGE, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import { OUTBOUND_QUEUE, PRIORITY, type Priority } from '../../workflows/task-queues.contract.ts';
-import { attachFiles } from '../attachments/attach-files.ts';
+import { attachFiles, saveAttachments } from '../attachments/attach-files.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
 import type { SharedDomainLimit } from '../deliverability/daily-allowances.ts';
@@ -18,9 +18,8 @@ import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { type Recipient, RecipientEntity } from '../messages/recipient.entity.ts';
-import type { Thread } from '../messages/thread.entity.ts';
-import { persistOwnMessageId } from '../messages/thread-message-id-rows.ts';
-import { addToThread, createThread } from '../messages/thread-summary.ts';
+import { recordOwnMessageId } from '../messages/thread-message-id-rows.ts';
+import { addToThread, type OpenThread, startThread } from '../messages/thread-summary.ts';
 import { createPreview } from '../mime/preview.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
 import { cancelSend } from './cancel-send.ts';
@@ -105,7 +104,7 @@ export function createSendService<Draft>({
         return createOutboundMessage(transaction, outbox, {
           inbox,
           content: addUnsubscribeHeaders(content, inbox, unsubscribeLinks),
-          thread: null,
+          place: null,
           parent: null,
           attachments: await attach(null),
           autoSubmitted,
@@ -126,7 +125,7 @@ export interface OutboundMessageRequest {
   inbox: Inbox;
   content: OutboundContent;
   /** The thread to continue; null starts a new one. */
-  thread: Thread | null;
+  place: OpenThread | null;
   /** The message to reply to; sets In-Reply-To and References. */
   parent: Pick<Message, 'rfcMessageId' | 'references'> | null;
   /** The Message-ID of a submitted message, which `placeMessage` has recorded. By default a new one is recorded. */
@@ -151,13 +150,13 @@ export interface OutboundMessageRequest {
  *
  * @throws AppError `no_recipients`, `validation_error`.
  */
-export function createOutboundMessage(
+export async function createOutboundMessage(
   transaction: Transaction,
   outbox: Outbox,
   {
     inbox,
     content,
-    thread,
+    place,
     parent,
     rfcMessageId = null,
     draftId = null,
@@ -167,38 +166,54 @@ export function createOutboundMessage(
     priority,
     now = new Date(),
   }: OutboundMessageRequest,
-): { message: Message; recipients: Recipient[]; attachments: Attachment[] } {
-  const { em } = transaction;
-  const messageThread = thread ?? createThread(em, { inbox, subject: content.subject ?? '', at: now });
+): Promise<{ message: Message; recipients: Recipient[]; attachments: Attachment[] }> {
+  const { em, db } = transaction;
+  const id = newId('message');
+  const preview = createPreview(content.textBody, content.htmlBody);
+  const hasAttachments = attachments.length > 0;
+  const thread = await addToThread(
+    db,
+    place ?? startThread({ inbox, subject: content.subject ?? '', at: now }),
+    {
+      message: { id, direction: 'outbound', preview, labels: content.labels, hasAttachments },
+      correspondents: envelope.map(({ email }) => email),
+      at: now,
+    },
+  );
   const message = createMessage(em, {
+    id,
+    preview,
     inbox,
     content,
-    threadId: messageThread.id,
+    threadId: thread.id,
     parent,
     rfcMessageId,
     draftId,
     autoSubmitted,
-    hasAttachments: attachments.length > 0,
+    hasAttachments,
     now,
   });
-  for (const [position, attachment] of attachments.entries())
-    Object.assign(attachment, { messageId: message.id, draftId: null, position });
+  if (rfcMessageId === null)
+    await recordOwnMessageId(db, { ...message, rfcMessageId: message.rfcMessageId ?? '' });
   const recipients = createRecipients(em, message, envelope);
-  addToThread(
-    messageThread,
-    message,
-    envelope.map(({ email }) => email),
-    now,
-  );
+  const files = attachments.map((file, position) => ({
+    ...file,
+    messageId: message.id,
+    draftId: null,
+    position,
+  }));
+  await saveAttachments(db, files);
   outbox.enqueue(transaction, inbox.organizationId, { start: buildSendStart(message, priority) });
   const { organizationId } = inbox;
   transaction.beforeCommit(() =>
     countWithinLimit(em, { organizationId, counter: 'messages_sent', amount: 1, at: now }),
   );
-  return { message, recipients, attachments };
+  return { message, recipients, attachments: files };
 }
 
 type MessageFields = Pick<OutboundMessageRequest, 'inbox' | 'content' | 'parent' | 'autoSubmitted'> & {
+  id: string;
+  preview: string;
   rfcMessageId: string | null;
   draftId: string | null;
   threadId: string;
@@ -209,6 +224,8 @@ type MessageFields = Pick<OutboundMessageRequest, 'inbox' | 'content' | 'parent'
 function createMessage(
   em: EntityManager,
   {
+    id,
+    preview,
     inbox,
     content,
     threadId,
@@ -220,7 +237,6 @@ function createMessage(
     now,
   }: MessageFields,
 ): Message {
-  const id = newId('message');
   const message = em.create(MessageEntity, {
     id,
     organizationId: inbox.organizationId,
@@ -236,7 +252,7 @@ function createMessage(
     bcc: content.bcc,
     replyTo: content.replyTo,
     subject: content.subject ?? '',
-    preview: createPreview(content.textBody, content.htmlBody),
+    preview,
     textBody: content.textBody,
     htmlBody: content.htmlBody,
     labels: content.labels,
@@ -251,7 +267,6 @@ function createMessage(
     queuedAt: now,
   });
   em.persist(message);
-  if (rfcMessageId === null) persistOwnMessageId(em, message);
   return message;
 }
 

@@ -1,14 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockMode } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { EventService } from '../events/event.service.ts';
 import { deleteExpiredBatch } from '../messages/delete-expired-batch.ts';
-import { EnvironmentEntity } from '../organizations/environment.entity.ts';
-import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { DAY_MS, isDeleting } from './retention-plan.ts';
-import { RetentionPolicyEntity } from './retention-policy.entity.ts';
 
 /** Where the deletion of an organization's expired messages continues. */
 export interface DeletionCursor {
@@ -27,17 +23,7 @@ export interface DeletionProgress {
 /** `done`: nothing expired is left. `more`: the time limit was reached. `stopped`: the policy changed; see `detail`. */
 export type DeletionSlice = DeletionProgress & { end: 'done' | 'more' | 'stopped'; detail: string };
 
-export interface ExpiredMailService {
-  /**
-   * Deletes an organization's expired messages, one batch per transaction, with a proportional pause after each. Each
-   * batch rereads the policy, so a change, postponement or suspension takes effect with the next batch. Safe to
-   * interrupt and resume at any point. A process runs one deletion at a time.
-   *
-   * @param options.onProgress called after each batch.
-   * @returns null while another deletion runs in this process.
-   */
-  deleteExpired(organizationId: string, options: DeletionSliceOptions): Promise<DeletionSlice | null>;
-}
+export type ExpiredMailService = ReturnType<typeof createExpiredMailService>;
 
 export interface DeletionSliceOptions {
   from: DeletionProgress;
@@ -67,16 +53,16 @@ export function createExpiredMailService({
   events,
   now = () => new Date(),
   pause = sleep,
-}: ExpiredMailOptions): ExpiredMailService {
+}: ExpiredMailOptions) {
   // One at a time per process, so that the load does not grow with the number of organizations.
   let busy = false;
 
   const deleteBatch = (organizationId: string, cursor: DeletionCursor | null): Promise<BatchResult> =>
     database.systemTransaction(async (transaction) => {
-      const { em } = transaction;
-      const days = await readRetentionDays(em, organizationId);
+      const { db } = transaction;
+      const days = await readRetentionDays(db, organizationId);
       if (typeof days === 'string') return { end: 'stopped', detail: days };
-      const environmentId = cursor?.environmentId ?? (await findNextEnvironment(em, organizationId, ''));
+      const environmentId = cursor?.environmentId ?? (await findNextEnvironment(db, organizationId, ''));
       if (environmentId === null) return DONE;
       const at = now();
       const { last, ...deleted } = await deleteExpiredBatch(
@@ -91,7 +77,7 @@ export function createExpiredMailService({
         },
       );
       if (last !== null) return { ...deleted, cursor: { environmentId, after: last } };
-      const next = await findNextEnvironment(em, organizationId, environmentId);
+      const next = await findNextEnvironment(db, organizationId, environmentId);
       return next === null ? DONE : { ...deleted, cursor: { environmentId: next, after: null } };
     });
 
@@ -115,7 +101,18 @@ export function createExpiredMailService({
   }
 
   return {
-    async deleteExpired(organizationId, options) {
+    /**
+     * Deletes an organization's expired messages, one batch per transaction, with a proportional pause after each. Each
+     * batch rereads the policy, so a change, postponement or suspension takes effect with the next batch. Safe to
+     * interrupt and resume at any point. A process runs one deletion at a time.
+     *
+     * @param options.onProgress called after each batch.
+     * @returns null while another deletion runs in this process.
+     */
+    async deleteExpired(
+      organizationId: string,
+      options: DeletionSliceOptions,
+    ): Promise<DeletionSlice | null> {
       if (busy) return null;
       busy = true;
       try {
@@ -135,28 +132,32 @@ const DONE = { end: 'done', detail: '' } as const;
  * Returns the retention days in effect, or why nothing is deleted. The row lock is shared: a policy change waits for
  * the batch, and no later batch uses the old policy.
  */
-async function readRetentionDays(em: EntityManager, organizationId: string): Promise<number | string> {
-  const policy = await em.findOne(
-    RetentionPolicyEntity,
-    { organizationId },
-    { lockMode: LockMode.PESSIMISTIC_READ },
-  );
+async function readRetentionDays(db: Db, organizationId: string): Promise<number | string> {
+  const policy = await db
+    .selectFrom('retention_policies')
+    .select(['applied_days as appliedDays', 'postponed_until as postponedUntil'])
+    .where('org_id', '=', organizationId)
+    .forShare()
+    .executeTakeFirst();
   if (policy?.postponedUntil) return `Postponed until ${policy.postponedUntil.toISOString()}.`;
   if (!policy || !isDeleting(policy)) return 'Messages are kept forever.';
-  const organization = await em.findOne(OrganizationEntity, { id: organizationId });
+  const organization = await db
+    .selectFrom('organizations')
+    .select(['status', 'deleted_at as deletedAt'])
+    .where('id', '=', organizationId)
+    .executeTakeFirst();
   if (!organization || organization.deletedAt) return 'The organization is closed.';
   return organization.status === 'active' ? policy.appliedDays : 'The organization is suspended.';
 }
 
-async function findNextEnvironment(
-  em: EntityManager,
-  organizationId: string,
-  after: string,
-): Promise<string | null> {
-  const environment = await em.findOne(
-    EnvironmentEntity,
-    { organizationId, id: { $gt: after } },
-    { fields: ['id'], orderBy: { id: 'asc' } },
-  );
+async function findNextEnvironment(db: Db, organizationId: string, after: string): Promise<string | null> {
+  const environment = await db
+    .selectFrom('environments')
+    .select('id')
+    .where('org_id', '=', organizationId)
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(1)
+    .executeTakeFirst();
   return environment?.id ?? null;
 }

@@ -109,7 +109,10 @@ export function firstDeletionAt(plan: Pick<RetentionPlan, 'postponedUntil'>, ste
 }
 
 /** Whether the policy deletes messages now, as of the last review. */
-export function isDeleting({ appliedDays, postponedUntil }: RetentionPlan): boolean {
+export function isDeleting({
+  appliedDays,
+  postponedUntil,
+}: Pick<RetentionPlan, 'appliedDays' | 'postponedUntil'>): boolean {
   return appliedDays > 0 && postponedUntil === null;
 }
 

@@ -1,7 +1,7 @@
-import { LockMode, sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { findRow, type Row } from '../../platform/database/find-rows.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { recordAudit } from '../audit/record-audit.ts';
@@ -23,24 +23,7 @@ export interface RetentionPolicyDetails {
   updatedAt: Date | null;
 }
 
-export interface RetentionPolicyService {
-  /** @throws AppError `not_found` for another organization. */
-  get(scope: Scope, organizationId: string): Promise<RetentionPolicyDetails>;
-  /**
-   * Sets how many days messages are kept. A shorter period takes effect after seven days, and the owners are
-   * notified; a longer one takes effect immediately. Setting the same value again changes nothing.
-   *
-   * @param days 0: forever.
-   * @throws AppError `not_found`; `permission_denied` for a credential bound to an environment or inbox.
-   */
-  set(scope: Scope, organizationId: string, days: number): Promise<RetentionPolicyDetails>;
-  /**
-   * Postpones deletion by `days` days. A running deletion ends after its current batch.
-   *
-   * @throws AppError `not_found`, `permission_denied`; `conflict` if there is nothing to postpone.
-   */
-  postpone(scope: Scope, organizationId: string, days: number): Promise<RetentionPolicyDetails>;
-}
+export type RetentionPolicyService = ReturnType<typeof createRetentionPolicyService>;
 
 export function createRetentionPolicyService({
   database,
@@ -50,52 +33,66 @@ export function createRetentionPolicyService({
   database: Database;
   outbox: Pick<Outbox, 'enqueue'>;
   now?: () => Date;
-}): RetentionPolicyService {
+}) {
   return {
-    get: (scope, organizationId) => {
+    /** @throws AppError `not_found` for another organization. */
+    get: (scope: Scope, organizationId: string): Promise<RetentionPolicyDetails> => {
       requireOwnOrganization(scope, organizationId);
-      return database.read(scope, async (reader) =>
-        toDetails(
-          (await findRow(reader, RetentionPolicyEntity, { where: { organizationId } })) ?? null,
-          now(),
-        ),
-      );
-    },
-
-    set: async (scope, organizationId, days) => {
-      requireWholeOrganization(scope, organizationId);
-      return database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
-        await ensurePolicy(em, organizationId, now());
-        const policy = await lockPolicy(em, organizationId);
-        if (policy && changeRetention(policy, days, now()) && policy.steps.some(isPending))
-          outbox.enqueue(transaction, organizationId, {
-            start: buildRetentionStart(organizationId, `change-${policy.version}`),
-          });
-        await audit(em, scope, 'updated', { retention_days: days });
+      return database.read(scope, async ({ db }) => {
+        const policy = await db
+          .selectFrom('retention_policies')
+          .select(columnsOf(RetentionPolicyEntity))
+          .where('org_id', '=', organizationId)
+          .executeTakeFirst();
         return toDetails(policy, now());
       });
     },
 
-    postpone: async (scope, organizationId, days) => {
+    /**
+     * Sets how many days messages are kept. A shorter period takes effect after seven days, and the owners are
+     * notified; a longer one takes effect immediately. Setting the same value again changes nothing.
+     *
+     * @param days 0: forever.
+     * @throws AppError `not_found`; `permission_denied` for a credential bound to an environment or inbox.
+     */
+    set: async (scope: Scope, organizationId: string, days: number): Promise<RetentionPolicyDetails> => {
       requireWholeOrganization(scope, organizationId);
-      return database.transaction(scope, async ({ em }) => {
-        const policy = await lockPolicy(em, organizationId);
+      return database.transaction(scope, async (transaction) => {
+        const { db } = transaction;
+        await ensurePolicy(db, organizationId, now());
+        const policy = await lockPolicy(db, organizationId);
+        if (policy && changeRetention(policy, days, now())) {
+          await savePolicy(db, policy);
+          if (policy.steps.some(isPending))
+            outbox.enqueue(transaction, organizationId, {
+              start: buildRetentionStart(organizationId, `change-${policy.version}`),
+            });
+        }
+        await audit(db, scope, 'updated', { retention_days: days });
+        return toDetails(policy, now());
+      });
+    },
+
+    /**
+     * Postpones deletion by `days` days. A running deletion ends after its current batch.
+     *
+     * @throws AppError `not_found`, `permission_denied`; `conflict` if there is nothing to postpone.
+     */
+    postpone: async (scope: Scope, organizationId: string, days: number): Promise<RetentionPolicyDetails> => {
+      requireWholeOrganization(scope, organizationId);
+      return database.transaction(scope, async ({ db }) => {
+        const policy = await lockPolicy(db, organizationId);
         if (!policy || !postponeRetention(policy, days, now())) throw nothingToPostponeError();
-        await audit(em, scope, 'postponed', { days });
+        await savePolicy(db, policy);
+        await audit(db, scope, 'postponed', { days });
         return toDetails(policy, now());
       });
     },
   };
 }
 
-function audit(
-  em: EntityManager,
-  scope: Scope,
-  change: string,
-  details: Record<string, unknown>,
-): Promise<void> {
-  return recordAudit(em, scope, {
+function audit(db: Db, scope: Scope, change: string, details: Record<string, unknown>): Promise<void> {
+  return recordAudit(db, scope, {
     action: `retention_policy.${change}`,
     resourceType: 'organization',
     resourceId: scope.organizationId,
@@ -105,19 +102,45 @@ function audit(
 
 const isPending = ({ announcedAt }: RetentionPolicy['steps'][number]) => announcedAt === null;
 
-export function lockPolicy(em: EntityManager, organizationId: string): Promise<RetentionPolicy | null> {
-  return em.findOne(RetentionPolicyEntity, { organizationId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+/** @returns a copy to change, which {@link savePolicy} stores. */
+export async function lockPolicy(db: Db, organizationId: string): Promise<RetentionPolicy | undefined> {
+  const policy = await db
+    .selectFrom('retention_policies')
+    .select(columnsOf(RetentionPolicyEntity))
+    .where('org_id', '=', organizationId)
+    .forUpdate()
+    .executeTakeFirst();
+  return policy && { ...policy };
+}
+
+export async function savePolicy(db: Db, policy: RetentionPolicy): Promise<void> {
+  await db
+    .updateTable('retention_policies')
+    .set({
+      retention_days: policy.retentionDays,
+      applied_days: policy.appliedDays,
+      applied_since: policy.appliedSince,
+      steps: json(policy.steps),
+      postponed_until: policy.postponedUntil,
+      resume_warned_at: policy.resumeWarnedAt,
+      reminded_at: policy.remindedAt,
+      version: policy.version,
+      changed_at: policy.changedAt,
+    })
+    .where('org_id', '=', policy.organizationId)
+    .execute();
 }
 
 /** Inserts a missing row, so that concurrent first changes serialize on its lock. */
-async function ensurePolicy(em: EntityManager, organizationId: string, at: Date): Promise<void> {
-  await em.execute(
-    sql`insert into retention_policies (org_id, steps, changed_at, created_at) values (${organizationId}, '[]', ${at}, ${at})
-     on conflict do nothing`,
-  );
+async function ensurePolicy(db: Db, organizationId: string, at: Date): Promise<void> {
+  await db
+    .insertInto('retention_policies')
+    .values({ org_id: organizationId, steps: json([]), changed_at: at, created_at: at })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
 }
 
-function toDetails(policy: Row<RetentionPolicy> | null, now: Date): RetentionPolicyDetails {
+function toDetails(policy: Readonly<RetentionPolicy> | undefined, now: Date): RetentionPolicyDetails {
   const next = policy?.steps[0];
   const { postponedUntil = null } = policy ?? {};
   return {

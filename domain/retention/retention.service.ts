@@ -1,10 +1,10 @@
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { hasExpired } from '../messages/delete-expired-batch.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
-import { EnvironmentEntity } from '../organizations/environment.entity.ts';
-import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import {
   DAY_MS,
   isDeleting,
@@ -16,7 +16,7 @@ import {
   toYearMonth,
 } from './retention-plan.ts';
 import { type RetentionPolicy, RetentionPolicyEntity } from './retention-policy.entity.ts';
-import { lockPolicy } from './retention-policy.service.ts';
+import { lockPolicy, savePolicy } from './retention-policy.service.ts';
 import { buildRetentionStart } from './retention-start.ts';
 
 export interface RetentionReview {
@@ -24,21 +24,6 @@ export interface RetentionReview {
   cutoff: string | null;
   /** Number of emails queued. */
   warnings: number;
-}
-
-/** The steps of the retention workflow. All are idempotent. */
-export interface RetentionService {
-  /** Queues the emails that are due, puts announced steps into effect, and returns what to delete now. */
-  review(organizationId: string): Promise<RetentionReview>;
-  /** @returns a description of the result for the Temporal UI. */
-  postpone(organizationId: string, days: number): Promise<string>;
-  /**
-   * Starts today's run of every organization that needs one.
-   *
-   * @param onProgress called after each page.
-   * @returns the number of runs started.
-   */
-  startDailyRuns(onProgress: () => void): Promise<number>;
 }
 
 export interface RetentionServiceOptions {
@@ -53,48 +38,63 @@ const PAGE_SIZE = 200;
 /** A reminder is sent if messages will be deleted within this time. */
 const REMINDER_LEAD_MS = 31 * DAY_MS;
 
+/** The steps of the retention workflow. All are idempotent. */
+export type RetentionService = ReturnType<typeof createRetentionService>;
+
 export function createRetentionService({
   database,
   outbox,
   notifications,
   now = () => new Date(),
-}: RetentionServiceOptions): RetentionService {
+}: RetentionServiceOptions) {
   return {
-    review: (organizationId) =>
+    /** Queues the emails that are due, puts announced steps into effect, and returns what to delete now. */
+    review: (organizationId: string): Promise<RetentionReview> =>
       database.systemTransaction(async (transaction) => {
-        const policy = await lockPolicy(transaction.em, organizationId);
+        const { db } = transaction;
+        const policy = await lockPolicy(db, organizationId);
         if (!policy) return NO_ACTION;
         const at = now();
-        if (!(await isActive(transaction, organizationId))) {
+        if (!(await isActive(db, organizationId))) {
           suspendRetention(policy, at);
+          await savePolicy(db, policy);
           return NO_ACTION;
         }
         const warnings = reviewRetention(policy, at);
         for (const warning of warnings)
           await sendWarning(transaction, notifications, organizationId, warning);
         const reminded = await sendMonthlyReminder(transaction, notifications, policy, at);
+        await savePolicy(db, policy);
         return {
           cutoff: isDeleting(policy) ? getCutoff(policy, at).toISOString() : null,
           warnings: warnings.length + (reminded ? 1 : 0),
         };
       }),
 
-    postpone: (organizationId, days) =>
-      database.systemTransaction(async ({ em }) => {
-        const policy = await lockPolicy(em, organizationId);
-        const postponed = policy !== null && postponeRetention(policy, days, now());
-        return postponed ? `postponed until ${policy.postponedUntil?.toISOString()}` : 'nothing to postpone';
+    /** @returns a description of the result for the Temporal UI. */
+    postpone: (organizationId: string, days: number): Promise<string> =>
+      database.systemTransaction(async ({ db }) => {
+        const policy = await lockPolicy(db, organizationId);
+        if (!policy || !postponeRetention(policy, days, now())) return 'nothing to postpone';
+        await savePolicy(db, policy);
+        return `postponed until ${policy.postponedUntil?.toISOString()}`;
       }),
 
-    async startDailyRuns(onProgress) {
+    /**
+     * Starts today's run of every organization that needs one.
+     *
+     * @param onProgress called after each page.
+     * @returns the number of runs started.
+     */
+    async startDailyRuns(onProgress: () => void): Promise<number> {
       const day = now().toISOString().slice(0, 10);
       let started = 0;
       for (let after: string | null = ''; after !== null; ) {
         const page: string = after;
         after = await database.systemTransaction(async (transaction) => {
-          const policies = await readPage(transaction, page);
+          const policies = await readPage(transaction.db, page);
           for (const policy of policies) {
-            if (!(await needsRun(transaction, policy, now()))) continue;
+            if (!(await needsRun(transaction.db, policy, now()))) continue;
             const { organizationId } = policy;
             outbox.enqueue(transaction, organizationId, { start: buildRetentionStart(organizationId, day) });
             started += 1;
@@ -116,41 +116,46 @@ const NO_ACTION: RetentionReview = { cutoff: null, warnings: 0 };
  * The messages of a suspended or closed organization are not deleted, because it cannot postpone or change its policy, and
  * its recovery brings back all as it was.
  */
-async function isActive({ em }: Transaction, organizationId: string): Promise<boolean> {
-  return (await em.count(OrganizationEntity, { id: organizationId, status: 'active', deletedAt: null })) > 0;
+async function isActive(db: Db, organizationId: string): Promise<boolean> {
+  const active = await db
+    .selectFrom('organizations')
+    .select('id')
+    .where('id', '=', organizationId)
+    .where('status', '=', 'active')
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+  return active !== undefined;
 }
 
 function getCutoff({ appliedDays }: Pick<RetentionPolicy, 'appliedDays'>, at: Date): Date {
   return new Date(at.getTime() - appliedDays * DAY_MS);
 }
 
-function readPage({ em }: Transaction, after: string): Promise<RetentionPolicy[]> {
-  return em.find(
-    RetentionPolicyEntity,
-    { organizationId: { $gt: after } },
-    { orderBy: { organizationId: 'asc' }, limit: PAGE_SIZE },
-  );
+function readPage(db: Db, after: string): Promise<RetentionPolicy[]> {
+  return db
+    .selectFrom('retention_policies')
+    .select(columnsOf(RetentionPolicyEntity))
+    .where('org_id', '>', after)
+    .orderBy('org_id')
+    .limit(PAGE_SIZE)
+    .execute();
 }
 
-async function needsRun(transaction: Transaction, policy: RetentionPolicy, at: Date): Promise<boolean> {
+async function needsRun(db: Db, policy: RetentionPolicy, at: Date): Promise<boolean> {
   if (policy.steps.length > 0 || policy.postponedUntil) return true;
   if (!isDeleting(policy)) return false;
-  if (!(await isActive(transaction, policy.organizationId))) return true;
+  if (!(await isActive(db, policy.organizationId))) return true;
   const leadMs = isReminderDue(policy, at) ? REMINDER_LEAD_MS : 0;
-  return hasMessagesBefore(
-    transaction,
-    policy.organizationId,
-    new Date(getCutoff(policy, at).getTime() + leadMs),
-  );
+  return hasMessagesBefore(db, policy.organizationId, new Date(getCutoff(policy, at).getTime() + leadMs));
 }
 
-async function hasMessagesBefore(
-  { em }: Transaction,
-  organizationId: string,
-  before: Date,
-): Promise<boolean> {
-  const environments = await em.find(EnvironmentEntity, { organizationId }, { fields: ['id'] });
-  for (const { id } of environments) if (await hasExpired(em, id, before)) return true;
+async function hasMessagesBefore(db: Db, organizationId: string, before: Date): Promise<boolean> {
+  const environments = await db
+    .selectFrom('environments')
+    .select('id')
+    .where('org_id', '=', organizationId)
+    .execute();
+  for (const { id } of environments) if (await hasExpired(db, id, before)) return true;
   return false;
 }
 
@@ -188,7 +193,7 @@ async function sendMonthlyReminder(
   const { organizationId, appliedDays } = policy;
   if (!isDeleting(policy) || !isReminderDue(policy, at)) return false;
   const before = new Date(getCutoff(policy, at).getTime() + REMINDER_LEAD_MS);
-  if (!(await hasMessagesBefore(transaction, organizationId, before))) return false;
+  if (!(await hasMessagesBefore(transaction.db, organizationId, before))) return false;
   await notifications.notifyOwners(transaction, {
     organizationId,
     template: 'retention-reminder',

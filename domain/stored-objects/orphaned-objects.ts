@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { idFromBytes, idToBytes, isId } from '../../platform/ids.ts';
 import type { Storage } from '../../platform/storage.ts';
@@ -71,12 +72,19 @@ export async function registerOrphanedObjects(
 /** Returns the keys that are not referenced by any row. */
 async function findUnreferencedKeys(database: Database, keys: string[]): Promise<string[]> {
   if (keys.length === 0) return [];
-  const known = await database.query<{ key: string }>(
-    sql`select storage_key as key from attachments where storage_key in (${keys})
-     union all select raw_key from inbound_receipts where raw_key in (${keys})
-     union all select raw_key from unattributed_reports where raw_key in (${keys})
-     union all select storage_key from unclaimed_objects where storage_key in (${keys})`,
-  );
+  const { db } = database;
+  const known = await db
+    .selectFrom('attachments')
+    .select('storage_key as key')
+    .where('storage_key', '=', anyOf(keys))
+    .unionAll(db.selectFrom('inbound_receipts').select('raw_key as key').where('raw_key', '=', anyOf(keys)))
+    .unionAll(
+      db.selectFrom('unattributed_reports').select('raw_key as key').where('raw_key', '=', anyOf(keys)),
+    )
+    .unionAll(
+      db.selectFrom('unclaimed_objects').select('storage_key as key').where('storage_key', '=', anyOf(keys)),
+    )
+    .execute();
   const knownKeys = new Set(known.map(({ key }) => key));
   const unknownKeys = keys.filter((key) => !knownKeys.has(key));
   const ownerIds = new Map(unknownKeys.map((key) => [key, parseOwnerIds(key)]));
@@ -108,19 +116,29 @@ function parseOwnerIds(key: string): string[] {
 /** Returns the ids of existing messages and of receipts that are not yet processed. */
 async function findExistingIds(database: Database, ids: string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
-  const rows = await database.query<{ id: string }>(
-    sql`select id from messages where id in (${ids})
-     union all select id from inbound_receipts where status = 'received' and id in (${ids})`,
-  );
+  const { db } = database;
+  const rows = await db
+    .selectFrom('messages')
+    .select('id')
+    .where('id', '=', anyOf(ids))
+    .unionAll(
+      db
+        .selectFrom('inbound_receipts')
+        .select('id')
+        .where('status', '=', 'received')
+        .where('id', '=', anyOf(ids)),
+    )
+    .execute();
   return new Set(rows.map(({ id }) => id));
 }
 
 async function registerKeys(database: Database, keys: string[]): Promise<number> {
   if (keys.length === 0) return 0;
-  const rows = await database.query(
-    sql`insert into unclaimed_objects (storage_key, org_id, due_at)
-     select key, null, now() + ${RECHECK_DELAY}::interval from unnest(array[${keys}]::text[]) key
-     on conflict do nothing returning 1`,
-  );
-  return rows.length;
+  const due_at = sql<Date>`now() + ${RECHECK_DELAY}::interval`;
+  const { numInsertedOrUpdatedRows = 0n } = await database.db
+    .insertInto('unclaimed_objects')
+    .values(keys.map((storage_key) => ({ storage_key, org_id: null, due_at })))
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirstOrThrow(() => new Error('PostgreSQL did not count the inserted rows'));
+  return Number(numInsertedOrUpdatedRows);
 }

@@ -1,6 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Storage } from '../../platform/storage.ts';
 
 /** Objects per transaction. */
@@ -45,10 +47,14 @@ async function sweepBatch(
   const keys = await markDueObjects(database, organizationId);
   if (keys.length === 0) return 0;
   await storage.deleteMany(keys);
-  await database.systemTransaction(async ({ em }) => {
+  await database.systemTransaction(async ({ db }) => {
     // The remaining receipts belong to deleted messages.
-    await em.execute(sql`delete from inbound_receipts where raw_key in (${keys})`);
-    await em.execute(sql`delete from unclaimed_objects where deleting and storage_key in (${keys})`);
+    await db.deleteFrom('inbound_receipts').where('raw_key', '=', anyOf(keys)).execute();
+    await db
+      .deleteFrom('unclaimed_objects')
+      .where('deleting', '=', true)
+      .where('storage_key', '=', anyOf(keys))
+      .execute();
   });
   return keys.length;
 }
@@ -58,26 +64,53 @@ async function sweepBatch(
  * refer to the same message.
  */
 async function markDueObjects(database: Database, organizationId: string | undefined): Promise<string[]> {
-  const owned = organizationId === undefined ? sql`` : sql`and org_id = ${organizationId}`;
-  return database.systemTransaction(async ({ em }) => {
-    const locked = await em.execute<{ key: string }[]>(
-      sql`select storage_key as key from unclaimed_objects where due_at <= now() ${owned}
-       order by due_at limit ${BATCH_SIZE} for update skip locked`,
-    );
+  return database.systemTransaction(async ({ db }) => {
+    const locked = await db
+      .selectFrom('unclaimed_objects')
+      .select('storage_key as key')
+      .where('due_at', '<=', sql<Date>`now()`)
+      .$if(organizationId !== undefined, (query) => query.where('org_id', '=', organizationId ?? null))
+      .orderBy('due_at')
+      .limit(BATCH_SIZE)
+      .forUpdate()
+      .skipLocked()
+      .execute();
     if (locked.length === 0) return [];
     const due = locked.map(({ key }) => key);
     // A separate statement sees what was committed while the locks were acquired.
-    await em.execute(
-      sql`delete from unclaimed_objects d where storage_key in (${due})
-       and (exists (select from attachments a where a.storage_key = d.storage_key)
-         or exists (select from unattributed_reports u where u.raw_key = d.storage_key)
-         or exists (select from inbound_receipts r where r.raw_key = d.storage_key
-           and (r.status = 'received'
-             or r.kind = 'mail' and exists (select from messages m where m.id = r.message_id))))`,
-    );
-    const marked = await em.execute<{ key: string }[]>(
-      sql`update unclaimed_objects set deleting = true where storage_key in (${due}) returning storage_key as key`,
-    );
+    await deleteReferencedEntries(db, due);
+    const marked = await db
+      .updateTable('unclaimed_objects')
+      .set({ deleting: true })
+      .where('storage_key', '=', anyOf(due))
+      .returning('storage_key as key')
+      .execute();
     return marked.map(({ key }) => key);
   });
+}
+
+async function deleteReferencedEntries(db: Db, keys: readonly string[]): Promise<void> {
+  await db
+    .deleteFrom('unclaimed_objects as entry')
+    .where('storage_key', '=', anyOf(keys))
+    .where(({ or, exists, selectFrom }) =>
+      or([
+        exists(selectFrom('attachments').whereRef('storage_key', '=', 'entry.storage_key')),
+        exists(selectFrom('unattributed_reports').whereRef('raw_key', '=', 'entry.storage_key')),
+        exists(
+          selectFrom('inbound_receipts as receipt')
+            .whereRef('receipt.raw_key', '=', 'entry.storage_key')
+            .where((eb) =>
+              eb.or([
+                eb('receipt.status', '=', 'received'),
+                eb.and([
+                  eb('receipt.kind', '=', 'mail'),
+                  eb.exists(eb.selectFrom('messages').whereRef('messages.id', '=', 'receipt.message_id')),
+                ]),
+              ]),
+            ),
+        ),
+      ]),
+    )
+    .execute();
 }

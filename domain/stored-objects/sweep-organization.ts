@@ -1,4 +1,4 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { sweepObjects } from './sweep-objects.ts';
@@ -16,8 +16,12 @@ export async function sweepOrganizationObjects(
   organizationId: string,
 ): Promise<'done' | 'more'> {
   // No upload of it is in progress any more, and no download link of it is valid.
-  await database.query(sql`
-    update unclaimed_objects set due_at = now() where org_id = ${organizationId} and due_at > now()`);
+  await database.db
+    .updateTable('unclaimed_objects')
+    .set({ due_at: sql`now()` })
+    .where('org_id', '=', organizationId)
+    .where('due_at', '>', sql<Date>`now()`)
+    .execute();
   return sweepDueObjects(database, storage, { organizationId, dueBefore: null });
 }
 
@@ -32,9 +36,12 @@ export async function sweepDueObjects(
   { organizationId, dueBefore }: { organizationId: string; dueBefore: string | null },
 ): Promise<'done' | 'more'> {
   await sweepObjects(database, storage, organizationId);
-  const left = await database.query<object>(
-    sql`select from unclaimed_objects
-     where org_id = ${organizationId} and (${dueBefore}::timestamptz is null or due_at <= ${dueBefore}::timestamptz) limit 1`,
-  );
-  return left.length === 0 ? 'done' : 'more';
+  const left = await database.db
+    .selectFrom('unclaimed_objects')
+    .select('storage_key')
+    .where('org_id', '=', organizationId)
+    .$if(dueBefore !== null, (query) => query.where('due_at', '<=', sql<Date>`${dueBefore}::timestamptz`))
+    .limit(1)
+    .executeTakeFirst();
+  return left ? 'more' : 'done';
 }

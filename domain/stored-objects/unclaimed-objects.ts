@@ -1,12 +1,15 @@
-import { sql } from '@mikro-orm/core';
+import { sql as oldSql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { type Expression, sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { toDb } from '../../platform/database/bridge.ts';
 import type { Database, TenantScope } from '../../platform/database/database.ts';
 import type { Sql } from '../../platform/database/sql.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
-import { UnclaimedObjectEntity } from './unclaimed-object.entity.ts';
 
 /**
- * Registers objects in their own transaction before they are stored, so that the sweep finds them if this process
+ * Registers objects in a transaction of its own before they are stored, so that the sweep finds them if this process
  * crashes.
  *
  * @param graceMs how long they may remain unclaimed.
@@ -18,43 +21,71 @@ export function registerObjects(
   graceMs: number,
 ): Promise<void> {
   const dueAt = new Date(Date.now() + graceMs);
-  return database.transaction(scope, ({ em }) =>
-    insertUnclaimed(em, scope.organizationId, { storageKeys, dueAt }),
+  return database.transaction(scope, ({ db }) =>
+    insertUnclaimed(db, scope.organizationId, { storageKeys, dueAt }),
   );
 }
 
 /** Adds objects that no row refers to. They must not be registered yet. */
 export async function insertUnclaimed(
-  em: EntityManager,
+  db: Db | EntityManager,
   organizationId: string,
   { storageKeys, dueAt = new Date() }: { storageKeys: string[]; dueAt?: Date },
 ): Promise<void> {
-  await em.insertMany(
-    UnclaimedObjectEntity,
-    storageKeys.map((storageKey) => ({ storageKey, organizationId, dueAt, deleting: false })),
-  );
+  if (storageKeys.length === 0) return;
+  await toDb(db)
+    .insertInto('unclaimed_objects')
+    .values(storageKeys.map((storage_key) => ({ storage_key, org_id: organizationId, due_at: dueAt })))
+    .execute();
+}
+
+interface ReleasedObject {
+  storage_key: string;
+  org_id: string | null;
+  due_at: Date;
 }
 
 /**
- * SQL that registers the objects of rows that are being deleted, for a statement that deletes many rows.
+ * Registers the objects of rows that are being deleted, as a part (`with`) of the statement that deletes them:
+ * `.with('released', (deleting) => releaseObjects(db, deleting.selectFrom('deleted').select(…)))`.
  *
- * @param rows a query for storage key, organization and due time, with distinct keys.
+ * @param rows selects storage key, organization and due time in this order, with distinct keys.
  */
+export const releaseObjects = (db: Db, rows: Expression<ReleasedObject>) =>
+  db
+    .insertInto('unclaimed_objects')
+    .columns(['storage_key', 'org_id', 'due_at'])
+    .expression(rows)
+    .onConflict((conflict) =>
+      conflict.column('storage_key').doUpdateSet((eb) => ({ due_at: eb.ref('excluded.due_at') })),
+    );
+
+/** As {@link releaseObjects}, for statements as text. */
 export function releaseObjectsSql(rows: Sql): Sql {
-  return sql`insert into unclaimed_objects (storage_key, org_id, due_at) ${rows}
+  return oldSql`insert into unclaimed_objects (storage_key, org_id, due_at) ${rows}
     on conflict (storage_key) do update set due_at = excluded.due_at`;
 }
 
 /** Makes a registered object due immediately. */
-export async function expediteDeletion(em: EntityManager, storageKey: string): Promise<void> {
-  await em.nativeUpdate(UnclaimedObjectEntity, { storageKey }, { dueAt: new Date() });
+export async function expediteDeletion(db: Db, storageKey: string): Promise<void> {
+  await db
+    .updateTable('unclaimed_objects')
+    .set({ due_at: new Date() })
+    .where('storage_key', '=', storageKey)
+    .execute();
 }
 
 /** Makes the registered objects of a query for storage keys due immediately. */
-export async function expediteDeletions(em: EntityManager, keys: Sql): Promise<void> {
-  await em.execute(
-    sql`update unclaimed_objects set due_at = now() where due_at > now() and storage_key in (${keys})`,
-  );
+export async function expediteDeletions(
+  db: Db,
+  keys: Expression<{ storage_key: string | null }>,
+): Promise<void> {
+  await db
+    .updateTable('unclaimed_objects')
+    .set({ due_at: sql`now()` })
+    .where('due_at', '>', sql<Date>`now()`)
+    .where(sql<boolean>`storage_key in ${keys}`)
+    .execute();
 }
 
 /**
@@ -62,13 +93,14 @@ export async function expediteDeletions(em: EntityManager, keys: Sql): Promise<v
  *
  * @throws AppError `unavailable` if the request took so long that the objects are already being deleted.
  */
-export async function claimObjects(em: EntityManager, storageKeys: string[]): Promise<void> {
+export async function claimObjects(db: Db | EntityManager, storageKeys: string[]): Promise<void> {
   if (storageKeys.length === 0) return;
-  const claimed = await em.nativeDelete(UnclaimedObjectEntity, {
-    storageKey: { $in: storageKeys },
-    deleting: false,
-  });
-  if (claimed === storageKeys.length) return;
+  const { numDeletedRows } = await toDb(db)
+    .deleteFrom('unclaimed_objects')
+    .where('storage_key', '=', anyOf(storageKeys))
+    .where('deleting', '=', false)
+    .executeTakeFirst();
+  if (Number(numDeletedRows) === storageKeys.length) return;
   throw new AppError('unavailable', {
     detail: 'Storing the files took too long.',
     fix: 'Retry the request.',
@@ -77,12 +109,17 @@ export async function claimObjects(em: EntityManager, storageKeys: string[]): Pr
 
 /** Makes an object due for deletion because it is no longer referenced by any row. */
 export async function releaseObject(
-  em: EntityManager,
+  db: Db | EntityManager,
   {
     organizationId,
     storageKey,
     dueAt = new Date(),
   }: { organizationId: string; storageKey: string; dueAt?: Date },
 ): Promise<void> {
-  await em.upsert(UnclaimedObjectEntity, { storageKey, organizationId, dueAt, deleting: false });
+  const entry = { org_id: organizationId, due_at: dueAt, deleting: false };
+  await toDb(db)
+    .insertInto('unclaimed_objects')
+    .values({ storage_key: storageKey, ...entry })
+    .onConflict((conflict) => conflict.column('storage_key').doUpdateSet(entry))
+    .execute();
 }

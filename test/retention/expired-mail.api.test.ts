@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import { CancelledFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
@@ -12,7 +13,7 @@ import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { BATCH_SIZE } from '../../domain/messages/delete-expired-batch.ts';
 import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
 import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
-import { refreshThread } from '../../domain/messages/refresh-thread.ts';
+import { refreshThreads } from '../../domain/messages/refresh-thread.ts';
 import { type Thread, ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
 import {
@@ -255,13 +256,12 @@ describe('a long deletion', () => {
         const thread = n % 2 === 0 ? 0 : n < MESSAGES / 2 ? 6 + (turn % 6) : 1 + (turn % 5);
         await insertMessage(em, inbox, { at, threadId: threads[thread] ?? '', n });
       }
-      for (const thread of await em.find(ThreadEntity, { id: { $in: threads } }))
-        await refreshThread(em, thread);
+      await refreshThreads(em, threads);
     });
   }
 
   async function insertMessage(
-    em: Parameters<typeof refreshThread>[0],
+    em: EntityManager,
     inbox: Inbox,
     { at, threadId, n }: { at: Date; threadId: string; n: number },
   ): Promise<void> {
@@ -289,9 +289,11 @@ describe('a long deletion', () => {
     const shown = await threadsOf(organizationId);
     for (const { id } of shown) expect(await countIn(id)).toBeGreaterThan(0);
     const recomputed = await database.systemTransaction(async ({ em }) => {
-      const threads = await em.find(ThreadEntity, { organizationId }, { orderBy: { id: 'asc' } });
-      for (const thread of threads) await refreshThread(em, thread);
-      return threads;
+      await refreshThreads(
+        em,
+        shown.map(({ id }) => id),
+      );
+      return em.find(ThreadEntity, { organizationId }, { orderBy: { id: 'asc' } });
     });
     const comparable = (threads: Thread[]) => threads.map(({ updatedAt: _, ...thread }) => thread);
     expect(comparable(shown)).toEqual(comparable(recomputed));
@@ -331,9 +333,7 @@ describe('a long deletion', () => {
     const unsettled = { direction: 'outbound', fields: { status: 'needs_attention', sentAt: null } } as const;
     await createAgedMail(database, inbox, { at: daysAgo(50), thread, ...unsettled });
     await createAgedMail(database, inbox, { at: daysAgo(2), thread, correspondent: 'eve@people.example' });
-    await database.systemTransaction(async ({ em }) =>
-      refreshThread(em, await em.findOneOrFail(ThreadEntity, thread)),
-    );
+    await database.systemTransaction(({ db }) => refreshThreads(db, [thread.id]));
     expect(await run()).toMatchObject({ messages: BATCH_SIZE, end: 'done' });
     const [shown] = await expectConsistentThreads(organizationId);
     expect(shown).toMatchObject({ messageCount: 2, labels: [], hasAttachments: false });

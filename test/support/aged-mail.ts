@@ -5,7 +5,7 @@ import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { type Message, MessageEntity } from '../../domain/messages/message.entity.ts';
 import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
 import { type Thread, ThreadEntity } from '../../domain/messages/thread.entity.ts';
-import { addToThread, createThread } from '../../domain/messages/thread-summary.ts';
+import { addToThread, startThread } from '../../domain/messages/thread-summary.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { type IdKind, idFromBytes, newId } from '../../platform/ids.ts';
 
@@ -37,20 +37,28 @@ export async function createAgedMail(
   { at, thread: given, direction = 'inbound', correspondent = 'ada@people.example', ...mail }: AgedMail,
 ): Promise<Message> {
   const { labels = [], files = [], rawKey = null, fields = {} } = mail;
-  const place = {
+  const owner = {
     organizationId: inbox.organizationId,
     environmentId: inbox.environmentId,
     inboxId: inbox.id,
   };
   const isInbound = direction === 'inbound';
-  return worker.systemTransaction(async ({ em }) => {
-    const thread = given
-      ? await em.findOneOrFail(ThreadEntity, { id: given.id })
-      : createThread(em, { inbox, subject: 'Aged', at });
+  return worker.systemTransaction(async ({ em, db }) => {
+    const place = given
+      ? { thread: await em.findOneOrFail(ThreadEntity, { id: given.id }), isNew: false }
+      : startThread({ inbox, subject: 'Aged', at });
     const random = randomBytes(10);
+    const id = createIdAt('message', at, random);
+    const preview = `of ${at.toISOString()}`;
+    const hasAttachments = files.length > 0;
+    const thread = await addToThread(db, place, {
+      message: { id, direction, preview, labels, hasAttachments },
+      correspondents: [correspondent],
+      at,
+    });
     const message = em.create(MessageEntity, {
-      ...place,
-      id: createIdAt('message', at, random),
+      ...owner,
+      id,
       threadId: thread.id,
       direction,
       status: isInbound ? 'received' : 'sent',
@@ -61,11 +69,11 @@ export async function createAgedMail(
       bcc: [],
       replyTo: [],
       subject: 'Aged',
-      preview: `of ${at.toISOString()}`,
+      preview,
       textBody: 'words',
       headers: {},
       labels,
-      hasAttachments: files.length > 0,
+      hasAttachments,
       rfcMessageId: null,
       inReplyTo: null,
       rawKey,
@@ -86,7 +94,7 @@ export async function createAgedMail(
       });
     if (isInbound && rawKey !== null)
       em.create(ReceiptEntity, {
-        ...place,
+        ...owner,
         id: createIdAt('receipt', at, random),
         kind: 'mail',
         messageId: message.id,
@@ -102,7 +110,7 @@ export async function createAgedMail(
       });
     for (const [position, storageKey] of files.entries())
       em.create(AttachmentEntity, {
-        ...place,
+        ...owner,
         id: newId('attachment'),
         messageId: message.id,
         position,
@@ -113,7 +121,6 @@ export async function createAgedMail(
         storageKey,
         disposition: 'attachment',
       });
-    addToThread(thread, message, [correspondent], at);
     return message;
   });
 }
