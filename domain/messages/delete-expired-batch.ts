@@ -31,7 +31,7 @@ export interface DeletedBatch {
 /** Messages per transaction. A batch locks its threads for a few tens of milliseconds. */
 export const BATCH_SIZE = 200;
 /** A longer thread is refreshed once, with its last expired message; until then only its count is decremented. */
-const MAX_REFRESHED_THREAD_SIZE = 100;
+const LONG_THREAD_MESSAGES = 100;
 
 /**
  * Deletes the next expired messages of an environment in order of their ids, with their recipients, attempts,
@@ -262,7 +262,7 @@ function findUnfinishedThreads(
     .selectFrom('threads as t')
     .select(['id', 'last_message_id as lastMessageId'])
     .where('id', '=', anyOf(ids))
-    .where('message_count', '>', MAX_REFRESHED_THREAD_SIZE)
+    .where('message_count', '>', LONG_THREAD_MESSAGES)
     .where(({ exists, selectFrom }) =>
       exists(
         selectFrom('messages')
