@@ -91,7 +91,6 @@ const REASONS: Record<string, string> = {
   'domain/inbound/unattributed-reports.ts MAX_PER_HOUR':
     'how much is kept for the operator: receipts at the same time, three a process, may add as many',
   'domain/inbound/unattributed-reports.ts MAX_RETAINED': RUN,
-  'domain/messages/delete-expired-batch.ts MAX_REFRESHED_THREAD_SIZE': RUN,
   'domain/messages/message-ids.ts MAX_CANDIDATES': 'of one message',
   'domain/outbound/send.service.ts MAX_REFERENCES': 'of one message',
   'domain/outbound/outbound-content.ts MAX_RECIPIENTS': REQUEST,
