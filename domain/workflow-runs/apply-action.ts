@@ -1,6 +1,5 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type AuditedStaff, recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { PlannedAction, RunAction, RunActionRequest } from './plan-action.ts';
@@ -31,11 +30,12 @@ export async function applyAction(
 ): Promise<void> {
   const { workflowId, type, stage, organizationId } = run;
   const { resolution, recipient } = request;
-  await recordStaffAudit(transaction.em, staff, {
+  const { db } = transaction;
+  await recordStaffAudit(db, staff, {
     action: AUDIT_ACTIONS[request.action],
     resourceType: 'workflow',
     resourceId: workflowId,
-    organizationIds: await findOrganization(transaction.em, organizationId),
+    organizationIds: await findOrganization(db, organizationId),
     reason: request.note,
     details: {
       type,
@@ -49,8 +49,8 @@ export async function applyAction(
 }
 
 /** The organization may have been purged since the run began. */
-async function findOrganization(em: EntityManager, id: string | null): Promise<string[]> {
+async function findOrganization(db: Db, id: string | null): Promise<string[]> {
   if (id === null) return [];
-  const rows = await em.execute<{ id: string }[]>(sql`select id from organizations where id = ${id}`);
+  const rows = await db.selectFrom('organizations').select('id').where('id', '=', id).execute();
   return rows.map((row) => row.id);
 }

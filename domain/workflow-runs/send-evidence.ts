@@ -1,6 +1,5 @@
-import { sql } from '@mikro-orm/core';
-import type { RowReader } from '../../platform/database/find-rows.ts';
-import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
+import { sql } from 'kysely';
+import type { Db } from '../../platform/database/tables.ts';
 import { redactAddresses } from '../../platform/mail-transport/mail-transport.ts';
 import type { SendAttemptState } from '../outbound/send-attempt.entity.ts';
 
@@ -39,27 +38,52 @@ export const MAX_RECIPIENTS = 1_000;
  *
  * @returns null unless the outcome of a recipient is unknown.
  */
-export async function findSendEvidence(reader: RowReader, messageId: string): Promise<SendEvidence | null> {
-  const rows = await reader.execute<
-    (SerializedRow<RecipientEvidence> & { rfcMessageId: string | null })[]
-  >(sql`
-    select m.rfc_message_id as "rfcMessageId", r.position as number, split_part(r.email, '@', -1) as domain, r.status,
-      r.status in ('pending', 'deferred') and a.state = 'ambiguous' as "isAmbiguous", a.number as attempt, a.state,
-      a.started_at as "startedAt", a.finished_at as "finishedAt", a.response, a.provider_message_id as "providerMessageId"
-    from messages m
-    join message_recipients r on r.message_id = m.id
-    join lateral (
-      select * from send_attempts a where a.message_id = r.message_id and a.position = r.position
-      order by a.number desc limit 1) a on true
-    where m.id = ${messageId} order by r.position limit ${MAX_RECIPIENTS}`);
+export async function findSendEvidence(db: Db, messageId: string): Promise<SendEvidence | null> {
+  const rows = await db
+    .selectFrom('messages as m')
+    .innerJoin('message_recipients as r', 'r.message_id', 'm.id')
+    .innerJoinLateral(
+      (eb) =>
+        eb
+          .selectFrom('send_attempts as a')
+          .select([
+            'a.number',
+            'a.state',
+            'a.started_at',
+            'a.finished_at',
+            'a.response',
+            'a.provider_message_id',
+          ])
+          .whereRef('a.message_id', '=', 'r.message_id')
+          .whereRef('a.position', '=', 'r.position')
+          .orderBy('a.number', 'desc')
+          .limit(1)
+          .as('a'),
+      (join) => join.onTrue(),
+    )
+    .select([
+      'm.rfc_message_id as rfcMessageId',
+      'r.position as number',
+      sql<string>`split_part(r.email, '@', -1)`.as('domain'),
+      'r.status',
+      sql<boolean>`r.status in ('pending', 'deferred') and a.state = 'ambiguous'`.as('isAmbiguous'),
+      'a.number as attempt',
+      'a.state',
+      'a.started_at as startedAt',
+      'a.finished_at as finishedAt',
+      'a.response',
+      'a.provider_message_id as providerMessageId',
+    ])
+    .where('m.id', '=', messageId)
+    .orderBy('r.position')
+    .limit(MAX_RECIPIENTS)
+    .execute();
   if (!rows.some(({ isAmbiguous }) => isAmbiguous)) return null;
   return {
     messageId,
     rfcMessageId: rows[0]?.rfcMessageId ?? null,
     recipients: rows.map(({ rfcMessageId: _, ...row }) => ({
       ...row,
-      startedAt: new Date(row.startedAt),
-      finishedAt: parseTimestamp(row.finishedAt),
       response: row.response && redactAddresses(row.response),
     })),
   };

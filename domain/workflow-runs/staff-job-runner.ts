@@ -1,7 +1,11 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { emOf } from '../../platform/database/bridge.ts';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { type JsonParameter, json } from '../../platform/database/json.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
+import { lowestIdAt } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { WorkflowRun, WorkflowRuns } from '../../platform/temporal-runs/workflow-run.ts';
@@ -17,22 +21,11 @@ import { findAmbiguousMessages, findOpenRecipients } from './find-ambiguous.ts';
 import { describeAll, matches, toIndexFilter } from './list-runs.ts';
 import { planAction, type RunActionRequest } from './plan-action.ts';
 import { keyOf, resolveItem } from './resolve-item.ts';
-import { type StaffJob, StaffJobEntity, type StaffJobProblem } from './staff-job.entity.ts';
+import { StaffJobEntity, type StaffJobProblem } from './staff-job.entity.ts';
 import { buildStaffJobStart } from './staff-job-start.ts';
 import { toActedRun } from './workflow-run.service.ts';
 
-export interface StaffJobRunner {
-  /**
-   * Runs the job batch by batch, and resumes where an earlier run left off. A batch that a crash interrupted is repeated:
-   * its signals then arrive twice, which has no effect. Stops if its author has lost the role meanwhile.
-   *
-   * @param onProgress called after each batch with the number of runs seen so far.
-   * @returns a one-line result for the Temporal UI.
-   */
-  run(jobId: string, onProgress: (matched: number) => void): Promise<string>;
-  /** Stops the job after the current batch. A finished job stays as it is. */
-  stop(jobId: string): Promise<void>;
-}
+type StaffJob = RowOf<typeof StaffJobEntity>;
 
 export interface StaffJobRunnerOptions {
   database: Database;
@@ -53,42 +46,62 @@ interface Batch {
   problems: StaffJobProblem[];
 }
 
-export function createStaffJobRunner(options: StaffJobRunnerOptions): StaffJobRunner {
+export type StaffJobRunner = ReturnType<typeof createStaffJobRunner>;
+
+export function createStaffJobRunner(options: StaffJobRunnerOptions) {
   const { database, outbox } = options;
+  const { db } = database;
   return {
-    async run(jobId, onProgress) {
+    /**
+     * Runs the job batch by batch, and resumes where an earlier run left off. A batch that a crash interrupted is repeated:
+     * its signals then arrive twice, which has no effect. Stops if its author has lost the role meanwhile.
+     *
+     * @param onProgress called after each batch with the number of runs seen so far.
+     * @returns a one-line result for the Temporal UI.
+     */
+    async run(jobId: string, onProgress: (matched: number) => void): Promise<string> {
       for (;;) {
-        const job = await database.autocommit((em) =>
-          em.findOne(StaffJobEntity, { id: jobId }, { disableIdentityMap: true }),
-        );
+        const job = await db
+          .selectFrom('staff_jobs')
+          .select(columnsOf(StaffJobEntity))
+          .where('id', '=', jobId)
+          .executeTakeFirst();
         if (!job) return 'gone';
         if (job.status !== 'running')
           return `${job.status}: ${job.accepted} of ${job.matched} accepted${job.detail ? `; ${job.detail}` : ''}`;
-        const problem = await database.autocommit((em) => findAuthorProblem(em, job));
+        const problem = await findAuthorProblem(db, job);
         if (problem) {
-          await stop(database, jobId, `${REQUESTER_NOT_ALLOWED}: ${REQUESTER_PROBLEMS[problem]}`);
+          await stop(db, jobId, `${REQUESTER_NOT_ALLOWED}: ${REQUESTER_PROBLEMS[problem]}`);
           continue;
         }
         const batch = await (job.items ? resolveBatch(options, job) : actOnBatch(options, job));
-        await saveProgress(database, job, batch);
+        await saveProgress(db, job, batch);
         onProgress(job.matched + batch.matched);
         // Backpressure: the next batch waits until Temporal has accepted this one.
         await outbox.drain();
       }
     },
 
-    stop: (jobId) => stop(database, jobId, 'Stopped by an operator.'),
+    /** Stops the job after the current batch. A finished job stays as it is. */
+    stop: (jobId: string): Promise<void> => stop(db, jobId, 'Stopped by an operator.'),
   };
 }
 
-const stop = (database: Database, jobId: string, detail: string): Promise<void> =>
-  database.autocommit(async (em) => {
-    const changes = { status: 'stopped', detail, completedAt: new Date() } as const;
-    await em.nativeUpdate(StaffJobEntity, { id: jobId, status: 'running' }, changes);
-  });
+async function stop(db: Db, jobId: string, detail: string): Promise<void> {
+  await db
+    .updateTable('staff_jobs')
+    .set({ status: 'stopped', detail, completed_at: new Date() })
+    .where('id', '=', jobId)
+    .where('status', '=', 'running')
+    .execute();
+}
 
-const findAuthorProblem = (em: EntityManager, { staffId: id }: StaffJob): Promise<RequesterProblem | null> =>
-  findRequesterProblem(em, { organizationId: null, actor: { kind: 'staff', id } }, { act: 'staff_job' });
+const findAuthorProblem = (db: Db, { staffId: id }: StaffJob): Promise<RequesterProblem | null> =>
+  findRequesterProblem(
+    emOf(db),
+    { organizationId: null, actor: { kind: 'staff', id } },
+    { act: 'staff_job' },
+  );
 
 async function actOnBatch(options: StaffJobRunnerOptions, job: StaffJob): Promise<Batch> {
   const { runs } = options;
@@ -117,7 +130,7 @@ async function act(
     const planned = await planAction(run, request, {
       readStart: (closed) => runs.readStart(closed),
       findOpenRecipients: async (messageId) =>
-        (await database.autocommit((em) => findOpenRecipients(em, [messageId]))).get(messageId),
+        (await findOpenRecipients(database.db, [messageId])).get(messageId),
     });
     await database.systemTransaction((transaction) =>
       applyAction(transaction, { outbox, staff: staffOf(job) }, { run: toActedRun(run), request, planned }),
@@ -132,7 +145,7 @@ async function act(
 async function resolveBatch({ database, outbox }: StaffJobRunnerOptions, job: StaffJob): Promise<Batch> {
   const start = Number(job.position ?? 0);
   const items = (job.items ?? []).slice(start, start + BATCH_SIZE);
-  const ambiguous = items.length > 0 ? await findAmbiguousMessages(database, items.map(keyOf)) : [];
+  const ambiguous = items.length > 0 ? await findAmbiguousMessages(database.db, items.map(keyOf)) : [];
   const problems: StaffJobProblem[] = [];
   for (const item of items) {
     const { message, resolution } = item;
@@ -159,22 +172,26 @@ const staffOf = ({ staffId, sessionId, ip, requestId }: StaffJob): AuditedStaff 
 });
 
 /** Unless the job was stopped meanwhile. */
-async function saveProgress(
-  database: Database,
-  job: StaffJob,
-  { position, matched, problems }: Batch,
-): Promise<void> {
+async function saveProgress(db: Db, job: StaffJob, { position, matched, problems }: Batch): Promise<void> {
   const seen = job.matched + matched;
   const isFull = seen >= MAX_RUNS && position !== null;
   const isDone = position === null || isFull;
   const kept = problems.slice(0, MAX_PROBLEMS - job.problems.length);
-  await database.query(sql`
-    update staff_jobs set position = ${position}, matched = ${seen},
-      accepted = accepted + ${matched - problems.length}, refused = refused + ${problems.length},
-      problems = problems || ${JSON.stringify(kept)}::jsonb,
-      status = ${isDone ? 'completed' : 'running'}, completed_at = ${isDone ? new Date() : null},
-      detail = ${isFull ? `Ended after ${MAX_RUNS} runs; create another job for the rest.` : null}
-    where id = ${job.id} and status = 'running' returning id`);
+  await db
+    .updateTable('staff_jobs')
+    .set((eb) => ({
+      position,
+      matched: seen,
+      accepted: eb('accepted', '+', matched - problems.length),
+      refused: eb('refused', '+', problems.length),
+      problems: sql<JsonParameter<StaffJobProblem[]>>`problems || ${json(kept)}`,
+      status: isDone ? 'completed' : 'running',
+      completed_at: isDone ? new Date() : null,
+      detail: isFull ? `Ended after ${MAX_RUNS} runs; create another job for the rest.` : null,
+    }))
+    .where('id', '=', job.id)
+    .where('status', '=', 'running')
+    .execute();
 }
 
 /** Jobs whose run is missing. If an operator ended the run, the job is stopped. */
@@ -191,4 +208,22 @@ export function overdueStaffJobs(database: Database, jobs: Pick<StaffJobRunner, 
       return rows.map((row) => ({ start: buildStaffJobStart(row), whenStopped: () => jobs.stop(row.id) }));
     },
   };
+}
+
+/** What they did stays in the log of the staff. */
+const RETENTION_DAYS = 90;
+const PURGED_AT_ONCE = 1_000;
+
+/** Deletes old jobs with their lists. Returns how many. */
+export async function purgeStaffJobs({ db }: Database): Promise<number> {
+  const cutoff = lowestIdAt('staffJob', new Date(Date.now() - RETENTION_DAYS * 86_400_000));
+  const old = db
+    .selectFrom('staff_jobs')
+    .select('id')
+    .where('id', '<', cutoff)
+    .where('status', '<>', 'running')
+    .orderBy('id')
+    .limit(PURGED_AT_ONCE);
+  const purged = await db.deleteFrom('staff_jobs').where('id', 'in', old).executeTakeFirst();
+  return Number(purged.numDeletedRows);
 }

@@ -1,17 +1,16 @@
-import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
-import type { SerializedRow } from '../../platform/database/serialized-row.ts';
-import { parseTimestamp } from '../../platform/database/serialized-row.ts';
+import { json } from '../../platform/database/json.ts';
+import { findPage } from '../../platform/database/pages.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import { invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { AmbiguityResolution } from '../../workflows/outbound/send-message.contract.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import type { RunAction } from './plan-action.ts';
-import { type StaffJob, StaffJobEntity, type StaffJobFilter, type StaffJobItem } from './staff-job.entity.ts';
+import type { StaffJob, StaffJobFilter, StaffJobItem } from './staff-job.entity.ts';
 import { buildStaffJobStart } from './staff-job-start.ts';
 import { requireOpenForStage } from './workflow-run.service.ts';
 
@@ -30,55 +29,40 @@ export type StaffJobRow = Omit<
   'items' | 'reconciledAt' | 'ip' | 'requestId' | 'sessionId' | 'position'
 >;
 
-/** Actions of staff on many runs. */
-export interface StaffJobService {
-  /**
-   * Records the job with its reason; the commit starts its run.
-   *
-   * @throws AppError `validation_error` if its filter selects every run of the service, or ended runs by stage.
-   */
-  create(staff: StaffScope, request: StaffJobRequest): Promise<StaffJobRow>;
-  list(staff: StaffScope, page: PageRequest): Promise<Page<StaffJobRow>>;
-  /** @throws AppError `not_found`. */
-  get(staff: StaffScope, jobId: string): Promise<StaffJobRow>;
-}
+export type StaffJobService = ReturnType<typeof createStaffJobService>;
 
-export function createStaffJobService({
-  database,
-  outbox,
-}: {
-  database: Database;
-  outbox: Outbox;
-}): StaffJobService {
+/** Actions of staff on many runs. */
+export function createStaffJobService({ database, outbox }: { database: Database; outbox: Outbox }) {
   return {
-    async create(staff, request) {
+    /**
+     * Records the job with its reason; the commit starts its run.
+     *
+     * @throws AppError `validation_error` if its filter selects every run of the service, or ended runs by stage.
+     */
+    async create(staff: StaffScope, request: StaffJobRequest): Promise<StaffJobRow> {
       if (request.filter) requireOpenForStage(request.filter, '/body/query/stage');
       assertSelective(request.filter);
       return database.staffTransaction(staff, async (transaction) => {
-        const { em } = transaction;
+        const { db } = transaction;
         const { action, note, resolution, filter, items } = request;
-        const job = em.create(StaffJobEntity, {
-          id: newId('staffJob'),
-          staffId: staff.staffId,
-          sessionId: staff.person.sessionId,
-          ip: staff.ip,
-          requestId: staff.requestId,
-          action,
-          note: storableText(note),
-          resolution,
-          filter,
-          items,
-          status: 'running',
-          detail: null,
-          matched: 0,
-          accepted: 0,
-          refused: 0,
-          problems: [],
-          createdAt: new Date(),
-          completedAt: null,
-        });
-        em.persist(job);
-        await recordStaffAudit(em, staff, {
+        const job = await db
+          .insertInto('staff_jobs')
+          .values({
+            id: newId('staffJob'),
+            staff_id: staff.staffId,
+            session_id: staff.person.sessionId,
+            ip: staff.ip,
+            request_id: staff.requestId,
+            action,
+            note: storableText(note),
+            resolution,
+            filter: json(filter),
+            items: json(items),
+            problems: json([]),
+          })
+          .returning(COLUMNS)
+          .executeTakeFirstOrThrow(() => new Error('The staff job was not created'));
+        await recordStaffAudit(db, staff, {
           action: 'staff_job.created',
           resourceType: 'staff_job',
           resourceId: job.id,
@@ -90,24 +74,21 @@ export function createStaffJobService({
       });
     },
 
-    list: (staff, page) =>
-      database.staffTransaction(staff, async ({ em }) => {
-        const [after] = page.after ?? [];
-        const isAscending = page.order === 'asc';
-        const beyond = isAscending ? sql`id > ${after ?? ''}` : sql`id < ${after ?? ''}`;
-        const rows = await em.execute<SerializedRow<StaffJobRow>[]>(sql`
-          select ${COLUMNS} from staff_jobs where ${after === undefined ? sql`true` : beyond}
-          order by id ${isAscending ? sql`asc` : sql`desc`} limit ${page.limit + 1}`);
-        return toPage(rows.map(parseRow), page.limit, ({ id }) => [id]);
-      }),
+    list: (staff: StaffScope, page: PageRequest): Promise<Page<StaffJobRow>> =>
+      database.staffTransaction(staff, ({ db }) =>
+        findPage(db.selectFrom('staff_jobs').select(COLUMNS), 'staff_jobs.id', page),
+      ),
 
-    get: (staff, jobId) =>
-      database.staffTransaction(staff, async ({ em }) => {
-        const [row] = await em.execute<SerializedRow<StaffJobRow>[]>(
-          sql`select ${COLUMNS} from staff_jobs where id = ${jobId}`,
-        );
-        if (!row) throw notFound('staff job', jobId);
-        return parseRow(row);
+    /** @throws AppError `not_found`. */
+    get: (staff: StaffScope, jobId: string): Promise<StaffJobRow> =>
+      database.staffTransaction(staff, async ({ db }) => {
+        const job = await db
+          .selectFrom('staff_jobs')
+          .select(COLUMNS)
+          .where('id', '=', jobId)
+          .executeTakeFirst();
+        if (!job) throw notFound('staff job', jobId);
+        return job;
       }),
   };
 }
@@ -124,11 +105,19 @@ function assertSelective(filter: StaffJobFilter | null): void {
   );
 }
 
-const COLUMNS = sql`id, staff_id as "staffId", action, note, resolution, filter, status, detail, matched, accepted,
-  refused, problems, created_at as "createdAt", completed_at as "completedAt"`;
-
-const parseRow = (row: SerializedRow<StaffJobRow>): StaffJobRow => ({
-  ...row,
-  createdAt: new Date(row.createdAt),
-  completedAt: parseTimestamp(row.completedAt),
-});
+const COLUMNS = [
+  'id',
+  'staff_id as staffId',
+  'action',
+  'note',
+  'resolution',
+  'filter',
+  'status',
+  'detail',
+  'matched',
+  'accepted',
+  'refused',
+  'problems',
+  'created_at as createdAt',
+  'completed_at as completedAt',
+] as const;

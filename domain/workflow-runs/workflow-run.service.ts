@@ -57,37 +57,16 @@ export interface AcceptedAction {
   effect: RunEffect;
 }
 
-/** Stuck and waiting work, for staff. Temporal has it; nothing of it is in the database. */
-export interface WorkflowRunService {
-  /**
-   * A page may hold fewer runs than its limit although another page follows, if too few of those examined match: see
-   * `listRuns`.
-   *
-   * @throws AppError `unavailable` if Temporal does not respond; `validation_error` for a stage of runs that have ended.
-   */
-  list(filter: RunFilter, page: { limit: number; after?: readonly string[] }): Promise<Page<ListedRun>>;
-  /** @throws AppError `not_found`, `unavailable`. */
-  get(workflowId: string): Promise<RunDetails>;
-  /**
-   * Records the action with its reason, and commands Temporal after the commit. To retry the run of a stopped purge resumes
-   * the purge with a new run, whose id is returned.
-   *
-   * @throws AppError `not_found`, `conflict` if the run does not allow it, `unavailable`.
-   */
-  act(staff: StaffScope, workflowId: string, request: RunActionRequest): Promise<AcceptedAction>;
-}
-
 export interface WorkflowRunServiceOptions {
   database: Database;
   outbox: Outbox;
   runs: WorkflowRuns;
 }
 
-export function createWorkflowRunService({
-  database,
-  outbox,
-  runs,
-}: WorkflowRunServiceOptions): WorkflowRunService {
+export type WorkflowRunService = ReturnType<typeof createWorkflowRunService>;
+
+/** Stuck and waiting work, for staff. Temporal has it; nothing of it is in the database. */
+export function createWorkflowRunService({ database, outbox, runs }: WorkflowRunServiceOptions) {
   const look = async (workflowId: string): Promise<WorkflowRun | undefined> => {
     const run = await runs.describe(workflowId);
     return run && isOfService(run) ? run : undefined;
@@ -119,18 +98,27 @@ export function createWorkflowRunService({
   const readOpenRecipients = (found: readonly WorkflowRun[]): Promise<Map<string, OpenRecipients>> => {
     const messageIds = found.flatMap((run) => messageIdOf(run) ?? []);
     if (messageIds.length === 0) return Promise.resolve(new Map());
-    return database.staffTransaction(UNREQUESTED, ({ em }) => findOpenRecipients(em, messageIds));
+    return database.staffTransaction(UNREQUESTED, ({ db }) => findOpenRecipients(db, messageIds));
   };
   const readEvidence = async (run: WorkflowRun): Promise<SendEvidence | null> => {
     const messageId = messageIdOf(run);
     const { OrgId: organizationId } = run.searchAttributes;
     if (messageId === undefined || organizationId === undefined) return null;
-    return database.read({ organizationId }, (reader) => findSendEvidence(reader, messageId));
+    return database.read({ organizationId }, ({ db }) => findSendEvidence(db, messageId));
   };
   const actionsOf = (run: WorkflowRun, open: Map<string, OpenRecipients>): RunAction[] =>
     listActions(run, open.get(messageIdOf(run) ?? ''));
   return {
-    async list(filter, page) {
+    /**
+     * A page may hold fewer runs than its limit although another page follows, if too few of those examined match: see
+     * `listRuns`.
+     *
+     * @throws AppError `unavailable` if Temporal does not respond; `validation_error` for a stage of runs that have ended.
+     */
+    async list(
+      filter: RunFilter,
+      page: { limit: number; after?: readonly string[] },
+    ): Promise<Page<ListedRun>> {
       requireOpenForStage(filter, '/query/stage');
       const { items, next } = await listRuns(runs, filter, page);
       const open = await readOpenRecipients(items);
@@ -142,7 +130,8 @@ export function createWorkflowRunService({
       return { items: listed, next };
     },
 
-    async get(workflowId) {
+    /** @throws AppError `not_found`, `unavailable`. */
+    async get(workflowId: string): Promise<RunDetails> {
       const run = await find(workflowId);
       const [currentDetails, events, open, end, evidence] = await Promise.all([
         runs.currentDetails(run),
@@ -161,7 +150,13 @@ export function createWorkflowRunService({
       };
     },
 
-    async act(staff, workflowId, request) {
+    /**
+     * Records the action with its reason, and commands Temporal after the commit. To retry the run of a stopped purge resumes
+     * the purge with a new run, whose id is returned.
+     *
+     * @throws AppError `not_found`, `conflict` if the run does not allow it, `unavailable`.
+     */
+    async act(staff: StaffScope, workflowId: string, request: RunActionRequest): Promise<AcceptedAction> {
       const found = await look(workflowId);
       const deletionId = request.action === 'retry' && !(found && isOpen(found)) && deletionIdOf(workflowId);
       const resumed = deletionId && (await resumeStopped(staff, { workflowId, deletionId, request }));

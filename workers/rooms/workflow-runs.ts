@@ -1,6 +1,9 @@
 import { createStaffJobActivities } from '../../activities/staff-jobs.activities.ts';
-import { purgeStaffJobs } from '../../domain/workflow-runs/purge-staff-jobs.ts';
-import { createStaffJobRunner, overdueStaffJobs } from '../../domain/workflow-runs/staff-job-runner.ts';
+import {
+  createStaffJobRunner,
+  overdueStaffJobs,
+  purgeStaffJobs,
+} from '../../domain/workflow-runs/staff-job-runner.ts';
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room, WorkerDependencies } from '../room.ts';
 
