@@ -108,7 +108,7 @@ interface Tenant {
 /** Ten organizations besides the one whose inbox is flooded. */
 async function createTenants(stack: IsolatedService): Promise<Tenant[]> {
   const database = await createDatabase({ url: stack.config.DATABASE_URL, poolSize: 1, entities });
-  const keys = await database.systemTransaction(async ({ em }) => {
+  const keys = await database.systemTransaction(async ({ em, db }) => {
     const tokens: string[] = [];
     for (let index = 0; index < ORGANIZATIONS; index += 1) {
       const ownerId = createUser(em, { email: `owner-${index}@tenants.example`, passwordHash: '' });
@@ -118,7 +118,7 @@ async function createTenants(stack: IsolatedService): Promise<Tenant[]> {
         ownerId,
       });
       const input = { organizationId, environmentId: null, name: 'Bench', permissions: [...PERMISSIONS] };
-      tokens.push(createApiKey(em, input, 'live').token);
+      tokens.push((await createApiKey(db, input, 'live')).token);
     }
     return tokens;
   });

@@ -234,16 +234,17 @@ interface Tenant {
 
 async function createTenants(stack: IsolatedService): Promise<[Greedy, Tenant]> {
   const database = await createDatabase({ url: stack.config.DATABASE_URL, poolSize: 1, entities });
-  const tokens = await database.systemTransaction(async ({ em }) => {
-    const created: { organizationId: string; keys: string[] }[] = [];
+  const tokens = await database.systemTransaction(async ({ em, db }) => {
+    const tenants: { organizationId: string; keys: string[] }[] = [];
     for (const name of ['greedy', 'other']) {
       const ownerId = createUser(em, { email: `${name}@tenants.example`, passwordHash: '' });
       const { organizationId } = await createOrganization(em, { name, tier: 'enterprise', ownerId });
       const input = { organizationId, environmentId: null, name: 'Bench', permissions: [...PERMISSIONS] };
-      const keys = Array.from({ length: KEYS }, () => createApiKey(em, input, 'live').token);
-      created.push({ organizationId, keys });
+      const keys: string[] = [];
+      for (let made = 0; made < KEYS; made += 1) keys.push((await createApiKey(db, input, 'live')).token);
+      tenants.push({ organizationId, keys });
     }
-    return created;
+    return tenants;
   });
   await database.close();
   const client = new pg.Client({ connectionString: stack.ownerDatabaseUrl });

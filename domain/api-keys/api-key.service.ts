@@ -1,25 +1,26 @@
-import { LockMode } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Updateable } from 'kysely';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { findPage } from '../../platform/database/find-page.ts';
-import { findRow } from '../../platform/database/find-rows.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { AGENT_PERMISSIONS, type Permission } from '../identity/permissions.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
-import { type Environment, EnvironmentEntity } from '../organizations/environment.entity.ts';
-import { type ApiKey, ApiKeyEntity } from './api-key.entity.ts';
+import type { Environment } from '../organizations/environment.entity.ts';
+import { ApiKeyEntity } from './api-key.entity.ts';
 import { createApiKeyToken, hashApiKeyToken } from './api-key-token.ts';
 import { createApiKey } from './create-api-key.ts';
 import {
+  type ApiKeyRow,
   type Authority,
-  findManagedKeys,
   lockAuthority,
   requireGrantable,
   resolveExpiry,
   resolveRanges,
+  selectManagedKeys,
 } from './key-authority.ts';
 import { revokeDescendants } from './revoke-keys.ts';
 
@@ -45,51 +46,24 @@ export interface ApiKeyChange {
   allowedCidrs?: string[];
 }
 
-export interface ApiKeyService {
-  /**
-   * Creates a key whose permissions, binding, lifetime and address ranges do not exceed those of the caller.
-   *
-   * @returns the key and its token, which is not returned again.
-   * @throws AppError `permission_denied` for a permission, range or expiry beyond the caller's; `not_found` for an
-   * environment or inbox outside its scope.
-   */
-  create(scope: Scope, input: NewApiKey): Promise<{ key: ApiKey; token: string }>;
-  /** Lists the keys that the caller manages, without revoked ones. */
-  list(scope: Scope, filter: { createdByUserId?: string }, page: PageRequest): Promise<Page<ApiKey>>;
-  /** @throws AppError `not_found`, including for a revoked key. */
-  get(scope: Scope, keyId: string): Promise<ApiKey>;
-  /**
-   * Changes a key. Takes effect with its next request. The key gets nothing that neither it nor the caller has.
-   *
-   * @throws AppError `not_found`; `permission_denied`; `conflict` for an expired key.
-   */
-  update(scope: Scope, keyId: string, change: ApiKeyChange): Promise<ApiKey>;
-  /**
-   * Gives a key a new token. The old one works for `overlapSeconds` more, and cannot manage keys; one from an earlier
-   * rotation ends.
-   *
-   * @throws AppError `not_found`; `permission_denied` for a key that may do more than the caller, who would get its token;
-   * `conflict` for an expired key.
-   */
-  rotate(scope: Scope, keyId: string, overlapSeconds: number): Promise<{ key: ApiKey; token: string }>;
-  /**
-   * Takes effect with the next request.
-   *
-   * @param options.children also revokes the keys that this key created, and those that they created.
-   * @throws AppError `not_found`.
-   */
-  revoke(scope: Scope, keyId: string, options: { children: boolean }): Promise<void>;
-}
+export type ApiKeyService = ReturnType<typeof createApiKeyService>;
 
-export function createApiKeyService({ database }: { database: Database }): ApiKeyService {
+export function createApiKeyService({ database }: { database: Database }) {
   return {
-    create: (scope, input) =>
-      database.transaction(scope, async ({ em }) => {
-        const authority = await lockAuthority(em, scope);
+    /**
+     * Creates a key whose permissions, binding, lifetime and address ranges do not exceed those of the caller.
+     *
+     * @returns the key and its token, which is not returned again.
+     * @throws AppError `permission_denied` for a permission, range or expiry beyond the caller's; `not_found` for an
+     * environment or inbox outside its scope.
+     */
+    create: (scope: Scope, input: NewApiKey): Promise<{ key: ApiKeyRow; token: string }> =>
+      database.transaction(scope, async ({ db }) => {
+        const authority = await lockAuthority(db, scope);
         const permissions = resolvePermissions(authority, input.permissions);
-        const { environment, inboxId } = await resolveBinding(em, scope, input);
-        const created = createApiKey(
-          em,
+        const { environment, inboxId } = await resolveBinding(db, scope, input);
+        const created = await createApiKey(
+          db,
           {
             organizationId: scope.organizationId,
             environmentId: environment?.id ?? null,
@@ -98,14 +72,14 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
             permissions,
             expiresAt: resolveExpiry(authority, input.expiresAt),
             allowedCidrs: resolveRanges(authority, input.allowedCidrs),
-            createdByKeyId: authority.key?.id ?? null,
+            createdByKeyId: authority.keyId,
             // The person behind a key is also behind the keys that it creates.
             createdByUserId: authority.userId,
           },
           environment?.kind === 'sandbox' ? 'test' : 'live',
         );
         const { id, expiresAt, allowedCidrs } = created.key;
-        await recordAudit(em, scope, {
+        await recordAudit(db, scope, {
           action: 'api_key.created',
           resourceType: 'api_key',
           resourceId: id,
@@ -121,41 +95,55 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
         return created;
       }),
 
-    list: (scope, { createdByUserId }, page) =>
-      database.read(scope, async (reader) => {
-        const where = [
-          await findManagedKeys(reader, scope),
-          ...(createdByUserId === undefined ? [] : [{ createdByUserId }]),
-        ];
-        return findPage(reader, ApiKeyEntity, { where, page });
+    /** Lists the keys that the caller manages, without revoked ones. */
+    list: (
+      scope: Scope,
+      { createdByUserId }: { createdByUserId?: string },
+      page: PageRequest,
+    ): Promise<Page<ApiKeyRow>> =>
+      database.read(scope, async ({ db }) => {
+        const managed = await selectManagedKeys(db, scope);
+        return findPage(
+          managed.$if(createdByUserId !== undefined, (query) =>
+            query.where('created_by_user_id', '=', createdByUserId ?? ''),
+          ),
+          'api_keys.id',
+          page,
+        );
       }),
 
-    get: (scope, keyId) =>
-      database.read(scope, async (reader) => {
-        const where = [{ id: keyId }, (await findManagedKeys(reader, scope)) as object];
-        const key = await findRow(reader, ApiKeyEntity, { where });
+    /** @throws AppError `not_found`, including for a revoked key. */
+    get: (scope: Scope, keyId: string): Promise<ApiKeyRow> =>
+      database.read(scope, async ({ db }) => {
+        const managed = await selectManagedKeys(db, scope);
+        const key = await managed.where('id', '=', keyId).executeTakeFirst();
         if (!key) throw notFound('API key', keyId);
         return key;
       }),
 
-    update: (scope, keyId, change) =>
-      database.transaction(scope, async ({ em }) => {
-        const key = await lockKey(em, scope, keyId);
+    /**
+     * Changes a key. Takes effect with its next request. The key gets nothing that neither it nor the caller has.
+     *
+     * @throws AppError `not_found`; `permission_denied`; `conflict` for an expired key.
+     */
+    update: (scope: Scope, keyId: string, change: ApiKeyChange): Promise<ApiKeyRow> =>
+      database.transaction(scope, async ({ db }) => {
+        const key = await lockKey(db, scope, keyId);
         requireUnexpired(key);
-        const authority = await lockAuthority(em, scope);
+        const authority = await lockAuthority(db, scope);
         const { name, permissions, expiresAt, allowedCidrs } = change;
-        if (name !== undefined) key.name = name;
-        if (permissions !== undefined) {
-          requireGrantable(authority, permissions, key.permissions);
-          key.permissions = [...new Set(permissions)];
-        }
-        if (expiresAt !== undefined) {
-          key.expiresAt = resolveExpiry(authority, expiresAt, key.expiresAt);
-          key.expiryNotifiedAt = null;
-        }
-        if (allowedCidrs !== undefined)
-          key.allowedCidrs = resolveRanges(authority, allowedCidrs, key.allowedCidrs);
-        await recordAudit(em, scope, {
+        if (permissions !== undefined) requireGrantable(authority, permissions, key.permissions);
+        const changed = await updateKey(db, key, {
+          ...(name === undefined ? {} : { name }),
+          ...(permissions === undefined ? {} : { permissions: [...new Set(permissions)] }),
+          ...(expiresAt === undefined
+            ? {}
+            : { expires_at: resolveExpiry(authority, expiresAt, key.expiresAt), expiry_notified_at: null }),
+          ...(allowedCidrs === undefined
+            ? {}
+            : { allowed_cidrs: resolveRanges(authority, allowedCidrs, key.allowedCidrs) }),
+        });
+        await recordAudit(db, scope, {
           action: 'api_key.updated',
           resourceType: 'api_key',
           resourceId: keyId,
@@ -166,32 +154,49 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
             ...(allowedCidrs === undefined ? {} : { allowed_cidrs: allowedCidrs }),
           },
         });
-        return key;
+        return changed;
       }),
 
-    rotate: (scope, keyId, overlapSeconds) =>
-      database.transaction(scope, async ({ em }) => {
-        const key = await lockKey(em, scope, keyId);
+    /**
+     * Gives a key a new token. The old one works for `overlapSeconds` more, and cannot manage keys; one from an earlier
+     * rotation ends.
+     *
+     * @throws AppError `not_found`; `permission_denied` for a key that may do more than the caller, who would get its token;
+     * `conflict` for an expired key.
+     */
+    rotate: (
+      scope: Scope,
+      keyId: string,
+      overlapSeconds: number,
+    ): Promise<{ key: ApiKeyRow; token: string }> =>
+      database.transaction(scope, async ({ db }) => {
+        const key = await lockKey(db, scope, keyId);
         requireUnexpired(key);
-        const authority = await lockAuthority(em, scope);
+        const authority = await lockAuthority(db, scope);
         requireGrantable(authority, key.permissions);
         resolveExpiry(authority, key.expiresAt);
         resolveRanges(authority, key.allowedCidrs);
-        const token = await replaceToken(em, key, overlapSeconds);
-        await recordAudit(em, scope, {
+        const rotated = await replaceToken(db, key, overlapSeconds);
+        await recordAudit(db, scope, {
           action: 'api_key.rotated',
           resourceType: 'api_key',
           resourceId: keyId,
           details: { overlap_seconds: overlapSeconds },
         });
-        return { key, token };
+        return rotated;
       }),
 
-    revoke: (scope, keyId, { children }) =>
-      database.transaction(scope, async ({ em }) => {
-        const key = await lockKey(em, scope, keyId);
-        key.revokedAt = new Date();
-        await recordAudit(em, scope, {
+    /**
+     * Takes effect with the next request.
+     *
+     * @param options.children also revokes the keys that this key created, and those that they created.
+     * @throws AppError `not_found`.
+     */
+    revoke: (scope: Scope, keyId: string, { children }: { children: boolean }): Promise<void> =>
+      database.transaction(scope, async ({ db }) => {
+        const key = await lockKey(db, scope, keyId);
+        await updateKey(db, key, { revoked_at: new Date() });
+        await recordAudit(db, scope, {
           action: 'api_key.revoked',
           resourceType: 'api_key',
           resourceId: keyId,
@@ -199,29 +204,51 @@ export function createApiKeyService({ database }: { database: Database }): ApiKe
         });
         if (!children) return;
         // Waits for transactions in which this key creates another one; see `lockAuthority`.
-        await em.flush();
-        await revokeDescendants(em, scope.organizationId, keyId);
+        await revokeDescendants(db, scope.organizationId, keyId);
       }),
   };
 }
 
-async function replaceToken(em: EntityManager, key: ApiKey, overlapSeconds: number): Promise<string> {
+async function replaceToken(
+  db: Db,
+  key: ApiKeyRow,
+  overlapSeconds: number,
+): Promise<{ key: ApiKeyRow; token: string }> {
   const environment =
-    key.environmentId === null ? null : await em.findOne(EnvironmentEntity, { id: key.environmentId });
+    key.environmentId === null
+      ? undefined
+      : await db
+          .selectFrom('environments')
+          .select('kind')
+          .where('id', '=', key.environmentId)
+          .executeTakeFirst();
   const token = createApiKeyToken(environment?.kind === 'sandbox' ? 'test' : 'live');
   const overlaps = overlapSeconds > 0;
-  key.previousTokenHash = overlaps ? key.tokenHash : null;
-  key.previousLastFour = overlaps ? key.lastFour : null;
-  key.previousExpiresAt = overlaps ? new Date(Date.now() + overlapSeconds * 1_000) : null;
-  key.previousLastUsedAt = overlaps ? key.lastUsedAt : null;
-  key.tokenHash = hashApiKeyToken(token);
-  key.lastFour = token.slice(-4);
-  key.lastUsedAt = null;
-  return token;
+  const rotated = await updateKey(db, key, {
+    previous_token_hash: overlaps ? key.tokenHash : null,
+    previous_last_four: overlaps ? key.lastFour : null,
+    previous_expires_at: overlaps ? new Date(Date.now() + overlapSeconds * 1_000) : null,
+    previous_last_used_at: overlaps ? key.lastUsedAt : null,
+    token_hash: hashApiKeyToken(token),
+    last_four: token.slice(-4),
+    last_used_at: null,
+  });
+  return { key: rotated, token };
+}
+
+/** The caller holds the lock of the key. Returns it as changed. */
+async function updateKey(db: Db, key: ApiKeyRow, change: Updateable<Tables['api_keys']>): Promise<ApiKeyRow> {
+  if (Object.keys(change).length === 0) return key;
+  return db
+    .updateTable('api_keys')
+    .set(change)
+    .where('id', '=', key.id)
+    .returning(columnsOf(ApiKeyEntity))
+    .executeTakeFirstOrThrow(() => notFound('API key', key.id));
 }
 
 /** A leaked key that has expired must not come back. */
-function requireUnexpired({ expiresAt }: ApiKey): void {
+function requireUnexpired({ expiresAt }: ApiKeyRow): void {
   if (expiresAt === null || expiresAt.getTime() > Date.now()) return;
   throw new AppError('conflict', {
     detail: `The key expired at ${expiresAt.toISOString()}.`,
@@ -230,12 +257,9 @@ function requireUnexpired({ expiresAt }: ApiKey): void {
 }
 
 /** Locks the key before the caller's own row, which may be the same one. */
-async function lockKey(em: EntityManager, scope: Scope, keyId: string): Promise<ApiKey> {
-  const key = await em.findOne(
-    ApiKeyEntity,
-    { $and: [{ id: keyId }, await findManagedKeys(em, scope)] },
-    { lockMode: LockMode.PESSIMISTIC_WRITE },
-  );
+async function lockKey(db: Db, scope: Scope, keyId: string): Promise<ApiKeyRow> {
+  const managed = await selectManagedKeys(db, scope);
+  const key = await managed.where('id', '=', keyId).forUpdate().executeTakeFirst();
   if (!key) throw notFound('API key', keyId);
   return key;
 }
@@ -247,19 +271,24 @@ function resolvePermissions(authority: Authority, requested: Permission[] | unde
 }
 
 async function resolveBinding(
-  em: EntityManager,
+  db: Db,
   scope: Scope,
   input: NewApiKey,
-): Promise<{ environment: Environment | null; inboxId: string | null }> {
+): Promise<{ environment: Pick<Environment, 'id' | 'kind'> | null; inboxId: string | null }> {
   const inboxId = input.inboxId ?? scope.inboxId ?? null;
   const isBound = scope.environmentBound || inboxId !== null;
   const environmentId = input.environmentId ?? (isBound ? scope.environmentId : null);
   if (environmentId === null) return { environment: null, inboxId: null };
   const environment =
     scope.environmentBound && environmentId !== scope.environmentId
-      ? null
-      : await em.findOne(EnvironmentEntity, { id: environmentId, organizationId: scope.organizationId });
+      ? undefined
+      : await db
+          .selectFrom('environments')
+          .select(['id', 'kind'])
+          .where('id', '=', environmentId)
+          .where('org_id', '=', scope.organizationId)
+          .executeTakeFirst();
   if (!environment) throw notFound('environment', environmentId);
-  if (inboxId !== null) await findInbox(em, { ...scope, environmentId }, inboxId);
+  if (inboxId !== null) await findInbox(db, { ...scope, environmentId }, inboxId);
   return { environment, inboxId };
 }

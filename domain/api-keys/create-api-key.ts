@@ -1,7 +1,8 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Permission } from '../identity/permissions.ts';
-import { type ApiKey, ApiKeyEntity } from './api-key.entity.ts';
+import { ApiKeyEntity } from './api-key.entity.ts';
 import { createApiKeyToken, hashApiKeyToken } from './api-key-token.ts';
 
 export interface ApiKeyFields {
@@ -24,35 +25,39 @@ export interface ApiKeyFields {
  *
  * @returns the key, and its token, which is not stored.
  */
-export function createApiKey(
-  em: EntityManager,
+export async function createApiKey(
+  db: Db,
   {
+    organizationId,
+    environmentId,
     inboxId = null,
+    name,
+    permissions,
     expiresAt = null,
+    allowedCidrs = [],
     createdByKeyId = null,
     createdByUserId = null,
-    ...fields
   }: ApiKeyFields,
   mode: 'live' | 'test',
-): { key: ApiKey; token: string } {
+): Promise<{ key: RowOf<typeof ApiKeyEntity>; token: string }> {
   const token = createApiKeyToken(mode);
-  const key = em.create(ApiKeyEntity, {
-    ...fields,
-    id: newId('apiKey'),
-    inboxId,
-    tokenHash: hashApiKeyToken(token),
-    lastFour: token.slice(-4),
-    expiresAt,
-    createdByKeyId,
-    createdByUserId,
-    revokedAt: null,
-    lastUsedAt: null,
-    expiryNotifiedAt: null,
-    previousTokenHash: null,
-    previousLastFour: null,
-    previousExpiresAt: null,
-    previousLastUsedAt: null,
-  });
-  em.persist(key);
+  const key = await db
+    .insertInto('api_keys')
+    .values({
+      id: newId('apiKey'),
+      org_id: organizationId,
+      env_id: environmentId,
+      inbox_id: inboxId,
+      name,
+      token_hash: hashApiKeyToken(token),
+      last_four: token.slice(-4),
+      permissions,
+      expires_at: expiresAt,
+      allowed_cidrs: allowedCidrs,
+      created_by_key_id: createdByKeyId,
+      created_by_user_id: createdByUserId,
+    })
+    .returning(columnsOf(ApiKeyEntity))
+    .executeTakeFirstOrThrow(() => new Error('The API key was not created'));
   return { key, token };
 }

@@ -1,7 +1,6 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
-import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import { notFound } from '../../platform/errors.ts';
 import { isId } from '../../platform/ids.ts';
 import { addressNotAllowed, isAddressAllowed } from '../identity/allowed-addresses.ts';
@@ -14,27 +13,27 @@ import {
   unauthenticated,
 } from '../identity/authentication.ts';
 import type { Permission } from '../identity/permissions.ts';
-import { ApiKeyEntity } from './api-key.entity.ts';
 import { hashApiKeyToken, isApiKeyToken } from './api-key-token.ts';
 
-interface KeyRow {
-  keyId: string;
-  organizationId: string;
-  organizationStatus: OrganizationStatus;
-  environmentId: string | null;
-  environmentStatus: 'active' | 'suspended' | null;
-  environmentBound: boolean;
-  inboxId: string | null;
-  inboxStatus: 'active' | 'suspended' | null;
+/** What `find_api_key` returns. */
+interface FoundKey {
+  key_id: string;
+  org_id: string;
+  org_status: OrganizationStatus;
+  env_id: string | null;
+  env_status: 'active' | 'suspended' | null;
+  env_bound: boolean;
+  inbox_id: string | null;
+  inbox_status: 'active' | 'suspended' | null;
   permissions: Permission[];
-  allowedCidrs: string[];
-  organizationCidrs: string[];
-  expiresAt: Date | null;
-  isExpired: boolean | null;
-  isRecentlyUsed: boolean | null;
+  allowed_cidrs: string[];
+  organization_cidrs: string[];
+  expires_at: Date | null;
   /** The presented token is the one before the last rotation. */
-  isPrevious: boolean;
+  is_previous: boolean;
 }
+
+type KeyRow = NonNullable<Awaited<ReturnType<typeof findKey>>>;
 
 /**
  * Authenticates API keys. Checks expiry with the clock of the database, so all processes agree. The token before a rotation
@@ -55,12 +54,12 @@ export function createKeyAuthenticator({
     if (row.isRecentlyUsed || pendingUpdates.has(pending)) return;
     pendingUpdates.add(pending);
     database
-      .transaction({ organizationId: row.organizationId }, ({ em }) =>
-        em.nativeUpdate(
-          ApiKeyEntity,
-          { id: row.keyId },
-          row.isPrevious ? { previousLastUsedAt: new Date() } : { lastUsedAt: new Date() },
-        ),
+      .transaction({ organizationId: row.organizationId }, ({ db }) =>
+        db
+          .updateTable('api_keys')
+          .set(row.isPrevious ? { previous_last_used_at: new Date() } : { last_used_at: new Date() })
+          .where('id', '=', row.keyId)
+          .execute(),
       )
       .catch((error: unknown) => logger.warn({ err: error }, 'could not record the last use of an API key'))
       .finally(() => pendingUpdates.delete(pending));
@@ -98,20 +97,29 @@ export function createKeyAuthenticator({
   };
 }
 
-async function findKey(
-  database: Database,
-  { token, environmentId, resourceId }: Credentials,
-): Promise<KeyRow | undefined> {
+function findKey(database: Database, { token, environmentId, resourceId }: Credentials) {
   // Text that is not an id matches no environment, and may contain characters PostgreSQL cannot store.
   const requested =
     environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
-  const [row] = await database.query<
-    SerializedRow<KeyRow>
-  >(sql`select key_id as "keyId", org_id as "organizationId",
-    org_status as "organizationStatus", env_id as "environmentId", env_status as "environmentStatus",
-    env_bound as "environmentBound", inbox_id as "inboxId", inbox_status as "inboxStatus", permissions,
-    allowed_cidrs as "allowedCidrs", organization_cidrs as "organizationCidrs", expires_at as "expiresAt",
-    expires_at <= now() as "isExpired", last_used_at > now() - interval '1 minute' as "isRecentlyUsed", is_previous as "isPrevious"
-    from find_api_key(${hashApiKeyToken(token)}, ${requested}, ${resourceId ?? null})`);
-  return row && { ...row, expiresAt: parseTimestamp(row.expiresAt) };
+  const found = sql<FoundKey>`find_api_key(${hashApiKeyToken(token)}, ${requested}, ${resourceId ?? null})`;
+  return database.db
+    .selectFrom(found.as('found'))
+    .select([
+      'key_id as keyId',
+      'org_id as organizationId',
+      'org_status as organizationStatus',
+      'env_id as environmentId',
+      'env_status as environmentStatus',
+      'env_bound as environmentBound',
+      'inbox_id as inboxId',
+      'inbox_status as inboxStatus',
+      'permissions',
+      'allowed_cidrs as allowedCidrs',
+      'organization_cidrs as organizationCidrs',
+      'expires_at as expiresAt',
+      sql<boolean | null>`expires_at <= now()`.as('isExpired'),
+      sql<boolean | null>`last_used_at > now() - interval '1 minute'`.as('isRecentlyUsed'),
+      'is_previous as isPrevious',
+    ])
+    .executeTakeFirst();
 }

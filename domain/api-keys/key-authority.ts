@@ -1,6 +1,5 @@
-import { type FilterQuery, LockMode, sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import type { RowReader } from '../../platform/database/find-rows.ts';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { isCidr } from '../../platform/network.ts';
 import { isRangeWithin } from '../identity/allowed-addresses.ts';
@@ -8,7 +7,7 @@ import { unauthenticated } from '../identity/authentication.ts';
 import type { Permission } from '../identity/permissions.ts';
 import { type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
 import { requirePermission, type Scope } from '../identity/scope.ts';
-import { type ApiKey, ApiKeyEntity } from './api-key.entity.ts';
+import { ApiKeyEntity } from './api-key.entity.ts';
 
 /** The most that a caller may give to a key: no one grants what they lack. */
 export interface Authority {
@@ -18,7 +17,7 @@ export interface Authority {
   /** Empty: every address. */
   allowedCidrs: readonly string[];
   /** The key that makes the request; null for a person. */
-  key: ApiKey | null;
+  keyId: string | null;
   /** The person who makes the request or is behind the key; null if there is none. */
   userId: string | null;
 }
@@ -27,59 +26,75 @@ export interface Authority {
  * Reads what the caller may grant. Their key or membership stays locked until the commit, so that revoking the key with its
  * children, or removing the member with their keys, misses none.
  */
-export async function lockAuthority(em: EntityManager, scope: Scope): Promise<Authority> {
+export async function lockAuthority(db: Db, scope: Scope): Promise<Authority> {
   const { actor, organizationId } = scope;
   if (actor.kind === 'api_key') {
-    const key = await em.findOne(
-      ApiKeyEntity,
-      { id: actor.id, organizationId, revokedAt: null },
-      { lockMode: LockMode.PESSIMISTIC_READ },
-    );
+    const key = await db
+      .selectFrom('api_keys')
+      .select([
+        'id',
+        'expires_at as expiresAt',
+        'allowed_cidrs as allowedCidrs',
+        'created_by_user_id as userId',
+      ])
+      .where('id', '=', actor.id)
+      .where('org_id', '=', organizationId)
+      .where('revoked_at', 'is', null)
+      .forShare()
+      .executeTakeFirst();
     if (!key) throw unauthenticated();
-    const { expiresAt, allowedCidrs, createdByUserId: userId } = key;
+    const { id: keyId, expiresAt, allowedCidrs, userId } = key;
     // The scope, because the token before a rotation has fewer permissions than the key.
-    return { permissions: scope.permissions, expiresAt, allowedCidrs, key, userId };
+    return { permissions: scope.permissions, expiresAt, allowedCidrs, keyId, userId };
   }
-  const [member] = await em.execute<{ role: MemberRole }[]>(sql`
-    select role from members where org_id = ${organizationId} and user_id = ${actor.id} for share`);
+  const member = await db
+    .selectFrom('members')
+    .select('role')
+    .where('org_id', '=', organizationId)
+    .where('user_id', '=', actor.id)
+    .forShare()
+    .executeTakeFirst();
   if (!member) throw unauthenticated();
   return {
     permissions: new Set(ROLE_PERMISSIONS[member.role]),
     expiresAt: null,
     allowedCidrs: [],
-    key: null,
+    keyId: null,
     userId: actor.id,
   };
 }
+
+export type ApiKeyRow = RowOf<typeof ApiKeyEntity>;
 
 /**
  * The keys that the caller may see and change: within its own binding, and for developers and their keys only those that
  * they created. A key whose creator is no administrator (any more) manages no more than its creator.
  */
-export async function findManagedKeys(
-  reader: Pick<RowReader, 'execute'>,
-  scope: Scope,
-): Promise<FilterQuery<ApiKey>> {
-  const userId = await findRestrictingUser(reader, scope);
-  return {
-    organizationId: scope.organizationId,
-    revokedAt: null,
-    ...(scope.environmentBound ? { environmentId: scope.environmentId } : {}),
-    ...(scope.inboxId === undefined ? {} : { inboxId: scope.inboxId }),
-    ...(userId === null ? {} : { createdByUserId: userId }),
-  };
+export async function selectManagedKeys(db: Db, scope: Scope) {
+  const userId = await findRestrictingUser(db, scope);
+  const { organizationId, environmentBound, environmentId, inboxId } = scope;
+  return db
+    .selectFrom('api_keys')
+    .select(columnsOf(ApiKeyEntity))
+    .where('org_id', '=', organizationId)
+    .where('revoked_at', 'is', null)
+    .$if(environmentBound, (query) => query.where('env_id', '=', environmentId))
+    .$if(inboxId !== undefined, (query) => query.where('inbox_id', '=', inboxId ?? ''))
+    .$if(userId !== null, (query) => query.where('created_by_user_id', '=', userId));
 }
 
 /** Returns the person whose keys alone the caller manages; null if it manages the keys of all. */
-async function findRestrictingUser(
-  reader: Pick<RowReader, 'execute'>,
-  { organizationId, actor, member }: Scope,
-): Promise<string | null> {
+async function findRestrictingUser(db: Db, { organizationId, actor, member }: Scope): Promise<string | null> {
   if (member) return isAdministrator(member.role) ? null : member.person.userId;
-  const [creator] = await reader.execute<{ userId: string | null; role: MemberRole | null }[]>(sql`
-    select k.created_by_user_id as "userId", m.role
-    from api_keys k left join members m on m.org_id = k.org_id and m.user_id = k.created_by_user_id
-    where k.org_id = ${organizationId} and k.id = ${actor.id}`);
+  const creator = await db
+    .selectFrom('api_keys as k')
+    .leftJoin('members as m', (join) =>
+      join.onRef('m.org_id', '=', 'k.org_id').onRef('m.user_id', '=', 'k.created_by_user_id'),
+    )
+    .select(['k.created_by_user_id as userId', 'm.role'])
+    .where('k.org_id', '=', organizationId)
+    .where('k.id', '=', actor.id)
+    .executeTakeFirst();
   return creator && !isAdministrator(creator.role) ? creator.userId : null;
 }
 

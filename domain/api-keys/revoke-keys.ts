@@ -1,13 +1,19 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { type SqlBool, sql } from 'kysely';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Permission } from '../identity/permissions.ts';
 
 /** Revokes one key in the caller's transaction. @returns false if it is revoked already. */
-export async function revokeKey(em: EntityManager, keyId: string): Promise<boolean> {
-  const revoked = await em.execute<object[]>(
-    sql`update api_keys set revoked_at = now() where id = ${keyId} and revoked_at is null returning id`,
-  );
-  return revoked.length > 0;
+export async function revokeKey(db: Db | EntityManager, keyId: string): Promise<boolean> {
+  const revoked = await toDb(db)
+    .updateTable('api_keys')
+    .set({ revoked_at: sql`now()` })
+    .where('id', '=', keyId)
+    .where('revoked_at', 'is', null)
+    .returning('id')
+    .executeTakeFirst();
+  return revoked !== undefined;
 }
 
 /**
@@ -15,32 +21,50 @@ export async function revokeKey(em: EntityManager, keyId: string): Promise<boole
  * `union all` ends the recursion even in a cycle.
  */
 export async function revokeDescendants(
-  em: EntityManager,
+  db: Db | EntityManager,
   organizationId: string,
   keyId: string,
 ): Promise<void> {
-  await em.execute(sql`
-    with recursive descendants as (
-      select id from api_keys where org_id = ${organizationId} and created_by_key_id = ${keyId}
-      union
-      select k.id from api_keys k join descendants d on k.created_by_key_id = d.id
-      where k.org_id = ${organizationId})
-    update api_keys set revoked_at = now() where id in (select id from descendants) and revoked_at is null`);
+  await toDb(db)
+    .withRecursive('descendants', (cte) =>
+      cte
+        .selectFrom('api_keys')
+        .select('id')
+        .where('org_id', '=', organizationId)
+        .where('created_by_key_id', '=', keyId)
+        .union(
+          cte
+            .selectFrom('api_keys as k')
+            .innerJoin('descendants as d', 'd.id', 'k.created_by_key_id')
+            .select('k.id')
+            .where('k.org_id', '=', organizationId),
+        ),
+    )
+    .updateTable('api_keys')
+    .set({ revoked_at: sql`now()` })
+    .where('id', 'in', (eb) => eb.selectFrom('descendants').select('id'))
+    .where('revoked_at', 'is', null)
+    .execute();
 }
 
 /**
  * Revokes the keys that a person created, also through other keys, in the caller's transaction. Returns their number.
  */
 export async function revokeKeysOfUser(
-  em: EntityManager,
+  db: Db | EntityManager,
   organizationId: string,
   userId: string,
 ): Promise<number> {
   for (let total = 0; ; ) {
     // Waits for transactions in which one of the keys creates another one, which the next round then finds.
-    const revoked = await em.execute<object[]>(sql`
-      update api_keys set revoked_at = now()
-      where org_id = ${organizationId} and created_by_user_id = ${userId} and revoked_at is null returning id`);
+    const revoked = await toDb(db)
+      .updateTable('api_keys')
+      .set({ revoked_at: sql`now()` })
+      .where('org_id', '=', organizationId)
+      .where('created_by_user_id', '=', userId)
+      .where('revoked_at', 'is', null)
+      .returning('id')
+      .execute();
     if (revoked.length === 0) return total;
     total += revoked.length;
   }
@@ -51,18 +75,25 @@ export async function revokeKeysOfUser(
  * in the caller's transaction. Returns the number of keys that lost some.
  */
 export async function limitKeysOfUser(
-  em: EntityManager,
+  db: Db | EntityManager,
   { organizationId, userId, permissions }: LimitedKeys,
 ): Promise<number> {
-  const allowed = sql`array[${[...permissions]}]::text[]`;
+  const allowed = sql`${permissions}::text[]`;
   for (let total = 0; ; ) {
     // As in the revocation: keys that one of them creates meanwhile.
-    const limited = await em.execute<object[]>(sql`
-      update api_keys set permissions = array(
-        select name from unnest(permissions) with ordinality as p (name, position)
-        where name = any (${allowed}) order by position)
-      where org_id = ${organizationId} and created_by_user_id = ${userId} and revoked_at is null
-        and not permissions <@ ${allowed} returning id`);
+    const limited = await toDb(db)
+      .updateTable('api_keys')
+      .set({
+        permissions: sql<Permission[]>`array(
+          select name from unnest(permissions) with ordinality as p (name, position)
+          where name = any (${allowed}) order by position)`,
+      })
+      .where('org_id', '=', organizationId)
+      .where('created_by_user_id', '=', userId)
+      .where('revoked_at', 'is', null)
+      .where(sql<SqlBool>`not permissions <@ ${allowed}`)
+      .returning('id')
+      .execute();
     if (limited.length === 0) return total;
     total += limited.length;
   }

@@ -51,13 +51,13 @@ export async function createFirstOrganization(
       ownerId: createUser(em, { email: ownerEmail, passwordHash }),
     });
     const { organizationId, productionEnvironmentId } = created;
-    const apiKey = createApiKey(
-      em,
+    const apiKey = await createApiKey(
+      db,
       { organizationId, environmentId: null, name: 'First key', permissions: [...KEY_PERMISSIONS] },
       'live',
     );
-    const agentKey = createApiKey(
-      em,
+    const agentKey = await createApiKey(
+      db,
       {
         organizationId,
         environmentId: productionEnvironmentId,

@@ -20,7 +20,7 @@ const BATCH_SIZE = 100;
  */
 export function notifyExpiringKeys(options: ExpiringKeyOptions): Promise<number> {
   return options.database.systemTransaction(async (transaction) => {
-    const keys = await claimExpiringKeys(transaction.em, BATCH_SIZE);
+    const keys = await claimExpiringKeys(transaction.db, BATCH_SIZE);
     for (const key of keys) await notify(options, transaction, key);
     return keys.length;
   });

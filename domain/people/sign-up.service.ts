@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -173,8 +174,8 @@ async function complete(
     tier,
     ownerId: userId,
   });
-  const { token: apiKey } = createApiKey(
-    em,
+  const { token: apiKey } = await createApiKey(
+    dbOf(em),
     {
       organizationId: created.organizationId,
       environmentId: null,

@@ -19,7 +19,7 @@ const flooded = useIsolatedOrganization();
 
 async function createNeighborKey(): Promise<string> {
   const database = await createDatabase({ url: flooded.service.config.DATABASE_URL, poolSize: 1, entities });
-  const token = await database.systemTransaction(async ({ em }) => {
+  const token = await database.systemTransaction(async ({ em, db }) => {
     const ownerId = createUser(em, { email: 'neighbor@people.example', passwordHash: '' });
     const { organizationId } = await createOrganization(em, {
       name: 'Neighbor',
@@ -27,7 +27,7 @@ async function createNeighborKey(): Promise<string> {
       ownerId,
     });
     const input = { organizationId, environmentId: null, name: 'Key', permissions: [...PERMISSIONS] };
-    return createApiKey(em, input, 'live').token;
+    return (await createApiKey(db, input, 'live')).token;
   });
   await database.close();
   return token;
