@@ -1,8 +1,8 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { EventService } from '../events/event.service.ts';
-import { DEFAULT_ENVIRONMENT_SLUG, EnvironmentEntity } from '../organizations/environment.entity.ts';
-import type { DkimKey } from './dkim-key.entity.ts';
+import { DEFAULT_ENVIRONMENT_SLUG } from '../organizations/environment.entity.ts';
 import type { DnsCheck } from './dns-check.ts';
 import type { Domain, DomainStatus } from './domain.entity.ts';
 import {
@@ -11,12 +11,7 @@ import {
   type DomainRecordSettings,
   dkimRecordKey,
 } from './domain-records.ts';
-
-/** A domain whose row is locked, with its keys. */
-export interface DomainWithKeys {
-  domain: Domain;
-  keys: DkimKey[];
-}
+import type { DomainWithKeys, PublicDkimKey } from './domain-with-keys.ts';
 
 /** Consecutive rechecks that may miss a required record. One more miss fails the verified domain. */
 const MAX_MISSED_CHECKS = 2;
@@ -34,6 +29,8 @@ export interface DnsCheckContext {
  * Applies the result of a DNS check to the domain: stores what is published in `observed`, activates a pending DKIM key
  * whose record was found, and updates the statuses. A pending domain is verified by one check that finds every required
  * record; a verified one fails after several consecutive rechecks that miss one. Unanswered queries change nothing.
+ *
+ * Its row is locked. The caller saves the domain; keys are written here.
  */
 export async function applyDnsCheck(
   context: DnsCheckContext,
@@ -42,7 +39,7 @@ export async function applyDnsCheck(
 ): Promise<void> {
   const { domain, keys } = locked;
   domain.lastCheckedAt = context.now;
-  activatePublishedKey(keys, dnsCheck, context.now);
+  await activatePublishedKey(context.transaction.db, keys, dnsCheck, context.now);
   const records = buildDomainRecords(domain, keys, context.settings);
   domain.observed = Object.fromEntries(
     records.flatMap(({ key }) => {
@@ -59,15 +56,26 @@ export async function applyDnsCheck(
   } else domain.statusReason = describeMissing(domain, records, dnsCheck);
 }
 
-function activatePublishedKey(keys: DkimKey[], dnsCheck: DnsCheck, now: Date): void {
+async function activatePublishedKey(
+  db: Db,
+  keys: PublicDkimKey[],
+  dnsCheck: DnsCheck,
+  now: Date,
+): Promise<void> {
   const pending = keys.find(({ state }) => state === 'pending');
   if (!pending || dnsCheck.get(dkimRecordKey(pending))?.status !== 'valid') return;
-  for (const key of keys) {
-    if (key.state !== 'active') continue;
-    key.state = 'retiring';
-    key.retiredAt = now;
-  }
-  pending.state = 'active';
+  const change = async (key: PublicDkimKey, changed: Pick<PublicDkimKey, 'state' | 'retiredAt'>) => {
+    Object.assign(key, changed);
+    await db
+      .updateTable('dkim_keys')
+      .set({ state: changed.state, retired_at: changed.retiredAt })
+      .where('domain_id', '=', key.domainId)
+      .where('selector', '=', key.selector)
+      .execute();
+  };
+  for (const key of keys)
+    if (key.state === 'active') await change(key, { state: 'retiring', retiredAt: now });
+  await change(pending, { state: 'active', retiredAt: pending.retiredAt });
 }
 
 /** Purposes with a status of their own. The DKIM status is that of the active key. */
@@ -94,9 +102,9 @@ function settleDmarc(domain: Domain, dnsCheck: DnsCheck): void {
 
 /** Another organization may have verified the name first; then this domain fails. */
 async function claimAndVerify({ transaction, events, now }: DnsCheckContext, domain: Domain): Promise<void> {
-  const [claim] = await transaction.em.execute<{ claimed: boolean }[]>(
-    sql`select claim_domain(${domain.domainName}, ${domain.organizationId}) as claimed`,
-  );
+  const claim = await transaction.db
+    .selectNoFrom(sql<boolean>`claim_domain(${domain.domainName}, ${domain.organizationId})`.as('claimed'))
+    .executeTakeFirst();
   domain.nextCheckAt = null;
   if (!claim?.claimed) {
     domain.verificationStatus = 'failed';
@@ -120,10 +128,12 @@ async function announceVerified(
   now: Date,
 ): Promise<void> {
   const { organizationId } = domain;
-  const production = await transaction.em.findOneOrFail(EnvironmentEntity, {
-    organizationId,
-    slug: DEFAULT_ENVIRONMENT_SLUG,
-  });
+  const production = await transaction.db
+    .selectFrom('environments')
+    .select('id')
+    .where('org_id', '=', organizationId)
+    .where('slug', '=', DEFAULT_ENVIRONMENT_SLUG)
+    .executeTakeFirstOrThrow(() => new Error('The organization has no production environment'));
   await events.record(transaction, {
     organizationId,
     environmentId: production.id,

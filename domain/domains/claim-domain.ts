@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
-
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -16,12 +17,11 @@ import {
   parseDomainName,
 } from '../mime/domain-name.ts';
 import { requireQuota } from '../usage/resource-quotas.ts';
-import type { DomainWithKeys } from './apply-dns-check.ts';
 import { createDkimKeyPair, type DkimKeyPair, selectorsOf } from './dkim-keys.ts';
 import { type Domain, DomainEntity } from './domain.entity.ts';
+import { type DomainWithKeys, loadKeys } from './domain-with-keys.ts';
 import { addDkimKey } from './rotate-dkim.ts';
-import { loadKeys } from './verification.service.ts';
-import { startEpisode } from './verification-episode.ts';
+import { buildVerificationStart, firstCheckAt } from './verification-episode.ts';
 
 export interface NewDomain {
   domainName: string;
@@ -44,9 +44,9 @@ export async function claimDomain(
 ): Promise<DomainWithKeys & { created: boolean }> {
   requireWholeOrganization(scope);
   const { database, ownDomains } = options;
-  const findExisting = ({ em }: Transaction) => findByClientId(em, scope, clientId);
-  const toResult = async ({ em }: Transaction, domain: Domain, created: boolean) => ({
-    ...(await loadKeys(em, domain)),
+  const findExisting = ({ db }: Transaction) => findByClientId(db, scope, clientId);
+  const toResult = async ({ db }: Transaction, domain: Domain, created: boolean) => ({
+    ...(await loadKeys(db, domain)),
     created,
   });
   const existing = await database.transaction(scope, async (transaction) => {
@@ -57,14 +57,13 @@ export async function claimDomain(
   const name = parseClaimableName(domainName, ownDomains);
   const pair = await createDkimKeyPair();
   return database.transaction(scope, async (transaction) => {
-    await lockClientId(transaction.em, scope, clientId);
+    await lockClientId(transaction.db, scope, clientId);
     const found = await findExisting(transaction);
     if (found) return toResult(transaction, found, false);
-    await requireUnclaimed(transaction.em, scope, name);
+    await requireUnclaimed(transaction.db, scope, name);
     await requireQuota(transaction.em, scope.organizationId, 'domains');
-    const domain = addDomain(options, transaction, { scope, name, clientId, pair });
-    await transaction.em.flush();
-    await recordAudit(transaction.em, scope, {
+    const domain = await addDomain(options, transaction, { scope, name, clientId, pair });
+    await recordAudit(transaction.db, scope, {
       action: 'domain.created',
       resourceType: 'domain',
       resourceId: domain.id,
@@ -75,25 +74,32 @@ export async function claimDomain(
 }
 
 /** Serializes creations with the same client_id, so that the second finds the domain of the first. */
-async function lockClientId(em: EntityManager, scope: Scope, clientId: string | undefined): Promise<void> {
+async function lockClientId(db: Db, scope: Scope, clientId: string | undefined): Promise<void> {
   if (clientId === undefined) return;
-  await lockKey(em, 'domain', scope.organizationId, clientId);
+  await lockKey(db, 'domain', scope.organizationId, clientId);
 }
 
 async function findByClientId(
-  em: EntityManager,
+  db: Db,
   { organizationId }: Scope,
   clientId: string | undefined,
-): Promise<Domain | null> {
-  return clientId === undefined ? null : em.findOne(DomainEntity, { organizationId, clientId });
+): Promise<Domain | undefined> {
+  if (clientId === undefined) return undefined;
+  return db
+    .selectFrom('domains')
+    .select(columnsOf(DomainEntity))
+    .where('org_id', '=', organizationId)
+    .where('client_id', '=', clientId)
+    .executeTakeFirst();
 }
 
-async function requireUnclaimed(
-  em: EntityManager,
-  { organizationId }: Scope,
-  domainName: string,
-): Promise<void> {
-  const existing = await em.findOne(DomainEntity, { organizationId, domainName });
+async function requireUnclaimed(db: Db, { organizationId }: Scope, domainName: string): Promise<void> {
+  const existing = await db
+    .selectFrom('domains')
+    .select('id')
+    .where('org_id', '=', organizationId)
+    .where('domain_name', '=', domainName)
+    .executeTakeFirst();
   if (!existing) return;
   throw new AppError('already_exists', {
     detail: `The organization already has the domain ${domainName}.`,
@@ -108,34 +114,33 @@ interface Claim {
   pair: DkimKeyPair;
 }
 
-function addDomain(
+async function addDomain(
   { outbox, secretBox }: ClaimOptions,
   transaction: Transaction,
-  { scope, name, clientId, pair }: Claim,
-): Domain {
-  const { em } = transaction;
+  { scope: { organizationId }, name, clientId, pair }: Claim,
+): Promise<Domain> {
+  const { db } = transaction;
   const now = new Date();
-  const domain = em.create(DomainEntity, {
-    id: newId('domain'),
-    organizationId: scope.organizationId,
-    domainName: name,
-    clientId: clientId ?? null,
-    ownershipToken: randomBytes(16).toString('hex'),
-    statusReason: null,
-    observed: {},
-    episodeStartedAt: now,
-    nextCheckAt: null,
-    lastCheckedAt: null,
-    verifiedAt: null,
-    reconciledAt: null,
-  });
-  em.persist(domain);
-  addDkimKey({ em, secretBox }, domain, {
+  const domain = await db
+    .insertInto('domains')
+    .values({
+      id: newId('domain'),
+      org_id: organizationId,
+      domain_name: name,
+      client_id: clientId ?? null,
+      ownership_token: randomBytes(16).toString('hex'),
+      observed: json({}),
+      episode_started_at: now,
+      next_check_at: firstCheckAt(now),
+    })
+    .returning(columnsOf(DomainEntity))
+    .executeTakeFirstOrThrow(() => new Error('The domain was not created'));
+  await addDkimKey({ db, secretBox }, domain, {
     selector: selectorsOf(domain.ownershipToken)[0],
     state: 'active',
     pair,
   });
-  startEpisode(transaction, outbox, domain, now);
+  outbox.enqueue(transaction, organizationId, { start: buildVerificationStart(domain) });
   return domain;
 }
 

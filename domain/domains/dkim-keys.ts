@@ -1,6 +1,5 @@
 import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
-import { sql } from '@mikro-orm/core';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { SealedColumn } from '../../platform/sealed-column.ts';
@@ -48,13 +47,10 @@ export function selectorsOf(ownershipToken: string): [string, string] {
 }
 
 /** Finds the key that signs a message. */
-export interface DkimKeys {
-  /** Returns null if there is no key for the domain. @param domain of the From address. */
-  findSigningKey(organizationId: string, domain: string): Promise<DkimSigningKey | null>;
-}
+export type DkimKeys = ReturnType<typeof createDkimKeys>;
 
 export interface DkimKeysOptions {
-  database: Pick<Database, 'autocommit'>;
+  database: Pick<Database, 'db'>;
   secretBox: SecretBox;
   mailDomain: string;
   /** Key of the shared domain; null if none is configured. */
@@ -64,16 +60,11 @@ export interface DkimKeysOptions {
 }
 
 /** For workers: reads across tenants; the statement itself names the organization. */
-export function createDkimKeys({
-  database,
-  secretBox,
-  mailDomain,
-  shared,
-  unsigned,
-}: DkimKeysOptions): DkimKeys {
+export function createDkimKeys({ database, secretBox, mailDomain, shared, unsigned }: DkimKeysOptions) {
   const unsignedFields = new Set(unsigned);
   return {
-    async findSigningKey(organizationId, domain) {
+    /** Returns null if there is no key for the domain. @param domain of the From address. */
+    async findSigningKey(organizationId: string, domain: string): Promise<DkimSigningKey | null> {
       if (domain === mailDomain.toLowerCase())
         return (
           shared && {
@@ -83,13 +74,14 @@ export function createDkimKeys({
             excludedFields: unsignedFields,
           }
         );
-      const [key] = await database.autocommit((em) =>
-        em.execute<{ domainId: string; selector: string; privateKey: Buffer }[]>(
-          sql`select k.domain_id as "domainId", k.selector, k.private_key as "privateKey"
-           from dkim_keys k join domains d on d.id = k.domain_id
-           where d.org_id = ${organizationId} and d.domain_name = ${domain} and k.state = 'active'`,
-        ),
-      );
+      const key = await database.db
+        .selectFrom('dkim_keys as k')
+        .innerJoin('domains as d', 'd.id', 'k.domain_id')
+        .select(['k.domain_id as domainId', 'k.selector', 'k.private_key as privateKey'])
+        .where('d.org_id', '=', organizationId)
+        .where('d.domain_name', '=', domain)
+        .where('k.state', '=', 'active')
+        .executeTakeFirst();
       if (!key) return null;
       const privateKey = createPrivateKey(secretBox.open(key.privateKey, dkimKeyContext(key)));
       return { domain, selector: key.selector, privateKey, excludedFields: unsignedFields };

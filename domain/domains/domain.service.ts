@@ -1,76 +1,29 @@
-import { LockMode } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
-import { findPage } from '../../platform/database/find-page.ts';
-import { findRow, findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { DnsLookup } from '../../platform/dns.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
-import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { releaseAddressesOfDomain } from '../inboxes/release-addresses.ts';
-import { applyDnsCheck, type DomainWithKeys } from './apply-dns-check.ts';
+import { applyDnsCheck } from './apply-dns-check.ts';
 import { type ClaimOptions, claimDomain, type NewDomain, requireWholeOrganization } from './claim-domain.ts';
-import { type DkimKey, DkimKeyEntity } from './dkim-key.entity.ts';
 import { createDkimKeyPair } from './dkim-keys.ts';
 import { checkRecords, type DnsCheck } from './dns-check.ts';
 import { type Domain, DomainEntity } from './domain.entity.ts';
 import { buildDomainRecords, type DomainRecord, type DomainRecordSettings } from './domain-records.ts';
+import { type DomainWithKeys, findKeys, loadKeys, saveDomain } from './domain-with-keys.ts';
 import { rotateDkim } from './rotate-dkim.ts';
-import { awaitsRecords, loadKeys } from './verification.service.ts';
+import { awaitsRecords } from './verification.service.ts';
 import { signalCheckNow, startEpisode } from './verification-episode.ts';
 
 /** A domain with the records it should publish. */
 export interface DomainDetails {
-  domain: Row<Domain>;
+  domain: Domain;
   records: DomainRecord[];
-}
-
-/** A domain and its keys, as read. */
-interface ReadDomain {
-  domain: Row<Domain>;
-  keys: readonly Row<DkimKey>[];
-}
-
-export interface DomainService {
-  /**
-   * Claims a name and starts checking its records, or returns the domain created earlier with the same `clientId`,
-   * regardless of the other input. Other organizations may claim the same name.
-   *
-   * @throws AppError `validation_error`; `plan_limit_reached`; `already_exists` if the organization already has the name;
-   * `permission_denied` for a credential that is bound to an environment or inbox.
-   */
-  create(scope: Scope, input: NewDomain): Promise<DomainDetails & { created: boolean }>;
-  list(scope: Scope, page: PageRequest): Promise<Page<DomainDetails>>;
-  /** @throws AppError `not_found`. */
-  get(scope: Scope, domainId: string): Promise<DomainDetails>;
-  /**
-   * Queries DNS for the domain's records. Separate from {@link verify}, so that no transaction is open meanwhile.
-   *
-   * @throws AppError `not_found`, `permission_denied`.
-   */
-  checkDns(scope: Scope, domainId: string): Promise<DnsCheck>;
-  /**
-   * Applies a DNS check to the domain. If a failed domain is still not verified, a new series of checks starts.
-   *
-   * @throws AppError `not_found`, `permission_denied`.
-   */
-  verify(scope: Scope, domainId: string, dnsCheck: DnsCheck): Promise<DomainDetails>;
-  /**
-   * Creates a new DKIM key under the other selector. It becomes active once its record is found; until then the current
-   * key signs.
-   *
-   * @throws AppError `not_found`, `permission_denied`; `conflict` unless the domain is verified and has no pending key.
-   */
-  rotateDkim(scope: Scope, domainId: string): Promise<DomainDetails>;
-  /**
-   * Deletes the domain, its keys and its claim to the name, and ends its verification.
-   *
-   * @throws AppError `not_found`, `permission_denied`; `conflict` while inboxes use it.
-   */
-  delete(scope: Scope, domainId: string): Promise<void>;
 }
 
 export interface DomainServiceOptions extends ClaimOptions {
@@ -79,24 +32,35 @@ export interface DomainServiceOptions extends ClaimOptions {
   settings: DomainRecordSettings;
 }
 
-export function createDomainService(options: DomainServiceOptions): DomainService {
+export type DomainService = ReturnType<typeof createDomainService>;
+
+export function createDomainService(options: DomainServiceOptions) {
   const { database, outbox, dns, settings } = options;
-  const toDetails = ({ domain, keys }: ReadDomain): DomainDetails => ({
+  const toDetails = ({ domain, keys }: DomainWithKeys): DomainDetails => ({
     domain,
     records: buildDomainRecords(domain, keys, settings),
   });
 
   return {
-    async create(scope, input) {
+    /**
+     * Claims a name and starts checking its records, or returns the domain created earlier with the same `clientId`,
+     * regardless of the other input. Other organizations may claim the same name.
+     *
+     * @throws AppError `validation_error`; `plan_limit_reached`; `already_exists` if the organization already has the name;
+     * `permission_denied` for a credential that is bound to an environment or inbox.
+     */
+    async create(scope: Scope, input: NewDomain): Promise<DomainDetails & { created: boolean }> {
       const { created, ...claimed } = await claimDomain(options, scope, input);
       return { ...toDetails(claimed), created };
     },
 
-    list: (scope, page) =>
-      database.read(scope, async (reader) => {
-        const where = await domainsInScope(reader, scope);
-        const { items, next } = await findPage(reader, DomainEntity, { where, page });
-        const keys = await findKeys(reader, items);
+    list: (scope: Scope, page: PageRequest): Promise<Page<DomainDetails>> =>
+      database.read(scope, async ({ db }) => {
+        const { items, next } = await findPage(selectDomainsInScope(db, scope), 'domains.id', page);
+        const keys = await findKeys(
+          db,
+          items.map(({ id }) => id),
+        );
         const keysOf = Map.groupBy(keys, ({ domainId }) => domainId);
         return {
           items: items.map((domain) => toDetails({ domain, keys: keysOf.get(domain.id) ?? [] })),
@@ -104,58 +68,78 @@ export function createDomainService(options: DomainServiceOptions): DomainServic
         };
       }),
 
-    get: (scope, domainId) =>
-      database.read(scope, async (reader) => {
-        const where = [{ id: domainId }, await domainsInScope(reader, scope)];
-        const domain = await findRow(reader, DomainEntity, { where });
-        if (!domain) throw notFound('domain', domainId);
-        return toDetails({ domain, keys: await findKeys(reader, [domain]) });
-      }),
+    /** @throws AppError `not_found`. */
+    get: (scope: Scope, domainId: string): Promise<DomainDetails> =>
+      database.read(scope, async ({ db }) =>
+        toDetails(await loadKeys(db, await findDomain(db, scope, domainId))),
+      ),
 
-    async checkDns(scope, domainId) {
+    /**
+     * Queries DNS for the domain's records. Separate from `verify`, so that no transaction is open meanwhile.
+     *
+     * @throws AppError `not_found`, `permission_denied`.
+     */
+    async checkDns(scope: Scope, domainId: string): Promise<DnsCheck> {
       const { records } = await database.transaction(
         { organizationId: scope.organizationId },
-        async ({ em }) => toDetails(await loadKeys(em, await findManageableDomain(em, scope, domainId))),
+        async ({ db }) => toDetails(await loadKeys(db, await findManageableDomain(db, scope, domainId))),
       );
       return checkRecords(dns, records);
     },
 
-    verify: (scope, domainId, dnsCheck) =>
+    /**
+     * Applies a DNS check to the domain. If a failed domain is still not verified, a new series of checks starts.
+     *
+     * @throws AppError `not_found`, `permission_denied`.
+     */
+    verify: (scope: Scope, domainId: string, dnsCheck: DnsCheck): Promise<DomainDetails> =>
       database.transaction(scope, async (transaction) => {
-        const domain = await lockDomain(transaction.em, scope, domainId);
-        const locked = await loadKeys(transaction.em, domain);
+        const { db } = transaction;
+        const locked = await loadKeys(db, await lockDomain(db, scope, domainId));
         await applyRequestedCheck(options, transaction, locked, dnsCheck);
+        await saveDomain(db, locked.domain);
         return toDetails(locked);
       }),
 
-    async rotateDkim(scope, domainId) {
-      await database.transaction(scope, ({ em }) => findManageableDomain(em, scope, domainId));
+    /**
+     * Creates a new DKIM key under the other selector. It becomes active once its record is found; until then the current
+     * key signs.
+     *
+     * @throws AppError `not_found`, `permission_denied`; `conflict` unless the domain is verified and has no pending key.
+     */
+    async rotateDkim(scope: Scope, domainId: string): Promise<DomainDetails> {
+      await database.transaction(scope, ({ db }) => findManageableDomain(db, scope, domainId));
       const pair = await createDkimKeyPair();
       return database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
-        const domain = await lockDomain(em, scope, domainId);
-        await rotateDkim(options, transaction, await loadKeys(em, domain), pair);
-        await em.flush();
-        await audit(em, scope, domain, 'dkim_rotated');
-        return toDetails(await loadKeys(em, domain));
+        const { db } = transaction;
+        const domain = await lockDomain(db, scope, domainId);
+        await rotateDkim(options, transaction, await loadKeys(db, domain), pair);
+        await saveDomain(db, domain);
+        await audit(db, scope, domain, 'dkim_rotated');
+        return toDetails(await loadKeys(db, domain));
       });
     },
 
-    delete: (scope, domainId) =>
+    /**
+     * Deletes the domain, its keys and its claim to the name, and ends its verification.
+     *
+     * @throws AppError `not_found`, `permission_denied`; `conflict` while inboxes use it.
+     */
+    delete: (scope: Scope, domainId: string): Promise<void> =>
       database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
-        const domain = await lockDomain(em, scope, domainId);
-        await requireUnused(em, domain);
-        await releaseAddressesOfDomain(transaction.db, domain);
+        const { db } = transaction;
+        const domain = await lockDomain(db, scope, domainId);
+        await requireUnused(db, domain);
+        await releaseAddressesOfDomain(db, domain);
         if (domain.nextCheckAt) signalCheckNow(transaction, outbox, domain);
-        await audit(em, scope, domain, 'deleted');
-        em.remove(domain);
+        await audit(db, scope, domain, 'deleted');
+        await db.deleteFrom('domains').where('id', '=', domainId).execute();
       }),
   };
 }
 
-function audit(em: EntityManager, scope: Scope, { id, domainName }: Domain, change: string): Promise<void> {
-  return recordAudit(em, scope, {
+function audit(db: Db, scope: Scope, { id, domainName }: Domain, change: string): Promise<void> {
+  return recordAudit(db, scope, {
     action: `domain.${change}`,
     resourceType: 'domain',
     resourceId: id,
@@ -186,8 +170,14 @@ async function applyRequestedCheck(
   }
 }
 
-async function requireUnused(em: EntityManager, domain: Domain): Promise<void> {
-  const inboxes = await em.count(InboxEntity, { domainId: domain.id, deletedAt: null });
+async function requireUnused(db: Db, { id }: Domain): Promise<void> {
+  const found = await db
+    .selectFrom('inboxes')
+    .select((eb) => eb.fn.countAll<number>().as('inboxes'))
+    .where('domain_id', '=', id)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+  const inboxes = found?.inboxes ?? 0;
   if (inboxes === 0) return;
   throw new AppError('conflict', {
     detail: `The domain has ${inboxes} inbox(es).`,
@@ -196,48 +186,43 @@ async function requireUnused(em: EntityManager, domain: Domain): Promise<void> {
   });
 }
 
-async function findDomain(
-  em: EntityManager,
-  scope: Scope,
-  domainId: string,
-  lockMode?: LockMode.PESSIMISTIC_WRITE,
-): Promise<Domain> {
-  const domain = await em.findOne(
-    DomainEntity,
-    { $and: [{ id: domainId }, await domainsInScope(em, scope)] },
-    lockMode === undefined ? {} : { lockMode },
-  );
+async function findDomain(db: Db, scope: Scope, domainId: string, { locked = false } = {}): Promise<Domain> {
+  const domain = await selectDomainsInScope(db, scope)
+    .where('id', '=', domainId)
+    .$if(locked, (query) => query.forUpdate())
+    .executeTakeFirst();
   if (!domain) throw notFound('domain', domainId);
   return domain;
 }
 
 /** For changes. A bound credential may read the domain it sees but gets `permission_denied` here. */
 async function findManageableDomain(
-  em: EntityManager,
+  db: Db,
   scope: Scope,
   domainId: string,
-  lockMode?: LockMode.PESSIMISTIC_WRITE,
+  options?: { locked: boolean },
 ): Promise<Domain> {
-  const domain = await findDomain(em, scope, domainId, lockMode);
+  const domain = await findDomain(db, scope, domainId, options);
   requireWholeOrganization(scope);
   return domain;
 }
 
-function lockDomain(em: EntityManager, scope: Scope, domainId: string): Promise<Domain> {
-  return findManageableDomain(em, scope, domainId, LockMode.PESSIMISTIC_WRITE);
-}
-
-/** The keys of all domains, oldest first. */
-function findKeys(reader: RowReader, domains: readonly Row<Domain>[]): Promise<Row<DkimKey>[]> {
-  return findRows(reader, DkimKeyEntity, {
-    where: { domainId: { $in: domains.map(({ id }) => id) } },
-    orderBy: { createdAt: 'asc', selector: 'asc' },
-  });
-}
+const lockDomain = (db: Db, scope: Scope, domainId: string): Promise<Domain> =>
+  findManageableDomain(db, scope, domainId, { locked: true });
 
 /** Domains belong to the organization. A credential bound to one inbox sees only that inbox's domain. */
-async function domainsInScope(reader: RowReader, { organizationId, inboxId }: Scope) {
-  if (inboxId === undefined) return { organizationId };
-  const inbox = await findRow(reader, InboxEntity, { where: { id: inboxId, organizationId } });
-  return { organizationId, id: inbox?.domainId ?? '' };
+function selectDomainsInScope(db: Db, { organizationId, inboxId }: Scope) {
+  const own = db
+    .selectFrom('domains')
+    .select(columnsOf(DomainEntity))
+    .where('domains.org_id', '=', organizationId);
+  if (inboxId === undefined) return own;
+  return own.where('domains.id', 'in', (eb) =>
+    eb
+      .selectFrom('inboxes')
+      .select('inboxes.domain_id')
+      .where('inboxes.id', '=', inboxId)
+      .where('inboxes.org_id', '=', organizationId)
+      .$narrowType<{ domain_id: string }>(),
+  );
 }

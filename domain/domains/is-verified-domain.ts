@@ -1,14 +1,19 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 
 /** Whether the organization has verified the domain itself; its parent does not count. At most one organization has. */
 export async function isVerifiedDomain(
-  em: EntityManager,
+  db: Db | EntityManager,
   organizationId: string,
   domainName: string,
 ): Promise<boolean> {
-  const rows = await em.execute<object[]>(sql`
-    select from domains
-    where org_id = ${organizationId} and domain_name = ${domainName} and verification_status = 'verified'`);
-  return rows.length > 0;
+  const domain = await toDb(db)
+    .selectFrom('domains')
+    .select('org_id')
+    .where('org_id', '=', organizationId)
+    .where('domain_name', '=', domainName)
+    .where('verification_status', '=', 'verified')
+    .executeTakeFirst();
+  return domain !== undefined;
 }

@@ -1,35 +1,34 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import type { DomainWithKeys } from './apply-dns-check.ts';
-import { DkimKeyEntity } from './dkim-key.entity.ts';
 import { type DkimKeyPair, dkimKeyContext, selectorsOf } from './dkim-keys.ts';
 import type { Domain } from './domain.entity.ts';
+import type { DomainWithKeys } from './domain-with-keys.ts';
 import { startEpisode } from './verification-episode.ts';
 
-/** Persists a key with its private half sealed, on the caller's next flush. */
-export function addDkimKey(
-  { em, secretBox }: { em: EntityManager; secretBox: SecretBox },
-  domain: Domain,
+/** Stores a key with its private half sealed. */
+export async function addDkimKey(
+  { db, secretBox }: { db: Db; secretBox: SecretBox },
+  domain: Pick<Domain, 'id' | 'organizationId'>,
   { selector, state, pair }: { selector: string; state: 'active' | 'pending'; pair: DkimKeyPair },
-): void {
-  em.persist(
-    em.create(DkimKeyEntity, {
-      domainId: domain.id,
+): Promise<void> {
+  await db
+    .insertInto('dkim_keys')
+    .values({
+      domain_id: domain.id,
       selector,
-      organizationId: domain.organizationId,
+      org_id: domain.organizationId,
       state,
-      publicKey: pair.publicKey,
-      privateKey: secretBox.seal(pair.privateKey, dkimKeyContext({ domainId: domain.id, selector })),
-      retiredAt: null,
-    }),
-  );
+      public_key: pair.publicKey,
+      private_key: secretBox.seal(pair.privateKey, dkimKeyContext({ domainId: domain.id, selector })),
+    })
+    .execute();
 }
 
 /**
- * Adds a key under the unused selector and starts checking for its record.
+ * Adds a key under the unused selector and starts checking for its record. The caller saves the domain.
  *
  * @throws AppError `conflict` unless the domain is verified and has no pending key.
  */
@@ -50,13 +49,16 @@ export async function rotateDkim(
       detail: `The key of selector ${pending.selector} is still waiting for its record.`,
       fix: 'Publish that record; the key becomes active once it is found.',
     });
-  const { em } = transaction;
+  const { db } = transaction;
   const active = keys.find(({ state }) => state === 'active');
   const selector = selectorsOf(domain.ownershipToken).find((name) => name !== active?.selector) ?? '';
   // A retired key frees its selector: it no longer signs, and the messages it signed were delivered long ago.
-  for (const key of keys) if (key.selector === selector) em.remove(key);
-  await em.flush();
-  addDkimKey({ em, secretBox }, domain, { selector, state: 'pending', pair });
+  await db
+    .deleteFrom('dkim_keys')
+    .where('domain_id', '=', domain.id)
+    .where('selector', '=', selector)
+    .execute();
+  await addDkimKey({ db, secretBox }, domain, { selector, state: 'pending', pair });
   domain.episode += 1;
   startEpisode(transaction, outbox, domain, new Date());
 }

@@ -25,10 +25,13 @@ export function buildVerificationStart({ id, organizationId, episode }: Episode)
   };
 }
 
-/** Starts a new series of DNS checks after the commit. */
+/** When a series of checks makes its first one. */
+export const firstCheckAt = (startedAt: Date): Date => new Date(startedAt.getTime() + nextCheckDelayMs(0));
+
+/** Starts a new series of DNS checks after the commit. The caller saves the domain. */
 export function startEpisode(transaction: Transaction, outbox: Outbox, domain: Domain, now: Date): void {
   domain.episodeStartedAt = now;
-  domain.nextCheckAt = new Date(now.getTime() + nextCheckDelayMs(0));
+  domain.nextCheckAt = firstCheckAt(now);
   outbox.enqueue(transaction, domain.organizationId, { start: buildVerificationStart(domain) });
 }
 

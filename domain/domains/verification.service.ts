@@ -1,6 +1,8 @@
-import { LockMode, sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { anyLocked } from '../../platform/database/any-of.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { DnsLookup } from '../../platform/dns.ts';
 import {
   nextCheckDelayMs,
@@ -8,37 +10,17 @@ import {
   VERIFICATION_WINDOW_MS,
 } from '../../workflows/domains/verify-domain.contract.ts';
 import type { EventService } from '../events/event.service.ts';
-import { applyDnsCheck, type DomainWithKeys, failPending } from './apply-dns-check.ts';
-import { DkimKeyEntity } from './dkim-key.entity.ts';
+import { applyDnsCheck, failPending } from './apply-dns-check.ts';
 import { checkRecords, type DnsCheck } from './dns-check.ts';
-import { type Domain, DomainEntity } from './domain.entity.ts';
+import { DomainEntity } from './domain.entity.ts';
 import { buildDomainRecords, type DomainRecordSettings } from './domain-records.ts';
+import { type DomainWithKeys, loadKeys, saveDomain } from './domain-with-keys.ts';
 
 /** Some records are still missing or invalid; another check is due. */
 export interface PendingRecords {
   nextCheckInMs: number;
   /** Which records are missing, for the Temporal UI. */
   detail: string;
-}
-
-/** The steps of the domain workflows. Each may be repeated. */
-export interface VerificationService {
-  /**
-   * Checks the records and applies the result to the domain. A check that is not due yet is postponed.
-   *
-   * @param options.now check now even if the schedule says later.
-   * @returns how the episode ended, or when to check again.
-   */
-  check(domainId: string, episode: number, options: { now: boolean }): Promise<string | PendingRecords>;
-  /** Ends the episode after an operator ended its run, with that reason as the domain's `statusReason`. */
-  stop(domainId: string, episode: number): Promise<void>;
-  /**
-   * Checks every verified domain whose last check was most of a day ago. Also deletes keys a week after their retirement.
-   *
-   * @param onProgress called after each domain.
-   * @returns counts.
-   */
-  recheckVerified(onProgress: () => void): Promise<Record<string, number>>;
 }
 
 export interface VerificationServiceOptions {
@@ -56,23 +38,41 @@ const MAX_CONCURRENT_RECHECKS = 10;
 /** Messages are retried for at most five days; after that no receiver verifies an old signature. */
 const RETIRED_KEY_RETENTION = '7 days';
 
-export function createVerificationService(options: VerificationServiceOptions): VerificationService {
+export type VerificationService = ReturnType<typeof createVerificationService>;
+
+/** The steps of the domain workflows. Each may be repeated. */
+export function createVerificationService(options: VerificationServiceOptions) {
   const { database } = options;
   return {
-    check: (domainId, episode, { now }) => check(options, { domainId, episode, now }),
+    /**
+     * Checks the records and applies the result to the domain. A check that is not due yet is postponed.
+     *
+     * @param options.now check now even if the schedule says later.
+     * @returns how the episode ended, or when to check again.
+     */
+    check: (domainId: string, episode: number, { now }: { now: boolean }): Promise<string | PendingRecords> =>
+      check(options, { domainId, episode, now }),
 
-    stop: (domainId, episode) =>
-      database.systemTransaction(async ({ em }) => {
-        const locked = await lockDomain(em, domainId);
+    /** Ends the episode after an operator ended its run, with that reason as the domain's `statusReason`. */
+    stop: (domainId: string, episode: number): Promise<void> =>
+      database.systemTransaction(async ({ db }) => {
+        const locked = await lockDomain(db, domainId);
         if (!locked || locked.domain.episode !== episode || !isEpisodeRunning(locked)) return;
         endEpisode(locked, 'An operator stopped the verification. Start it again with verify.');
+        await saveDomain(db, locked.domain);
       }),
 
-    async recheckVerified(onProgress) {
-      const keysDeleted = await deleteRetiredKeys(database);
+    /**
+     * Checks every verified domain whose last check was most of a day ago. Also deletes keys a week after their retirement.
+     *
+     * @param onProgress called after each domain.
+     * @returns counts.
+     */
+    async recheckVerified(onProgress: () => void): Promise<Record<string, number>> {
+      const keysDeleted = await deleteRetiredKeys(database.db);
       let rechecked = 0;
       for (;;) {
-        const ids = await claimDueDomains(database);
+        const ids = await claimDueDomains(database.db);
         const queue = ids.values();
         const runRecheckWorker = async () => {
           for (const id of queue) {
@@ -93,7 +93,7 @@ async function check(
   { domainId, episode, now: checkNow }: { domainId: string; episode: number; now: boolean },
 ): Promise<string | PendingRecords> {
   const { database } = options;
-  const before = await database.autocommit((em) => readDomain(em, domainId));
+  const before = await readDomain(database.db, domainId);
   const ended = findEpisodeResult(before, episode);
   if (ended !== null || !before) return ended ?? 'deleted';
   const dueInMs = (before.domain.nextCheckAt?.getTime() ?? 0) - Date.now();
@@ -101,14 +101,16 @@ async function check(
     return { nextCheckInMs: dueInMs, detail: 'Waiting for the first check.' };
   const dnsCheck = await checkDns(options, before);
   return database.systemTransaction(async (transaction) => {
-    const locked = await lockDomain(transaction.em, domainId);
+    const locked = await lockDomain(transaction.db, domainId);
     const endedMeanwhile = findEpisodeResult(locked, episode);
     if (endedMeanwhile !== null || !locked) return endedMeanwhile ?? 'deleted';
     const now = new Date();
     await applyDnsCheck({ ...options, transaction, now, countMissedChecks: false }, locked, dnsCheck);
     const records = buildDomainRecords(locked.domain, locked.keys, options.settings);
     const answered = records.every(({ required, key }) => !required || dnsCheck.get(key));
-    return concludeCheck(locked, { answered, now });
+    const result = concludeCheck(locked, { answered, now });
+    await saveDomain(transaction.db, locked.domain);
+    return result;
   });
 }
 
@@ -159,17 +161,18 @@ function endEpisode({ domain }: DomainWithKeys, reason: string): void {
 
 async function recheck(options: VerificationServiceOptions, domainId: string): Promise<void> {
   const { database } = options;
-  const before = await database.autocommit((em) => readDomain(em, domainId));
+  const before = await readDomain(database.db, domainId);
   if (before?.domain.verificationStatus !== 'verified') return;
   const dnsCheck = await checkDns(options, before);
   await database.systemTransaction(async (transaction) => {
-    const locked = await lockDomain(transaction.em, domainId);
+    const locked = await lockDomain(transaction.db, domainId);
     if (locked?.domain.verificationStatus !== 'verified') return;
     await applyDnsCheck(
       { ...options, transaction, now: new Date(), countMissedChecks: true },
       locked,
       dnsCheck,
     );
+    await saveDomain(transaction.db, locked.domain);
   });
 }
 
@@ -180,46 +183,44 @@ function checkDns(
   return checkRecords(dns, buildDomainRecords(domain, keys, settings));
 }
 
-async function readDomain(em: EntityManager, domainId: string): Promise<DomainWithKeys | null> {
-  const domain = await em.findOne(DomainEntity, { id: domainId });
-  return domain && loadKeys(em, domain);
+const selectDomain = (db: Db, domainId: string) =>
+  db.selectFrom('domains').select(columnsOf(DomainEntity)).where('id', '=', domainId);
+
+async function readDomain(db: Db, domainId: string): Promise<DomainWithKeys | null> {
+  const domain = await selectDomain(db, domainId).executeTakeFirst();
+  return domain ? loadKeys(db, domain) : null;
 }
 
-async function lockDomain(em: EntityManager, domainId: string): Promise<DomainWithKeys | null> {
-  const domain = await em.findOne(DomainEntity, { id: domainId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
-  return domain && loadKeys(em, domain);
-}
-
-/** Loads the keys in order of creation. */
-export async function loadKeys(em: EntityManager, domain: Domain): Promise<DomainWithKeys> {
-  const keys = await em.find(
-    DkimKeyEntity,
-    { domainId: domain.id },
-    { orderBy: { createdAt: 'asc', selector: 'asc' } },
-  );
-  return { domain, keys };
+async function lockDomain(db: Db, domainId: string): Promise<DomainWithKeys | null> {
+  const domain = await selectDomain(db, domainId).forUpdate().executeTakeFirst();
+  return domain ? loadKeys(db, domain) : null;
 }
 
 /** Marks domains before they are checked: one whose check fails does not block the others. */
-async function claimDueDomains(database: Database): Promise<string[]> {
-  const rows = await database.autocommit((em) =>
-    em.execute<{ id: string }[]>(
-      sql`update domains set last_checked_at = now() where id = any(array(
-         select id from domains where verification_status = 'verified'
-           and last_checked_at < now() - ${RECHECK_AFTER}::interval
-         order by last_checked_at limit ${RECHECK_BATCH_SIZE} for update skip locked))
-       returning id`,
-    ),
-  );
+async function claimDueDomains(db: Db): Promise<string[]> {
+  const due = db
+    .selectFrom('domains')
+    .select('id')
+    .where('verification_status', '=', 'verified')
+    .where('last_checked_at', '<', sql<Date>`now() - ${RECHECK_AFTER}::interval`)
+    .orderBy('last_checked_at')
+    .limit(RECHECK_BATCH_SIZE)
+    .forUpdate()
+    .skipLocked();
+  const rows = await db
+    .updateTable('domains')
+    .set({ last_checked_at: sql`now()` })
+    .where('id', '=', anyLocked(due))
+    .returning('id')
+    .execute();
   return rows.map(({ id }) => id);
 }
 
-async function deleteRetiredKeys(database: Database): Promise<number> {
-  const rows = await database.autocommit((em) =>
-    em.execute<unknown[]>(
-      sql`delete from dkim_keys where state = 'retiring' and retired_at < now() - ${RETIRED_KEY_RETENTION}::interval
-       returning 1`,
-    ),
-  );
-  return rows.length;
+async function deleteRetiredKeys(db: Db): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('dkim_keys')
+    .where('state', '=', 'retiring')
+    .where('retired_at', '<', sql<Date>`now() - ${RETIRED_KEY_RETENTION}::interval`)
+    .executeTakeFirstOrThrow(() => new Error('PostgreSQL did not answer a deletion'));
+  return Number(numDeletedRows);
 }
