@@ -103,7 +103,7 @@ export async function hasAuditEntry(
 ): Promise<boolean> {
   const entry = await toDb(db)
     .selectFrom('audit_entries')
-    .select('id')
+    .select('resource_id')
     .where('org_id', '=', organizationId)
     .where('resource_id', '=', resourceId)
     .where('action', '=', action)
