@@ -88,9 +88,11 @@ import { createKeyRenewal } from '../domain/sso/key-renewal.ts';
 import { createMetadataSource } from '../domain/sso/metadata-source.ts';
 import { createOidcClient } from '../domain/sso/oidc-client.ts';
 import { createSamlClient } from '../domain/sso/saml/saml-client.ts';
+import { createSsoActivationService } from '../domain/sso/sso-activation.service.ts';
 import { createSsoConfigurationService } from '../domain/sso/sso-configuration.service.ts';
-import { isOwnSsoSession } from '../domain/sso/sso-enforcement.ts';
+import { createSsoLinkService } from '../domain/sso/sso-link.service.ts';
 import { createSsoLoginService } from '../domain/sso/sso-login.service.ts';
+import { isOwnSsoSession } from '../domain/sso/sso-settings.ts';
 import { createSsoSetupService } from '../domain/sso/sso-setup.service.ts';
 import { createSsoSetupLinkService } from '../domain/sso/sso-setup-link.service.ts';
 import { recordStaffAudit } from '../domain/staff/record-staff-audit.ts';
@@ -201,20 +203,14 @@ export function createServices({
   const ssoConfigurations = createSsoConfigurationService({
     database,
     secretBox,
-    notifications: shared.notifications,
-    ownerNotices,
     findTargetRefusal: createTargetCheck(egressOptions),
     ownDomains: people.ownDomains,
     metadataSource,
     parseMetadata: saml.parseMetadata,
   });
-  const ssoLogins = createSsoLoginService({
-    ...people,
-    ownerNotifications: shared.notifications,
-    oidc,
-    saml,
-    keyRenewal: createKeyRenewal({ database, metadataSource, oidc, saml, logger }),
-  });
+  const ssoKeyRenewal = createKeyRenewal({ database, secretBox, metadataSource, oidc, saml, logger });
+  const ssoSignIn = { ...people, ownerNotifications: shared.notifications, oidc, saml };
+  const ssoLogins = createSsoLoginService({ ...ssoSignIn, keyRenewal: ssoKeyRenewal });
   const webhookJobs = createBulkJobService({ database, outbox });
   const retentionPolicies = createRetentionPolicyService({ database, outbox });
   const requireDeletable = config.BILLING_ENABLED ? requireNoSubscription : async () => undefined;
@@ -391,7 +387,16 @@ export function createServices({
       names: new Map(oauthConnections.map(({ provider: { id, name } }) => [id, name])),
     }),
     ssoConfigurations,
+    ssoActivations: createSsoActivationService({
+      database,
+      secretBox,
+      notifications: shared.notifications,
+      ownerNotices,
+      parseMetadata: saml.parseMetadata,
+    }),
     ssoLogins,
+    ssoLinks: createSsoLinkService(ssoSignIn),
+    ssoKeyRenewal,
     ssoSetupLinks: createSsoSetupLinkService({ ...people, publicUrl }),
     ssoSetup: createSsoSetupService({ database, ssoConfigurations, ssoLogins }),
     ssoBreakGlass: createBreakGlass({ database, notifications: shared.notifications }),

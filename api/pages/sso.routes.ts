@@ -3,6 +3,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { PolicyPreviewService } from '../../domain/people/policy-preview.service.ts';
 import type { PolicyService } from '../../domain/policies/policy.service.ts';
+import type { KeyRenewal } from '../../domain/sso/key-renewal.ts';
+import type { SsoActivationService } from '../../domain/sso/sso-activation.service.ts';
 import { SSO_CHECKS } from '../../domain/sso/sso-checks.ts';
 import { SSO_ROLES } from '../../domain/sso/sso-configuration.entity.ts';
 import type {
@@ -10,6 +12,7 @@ import type {
   SsoConfigurationService,
   SsoConfigurationView,
 } from '../../domain/sso/sso-configuration.service.ts';
+import type { SsoLinkService } from '../../domain/sso/sso-link.service.ts';
 import type { SsoLoginService } from '../../domain/sso/sso-login.service.ts';
 import type { SsoSetupLinkService } from '../../domain/sso/sso-setup-link.service.ts';
 import type { Config } from '../../platform/config.ts';
@@ -34,7 +37,10 @@ export interface SsoPageDependencies {
   config: Config;
   cookies: Cookies;
   ssoLogins: SsoLoginService;
+  ssoLinks: SsoLinkService;
   ssoConfigurations: SsoConfigurationService;
+  ssoActivations: SsoActivationService;
+  ssoKeyRenewal: KeyRenewal;
   ssoSetupLinks: SsoSetupLinkService;
   policies: PolicyService;
   policyPreviews: PolicyPreviewService;
@@ -50,7 +56,7 @@ export const ssoPages =
   (app, _options, done) => {
     const { pages, browserSignIn, config, cookies, ssoLogins, ssoConfigurations, ssoSetupLinks } =
       dependencies;
-    const { policies, policyPreviews } = dependencies;
+    const { ssoLinks, ssoActivations, ssoKeyRenewal, policies, policyPreviews } = dependencies;
     const ssoCookies = createSsoCookies(cookies);
 
     const showLogin = (
@@ -115,7 +121,7 @@ export const ssoPages =
       '/login/link',
       { config: { person: 'fresh' }, schema: { operationId: 'pages.linkSso', body: strictObject({}) } },
       async (request, reply) => {
-        const linking = ssoLogins.link(request.person, linkOf(request), clientOf(request));
+        const linking = ssoLinks.link(request.person, linkOf(request), clientOf(request));
         const problem = await rejectionOf(linking);
         if (problem)
           return pages.send(request, reply, { template: 'login-link', title: 'Link your account', problem });
@@ -130,7 +136,7 @@ export const ssoPages =
     });
 
     async function showFormer(request: FastifyRequest, reply: FastifyReply, problem?: AppError) {
-      const choice = await ssoLogins.findLink(linkOf(request));
+      const choice = await ssoLinks.findLink(linkOf(request));
       if (!choice) return pages.seeOther(reply, '/login/sso');
       return pages.send(request, reply, {
         template: 'login-former',
@@ -156,7 +162,7 @@ export const ssoPages =
         },
       },
       async (request, reply) => {
-        const starting = ssoLogins.startLink(linkOf(request), request.body.configuration_id);
+        const starting = ssoLinks.startLink(linkOf(request), request.body.configuration_id);
         const problem = await rejectionOf(starting);
         if (problem) return showFormer(request, reply, problem);
         const { redirectUrl, browserToken } = await starting;
@@ -169,7 +175,7 @@ export const ssoPages =
       '/login/former/join',
       { config: { public: true }, schema: { operationId: 'pages.joinBySso', body: strictObject({}) } },
       async (request, reply) => {
-        const joining = ssoLogins.join(linkOf(request), clientOf(request));
+        const joining = ssoLinks.join(linkOf(request), clientOf(request));
         const problem = await rejectionOf(joining);
         if (problem) return showFormer(request, reply, problem);
         ssoCookies.clearLink(reply);
@@ -383,11 +389,11 @@ export const ssoPages =
     );
 
     for (const [path, operationId, act] of [
-      ['activate', 'pages.activateSso', ssoConfigurations.activate],
-      ['disable', 'pages.disableSso', ssoConfigurations.disable],
-      ['delete', 'pages.deleteSso', ssoConfigurations.remove],
+      ['activate', 'pages.activateSso', ssoActivations.activate],
+      ['disable', 'pages.disableSso', ssoActivations.disable],
+      ['delete', 'pages.deleteSso', ssoActivations.remove],
       ['discard', 'pages.discardSso', ssoConfigurations.discard],
-      ['refresh', 'pages.refreshSso', ssoLogins.readAgain],
+      ['refresh', 'pages.refreshSso', ssoKeyRenewal.readAgain],
     ] as const)
       app.post(
         `/organization/sso/${path}`,

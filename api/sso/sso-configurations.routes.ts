@@ -1,6 +1,8 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
+import type { KeyRenewal } from '../../domain/sso/key-renewal.ts';
+import type { SsoActivationService } from '../../domain/sso/sso-activation.service.ts';
 import type { SsoChange, SsoConfigurationService } from '../../domain/sso/sso-configuration.service.ts';
 import type { SsoLoginService, SsoStart } from '../../domain/sso/sso-login.service.ts';
 import type { Config } from '../../platform/config.ts';
@@ -30,6 +32,8 @@ declare module 'fastify' {
 export interface SsoConfigurationRouteDependencies {
   config: Config;
   ssoConfigurations: SsoConfigurationService;
+  ssoActivations: SsoActivationService;
+  ssoKeyRenewal: KeyRenewal;
   ssoLogins: SsoLoginService;
   lists: Lists;
   cookies: Cookies;
@@ -44,7 +48,7 @@ const AFTER_TEST = '/organization';
 export const ssoConfigurationRoutes =
   (dependencies: SsoConfigurationRouteDependencies): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const { config, ssoConfigurations, ssoLogins, lists } = dependencies;
+    const { config, ssoConfigurations, ssoActivations, ssoLogins, ssoKeyRenewal, lists } = dependencies;
     const urls = serviceProviderUrls(config);
     const ssoCookies = createSsoCookies(dependencies.cookies);
     app.decorateRequest('ssoStart');
@@ -114,7 +118,7 @@ export const ssoConfigurationRoutes =
           throw invalid(`/body/${alone}`, 'must not come with other fields', 'Send it alone.');
         const id = params.configurationId;
         const changed = disabled
-          ? await ssoConfigurations.disable(scope, id)
+          ? await ssoActivations.disable(scope, id)
           : discarded === null
             ? await ssoConfigurations.discard(scope, id)
             : await ssoConfigurations.update(scope, id, readChange(fields));
@@ -137,7 +141,7 @@ export const ssoConfigurationRoutes =
         },
       },
       async ({ scope, params }, reply) => {
-        await ssoConfigurations.remove(scope, params.configurationId);
+        await ssoActivations.remove(scope, params.configurationId);
         return reply.code(204).send(null);
       },
     );
@@ -187,7 +191,7 @@ export const ssoConfigurationRoutes =
         },
       },
       async ({ scope, params }) =>
-        presentSsoConfiguration(await ssoConfigurations.activate(scope, params.configurationId), urls),
+        presentSsoConfiguration(await ssoActivations.activate(scope, params.configurationId), urls),
     );
 
     app.post(
@@ -197,7 +201,7 @@ export const ssoConfigurationRoutes =
           ...change,
           bodyMayBeEmpty: true,
           prepare: ({ scope, params }) =>
-            ssoLogins.readAgain(scope, (params as Static<typeof Params>).configurationId),
+            ssoKeyRenewal.readAgain(scope, (params as Static<typeof Params>).configurationId),
         },
         schema: {
           operationId: 'sso.refresh',

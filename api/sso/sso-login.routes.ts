@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { AccountService } from '../../domain/people/account.service.ts';
 import { ssoNotStarted } from '../../domain/sso/sso-checks.ts';
+import type { SsoLinkService } from '../../domain/sso/sso-link.service.ts';
 import type { SsoLoginService, SsoOutcome } from '../../domain/sso/sso-login.service.ts';
 import { AppError } from '../../platform/errors.ts';
 import { MfaRequired, presentSignIn, SessionCreated, SignInResponse } from '../people/auth.schemas.ts';
@@ -19,6 +20,7 @@ import { renderConfirmPage, renderProblemPage, renderTestedPage, wantsJson } fro
 
 export interface SsoLoginRouteDependencies {
   ssoLogins: SsoLoginService;
+  ssoLinks: SsoLinkService;
   accounts: AccountService;
   cookies: Cookies;
   browserSession: BrowserSession;
@@ -82,7 +84,7 @@ export const callbackResponses = (errors: ReturnType<typeof problems>) => ({
 export const ssoLoginRoutes =
   (dependencies: SsoLoginRouteDependencies): FastifyPluginAsyncTypebox =>
   async (app) => {
-    const { ssoLogins, accounts } = dependencies;
+    const { ssoLogins, ssoLinks, accounts } = dependencies;
     const ssoCookies = createSsoCookies(dependencies.cookies);
     const answer = createAnswers({ ...dependencies, ssoCookies });
     await app.register(formbody, { bodyLimit: 1024 * 1024 });
@@ -188,7 +190,7 @@ export const ssoLoginRoutes =
         },
       },
       async (request, reply) => {
-        const { userId, signIn } = await ssoLogins.link(request.person, linkOf(request), clientOf(request));
+        const { userId, signIn } = await ssoLinks.link(request.person, linkOf(request), clientOf(request));
         reply.rememberDevice(signIn);
         return presentSignIn(signIn, await accounts.get(userId));
       },
@@ -214,7 +216,7 @@ export const ssoLoginRoutes =
         },
       },
       async (request, reply) => {
-        const start = await ssoLogins.startLink(linkOf(request), request.body.configuration_id);
+        const start = await ssoLinks.startLink(linkOf(request), request.body.configuration_id);
         ssoCookies.setBrowser(reply, start.browserToken);
         return { redirect_url: start.redirectUrl };
       },
@@ -234,7 +236,7 @@ export const ssoLoginRoutes =
         },
       },
       async (request, reply) => {
-        const { userId, signIn } = await ssoLogins.join(linkOf(request), clientOf(request));
+        const { userId, signIn } = await ssoLinks.join(linkOf(request), clientOf(request));
         reply.rememberDevice(signIn);
         return presentSignIn(signIn, await accounts.get(userId));
       },

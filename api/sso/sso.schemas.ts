@@ -1,15 +1,9 @@
 import { type Static, Type } from 'typebox';
 import type { SsoAttempt } from '../../domain/sso/sso-attempt.entity.ts';
 import { SSO_CHECKS, type SsoCheckName } from '../../domain/sso/sso-checks.ts';
-import {
-  SSO_ROLES,
-  SSO_STATUSES,
-  SSO_TYPES,
-  type SsoConfiguration,
-} from '../../domain/sso/sso-configuration.entity.ts';
-import type { SsoConfigurationView } from '../../domain/sso/sso-configuration.service.ts';
+import { SSO_ROLES, SSO_STATUSES, SSO_TYPES } from '../../domain/sso/sso-configuration.entity.ts';
+import type { SsoConfigurationRow, SsoConfigurationView } from '../../domain/sso/sso-configuration-views.ts';
 import { SSO_PURPOSES } from '../../domain/sso/sso-transaction.entity.ts';
-import type { Row } from '../../platform/database/find-rows.ts';
 import {
   enumOf,
   id,
@@ -249,7 +243,7 @@ export function presentSsoConfiguration(
   };
 }
 
-const presentIdentityProvider = (settings: Row<SsoConfiguration>) => ({
+const presentIdentityProvider = (settings: SsoConfigurationRow) => ({
   issuer: settings.type === 'oidc' ? settings.issuer : null,
   client_id: settings.clientId,
   entity_id: settings.type === 'oidc' ? null : settings.issuer,
@@ -257,7 +251,7 @@ const presentIdentityProvider = (settings: Row<SsoConfiguration>) => ({
   certificate_expires_at: settings.certificateExpiresAt?.toISOString() ?? null,
 });
 
-const presentPending = (pending: Row<SsoConfiguration>) => ({
+const presentPending = (pending: SsoConfigurationRow) => ({
   ...presentIdentityProvider(pending),
   tested_at: pending.testedAt?.toISOString() ?? null,
   created_at: pending.createdAt.toISOString(),

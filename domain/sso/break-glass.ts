@@ -6,10 +6,7 @@ import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { BreakGlassEntry } from '../sessions/session-authenticator.ts';
 
-export interface BreakGlass {
-  /** Records that a session enters an organization past its single sign-on: once per session, with an email to all owners. */
-  record(entry: BreakGlassEntry): Promise<void>;
-}
+export type BreakGlass = ReturnType<typeof createBreakGlass>;
 
 const ACTION = 'sso.break_glass_used';
 const MAX_REMEMBERED = 10_000;
@@ -20,11 +17,12 @@ export function createBreakGlass({
 }: {
   database: Database;
   notifications: NotificationService;
-}): BreakGlass {
+}) {
   /** Sessions that are recorded already, to save the query. */
   const recorded = new LRUCache<string, true>({ max: MAX_REMEMBERED });
   return {
-    async record(entry) {
+    /** Records that a session enters an organization past its single sign-on: once per session, with an email to all owners. */
+    async record(entry: BreakGlassEntry): Promise<void> {
       const key = `${entry.sessionId} ${entry.organizationId}`;
       if (recorded.has(key)) return;
       await database.peopleTransaction((transaction) => recordOnce(transaction, notifications, entry));
@@ -38,11 +36,11 @@ async function recordOnce(
   notifications: NotificationService,
   { sessionId, userId, organizationId, ip, requestId }: BreakGlassEntry,
 ): Promise<void> {
-  const { em } = transaction;
-  await lockKey(em, 'sso-break-glass', sessionId, organizationId);
-  if (await hasAuditEntry(em, { organizationId, action: ACTION, resourceId: sessionId })) return;
+  const { db } = transaction;
+  await lockKey(db, 'sso-break-glass', sessionId, organizationId);
+  if (await hasAuditEntry(db, { organizationId, action: ACTION, resourceId: sessionId })) return;
   await recordAudit(
-    em,
+    db,
     { organizationId, actor: { kind: 'user', id: userId }, ip, requestId },
     { action: ACTION, resourceType: 'session', resourceId: sessionId },
   );

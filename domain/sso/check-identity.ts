@@ -1,4 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { emOf } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { isVerifiedDomain } from '../domains/is-verified-domain.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
 import { normalizeAccountAddress } from '../people/account-address.ts';
@@ -28,7 +29,7 @@ const TOLERANCE_MS = 60_000;
  * @throws SsoRefusal
  */
 export async function checkIdentity(
-  em: EntityManager,
+  db: Db,
   settings: Pick<SsoSettings, 'organizationId' | 'domains'>,
   { identity, ownDomains }: { identity: StatedIdentity; ownDomains: readonly string[] },
   checks: SsoChecks,
@@ -50,7 +51,7 @@ export async function checkIdentity(
   checks.require('email_verified', isVerified, emailVerified ?? 'not stated', true);
   const domain = email.slice(email.lastIndexOf('@') + 1);
   checks.require('domain', settings.domains.includes(domain), domain, settings.domains.join(', '));
-  const isOwned = await isVerifiedDomain(em, settings.organizationId, domain);
+  const isOwned = await isVerifiedDomain(emOf(db), settings.organizationId, domain);
   checks.require('domain_verified', isOwned, domain, 'a verified domain of the organization');
   return {
     issuer,

@@ -1,7 +1,9 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { sha256 } from '../../platform/crypto.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { AppError } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
 import type { Client } from '../people/client.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import { announceSetupTest } from './announce-setup-test.ts';
@@ -9,7 +11,6 @@ import { checkIdentity, type StatedIdentity } from './check-identity.ts';
 import { type CompletionOptions, type FormerWay, findFormerWays, linkByFormer } from './link-login.ts';
 import type { SamlIdentity } from './saml/saml-assertion.ts';
 import { findAccount, signInIdentity } from './sign-in-identity.ts';
-import { recordSsoAttempt } from './sso-attempts.ts';
 import {
   createSsoChecks,
   type SsoCheck,
@@ -18,6 +19,7 @@ import {
   SsoRefusal,
   ssoFailed,
 } from './sso-checks.ts';
+import type { SsoStatus } from './sso-configuration.entity.ts';
 import type { SsoSettings } from './sso-settings.ts';
 import type { SsoPurpose } from './sso-transaction.entity.ts';
 import {
@@ -60,8 +62,8 @@ export async function recordRefusals<T>(
     return await work(checks);
   } catch (error) {
     if (!(error instanceof SsoRefusal)) throw error;
-    await database.peopleTransaction(({ em }) =>
-      recordSsoAttempt(em, { configurationId: shownId, purpose, succeeded: false, checks: checks.all }),
+    await database.peopleTransaction(({ db }) =>
+      recordSsoAttempt(db, { configurationId: shownId, purpose, succeeded: false, checks: checks.all }),
     );
     throw toError(error.check, checks.all);
   }
@@ -85,17 +87,14 @@ export function complete(
   const { database, secretBox, ownDomains } = options;
   const { purpose, redirectTo } = transaction;
   return database.peopleTransaction(async (context): Promise<SsoOutcome> => {
-    const { em } = context;
-    await useAssertion(em, settings, identity, checks);
-    const claims = await checkIdentity(em, settings, { identity, ownDomains }, checks);
+    const { db } = context;
+    await useAssertion(db, settings, identity, checks);
+    const claims = await checkIdentity(db, settings, { identity, ownDomains }, checks);
     const attempt = { configurationId: settings.shownId, purpose, succeeded: true, checks: checks.all };
     if (purpose === 'test') {
-      const tested = await em.execute<object[]>(sql`
-        update sso_configurations set tested_at = now(),
-          status = case when status in ('draft', 'disabled') then 'tested' else status end
-        where id = ${settings.id} and version = ${settings.version} returning id`);
-      await recordSsoAttempt(em, attempt);
-      if (tested.length > 0) await announceSetupTest(context, options, settings);
+      const isCurrent = await markTested(db, settings);
+      await recordSsoAttempt(db, attempt);
+      if (isCurrent) await announceSetupTest(context, options, settings);
       return { kind: 'tested', configurationId: settings.shownId, checks: checks.all, redirectTo };
     }
     if (purpose === 'prove') {
@@ -106,23 +105,23 @@ export function complete(
         { former: settings, claims, link },
         { checks, client },
       );
-      await recordSsoAttempt(em, attempt);
+      await recordSsoAttempt(db, attempt);
       return { kind: 'signed_in', ...linked };
     }
-    const former = await findFormerWays(em, settings.organizationId);
-    const account = await findAccount(em, settings, claims, {
+    const former = await findFormerWays(db, settings.organizationId);
+    const account = await findAccount(db, settings, claims, {
       checks,
       client,
       mayBeNew: former.length === 0,
     });
-    await recordSsoAttempt(em, attempt);
+    await recordSsoAttempt(db, attempt);
     if (account.kind === 'user') {
       const { authenticatedAt } = identity;
-      const signedIn = await signInIdentity(em, settings, { ...account, authenticatedAt }, client);
+      const signedIn = await signInIdentity(db, settings, { ...account, authenticatedAt }, client);
       return { kind: 'signed_in', signedIn, redirectTo };
     }
     const newLinkToken = createSsoToken();
-    await createSsoTransaction(em, secretBox, newLinkToken, {
+    await createSsoTransaction(db, secretBox, newLinkToken, {
       settings,
       purpose: 'link',
       browserToken: browserTokenOf(browserToken),
@@ -148,17 +147,17 @@ export function askToConfirm(
   const { settings, identity, redirectTo } = login;
   const browserToken = browserTokenOf(login.browserToken);
   const confirmToken = createSsoToken();
-  return database.peopleTransaction(async ({ em }): Promise<SsoOutcome> => {
-    await useAssertion(em, settings, identity, checks);
-    const claims = await checkIdentity(em, settings, { identity, ownDomains }, checks);
-    await createSsoTransaction(em, secretBox, confirmToken, {
+  return database.peopleTransaction(async ({ db }): Promise<SsoOutcome> => {
+    await useAssertion(db, settings, identity, checks);
+    const claims = await checkIdentity(db, settings, { identity, ownDomains }, checks);
+    await createSsoTransaction(db, secretBox, confirmToken, {
       settings,
       purpose: 'confirm',
       browserToken,
       redirectTo,
       claims,
     });
-    await recordSsoAttempt(em, {
+    await recordSsoAttempt(db, {
       configurationId: settings.shownId,
       purpose: 'confirm',
       succeeded: true,
@@ -169,17 +168,83 @@ export function askToConfirm(
   });
 }
 
+/** Returns false if the settings have changed since the test began. */
+async function markTested(db: Db, { id, version }: SsoSettings): Promise<boolean> {
+  const tested = await db
+    .updateTable('sso_configurations')
+    .set({
+      tested_at: sql<Date>`now()`,
+      status: sql<SsoStatus>`case when status in ('draft', 'disabled') then 'tested' else status end`,
+    })
+    .where('id', '=', id)
+    .where('version', '=', version)
+    .returning('id')
+    .executeTakeFirst();
+  return tested !== undefined;
+}
+
 /** Remembers the assertion until it expires, so that it counts once. @throws SsoRefusal */
 async function useAssertion(
-  em: EntityManager,
+  db: Db,
   { id, organizationId }: SsoSettings,
   identity: StatedIdentity | SamlIdentity,
   checks: SsoChecks,
 ): Promise<void> {
   if (!('assertionId' in identity)) return;
-  const used = await em.execute<object[]>(sql`
-    insert into sso_assertions (configuration_id, assertion_hash, org_id, expires_at)
-    values (${id}, ${sha256(identity.assertionId)}, ${organizationId}, ${identity.expiresAt})
-    on conflict do nothing returning expires_at`);
-  checks.require('replay', used.length > 0, used.length > 0 ? 'new' : 'used before', 'new');
+  const added = await db
+    .insertInto('sso_assertions')
+    .values({
+      configuration_id: id,
+      assertion_hash: sha256(identity.assertionId),
+      org_id: organizationId,
+      expires_at: identity.expiresAt,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('expires_at')
+    .executeTakeFirst();
+  checks.require('replay', added !== undefined, added ? 'new' : 'used before', 'new');
+}
+
+const MAX_ATTEMPTS = 20;
+
+interface NewSsoAttempt {
+  configurationId: string;
+  purpose: SsoPurpose;
+  succeeded: boolean;
+  checks: readonly SsoCheck[];
+}
+
+/** Records a login or test in the caller's transaction, and keeps the newest 20 of the configuration. */
+async function recordSsoAttempt(
+  db: Db,
+  { configurationId, purpose, succeeded, checks }: NewSsoAttempt,
+): Promise<void> {
+  await db
+    .insertInto('sso_attempts')
+    .columns(['id', 'org_id', 'configuration_id', 'purpose', 'succeeded', 'checks'])
+    .expression((eb) =>
+      eb
+        .selectFrom('sso_configurations')
+        .select([
+          sql<string>`${newId('ssoAttempt')}::text`.as('id'),
+          'org_id',
+          'id as configuration_id',
+          sql<SsoPurpose>`${purpose}::text`.as('purpose'),
+          sql<boolean>`${succeeded}::boolean`.as('succeeded'),
+          json(checks).as('checks'),
+        ])
+        .where('id', '=', configurationId),
+    )
+    .execute();
+  await db
+    .deleteFrom('sso_attempts')
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('sso_attempts')
+        .select('id')
+        .where('configuration_id', '=', configurationId)
+        .orderBy('id', 'desc')
+        .offset(MAX_ATTEMPTS),
+    )
+    .execute();
 }

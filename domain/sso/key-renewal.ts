@@ -1,56 +1,45 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
+import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
+import { requireOrganizationWide } from '../identity/scope.ts';
+import { auditConfiguration } from './change-configuration.ts';
 import type { MetadataSource } from './metadata-source.ts';
 import type { OidcClient } from './oidc-client.ts';
 import type { SamlClient } from './saml/saml-client.ts';
 import { createSsoChecks, SsoRefusal, ssoTestFailed } from './sso-checks.ts';
-import { auditConfiguration } from './sso-drafts.ts';
-import { updateMetadata } from './sso-metadata.ts';
+import { storeMetadata } from './sso-metadata.ts';
 import type { SsoScope } from './sso-scope.ts';
-import { oidcSettings, type SsoSettings } from './sso-settings.ts';
+import { findSettingsById, oidcSettings, type SsoSettings } from './sso-settings.ts';
 
 /** An answer with a forged signature must not make the service call the identity provider at every attempt. */
 const MIN_INTERVAL_SECONDS = 30;
 
-/** Reads the keys of identity providers again between their regular times. */
-export interface KeyRenewal {
-  /**
-   * Whether the keys may be read again now: they were not within the last half minute, or another login has just caused it.
-   *
-   * @returns the settings to read them with; undefined if they were just read.
-   */
-  claim(settings: SsoSettings): Promise<SsoSettings | undefined>;
-  /** Reads metadata from its URL again, and stores it. @returns the metadata, or undefined if that is not possible now. */
-  renewMetadata(settings: SsoSettings): Promise<string | undefined>;
-  /**
-   * Reads keys and metadata because a person asks for it.
-   *
-   * @throws AppError `conflict` without a URL; `rate_limited`; `unprocessable` if they cannot be read.
-   */
-  readAgain(scope: SsoScope, settings: SsoSettings | undefined, configurationId: string): Promise<void>;
-}
+export type KeyRenewal = ReturnType<typeof createKeyRenewal>;
 
 export interface KeyRenewalOptions {
   database: Database;
+  secretBox: SecretBox;
   metadataSource: MetadataSource;
   oidc: OidcClient;
   saml: SamlClient;
   logger: Pick<Logger, 'warn'>;
 }
 
+/** Reads the keys of identity providers again between their regular times. */
 export function createKeyRenewal({
   database,
+  secretBox,
   metadataSource,
   oidc,
   saml,
   logger,
-}: KeyRenewalOptions): KeyRenewal {
+}: KeyRenewalOptions) {
   const claim = (settings: SsoSettings, isOthersEnough: boolean) =>
-    database.peopleTransaction(async ({ em }) => {
-      const keysReadAt = await claimReading(em, settings, isOthersEnough);
+    database.peopleTransaction(async ({ db }) => {
+      const keysReadAt = await claimReading(db, settings, isOthersEnough);
       return keysReadAt === undefined ? undefined : { ...settings, keysReadAt };
     });
 
@@ -60,7 +49,7 @@ export function createKeyRenewal({
     const xml = await metadataSource.readNow(url);
     const metadata = saml.parseMetadata(xml);
     if (metadata.entityId !== issuer) throw new Error(`it describes ${metadata.entityId}`);
-    await database.peopleTransaction(({ em }) => em.execute(updateMetadata({ id, url, xml, metadata })));
+    await database.peopleTransaction(({ db }) => storeMetadata(db, { id, url, xml, metadata }));
     return xml;
   }
 
@@ -82,9 +71,15 @@ export function createKeyRenewal({
   }
 
   return {
-    claim: (settings) => claim(settings, true),
+    /**
+     * Whether the keys may be read again now: they were not within the last half minute, or another login has just caused it.
+     *
+     * @returns the settings to read them with; undefined if they were just read.
+     */
+    claim: (settings: SsoSettings): Promise<SsoSettings | undefined> => claim(settings, true),
 
-    async renewMetadata(settings) {
+    /** Reads metadata from its URL again, and stores it. @returns the metadata, or undefined if that is not possible now. */
+    async renewMetadata(settings: SsoSettings): Promise<string | undefined> {
       if (settings.idpMetadataUrl === null || !(await claim(settings, true))) return undefined;
       return readMetadata(settings).catch((error: unknown) => {
         const { id: configurationId, organizationId } = settings;
@@ -93,35 +88,54 @@ export function createKeyRenewal({
       });
     },
 
-    async readAgain(scope, settings, configurationId) {
+    /**
+     * Reads keys and metadata because a person asks for it.
+     *
+     * @throws AppError `not_found`; `conflict` without a URL; `rate_limited`; `unprocessable` if they cannot be read.
+     */
+    async readAgain(scope: SsoScope, configurationId: string): Promise<void> {
+      requireOrganizationWide(scope);
+      const settings = await database.peopleTransaction(({ db }) =>
+        findSettingsById(db, secretBox, configurationId),
+      );
       if (settings?.organizationId !== scope.organizationId)
         throw notFound('SSO configuration', configurationId);
       if (settings.type === 'saml' && settings.idpMetadataUrl === null) throw withoutUrl();
       const claimed = await claim(settings, false);
       if (!claimed) throw justRead();
       await read(claimed);
-      await database.peopleTransaction(({ em }) =>
-        auditConfiguration(em, scope, 'refreshed', settings.shownId),
+      await database.peopleTransaction(({ db }) =>
+        auditConfiguration(db, scope, 'refreshed', settings.shownId),
       );
     },
   };
 }
 
 async function claimReading(
-  em: EntityManager,
+  db: Db,
   { id, keysReadAt }: SsoSettings,
   isOthersEnough: boolean,
-): Promise<string | undefined> {
-  const [row] = await em.execute<{ keysReadAt: string }[]>(sql`
-    update sso_configurations set keys_read_at = now()
-    where id = ${id}
-      and (keys_read_at is null or keys_read_at < now() - ${MIN_INTERVAL_SECONDS} * interval '1 second')
-    returning keys_read_at as "keysReadAt"`);
-  if (row || !isOthersEnough) return row?.keysReadAt;
-  const [other] = await em.execute<{ keysReadAt: string }[]>(sql`
-    select keys_read_at as "keysReadAt" from sso_configurations
-    where id = ${id} and keys_read_at is distinct from ${keysReadAt}::timestamptz`);
-  return other?.keysReadAt;
+): Promise<Date | undefined> {
+  const claimed = await db
+    .updateTable('sso_configurations')
+    .set({ keys_read_at: sql<Date>`now()` })
+    .where('id', '=', id)
+    .where((eb) =>
+      eb.or([
+        eb('keys_read_at', 'is', null),
+        eb('keys_read_at', '<', sql<Date>`now() - ${MIN_INTERVAL_SECONDS} * interval '1 second'`),
+      ]),
+    )
+    .returning('keys_read_at as keysReadAt')
+    .executeTakeFirst();
+  if (claimed || !isOthersEnough) return claimed?.keysReadAt ?? undefined;
+  const other = await db
+    .selectFrom('sso_configurations')
+    .select('keys_read_at as keysReadAt')
+    .where('id', '=', id)
+    .where('keys_read_at', 'is distinct from', keysReadAt)
+    .executeTakeFirst();
+  return other?.keysReadAt ?? undefined;
 }
 
 const withoutUrl = (): AppError =>

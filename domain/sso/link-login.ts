@@ -1,7 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
@@ -39,12 +39,16 @@ export interface FormerWay {
 }
 
 /** Replaced configurations whose people are not all linked with the active one yet. */
-export async function findFormerWays(em: EntityManager, organizationId: string): Promise<FormerWay[]> {
-  const unlinked = await countUnlinked(em, organizationId);
+export async function findFormerWays(db: Db, organizationId: string): Promise<FormerWay[]> {
+  const unlinked = await countUnlinked(db, organizationId);
   const open = [...unlinked].filter(([, count]) => count > 0).map(([id]) => id);
   if (open.length === 0) return [];
-  return em.execute<FormerWay[]>(sql`
-    select id as "configurationId", name from sso_configurations where id in (${open}) order by replaced_at desc`);
+  return db
+    .selectFrom('sso_configurations')
+    .select(['id as configurationId', 'name'])
+    .where('id', '=', anyOf(open))
+    .orderBy('replaced_at', 'desc')
+    .execute();
 }
 
 export interface LinkUse {
@@ -62,11 +66,11 @@ export interface OpenLink {
 /** Uses up an identity that is proved and unknown, in the caller's transaction. @throws AppError `sso_failed`. */
 export async function useLink(
   { secretBox }: Pick<CompletionOptions, 'secretBox'>,
-  em: EntityManager,
+  db: Db,
   { token, browserToken }: LinkUse,
 ): Promise<OpenLink> {
-  const transaction = await useSsoTransaction(em, secretBox, { token, browserToken, purposes: ['link'] });
-  const settings = transaction && (await findSettingsById(em, secretBox, transaction.configurationId));
+  const transaction = await useSsoTransaction(db, secretBox, { token, browserToken, purposes: ['link'] });
+  const settings = transaction && (await findSettingsById(db, secretBox, transaction.configurationId));
   if (!settings || !transaction?.claims) throw ssoNotStarted();
   return { transaction, settings, claims: transaction.claims };
 }
@@ -78,24 +82,24 @@ export async function linkIdentity(
   { settings, claims, userId }: { settings: SsoSettings; claims: SsoClaims; userId: string },
   client: Client,
 ): Promise<SignedIn> {
-  const { em } = transaction;
+  const { db } = transaction;
   const checks = createSsoChecks();
   try {
     const identity = stated(claims);
-    await checkIdentity(em, settings, { identity, ownDomains }, checks);
-    await requireNotRemoved(em, { organizationId: settings.organizationId, userId }, checks);
+    await checkIdentity(db, settings, { identity, ownDomains }, checks);
+    await requireNotRemoved(db, { organizationId: settings.organizationId, userId }, checks);
   } catch (error) {
     throw error instanceof SsoRefusal ? ssoFailed(error.check) : error;
   }
-  if (!(await addIdentity(em, settings, { claims, userId }))) throw linkedAlready();
-  await joinOrganization(em, settings, { userId, client });
+  if (!(await addIdentity(db, settings, { claims, userId }))) throw linkedAlready();
+  await joinOrganization(db, settings, { userId, client });
   const { organizationId, organizationName } = settings;
   await recordAudit(
-    em,
+    db,
     { organizationId, actor: { kind: 'user', id: userId }, ip: client.ip, requestId: client.requestId },
     { action: 'sso_identity.linked', resourceType: 'user', resourceId: userId },
   );
-  const [user] = await em.execute<{ email: string }[]>(sql`select email from users where id = ${userId}`);
+  const user = await db.selectFrom('users').select('email').where('id', '=', userId).executeTakeFirst();
   await notifications.notify(transaction, {
     userId,
     email: user?.email ?? claims.email,
@@ -103,7 +107,7 @@ export async function linkIdentity(
     params: { organizationName, at: formatUtc(new Date()), ip: client.ip },
   });
   const { authenticatedAt } = stated(claims);
-  return signInIdentity(em, settings, { userId, authenticatedAt }, client);
+  return signInIdentity(db, settings, { userId, authenticatedAt }, client);
 }
 
 /**
@@ -117,11 +121,11 @@ export async function linkByFormer(
   { former, claims, link }: { former: SsoSettings; claims: SsoClaims; link: LinkUse },
   { checks, client }: { checks: SsoChecks; client: Client },
 ): Promise<{ signedIn: SignedIn; redirectTo: string }> {
-  const { em } = transaction;
-  const userId = await findKnownUser(em, former, claims, checks);
+  const { db } = transaction;
+  const userId = await findKnownUser(db, former, claims, checks);
   if (userId === undefined)
     return checks.fail('account', 'an unknown person', 'a person who has signed in through it before');
-  const open = await useLink(options, em, link);
+  const open = await useLink(options, db, link);
   if (open.settings.organizationId !== former.organizationId) throw ssoNotStarted();
   const signedIn = await linkIdentity(options, transaction, { ...open, userId }, client);
   return { signedIn, redirectTo: open.transaction.redirectTo };

@@ -27,7 +27,7 @@ export interface OidcSettings {
   clientId: string;
   clientSecret: string;
   /** Metadata and keys that were read before are not used. */
-  keysReadAt: string | null;
+  keysReadAt: Date | null;
 }
 
 /** What a transaction keeps between the request to the identity provider and its answer. */

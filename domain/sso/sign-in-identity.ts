@@ -1,7 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
-import { dbOf } from '../../platform/database/bridge.ts';
+import { emOf } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { hasAuditEntry, recordAudit } from '../audit/record-audit.ts';
 import { FRESH_LOGIN_MS } from '../identity/person.ts';
 import { addMember, isMember } from '../organizations/add-member.ts';
@@ -29,7 +29,7 @@ export type FoundAccount =
  * @throws SsoRefusal for a removed member, and for a suspended or deleted account.
  */
 export async function findAccount(
-  em: EntityManager,
+  db: Db,
   settings: SsoSettings,
   claims: SsoClaims,
   { checks, client, mayBeNew }: { checks: SsoChecks; client: Client; mayBeNew: boolean },
@@ -37,26 +37,25 @@ export async function findAccount(
   const { organizationId } = settings;
   const { subject, email } = claims;
   // Of two concurrent first logins one creates the account.
-  await lockKey(em, 'sso-subject', requireProvider(settings), subject);
-  await lockAccountAddress(em, email);
-  const known = await findKnownUser(em, settings, claims, checks);
+  await lockKey(db, 'sso-subject', requireProvider(settings), subject);
+  await lockAccountAddress(emOf(db), email);
+  const known = await findKnownUser(db, settings, claims, checks);
   if (known !== undefined) return { kind: 'user', userId: known };
-  const [user] = await em.execute<{ id: string }[]>(sql`select id from users where email = ${email}`);
+  const user = await db.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
   if (user) {
-    await requireActive(em, user.id, checks);
-    await requireNotRemoved(em, { organizationId, userId: user.id }, checks);
+    await requireActive(db, user.id, checks);
+    await requireNotRemoved(db, { organizationId, userId: user.id }, checks);
   }
   if (user || !mayBeNew) return { kind: 'unknown', userId: user?.id ?? null };
-  const userId = createUser(em, {
+  const userId = createUser(emOf(db), {
     email,
     name: claims.name,
     passwordHash: null,
     emailVerifiedAt: new Date(),
   });
-  await em.flush();
-  await voidSignUps(em, email);
-  await addIdentity(em, settings, { claims, userId });
-  await joinOrganization(em, settings, { userId, client });
+  await voidSignUps(emOf(db), email);
+  await addIdentity(db, settings, { claims, userId });
+  await joinOrganization(db, settings, { userId, client });
   checks.pass('account', `new account ${redactAddress(email)}`);
   return { kind: 'user', userId };
 }
@@ -67,19 +66,22 @@ export async function findAccount(
  * @throws SsoRefusal for a removed member, and for a suspended or deleted account.
  */
 export async function findKnownUser(
-  em: EntityManager,
+  db: Db,
   settings: SsoSettings,
   { subject, email }: SsoClaims,
   checks: SsoChecks,
 ): Promise<string | undefined> {
-  const [identity] = await em.execute<{ userId: string }[]>(sql`
-    update sso_identities set email = ${email}, last_login_at = now()
-    where provider_id = ${requireProvider(settings)} and subject = ${subject}
-    returning user_id as "userId"`);
+  const identity = await db
+    .updateTable('sso_identities')
+    .set({ email, last_login_at: sql<Date>`now()` })
+    .where('provider_id', '=', requireProvider(settings))
+    .where('subject', '=', subject)
+    .returning('user_id as userId')
+    .executeTakeFirst();
   if (!identity) return undefined;
   const { userId } = identity;
-  await requireActive(em, userId, checks);
-  const isStillMember = await isMember(dbOf(em), settings.organizationId, userId);
+  await requireActive(db, userId, checks);
+  const isStillMember = await isMember(db, settings.organizationId, userId);
   checks.require('account', isStillMember, isStillMember ? 'a member' : 'no member any more', 'a member');
   return userId;
 }
@@ -92,12 +94,12 @@ function requireProvider({ id, providerId }: Pick<SsoSettings, 'id' | 'providerI
 
 /** @throws AppError `invalid_credentials` for a suspended or deleted account. */
 export async function signInIdentity(
-  em: EntityManager,
+  db: Db,
   settings: Pick<SsoSettings, 'id'>,
   { userId, authenticatedAt }: { userId: string; authenticatedAt: Date | null },
   client: Client,
 ): Promise<SignedIn> {
-  const signIn = await startSession(em, {
+  const signIn = await startSession(emOf(db), {
     userId,
     method: 'sso',
     ssoConfigurationId: settings.id,
@@ -117,26 +119,35 @@ function clampToRecent(authenticatedAt: Date | null, now = Date.now()): Date {
 }
 
 export async function addIdentity(
-  em: EntityManager,
+  db: Db,
   settings: Pick<SsoSettings, 'id' | 'organizationId' | 'providerId'>,
   { claims: { subject, email }, userId }: { claims: SsoClaims; userId: string },
 ): Promise<boolean> {
-  const added = await em.execute<object[]>(sql`
-    insert into sso_identities (provider_id, subject, org_id, user_id, email, last_login_at, created_at)
-    values (${requireProvider(settings)}, ${subject}, ${settings.organizationId}, ${userId}, ${email}, now(), now())
-    on conflict do nothing returning user_id`);
-  return added.length > 0;
+  const added = await db
+    .insertInto('sso_identities')
+    .values({
+      provider_id: requireProvider(settings),
+      subject,
+      org_id: settings.organizationId,
+      user_id: userId,
+      email,
+      last_login_at: sql<Date>`now()`,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('user_id')
+    .executeTakeFirst();
+  return added !== undefined;
 }
 
 /** Makes the person a member with the configuration's default role, unless they are one. */
 export async function joinOrganization(
-  em: EntityManager,
+  db: Db,
   { id, organizationId, defaultRole }: SsoSettings,
   { userId, client }: { userId: string; client: Client },
 ): Promise<void> {
-  if (!(await addMember(dbOf(em), { organizationId, userId, role: defaultRole }))) return;
+  if (!(await addMember(db, { organizationId, userId, role: defaultRole }))) return;
   await recordAudit(
-    em,
+    db,
     { organizationId, actor: { kind: 'user', id: userId }, ip: client.ip, requestId: client.requestId },
     {
       action: 'member.joined',
@@ -149,21 +160,25 @@ export async function joinOrganization(
 
 /** A person whom the organization removed does not come back by SSO, but by an invitation. */
 export async function requireNotRemoved(
-  em: EntityManager,
+  db: Db,
   { organizationId, userId }: { organizationId: string; userId: string },
   checks: SsoChecks,
 ): Promise<void> {
   const wasRemoved =
-    !(await isMember(dbOf(em), organizationId, userId)) &&
-    (await hasAuditEntry(em, { organizationId, action: 'member.removed', resourceId: userId }));
+    !(await isMember(db, organizationId, userId)) &&
+    (await hasAuditEntry(db, { organizationId, action: 'member.removed', resourceId: userId }));
   checks.require('account', !wasRemoved, wasRemoved ? 'a removed member' : 'not removed', 'not removed');
 }
 
-async function requireActive(em: EntityManager, userId: string, checks: SsoChecks): Promise<void> {
-  const rows = await em.execute<object[]>(
-    sql`select from users where id = ${userId} and status = 'active' and deleted_at is null`,
-  );
-  const isActive = rows.length > 0;
+async function requireActive(db: Db, userId: string, checks: SsoChecks): Promise<void> {
+  const user = await db
+    .selectFrom('users')
+    .select('id')
+    .where('id', '=', userId)
+    .where('status', '=', 'active')
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+  const isActive = user !== undefined;
   checks.require(
     'account',
     isActive,

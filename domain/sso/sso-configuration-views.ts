@@ -1,31 +1,50 @@
-import { findRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
-import { type SsoConfiguration, SsoConfigurationEntity } from './sso-configuration.entity.ts';
+import { SsoConfigurationEntity } from './sso-configuration.entity.ts';
 import { countUnlinked } from './sso-providers.ts';
 import type { SsoScope } from './sso-scope.ts';
 
+/** Without its metadata, which is large. */
+export type SsoConfigurationRow = RowOf<typeof SsoConfigurationEntity>;
+
+/** @throws AppError `not_found`, also for pending changes. */
+export function findConfiguration(
+  db: Db,
+  { organizationId }: SsoScope,
+  id: string,
+): Promise<SsoConfigurationRow> {
+  return db
+    .selectFrom('sso_configurations')
+    .select(columnsOf(SsoConfigurationEntity))
+    .where('id', '=', id)
+    .where('org_id', '=', organizationId)
+    .where('replaces_id', 'is', null)
+    .executeTakeFirstOrThrow(() => notFound('SSO configuration', id));
+}
+
 /** A configuration as people see it. */
-export type SsoConfigurationView = Row<SsoConfiguration> & {
+export type SsoConfigurationView = SsoConfigurationRow & {
   /** What waits for its test and activation; null for nothing. */
-  pending: Row<SsoConfiguration> | null;
+  pending: SsoConfigurationRow | null;
   /** Members who have to link once through this replaced configuration; null unless it only links. */
   unlinkedMembers: number | null;
 };
 
 export async function viewConfigurations(
-  reader: RowReader,
+  db: Db,
   { organizationId }: SsoScope,
-  configurations: readonly Row<SsoConfiguration>[],
+  configurations: readonly SsoConfigurationRow[],
 ): Promise<SsoConfigurationView[]> {
-  const ids = configurations.map(({ id }) => id);
-  const changes =
-    ids.length === 0
-      ? []
-      : await findRows(reader, SsoConfigurationEntity, {
-          where: { organizationId, replacesId: { $in: ids } },
-        });
+  const changes = await db
+    .selectFrom('sso_configurations')
+    .select(columnsOf(SsoConfigurationEntity))
+    .where('org_id', '=', organizationId)
+    .where('replaces_id', '=', anyOf(configurations.map(({ id }) => id)))
+    .execute();
   const isAnyReplaced = configurations.some(({ replacedAt }) => replacedAt !== null);
-  const unlinked = isAnyReplaced ? await countUnlinked(reader, organizationId) : new Map<string, number>();
+  const unlinked = isAnyReplaced ? await countUnlinked(db, organizationId) : new Map<string, number>();
   return configurations.map((configuration) => ({
     ...configuration,
     pending: changes.find(({ replacesId }) => replacesId === configuration.id) ?? null,
@@ -33,16 +52,9 @@ export async function viewConfigurations(
   }));
 }
 
-export async function viewConfiguration(
-  reader: RowReader,
-  scope: SsoScope,
-  id: string,
-): Promise<SsoConfigurationView> {
-  const { organizationId } = scope;
-  const found = await findRows(reader, SsoConfigurationEntity, {
-    where: { id, organizationId, replacesId: null },
-  });
-  const [view] = await viewConfigurations(reader, scope, found);
+export async function viewConfiguration(db: Db, scope: SsoScope, id: string): Promise<SsoConfigurationView> {
+  const found = await findConfiguration(db, scope, id);
+  const [view] = await viewConfigurations(db, scope, [found]);
   if (!view) throw notFound('SSO configuration', id);
   return view;
 }

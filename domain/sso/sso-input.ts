@@ -1,9 +1,10 @@
 import type { SecretBox } from '../../platform/crypto.ts';
 import { type AppError, invalid } from '../../platform/errors.ts';
 import { isWithinDomain, parseDomainName } from '../mime/domain-name.ts';
+import type { ConfigurationChange, StoredConfiguration } from './change-configuration.ts';
 import type { MetadataSource } from './metadata-source.ts';
 import { type IdpMetadata, MetadataRefusal } from './saml/idp-metadata.ts';
-import type { SsoConfiguration, SsoRole, SsoType } from './sso-configuration.entity.ts';
+import type { SsoRole, SsoType } from './sso-configuration.entity.ts';
 import { clientSecretContext } from './sso-settings.ts';
 
 /** Settings that can be changed. Omitted ones stay. */
@@ -36,7 +37,7 @@ export interface SsoInputOptions {
 }
 
 /** Fields as they are stored. */
-export type SsoFields = Partial<Omit<SsoConfiguration, 'clientSecret'>> & { clientSecret?: string };
+export type SsoFields = Omit<ConfigurationChange, 'clientSecret'> & { clientSecret?: string };
 
 /** What only a test proves, and so waits for one. */
 export const TESTED_FIELDS = [
@@ -87,15 +88,15 @@ export async function checkInput(
   };
 }
 
-/** Writes checked settings into a configuration. */
-export function applyChange(
-  configuration: SsoConfiguration,
+/** Checked settings as the configuration stores them. */
+export function sealSecret(
   { clientSecret, ...fields }: SsoFields,
+  configurationId: string,
   secretBox: SecretBox,
-): void {
-  Object.assign(configuration, fields);
-  if (clientSecret !== undefined)
-    configuration.clientSecret = secretBox.seal(clientSecret, clientSecretContext(configuration.id));
+): ConfigurationChange {
+  return clientSecret === undefined
+    ? fields
+    : { ...fields, clientSecret: secretBox.seal(clientSecret, clientSecretContext(configurationId)) };
 }
 
 /**
@@ -104,8 +105,8 @@ export function applyChange(
  */
 export function splitFields(
   fields: SsoFields,
-  before: SsoConfiguration,
-): Record<'tested' | 'others', SsoFields> {
+  before: StoredConfiguration,
+): { tested: SsoFields; others: Omit<SsoFields, 'clientSecret'> } {
   const { idpMetadataUrl: url, idpMetadataXml: xml } = fields;
   const isSameMetadata =
     url === before.idpMetadataUrl && (typeof url === 'string' || xml === before.idpMetadataXml);
@@ -114,7 +115,7 @@ export function splitFields(
   const hasChanged = (name: string, value: unknown) =>
     before.type === 'saml'
       ? !isSameMetadata
-      : name === 'clientSecret' || value !== before[name as keyof SsoConfiguration];
+      : name === 'clientSecret' || value !== before[name as keyof StoredConfiguration];
   return {
     tested: Object.fromEntries(entries.filter(([name, value]) => isTested(name) && hasChanged(name, value))),
     others: Object.fromEntries(entries.filter(([name]) => !isTested(name))),

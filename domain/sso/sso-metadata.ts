@@ -1,7 +1,8 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
+import { anyLocked } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { Sql } from '../../platform/database/sql.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { MetadataSource } from './metadata-source.ts';
@@ -28,57 +29,101 @@ export async function refreshSsoMetadata({
   parseMetadata,
   logger,
 }: MetadataRefreshOptions): Promise<number> {
-  // Claimed before the requests, so that each is made once a day, or once an hour after a failure.
-  const due = await database.query<{ id: string; url: string }>(sql`
-    update sso_configurations set metadata_due_at = now() + interval '1 hour' where id = any(array(
-      select id from sso_configurations where metadata_due_at <= now() order by metadata_due_at
-      limit ${MAX_PER_RUN} for update skip locked))
-    returning id, idp_metadata_url as url`);
+  const due = await claimDue(database.db);
   const changed = await Promise.all(
     due.map(async ({ id, url }) => {
       const read = async () => {
         const xml = await metadataSource.read(url);
-        return updateMetadata({ id, url, xml, metadata: parseMetadata(xml) });
+        return { id, url, xml, metadata: parseMetadata(xml) };
       };
-      const update = await read().catch((error: unknown) => {
+      const found = await read().catch((error: unknown) => {
         logger.warn({ configurationId: id, err: error }, 'could not read SAML metadata again');
         return undefined;
       });
-      if (!update) return 0;
-      const rows = await database.query<object>(update);
-      return rows.length;
+      return found !== undefined && (await storeMetadata(database.db, found));
     }),
   );
-  return changed.reduce((sum, count) => sum + count, 0);
+  return changed.filter(Boolean).length;
 }
 
-/**
- * The statement that stores metadata which was read from its URL again, unless the configuration has another URL or issuer meanwhile.
- * The identity provider goes by its new certificates then.
- */
-export function updateMetadata({
-  id,
-  url,
-  xml,
-  metadata: { entityId, certificates, certificateExpiresAt },
-}: {
+/** Claimed before the requests, so that each is made once a day, or once an hour after a failure. */
+async function claimDue(db: Db): Promise<{ id: string; url: string }[]> {
+  const claimed = await db
+    .updateTable('sso_configurations')
+    .set({ metadata_due_at: sql<Date>`now() + interval '1 hour'` })
+    .where(
+      'id',
+      '=',
+      anyLocked(
+        db
+          .selectFrom('sso_configurations')
+          .select('id')
+          .where('metadata_due_at', '<=', sql<Date>`now()`)
+          .orderBy('metadata_due_at')
+          .limit(MAX_PER_RUN)
+          .forUpdate()
+          .skipLocked(),
+      ),
+    )
+    .returning(['id', 'idp_metadata_url as url'])
+    .execute();
+  return claimed.map(({ id, url }) => ({ id, url: url ?? '' }));
+}
+
+export interface ReadMetadata {
+  /** Of the configuration. */
   id: string;
   url: string;
   xml: string;
   metadata: IdpMetadata;
-}): Sql {
-  return sql`
-    with changed as (
-      update sso_configurations set idp_metadata_xml = ${xml}, metadata_fetched_at = now(),
-        metadata_due_at = now() + interval '1 day', certificate_expires_at = ${certificateExpiresAt},
-        certificate_warned_days = case
-          when certificate_expires_at = ${certificateExpiresAt} then certificate_warned_days end
-      where id = ${id} and idp_metadata_url = ${url} and issuer = ${entityId}
-      returning id, provider_id, status = 'active' or replaced_at is not null as "signsIn"),
-    known as (
-      update sso_providers p set certificates = ${`{${certificates.map(fingerprintOf).join(',')}}`}::text[]
-      from changed where p.id = changed.provider_id and changed."signsIn")
-    select id from changed`;
+}
+
+/**
+ * Stores metadata that was read from its URL again, unless the configuration has another URL or issuer meanwhile. The
+ * identity provider goes by its new certificates then.
+ *
+ * @returns whether it was stored.
+ */
+export async function storeMetadata(
+  db: Db,
+  { id, url, xml, metadata: { entityId, certificates, certificateExpiresAt } }: ReadMetadata,
+): Promise<boolean> {
+  const changed = await db
+    .with('changed', (query) =>
+      query
+        .updateTable('sso_configurations')
+        .set((eb) => ({
+          idp_metadata_xml: xml,
+          metadata_fetched_at: sql<Date>`now()`,
+          metadata_due_at: sql<Date>`now() + interval '1 day'`,
+          certificate_expires_at: certificateExpiresAt,
+          certificate_warned_days: eb
+            .case()
+            .when('certificate_expires_at', '=', certificateExpiresAt)
+            .then(eb.ref('certificate_warned_days'))
+            .end(),
+        }))
+        .where('id', '=', id)
+        .where('idp_metadata_url', '=', url)
+        .where('issuer', '=', entityId)
+        .returning([
+          'id',
+          'provider_id',
+          sql<boolean>`status = 'active' or replaced_at is not null`.as('signs_in'),
+        ]),
+    )
+    .with('known', (query) =>
+      query
+        .updateTable('sso_providers as p')
+        .from('changed')
+        .set({ certificates: certificates.map(fingerprintOf) })
+        .whereRef('p.id', '=', 'changed.provider_id')
+        .where('changed.signs_in', '=', true),
+    )
+    .selectFrom('changed')
+    .select('id')
+    .execute();
+  return changed.length > 0;
 }
 
 const WARNING_DAYS = [30, 7] as const;
@@ -94,23 +139,33 @@ export async function warnOfSsoCertificates({
   let warned = 0;
   for (const days of WARNING_DAYS)
     warned += await database.systemTransaction(async (transaction) => {
-      const ending = await transaction.em.execute<
-        { id: string; organizationId: string; name: string; endsAt: string }[]
-      >(sql`
-        update sso_configurations set certificate_warned_days = ${days}
-        where status = 'active' and certificate_expires_at < now() + ${days} * interval '1 day'
-          and coalesce(certificate_warned_days, 1000) > ${days}
-        returning id, org_id as "organizationId", name, certificate_expires_at as "endsAt"`);
+      const ending = await claimEnding(transaction.db, days);
       for (const { id, organizationId, name, endsAt } of ending) {
-        const at = new Date(endsAt);
         await notifications.notifyOwners(transaction, {
           organizationId,
           template: 'sso-certificate-ends',
-          params: { organizationId, configurationId: id, name, endsAt: formatUtc(at) },
-          dedupeKey: `sso-certificate/${id}/${at.toISOString()}/${days}`,
+          params: { organizationId, configurationId: id, name, endsAt: formatUtc(endsAt) },
+          dedupeKey: `sso-certificate/${id}/${endsAt.toISOString()}/${days}`,
         });
       }
       return ending.length;
     });
   return warned;
+}
+
+async function claimEnding(
+  db: Db,
+  days: number,
+): Promise<{ id: string; organizationId: string; name: string; endsAt: Date }[]> {
+  const ending = await db
+    .updateTable('sso_configurations')
+    .set({ certificate_warned_days: days })
+    .where('status', '=', 'active')
+    .where('certificate_expires_at', '<', sql<Date>`now() + ${days} * interval '1 day'`)
+    .where((eb) =>
+      eb.or([eb('certificate_warned_days', 'is', null), eb('certificate_warned_days', '>', days)]),
+    )
+    .returning(['id', 'org_id as organizationId', 'name', 'certificate_expires_at as endsAt'])
+    .execute();
+  return ending.flatMap(({ endsAt, ...each }) => (endsAt === null ? [] : [{ ...each, endsAt }]));
 }

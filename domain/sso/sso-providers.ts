@@ -1,10 +1,6 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import type { RowReader } from '../../platform/database/find-rows.ts';
-import { findRows } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { SsoConfiguration } from './sso-configuration.entity.ts';
-import { SsoProviderEntity } from './sso-identity.entity.ts';
 
 /** Settings that say who the identity provider is. */
 export interface ProviderClaim extends Pick<SsoConfiguration, 'organizationId' | 'type'> {
@@ -21,14 +17,18 @@ export interface ProviderClaim extends Pick<SsoConfiguration, 'organizationId' |
  * @param preferred the one of the configuration that is changed.
  */
 export async function findProvider(
-  em: RowReader,
+  db: Db,
   { organizationId, type, issuer, certificates }: ProviderClaim,
   preferred: string | null,
 ): Promise<string | undefined> {
-  const known = await findRows(em, SsoProviderEntity, {
-    where: { organizationId, type },
-    orderBy: { createdAt: 'desc', id: 'desc' },
-  });
+  const known = await db
+    .selectFrom('sso_providers')
+    .select(['id', 'issuer', 'certificates'])
+    .where('org_id', '=', organizationId)
+    .where('type', '=', type)
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .execute();
   const same = known.filter((provider) =>
     type === 'oidc'
       ? normalizeIssuer(provider.issuer) === normalizeIssuer(issuer)
@@ -38,18 +38,15 @@ export async function findProvider(
 }
 
 /** {@link findProvider}, or a new one, which knows no person yet. */
-export async function adoptProvider(
-  em: EntityManager,
-  claim: ProviderClaim,
-  preferred: string | null,
-): Promise<string> {
-  const found = await findProvider(em, claim, preferred);
+export async function adoptProvider(db: Db, claim: ProviderClaim, preferred: string | null): Promise<string> {
+  const found = await findProvider(db, claim, preferred);
   const id = found ?? newId('ssoProvider');
-  const certificates = `{${claim.certificates.join(',')}}`;
-  await em.execute(sql`
-    insert into sso_providers (id, org_id, type, issuer, certificates, created_at)
-    values (${id}, ${claim.organizationId}, ${claim.type}, ${claim.issuer}, ${certificates}::text[], now())
-    on conflict (id) do update set certificates = excluded.certificates`);
+  const certificates = [...claim.certificates];
+  await db
+    .insertInto('sso_providers')
+    .values({ id, org_id: claim.organizationId, type: claim.type, issuer: claim.issuer, certificates })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet({ certificates }))
+    .execute();
   return id;
 }
 
@@ -58,31 +55,54 @@ const normalizeIssuer = (issuer: string): string => URL.parse(issuer)?.href ?? i
 
 /** Whether an owner signs in through the identity provider. */
 export async function isOwnersProvider(
-  em: EntityManager,
+  db: Db,
   organizationId: string,
   providerId: string | undefined,
 ): Promise<boolean> {
   if (providerId === undefined) return false;
-  const linked = await em.execute<object[]>(sql`
-    select from sso_identities i
-    join members m on m.org_id = i.org_id and m.user_id = i.user_id and m.role = 'owner'
-    where i.org_id = ${organizationId} and i.provider_id = ${providerId} limit 1`);
-  return linked.length > 0;
+  const linked = await db
+    .selectFrom('sso_identities as i')
+    .innerJoin('members as m', (join) =>
+      join.onRef('m.org_id', '=', 'i.org_id').onRef('m.user_id', '=', 'i.user_id').on('m.role', '=', 'owner'),
+    )
+    .select('m.user_id')
+    .where('i.org_id', '=', organizationId)
+    .where('i.provider_id', '=', providerId)
+    .limit(1)
+    .executeTakeFirst();
+  return linked !== undefined;
 }
 
 /**
  * Counts, for each replaced configuration, the members whom its identity provider knows and that of the active configuration does
  * not: they have to link once.
  */
-export async function countUnlinked(reader: RowReader, organizationId: string): Promise<Map<string, number>> {
-  const rows = await reader.execute<{ id: string; count: number }[]>(sql`
-    select c.id, count(distinct m.user_id)::integer as count
-    from sso_configurations c
-    left join sso_identities i on i.provider_id = c.provider_id and not exists (
-      select from sso_configurations a join sso_identities n on n.provider_id = a.provider_id
-      where a.org_id = c.org_id and a.status = 'active' and n.user_id = i.user_id)
-    left join members m on m.org_id = c.org_id and m.user_id = i.user_id
-    where c.org_id = ${organizationId} and c.replaced_at is not null
-    group by c.id`);
+export async function countUnlinked(db: Db, organizationId: string): Promise<Map<string, number>> {
+  const rows = await db
+    .selectFrom('sso_configurations as c')
+    .leftJoin('sso_identities as i', (join) =>
+      join
+        .onRef('i.provider_id', '=', 'c.provider_id')
+        .on(({ not, exists, selectFrom }) =>
+          not(
+            exists(
+              selectFrom('sso_configurations as a')
+                .innerJoin('sso_identities as n', 'n.provider_id', 'a.provider_id')
+                .select('n.user_id')
+                .whereRef('a.org_id', '=', 'c.org_id')
+                .where('a.status', '=', 'active')
+                .whereRef('n.user_id', '=', 'i.user_id'),
+            ),
+          ),
+        ),
+    )
+    .leftJoin('members as m', (join) =>
+      join.onRef('m.org_id', '=', 'c.org_id').onRef('m.user_id', '=', 'i.user_id'),
+    )
+    .select((eb) => ['c.id', eb.fn.count<number>('m.user_id').distinct().as('count')])
+    .where('c.org_id', '=', organizationId)
+    .where('c.replaced_at', 'is not', null)
+    .groupBy('c.id')
+    .execute();
   return new Map(rows.map(({ id, count }) => [id, count]));
 }

@@ -1,9 +1,9 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { SecretBox } from '../../platform/crypto.ts';
-import type { Sql } from '../../platform/database/sql.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { isId } from '../../platform/ids.ts';
 import type { SealedColumn } from '../../platform/sealed-column.ts';
+import type { Scope } from '../identity/scope.ts';
 import type { OidcSettings } from './oidc-client.ts';
 import type { SsoChecks } from './sso-checks.ts';
 import type { SsoRole, SsoStatus, SsoType } from './sso-configuration.entity.ts';
@@ -24,8 +24,8 @@ export interface SsoSettings {
   providerId: string | null;
   /** Another identity provider took its place: it only links. */
   isReplaced: boolean;
-  /** When keys or metadata were last read again on demand, in milliseconds; null: never. */
-  keysReadAt: string | null;
+  /** When keys or metadata were last read again on demand; null: never. */
+  keysReadAt: Date | null;
   domains: string[];
   defaultRole: SsoRole;
   issuer: string | null;
@@ -35,8 +35,6 @@ export interface SsoSettings {
   idpMetadataUrl: string | null;
   allowIdpInitiated: boolean;
 }
-
-type SettingsRow = Omit<SsoSettings, 'clientSecret'> & { sealedSecret: Buffer | null };
 
 export const clientSecretContext = (configurationId: string): string =>
   `sso-client-secret:${configurationId}`;
@@ -48,20 +46,38 @@ export const SSO_CLIENT_SECRETS: SealedColumn = {
   context: ({ id }) => clientSecretContext(String(id)),
 };
 
-/** Runs as the people role, which sees every organization. */
-async function findSettings(
-  em: EntityManager,
-  secretBox: SecretBox,
-  condition: Sql,
-): Promise<SsoSettings | undefined> {
-  const [row] = await em.execute<SettingsRow[]>(sql`
-    select c.id, c.org_id as "organizationId", o.name as "organizationName", c.type, c.status, c.version,
-      coalesce(c.service_provider_id, c.id) as "serviceProviderId", coalesce(c.replaces_id, c.id) as "shownId",
-      c.provider_id as "providerId", c.replaced_at is not null as "isReplaced", c.keys_read_at as "keysReadAt", c.domains,
-      c.default_role as "defaultRole", c.issuer, c.client_id as "clientId", c.client_secret as "sealedSecret",
-      c.idp_metadata_xml as "idpMetadataXml", c.idp_metadata_url as "idpMetadataUrl", c.allow_idp_initiated as "allowIdpInitiated"
-    from sso_configurations c join organizations o on o.id = c.org_id and o.deleted_at is null
-    where ${condition}`);
+/** For the people role, which sees every organization. */
+const selectSettings = (db: Db) =>
+  db
+    .selectFrom('sso_configurations as c')
+    .innerJoin('organizations as o', (join) =>
+      join.onRef('o.id', '=', 'c.org_id').on('o.deleted_at', 'is', null),
+    )
+    .select([
+      'c.id',
+      'c.org_id as organizationId',
+      'o.name as organizationName',
+      'c.type',
+      'c.status',
+      'c.version',
+      sql<string>`coalesce(c.service_provider_id, c.id)`.as('serviceProviderId'),
+      sql<string>`coalesce(c.replaces_id, c.id)`.as('shownId'),
+      'c.provider_id as providerId',
+      sql<boolean>`c.replaced_at is not null`.as('isReplaced'),
+      'c.keys_read_at as keysReadAt',
+      'c.domains',
+      'c.default_role as defaultRole',
+      'c.issuer',
+      'c.client_id as clientId',
+      'c.client_secret as sealedSecret',
+      'c.idp_metadata_xml as idpMetadataXml',
+      'c.idp_metadata_url as idpMetadataUrl',
+      'c.allow_idp_initiated as allowIdpInitiated',
+    ]);
+
+type SettingsRow = Omit<SsoSettings, 'clientSecret'> & { sealedSecret: Uint8Array | null };
+
+function unseal(secretBox: SecretBox, row: SettingsRow | undefined): SsoSettings | undefined {
   if (!row) return undefined;
   const { sealedSecret, ...settings } = row;
   const clientSecret =
@@ -69,49 +85,52 @@ async function findSettings(
   return { ...settings, clientSecret };
 }
 
-export const findSettingsById = (
-  em: EntityManager,
+export async function findSettingsById(
+  db: Db,
   secretBox: SecretBox,
   configurationId: string,
-): Promise<SsoSettings | undefined> => findSettings(em, secretBox, sql`c.id = ${configurationId}`);
+): Promise<SsoSettings | undefined> {
+  return unseal(secretBox, await selectSettings(db).where('c.id', '=', configurationId).executeTakeFirst());
+}
 
 /** What a test of a configuration tests: its pending changes, if there are any. */
-export const findTestedSettings = (
-  em: EntityManager,
+export async function findTestedSettings(
+  db: Db,
   secretBox: SecretBox,
   configurationId: string,
-): Promise<SsoSettings | undefined> =>
-  findSettings(
-    em,
-    secretBox,
-    sql`(c.replaces_id = ${configurationId} or (c.id = ${configurationId} and c.replaces_id is null))
-      order by c.replaces_id nulls last limit 1`,
-  );
+): Promise<SsoSettings | undefined> {
+  const row = await selectSettings(db)
+    .where((eb) =>
+      eb.or([
+        eb('c.replaces_id', '=', configurationId),
+        eb.and([eb('c.id', '=', configurationId), eb('c.replaces_id', 'is', null)]),
+      ]),
+    )
+    .orderBy('c.replaces_id', (order) => order.asc().nullsLast())
+    .limit(1)
+    .executeTakeFirst();
+  return unseal(secretBox, row);
+}
 
 /** @param organization id or slug, or the address of a person, whose domain decides. */
-export function findActiveSettings(
-  em: EntityManager,
+export async function findActiveSettings(
+  db: Db,
   secretBox: SecretBox,
   organization: string,
 ): Promise<SsoSettings | undefined> {
   const at = organization.lastIndexOf('@');
-  return findSettings(
-    em,
-    secretBox,
+  const settings = selectSettings(db).where('c.status', '=', 'active');
+  const row =
     at === -1
-      ? sql`${isNamed(organization)} and c.status = 'active'`
-      : sql`${hasDomain(organization.slice(at + 1).toLowerCase())} and c.status = 'active'`,
-  );
+      ? settings.where(isId('organization', organization) ? 'o.id' : 'o.slug', '=', organization)
+      : settings.where(hasDomain(organization.slice(at + 1).toLowerCase()));
+  return unseal(secretBox, await row.executeTakeFirst());
 }
 
-const isNamed = (organization: string): Sql =>
-  isId('organization', organization) ? sql`o.id = ${organization}` : sql`o.slug = ${organization}`;
-
 /** A domain is verified by one organization at a time, so at most one active configuration has it. */
-const hasDomain = (domain: string): Sql => sql`
-  ${domain} = any(c.domains) and exists (
-    select from domains d
-    where d.org_id = c.org_id and d.domain_name = ${domain} and d.verification_status = 'verified')`;
+const hasDomain = (domain: string) => sql<boolean>`${domain} = any(c.domains) and exists (
+  select from domains d
+  where d.org_id = c.org_id and d.domain_name = ${domain} and d.verification_status = 'verified')`;
 
 /** The settings of a configuration for OpenID Connect. @throws SsoRefusal if one is missing. */
 export function oidcSettings(settings: SsoSettings, checks: SsoChecks): OidcSettings {
@@ -119,4 +138,17 @@ export function oidcSettings(settings: SsoSettings, checks: SsoChecks): OidcSett
   if (issuer === null || clientId === null || clientSecret === null)
     return checks.fail('provider', 'incomplete settings', 'issuer, client_id and client_secret');
   return { configurationId: id, issuer, clientId, clientSecret, keysReadAt };
+}
+
+/** Whether the organization's active configuration made the caller's session. Locks it until the transaction ends. */
+export async function isOwnSsoSession(db: Db, { organizationId, member }: Scope): Promise<boolean> {
+  const active = await db
+    .selectFrom('sso_configurations')
+    .select('id')
+    .where('org_id', '=', organizationId)
+    .where('status', '=', 'active')
+    .forUpdate()
+    .executeTakeFirst();
+  const { method, ssoConfigurationId } = member?.person ?? {};
+  return active !== undefined && method === 'sso' && ssoConfigurationId === active.id;
 }

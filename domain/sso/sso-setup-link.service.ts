@@ -1,8 +1,8 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { findPage } from '../../platform/database/find-page.ts';
-import type { Row } from '../../platform/database/find-rows.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
@@ -22,19 +22,7 @@ export interface CreatedSetupLink {
   expiresAt: Date;
 }
 
-export interface SsoSetupLinkService {
-  /**
-   * Creates a link for a person outside the organization, and mails it if an address is given.
-   *
-   * @throws AppError `conflict` if too many are open; `rate_limited` for a second one to the address within a day;
-   * `validation_error`.
-   */
-  create(scope: Scope, input: { email: string | undefined }): Promise<CreatedSetupLink>;
-  /** Lists the links that can be used, or whose session has not ended. */
-  list(scope: Scope, page: PageRequest): Promise<Page<Row<SsoSetupLink>>>;
-  /** Voids the link and ends its session. @throws AppError `not_found` unless it is open. */
-  revoke(scope: Scope, setupLinkId: string): Promise<void>;
-}
+export type SsoSetupLinkService = ReturnType<typeof createSsoSetupLinkService>;
 
 export interface SsoSetupLinkOptions {
   database: Database;
@@ -47,76 +35,98 @@ export interface SsoSetupLinkOptions {
 const LIFETIME_DAYS = 7;
 const MAX_OPEN = 5;
 
-export function createSsoSetupLinkService(options: SsoSetupLinkOptions): SsoSetupLinkService {
+export function createSsoSetupLinkService(options: SsoSetupLinkOptions) {
   const { database, publicUrl, ownDomains } = options;
   return {
-    create: (scope, input) =>
+    /**
+     * Creates a link for a person outside the organization, and mails it if an address is given.
+     *
+     * @throws AppError `conflict` if too many are open; `rate_limited` for a second one to the address within a day;
+     * `validation_error`.
+     */
+    create: (scope: Scope, input: { email: string | undefined }): Promise<CreatedSetupLink> =>
       database.transaction(scope, async (transaction) => {
         requireOrganizationWide(scope);
-        const { em } = transaction;
-        const { organizationId, actor } = scope;
+        const { db } = transaction;
         const email =
           input.email === undefined ? null : normalizeAccountAddress(input.email, '/body/email', ownDomains);
-        // Concurrent requests count each other's links.
-        await em.execute(sql`select from organizations where id = ${organizationId} for update`);
-        await requireFewLinks(em, organizationId, email);
+        await lockOrganization(db, scope);
+        await requireFewLinks(db, scope.organizationId, email);
         const { token, hash } = createOneTimeToken();
-        const link = em.create(SsoSetupLinkEntity, {
-          id: newId('ssoSetupLink'),
-          organizationId,
-          email,
-          tokenHash: hash,
-          createdByUserId: actor.kind === 'user' ? actor.id : null,
-          createdByKeyId: actor.kind === 'api_key' ? actor.id : null,
-          configurationId: null,
-          sessionHash: null,
-          expiresAt: new Date(Date.now() + LIFETIME_DAYS * 86_400_000),
-          usedAt: null,
-          revokedAt: null,
-        });
-        await em.flush();
+        const link = newLink(scope, { email, tokenHash: hash });
+        await db.insertInto('sso_setup_links').values(link).execute();
         if (email !== null) await mail(transaction, options, { link, email, token });
-        await audit(em, scope, link.id, 'created');
-        return { id: link.id, url: `${publicUrl}/sso-setup?token=${token}`, expiresAt: link.expiresAt };
+        await audit(db, scope, link.id, 'created');
+        return { id: link.id, url: `${publicUrl}/sso-setup?token=${token}`, expiresAt: link.expires_at };
       }),
 
-    list: (scope, page) =>
-      database.read(scope, (reader) => {
+    /** Lists the links that can be used, or whose session has not ended. */
+    list: (scope: Scope, page: PageRequest): Promise<Page<SsoSetupLink>> =>
+      database.read(scope, ({ db }) => {
         requireOrganizationWide(scope);
-        return findPage(reader, SsoSetupLinkEntity, {
-          where: {
-            organizationId: scope.organizationId,
-            revokedAt: null,
-            expiresAt: { $gt: new Date() },
-          },
-          page,
-        });
+        const links = db
+          .selectFrom('sso_setup_links')
+          .select(columnsOf(SsoSetupLinkEntity))
+          .where('org_id', '=', scope.organizationId)
+          .where(IS_OPEN);
+        return findPage(links, 'sso_setup_links.id', page);
       }),
 
-    revoke: (scope, setupLinkId) =>
-      database.transaction(scope, async ({ em }) => {
+    /** Voids the link and ends its session. @throws AppError `not_found` unless it is open. */
+    revoke: (scope: Scope, setupLinkId: string): Promise<void> =>
+      database.transaction(scope, async ({ db }) => {
         requireOrganizationWide(scope);
-        const revoked = await em.execute<object[]>(sql`
-          update sso_setup_links set revoked_at = now()
-          where id = ${setupLinkId} and org_id = ${scope.organizationId} and revoked_at is null and expires_at > now()
-          returning id`);
-        if (revoked.length === 0) throw notFound('open set-up link', setupLinkId);
-        await audit(em, scope, setupLinkId, 'revoked');
+        await db
+          .updateTable('sso_setup_links')
+          .set({ revoked_at: sql<Date>`now()` })
+          .where('id', '=', setupLinkId)
+          .where('org_id', '=', scope.organizationId)
+          .where(IS_OPEN)
+          .returning('id')
+          .executeTakeFirstOrThrow(() => notFound('open set-up link', setupLinkId));
+        await audit(db, scope, setupLinkId, 'revoked');
       }),
   };
 }
 
+const IS_OPEN = sql<boolean>`revoked_at is null and expires_at > now()`;
+
+const newLink = (
+  { organizationId, actor }: Scope,
+  { email, tokenHash }: Pick<SsoSetupLink, 'email' | 'tokenHash'>,
+) => ({
+  id: newId('ssoSetupLink'),
+  org_id: organizationId,
+  email,
+  token_hash: tokenHash,
+  created_by_user_id: actor.kind === 'user' ? actor.id : null,
+  created_by_key_id: actor.kind === 'api_key' ? actor.id : null,
+  configuration_id: null,
+  session_hash: null,
+  expires_at: new Date(Date.now() + LIFETIME_DAYS * 86_400_000),
+  used_at: null,
+  revoked_at: null,
+});
+
+/** Concurrent requests count each other's links. */
+async function lockOrganization(db: Db, { organizationId }: Scope): Promise<void> {
+  await db.selectFrom('organizations').select('id').where('id', '=', organizationId).forUpdate().execute();
+}
+
 /** An organization must not make the service flood mailboxes with its name. */
-async function requireFewLinks(
-  em: EntityManager,
-  organizationId: string,
-  email: string | null,
-): Promise<void> {
-  const [row] = await em.execute<{ open: number; waitSeconds: number | null }[]>(sql`
-    select count(*) filter (where revoked_at is null and expires_at > now())::int as open,
-      max(ceil(extract(epoch from created_at + interval '1 day' - now()))) filter (
-        where email = ${email} and created_at > now() - interval '1 day')::int as "waitSeconds"
-    from sso_setup_links where org_id = ${organizationId}`);
+async function requireFewLinks(db: Db, organizationId: string, email: string | null): Promise<void> {
+  const row = await db
+    .selectFrom('sso_setup_links')
+    .select((eb) => [
+      eb.fn.countAll<number>().filterWhere(IS_OPEN).as('open'),
+      eb.fn
+        .max(sql<number | null>`ceil(extract(epoch from created_at + interval '1 day' - now()))::int`)
+        .filterWhere(sql<boolean>`email = ${email}`)
+        .filterWhere('created_at', '>', sql<Date>`now() - interval '1 day'`)
+        .as('waitSeconds'),
+    ])
+    .where('org_id', '=', organizationId)
+    .executeTakeFirst();
   if (row && row.waitSeconds !== null)
     throw new AppError('rate_limited', {
       detail: 'A set-up link was mailed to this address within the last 24 hours.',
@@ -133,15 +143,15 @@ async function requireFewLinks(
 async function mail(
   transaction: Transaction,
   { notifications }: SsoSetupLinkOptions,
-  { link, email, token }: { link: SsoSetupLink; email: string; token: string },
+  { link, email, token }: { link: ReturnType<typeof newLink>; email: string; token: string },
 ): Promise<void> {
-  const { organizationId, createdByUserId } = link;
-  const [facts] = await transaction.em.execute<
-    { name: string; slug: string; inviterEmail: string | null }[]
-  >(sql`
-    select o.name, o.slug, (select email from users where id = ${createdByUserId}) as "inviterEmail"
-    from organizations o where o.id = ${organizationId}`);
-  if (!facts) throw notFound('organization', organizationId);
+  const organizationId = link.org_id;
+  const facts = await transaction.db
+    .selectFrom('organizations as o')
+    .leftJoin('users as u', (join) => join.on('u.id', '=', link.created_by_user_id ?? ''))
+    .select(['o.name', 'o.slug', 'u.email as inviterEmail'])
+    .where('o.id', '=', organizationId)
+    .executeTakeFirstOrThrow(() => notFound('organization', organizationId));
   await notifications.notify<'sso-setup-link', 'token'>(transaction, {
     organizationId,
     userId: null,
@@ -150,16 +160,11 @@ async function mail(
     params: {
       organizationName: isSafeName(facts.name) ? facts.name : facts.slug,
       inviterEmail: facts.inviterEmail,
-      expiresAt: formatUtc(link.expiresAt),
+      expiresAt: formatUtc(link.expires_at),
     },
     secrets: { token },
   });
 }
 
-const audit = (
-  em: EntityManager,
-  scope: Scope,
-  resourceId: string,
-  what: 'created' | 'revoked',
-): Promise<void> =>
-  recordAudit(em, scope, { action: `sso_setup_link.${what}`, resourceType: 'sso_setup_link', resourceId });
+const audit = (db: Db, scope: Scope, resourceId: string, what: 'created' | 'revoked'): Promise<void> =>
+  recordAudit(db, scope, { action: `sso_setup_link.${what}`, resourceType: 'sso_setup_link', resourceId });

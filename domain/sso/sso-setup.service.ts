@@ -1,7 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql as sqlOfOrm } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import type { Row } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import type { Client } from '../people/client.ts';
@@ -9,7 +9,12 @@ import { createOneTimeToken, hashOneTimeToken } from '../people/one-time-token.t
 import { IS_LIVE_SETUP_LINK } from './live-setup-link.ts';
 import type { SsoAttempt } from './sso-attempt.entity.ts';
 import type { SsoConfiguration } from './sso-configuration.entity.ts';
-import type { NewSsoConfiguration, SsoConfigurationService } from './sso-configuration.service.ts';
+import type {
+  ChangedConfiguration,
+  NewSsoConfiguration,
+  SsoConfigurationService,
+} from './sso-configuration.service.ts';
+import type { SsoConfigurationRow } from './sso-configuration-views.ts';
 import type { SsoLoginService, SsoStart } from './sso-login.service.ts';
 import type { SsoScope } from './sso-scope.ts';
 
@@ -25,29 +30,14 @@ export interface SsoSetup {
   /** Verified ones. */
   domains: string[];
   /** The guest's own; null before it is created. */
-  configuration: Row<SsoConfiguration> | null;
+  configuration: SsoConfigurationRow | null;
   /** Whether it may be changed and tested: not once it has been active. */
   isChangeable: boolean;
   /** Latest first. */
-  attempts: Row<SsoAttempt>[];
+  attempts: SsoAttempt[];
 }
 
-/**
- * What a person outside the organization may do with a set-up link: one draft, its tests, and nothing else. Each call requires that
- * the link is not revoked, the organization is active and the creator of the link may still set up single sign-on.
- */
-export interface SsoSetupService {
-  /** Changes nothing. Undefined unless the link can be used. */
-  preview(token: string): Promise<{ organizationName: string } | undefined>;
-  /** Uses the link up. @returns the token of the session, for a cookie. @throws AppError `invalid_credentials`. */
-  exchange(token: string, client: Client): Promise<string>;
-  /** @throws AppError `invalid_credentials`, as all that follow. */
-  read(guest: SetupGuest): Promise<SsoSetup>;
-  /** Creates the draft, or changes it. @throws AppError as `SsoConfigurationService.create`; `conflict` once it was active. */
-  save(guest: SetupGuest, input: NewSsoConfiguration): Promise<void>;
-  /** @throws AppError as `SsoLoginService.startTest`; `conflict` without a draft, and once it was active. */
-  startTest(guest: SetupGuest, browserToken: string | undefined): Promise<SsoStart>;
-}
+export type SsoSetupService = ReturnType<typeof createSsoSetupService>;
 
 export interface SsoSetupOptions {
   database: Database;
@@ -68,7 +58,11 @@ interface LiveLink {
   domains: string[];
 }
 
-export function createSsoSetupService(options: SsoSetupOptions): SsoSetupService {
+/**
+ * What a person outside the organization may do with a set-up link: one draft, its tests, and nothing else. Each call requires
+ * that the link is not revoked, the organization is active and the creator of the link may still set up single sign-on.
+ */
+export function createSsoSetupService(options: SsoSetupOptions) {
   const { database, ssoConfigurations, ssoLogins } = options;
 
   async function enter({ sessionToken, client }: SetupGuest): Promise<{ link: LiveLink; scope: SsoScope }> {
@@ -82,18 +76,23 @@ export function createSsoSetupService(options: SsoSetupOptions): SsoSetupService
   }
 
   return {
-    preview: (token) =>
-      database.peopleTransaction(async ({ em }) => {
-        const [row] = await em.execute<{ organizationName: string }[]>(sql`
+    /** Changes nothing. Undefined unless the link can be used. */
+    preview: (token: string): Promise<{ organizationName: string } | undefined> =>
+      database.peopleTransaction(async (transaction) => {
+        const [row] = await transaction.execute<{ organizationName: string }[]>(sqlOfOrm`
           select o.name as "organizationName" from sso_setup_links l join organizations o on o.id = l.org_id
           where l.token_hash = ${hashOneTimeToken(token)} and l.used_at is null and ${IS_LIVE_SETUP_LINK}`);
         return row;
       }),
 
-    exchange: (token, client) =>
-      database.peopleTransaction(async ({ em }) => {
+    /** Uses the link up. @returns the token of the session, for a cookie. @throws AppError `invalid_credentials`. */
+    exchange: (token: string, client: Client): Promise<string> =>
+      database.peopleTransaction(async (transaction) => {
+        const { db } = transaction;
         const session = createOneTimeToken();
-        const [link] = await em.execute<Pick<LiveLink, 'id' | 'organizationId' | 'createdBy'>[]>(sql`
+        const [link] = await transaction.execute<
+          Pick<LiveLink, 'id' | 'organizationId' | 'createdBy'>[]
+        >(sqlOfOrm`
           update sso_setup_links l set used_at = now(), session_hash = ${session.hash},
             expires_at = now() + ${SETUP_SESSION_SECONDS} * interval '1 second'
           from organizations o
@@ -103,7 +102,7 @@ export function createSsoSetupService(options: SsoSetupOptions): SsoSetupService
             coalesce(l.created_by_user_id, l.created_by_key_id) as "createdBy"`);
         if (!link) throw setupEnded();
         const scope = scopeOf(link, client);
-        await recordAudit(em, scope, {
+        await recordAudit(db, scope, {
           action: 'sso_setup_link.used',
           resourceType: 'sso_setup_link',
           resourceId: link.id,
@@ -112,7 +111,8 @@ export function createSsoSetupService(options: SsoSetupOptions): SsoSetupService
         return session.token;
       }, client.requestId),
 
-    async read(guest) {
+    /** @throws AppError `invalid_credentials`, as all that follow. */
+    async read(guest: SetupGuest): Promise<SsoSetup> {
       const { link, scope } = await enter(guest);
       const configuration = await findConfiguration(link, scope);
       const isChangeable = configuration === null || isDraft(configuration);
@@ -125,17 +125,20 @@ export function createSsoSetupService(options: SsoSetupOptions): SsoSetupService
       return { organizationName, domains, configuration, isChangeable, attempts };
     },
 
-    async save(guest, input) {
+    /** Creates the draft, or changes it. @throws AppError as `SsoConfigurationService.create`; `conflict` once it was active. */
+    async save(guest: SetupGuest, input: NewSsoConfiguration): Promise<void> {
       const { link, scope } = await enter(guest);
       const { type, ...change } = input;
       const configuration = await findConfiguration(link, scope);
-      const onChange = ({ em }: Transaction, changed: SsoConfiguration) => claimDraft(em, link.id, changed);
+      const onChange = ({ db }: Transaction, changed: ChangedConfiguration) =>
+        claimDraft(db, link.id, changed);
       if (!configuration) return void (await ssoConfigurations.create(scope, input, onChange));
       if (configuration.type !== type) throw otherType();
       await ssoConfigurations.update(scope, configuration.id, change, onChange);
     },
 
-    async startTest(guest, browserToken) {
+    /** @throws AppError as `SsoLoginService.startTest`; `conflict` without a draft, and once it was active. */
+    async startTest(guest: SetupGuest, browserToken: string | undefined): Promise<SsoStart> {
       const { link, scope } = await enter(guest);
       const configuration = await findConfiguration(link, scope);
       if (!configuration) throw noDraft();
@@ -146,20 +149,23 @@ export function createSsoSetupService(options: SsoSetupOptions): SsoSetupService
 }
 
 /** Makes the draft that of the link, unless the link has another one or has ended since the request began. */
-async function claimDraft(em: EntityManager, linkId: string, configuration: SsoConfiguration): Promise<void> {
+async function claimDraft(db: Db, linkId: string, configuration: ChangedConfiguration): Promise<void> {
   requireDraft(configuration);
   const { id } = configuration;
-  const claimed = await em.execute<object[]>(sql`
-    update sso_setup_links set configuration_id = ${id}
-    where id = ${linkId} and (configuration_id is null or configuration_id = ${id})
-      and revoked_at is null and expires_at > now()
-    returning id`);
-  if (claimed.length === 0) throw hasDraft();
+  await db
+    .updateTable('sso_setup_links')
+    .set({ configuration_id: id })
+    .where('id', '=', linkId)
+    .where((eb) => eb.or([eb('configuration_id', 'is', null), eb('configuration_id', '=', id)]))
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .returning('id')
+    .executeTakeFirstOrThrow(hasDraft);
 }
 
-async function findBySession(database: Database, sessionToken: string): Promise<LiveLink | undefined> {
-  return database.peopleTransaction(async ({ em }) => {
-    const [link] = await em.execute<LiveLink[]>(sql`
+function findBySession(database: Database, sessionToken: string): Promise<LiveLink | undefined> {
+  return database.peopleTransaction(async (transaction) => {
+    const [link] = await transaction.execute<LiveLink[]>(sqlOfOrm`
       select l.id, l.org_id as "organizationId", o.name as "organizationName",
         coalesce(l.created_by_user_id, l.created_by_key_id) as "createdBy", l.configuration_id as "configurationId",
         array(select d.domain_name from domains d where d.org_id = o.id and d.verification_status = 'verified'

@@ -1,7 +1,8 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { randomBase62, type SecretBox, sha256 } from '../../platform/crypto.ts';
-import type { SerializedRow } from '../../platform/database/serialized-row.ts';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { SealedColumn } from '../../platform/sealed-column.ts';
 import type { SsoSettings } from './sso-settings.ts';
 import type { SsoClaims, SsoPurpose } from './sso-transaction.entity.ts';
@@ -40,7 +41,7 @@ export const SSO_TRANSACTION_SECRETS: SealedColumn = {
 
 /** Runs in the caller's transaction, as the people role. @param token {@link createSsoToken} */
 export async function createSsoTransaction(
-  em: EntityManager,
+  db: Db,
   secretBox: SecretBox,
   token: string,
   transaction: NewSsoTransaction,
@@ -49,13 +50,24 @@ export async function createSsoTransaction(
   const tokenHash = sha256(token);
   const secrets =
     transaction.secrets && secretBox.seal(JSON.stringify(transaction.secrets), sealContext(tokenHash));
-  const claims = transaction.claims && JSON.stringify(transaction.claims);
-  await em.execute(sql`
-    insert into sso_transactions (token_hash, org_id, configuration_id, configuration_version, purpose, browser_hash,
-      secrets, redirect_to, is_fresh, user_id, claims, expires_at, created_at)
-    values (${tokenHash}, ${settings.organizationId}, ${settings.id}, ${settings.version}, ${purpose},
-      ${sha256(browserToken)}, ${secrets ?? null}, ${redirectTo}, ${isFresh}, ${userId}, ${claims ?? null}::jsonb,
-      now() + ${LIFETIME_MINUTES} * interval '1 minute', now())`);
+  await db
+    .insertInto('sso_transactions')
+    .values({
+      token_hash: tokenHash,
+      org_id: settings.organizationId,
+      configuration_id: settings.id,
+      configuration_version: settings.version,
+      purpose,
+      browser_hash: sha256(browserToken),
+      secrets: secrets ?? null,
+      redirect_to: redirectTo,
+      is_fresh: isFresh,
+      user_id: userId,
+      claims: json(transaction.claims ?? null),
+      expires_at: sql<Date>`now() + ${LIFETIME_MINUTES} * interval '1 minute'`,
+      used_at: null,
+    })
+    .execute();
 }
 
 export interface UsedSsoTransaction<Secrets> {
@@ -82,42 +94,58 @@ export interface SsoTransactionUse {
  * as it was when the transaction began, and active unless it is tested or, after its replacement, links.
  */
 export async function useSsoTransaction<Secrets>(
-  em: EntityManager,
+  db: Db,
   secretBox: SecretBox,
   { token, browserToken, purposes }: SsoTransactionUse,
 ): Promise<UsedSsoTransaction<Secrets> | undefined> {
   if (browserToken === undefined) return undefined;
   const tokenHash = sha256(token);
-  const [row] = await em.execute<
-    SerializedRow<Omit<UsedSsoTransaction<Secrets>, 'secrets'> & { sealed: Buffer | null }>[]
-  >(sql`
-    update sso_transactions t set used_at = now() from sso_configurations c
-    where t.token_hash = ${tokenHash} and t.browser_hash = ${sha256(browserToken)} and t.purpose in (${[...purposes]})
-      and t.used_at is null and t.expires_at > now()
-      and c.id = t.configuration_id and c.version = t.configuration_version
-      and (t.purpose = 'test' or c.status = 'active' or (t.purpose = 'prove' and c.replaced_at is not null))
-    returning t.org_id as "organizationId", t.configuration_id as "configurationId", t.purpose,
-      t.redirect_to as "redirectTo", t.is_fresh as "isFresh", t.user_id as "userId", t.claims, t.secrets as sealed,
-      t.created_at as "createdAt"`);
+  const row = await db
+    .updateTable('sso_transactions as t')
+    .from('sso_configurations as c')
+    .set({ used_at: sql<Date>`now()` })
+    .where('t.token_hash', '=', tokenHash)
+    .where('t.browser_hash', '=', sha256(browserToken))
+    .where('t.purpose', '=', anyOf(purposes))
+    .where('t.used_at', 'is', null)
+    .where('t.expires_at', '>', sql<Date>`now()`)
+    .whereRef('c.id', '=', 't.configuration_id')
+    .whereRef('c.version', '=', 't.configuration_version')
+    .where(sql<boolean>`(t.purpose = 'test' or c.status = 'active'
+      or (t.purpose = 'prove' and c.replaced_at is not null))`)
+    .returning([
+      't.org_id as organizationId',
+      't.configuration_id as configurationId',
+      't.purpose',
+      't.redirect_to as redirectTo',
+      't.is_fresh as isFresh',
+      't.user_id as userId',
+      't.claims',
+      't.secrets as sealed',
+      't.created_at as createdAt',
+    ])
+    .executeTakeFirst();
   if (!row) return undefined;
   const { sealed, ...used } = row;
   const secrets = sealed === null ? {} : JSON.parse(secretBox.open(sealed, sealContext(tokenHash)));
-  return { ...used, secrets, createdAt: new Date(used.createdAt) } as UsedSsoTransaction<Secrets>;
+  return { ...used, secrets };
 }
 
 /** What a browser can still do with a token, without using it up. */
 export async function peekSsoTransaction(
-  em: EntityManager,
+  db: Db,
   { token, browserToken, purposes }: SsoTransactionUse,
 ): Promise<
   Pick<UsedSsoTransaction<unknown>, 'organizationId' | 'userId' | 'claims' | 'redirectTo'> | undefined
 > {
   if (browserToken === undefined) return undefined;
-  const [row] = await em.execute<
-    Pick<UsedSsoTransaction<unknown>, 'organizationId' | 'userId' | 'claims' | 'redirectTo'>[]
-  >(sql`
-    select org_id as "organizationId", user_id as "userId", claims, redirect_to as "redirectTo" from sso_transactions
-    where token_hash = ${sha256(token)} and browser_hash = ${sha256(browserToken)} and purpose in (${[...purposes]})
-      and used_at is null and expires_at > now()`);
-  return row;
+  return db
+    .selectFrom('sso_transactions')
+    .select(['org_id as organizationId', 'user_id as userId', 'claims', 'redirect_to as redirectTo'])
+    .where('token_hash', '=', sha256(token))
+    .where('browser_hash', '=', sha256(browserToken))
+    .where('purpose', '=', anyOf(purposes))
+    .where('used_at', 'is', null)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .executeTakeFirst();
 }

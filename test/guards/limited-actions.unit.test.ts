@@ -18,7 +18,7 @@ function findLimits(source: string): string[] {
   const found = [
     ...source.matchAll(/new AppError\('(rate_limited|plan_limit_reached|usage_limit_exceeded)'/g),
     ...source.matchAll(/(?<!=)(?:[<>]=?|===) (?:\$\{)?(\w*(?:MAX_|_MAX|_LIMIT)\w*)/g),
-    ...source.matchAll(/offset \$\{(\w+)\}/g),
+    ...source.matchAll(/(?:offset \$\{|\.offset\()(\w+)/g),
   ].map(([, name = '']) => name);
   return [...new Set(found)].filter((name) => !SIZE.test(name));
 }
@@ -103,7 +103,7 @@ const REASONS: Record<string, string> = {
   'domain/sso/saml/idp-metadata.ts MAX_CERTIFICATES': REQUEST,
   'domain/sso/saml/xml.ts MAX_ATTRIBUTES': REQUEST,
   'domain/sso/saml/xml.ts MAX_ELEMENTS': REQUEST,
-  'domain/sso/sso-attempts.ts MAX_ATTEMPTS':
+  'domain/sso/complete-login.ts MAX_ATTEMPTS':
     'how many attempts are shown: the next one deletes what is beyond it',
   'domain/sso/sso-checks.ts MAX_CHECKS': REQUEST,
   'domain/stored-objects/sweep-objects.ts MAX_BATCHES': RUN,

@@ -1,0 +1,80 @@
+import { type CompletionOptions, recordRefusals } from './complete-login.ts';
+import type { OidcClient, OidcSecrets } from './oidc-client.ts';
+import type { SamlClient } from './saml/saml-client.ts';
+import { ssoFailed, ssoTestFailed } from './sso-checks.ts';
+import { oidcSettings, type SsoSettings } from './sso-settings.ts';
+import { createSsoToken, createSsoTransaction } from './sso-transactions.ts';
+
+/** A login that has begun. */
+export interface SsoStart {
+  /** At the identity provider. */
+  redirectUrl: string;
+  /** For a cookie: only this browser can finish. */
+  browserToken: string;
+}
+
+export interface LoginRequest {
+  purpose: 'login' | 'test' | 'prove';
+  redirectTo: string;
+  isFresh: boolean;
+  userId: string | null;
+  /** Address that the person typed in. */
+  loginHint?: string | undefined;
+  /** With the purpose `prove`. */
+  linkToken?: string;
+}
+
+/** What a transaction keeps until the identity provider answers. */
+export interface LoginSecrets extends OidcSecrets {
+  /** Id of the SAML request. */
+  requestId: string;
+  /** The identity that a login through a replaced configuration shall be linked with. */
+  linkToken?: string;
+}
+
+export interface BeginOptions extends CompletionOptions {
+  oidc: OidcClient;
+  saml: SamlClient;
+}
+
+/** Begins a login at the identity provider. @throws AppError `sso_failed`; for a test `unprocessable`. */
+export async function beginLogin(
+  options: BeginOptions,
+  settings: SsoSettings,
+  { loginHint, linkToken, ...request }: LoginRequest,
+  browserToken: string,
+): Promise<SsoStart> {
+  const { database, secretBox, oidc, saml } = options;
+  const state = createSsoToken();
+  const secrets: LoginSecrets = {
+    state,
+    nonce: createSsoToken(),
+    verifier: createSsoToken(),
+    requestId: `_${createSsoToken()}`,
+    ...(linkToken === undefined ? {} : { linkToken }),
+  };
+  const { isFresh } = request;
+  const redirectUrl = await recordRefusals(
+    options,
+    settings,
+    request.purpose,
+    (checks) =>
+      settings.type === 'oidc'
+        ? oidc.authorizationUrl(oidcSettings(settings, checks), { ...secrets, isFresh, loginHint }, checks)
+        : saml.authorizationUrl(
+            settings.idpMetadataXml,
+            {
+              provider: saml.serviceProvider(settings.serviceProviderId),
+              requestId: secrets.requestId,
+              relayState: state,
+              isFresh,
+            },
+            checks,
+          ),
+    request.purpose === 'test' ? ssoTestFailed : ssoFailed,
+  );
+  await database.peopleTransaction(({ db }) =>
+    createSsoTransaction(db, secretBox, state, { settings, ...request, browserToken, secrets }),
+  );
+  return { redirectUrl, browserToken };
+}

@@ -1,0 +1,80 @@
+import { notFound } from '../../platform/errors.ts';
+import type { Person } from '../identity/person.ts';
+import type { Client } from '../people/client.ts';
+import type { SignedIn } from '../people/sign-in.service.ts';
+import { type BeginOptions, beginLogin, type SsoStart } from './begin-login.ts';
+import { type FormerWay, findFormerWays, type LinkUse, linkIdentity, stated, useLink } from './link-login.ts';
+import { findAccount, signInIdentity } from './sign-in-identity.ts';
+import { createSsoChecks, ssoNotStarted } from './sso-checks.ts';
+import { findSettingsById } from './sso-settings.ts';
+import { browserTokenOf, peekSsoTransaction } from './sso-transactions.ts';
+
+/** An identity that waits for its account. */
+export interface LinkChoice {
+  /** As the identity provider states it. */
+  email: string;
+  hasAccount: boolean;
+  former: FormerWay[];
+}
+
+export type SsoLinkService = ReturnType<typeof createSsoLinkService>;
+
+/** What a person can do whose identity is proved but unknown, within ten minutes. */
+export function createSsoLinkService(options: BeginOptions) {
+  const { database, secretBox } = options;
+  return {
+    /** Undefined for another browser, and after ten minutes. */
+    findLink: (link: LinkUse): Promise<LinkChoice | undefined> =>
+      database.peopleTransaction(async ({ db }) => {
+        const open = await peekSsoTransaction(db, { ...link, purposes: ['link'] });
+        if (!open?.claims) return undefined;
+        const former = await findFormerWays(db, open.organizationId);
+        return { email: open.claims.email, hasAccount: open.userId !== null, former };
+      }),
+
+    /**
+     * Begins a login through a replaced configuration, to show whose account it is.
+     *
+     * @throws AppError `sso_failed` for a token that cannot be used; `not_found` for another configuration.
+     */
+    async startLink(link: LinkUse, configurationId: string): Promise<SsoStart> {
+      const { open, former } = await database.peopleTransaction(async ({ db }) => ({
+        open: await peekSsoTransaction(db, { ...link, purposes: ['link'] }),
+        former: await findSettingsById(db, secretBox, configurationId),
+      }));
+      if (!open) throw ssoNotStarted();
+      if (former?.organizationId !== open.organizationId || !former.isReplaced)
+        throw notFound('replaced SSO configuration', configurationId);
+      const { redirectTo } = open;
+      const request = { purpose: 'prove', redirectTo, isFresh: false, userId: null } as const;
+      const browserToken = browserTokenOf(link.browserToken);
+      return beginLogin(options, former, { ...request, linkToken: link.token }, browserToken);
+    },
+
+    /** Makes an account for a person who has none. @throws AppError `sso_failed`, also if the address has an account. */
+    join: (link: LinkUse, client: Client): Promise<SignedIn> =>
+      database.peopleTransaction(async ({ db }) => {
+        const { transaction, settings, claims } = await useLink(options, db, link);
+        if (transaction.userId !== null) throw ssoNotStarted();
+        const checks = createSsoChecks();
+        const account = await findAccount(db, settings, claims, { checks, client, mayBeNew: true });
+        // The address has got an account meanwhile.
+        if (account.kind === 'unknown') throw ssoNotStarted();
+        const { authenticatedAt } = stated(claims);
+        return signInIdentity(db, settings, { userId: account.userId, authenticatedAt }, client);
+      }),
+
+    /**
+     * Links an identity with the account of the person, who has just signed in to it, and starts a session as SSO does.
+     *
+     * @throws AppError `sso_failed` for a token that is unknown, used, expired, of another browser or of another account.
+     */
+    link: (person: Person, link: LinkUse, client: Client): Promise<SignedIn> =>
+      database.peopleTransaction(async (context) => {
+        const { transaction, settings, claims } = await useLink(options, context.db, link);
+        // Without an account of the address, the person may have one with another address.
+        if (transaction.userId !== null && transaction.userId !== person.userId) throw ssoNotStarted();
+        return linkIdentity(options, context, { settings, claims, userId: person.userId }, client);
+      }),
+  };
+}
