@@ -1,12 +1,12 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
+import { type RawBuilder, sql } from 'kysely';
+import { PREPARED } from '../../platform/database/prepared.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Message } from '../messages/message.entity.ts';
 import type { Recipient } from '../messages/recipient.entity.ts';
 import { createEmptyChanges, type OutcomeChanges } from './outcome-events.ts';
 import type { SendAttempt } from './send-attempt.entity.ts';
 
-/** Plain rows, because they are read and written for every sent message and entities are several times as expensive. */
+/** The columns of a message that outcomes are applied to. */
 export type OutcomeMessage = Pick<
   Message,
   | 'id'
@@ -62,11 +62,6 @@ export interface OutcomeState {
   now: Date;
 }
 
-const MESSAGE_COLUMNS = sql`id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
-  thread_id as "threadId", status, status_detail as "statusDetail", from_email as "fromEmail", subject,
-  rfc_message_id as "rfcMessageId", provider_message_id as "providerMessageId", tracked, created_at as "createdAt",
-  queued_at as "queuedAt", sent_at as "sentAt", delivered_at as "deliveredAt", bounced_at as "bouncedAt",
-  complained_at as "complainedAt"`;
 const RECIPIENT_FIELDS = sql`'position', position, 'field', field, 'email', email, 'status', status, 'statusCode', status_code,
   'diagnosticCode', diagnostic_code, 'sentAt', sent_at, 'updatedAt', updated_at`;
 const ATTEMPT_FIELDS = sql`'position', position, 'number', number, 'state', state, 'stateRead', state,
@@ -80,74 +75,131 @@ const ATTEMPT_FIELDS = sql`'position', position, 'number', number, 'state', stat
  *
  * @returns null if the message does not exist.
  */
-export async function lockOutcomeState(em: EntityManager, messageId: string): Promise<OutcomeState | null> {
-  const [message] = await em.execute<SerializedRow<OutcomeMessage>[]>(
-    sql`select ${MESSAGE_COLUMNS} from messages where id = ${messageId} for update`,
-  );
+export async function lockOutcomeState(db: Db, messageId: string): Promise<OutcomeState | null> {
+  const message = await db
+    .selectFrom('messages')
+    .select([
+      'id',
+      'org_id as organizationId',
+      'env_id as environmentId',
+      'inbox_id as inboxId',
+      'thread_id as threadId',
+      'status',
+      'status_detail as statusDetail',
+      'from_email as fromEmail',
+      'subject',
+      'rfc_message_id as rfcMessageId',
+      'provider_message_id as providerMessageId',
+      'tracked',
+      'created_at as createdAt',
+      'queued_at as queuedAt',
+      'sent_at as sentAt',
+      'delivered_at as deliveredAt',
+      'bounced_at as bouncedAt',
+      'complained_at as complainedAt',
+    ])
+    .where('id', '=', messageId)
+    .forUpdate()
+    .modifyEnd(PREPARED)
+    .executeTakeFirst();
   if (!message) return null;
-  const [parts] = await em.execute<
-    { recipients: SerializedRow<OutcomeRecipient>[]; attempts: SerializedRow<OutcomeAttempt>[] }[]
-  >(
-    sql`select
-       (select coalesce(jsonb_agg(jsonb_build_object(${RECIPIENT_FIELDS}) order by position), '[]')
-        from message_recipients where message_id = ${messageId}) as recipients,
-       (select coalesce(jsonb_agg(jsonb_build_object(${ATTEMPT_FIELDS}) order by position, number), '[]')
-        from send_attempts where message_id = ${messageId} and (not recorded or state = 'ambiguous')) as attempts`,
-  );
+  const { recipients, attempts } = await readParts(db, messageId);
+  return { message, recipients, attempts, recorded: [], changes: createEmptyChanges(), now: new Date() };
+}
+
+/** A row that PostgreSQL returns as JSON, in which times are text. */
+type JsonRow<Row> = {
+  [Name in keyof Row]: Row[Name] extends Date
+    ? string
+    : Row[Name] extends Date | null
+      ? string | null
+      : Row[Name];
+};
+
+const parseTime = (text: string | null): Date | null => (text === null ? null : new Date(text));
+
+async function readParts(db: Db, messageId: string): Promise<Pick<OutcomeState, 'recipients' | 'attempts'>> {
+  const parts = await db
+    .selectNoFrom([
+      sql<
+        JsonRow<OutcomeRecipient>[]
+      >`(select coalesce(jsonb_agg(jsonb_build_object(${RECIPIENT_FIELDS}) order by position), '[]')
+        from message_recipients where message_id = ${messageId})`.as('recipients'),
+      sql<
+        JsonRow<OutcomeAttempt>[]
+      >`(select coalesce(jsonb_agg(jsonb_build_object(${ATTEMPT_FIELDS}) order by position, number), '[]')
+        from send_attempts where message_id = ${messageId} and (not recorded or state = 'ambiguous'))`.as(
+        'attempts',
+      ),
+    ])
+    .modifyEnd(PREPARED)
+    .executeTakeFirst();
   const { recipients = [], attempts = [] } = parts ?? {};
   return {
-    message: {
-      ...message,
-      createdAt: new Date(message.createdAt),
-      queuedAt: parseTimestamp(message.queuedAt),
-      sentAt: parseTimestamp(message.sentAt),
-      deliveredAt: parseTimestamp(message.deliveredAt),
-      bouncedAt: parseTimestamp(message.bouncedAt),
-      complainedAt: parseTimestamp(message.complainedAt),
-    },
     recipients: recipients.map((recipient) => ({
       ...recipient,
-      sentAt: parseTimestamp(recipient.sentAt),
+      sentAt: parseTime(recipient.sentAt),
       updatedAt: new Date(recipient.updatedAt),
     })),
-    attempts: attempts.map((attempt) => ({ ...attempt, finishedAt: parseTimestamp(attempt.finishedAt) })),
-    recorded: [],
-    changes: createEmptyChanges(),
-    now: new Date(),
+    attempts: attempts.map((attempt) => ({ ...attempt, finishedAt: parseTime(attempt.finishedAt) })),
   };
 }
 
-const toIsoTime = (time: Date | null) => time?.toISOString() ?? null;
-
 /** Writes the message, the changed recipients and the newly recorded attempts in one statement. */
 export async function saveOutcomeState(
-  em: EntityManager,
+  db: Db,
   { message, recipients, recorded, now }: OutcomeState,
 ): Promise<void> {
   const changed = recipients.filter(({ updatedAt }) => updatedAt === now);
   const { id, status, statusDetail, providerMessageId, tracked } = message;
-  await em.execute(
-    sql`with changed as (
-       update message_recipients r
-       set status = v.status, status_code = v."statusCode", diagnostic_code = v."diagnosticCode",
-         sent_at = v."sentAt", updated_at = v."updatedAt"
-       from jsonb_to_recordset(${JSON.stringify(changed)}::jsonb) as v(
-         position int, status text, "statusCode" text, "diagnosticCode" text,
-         "sentAt" timestamptz, "updatedAt" timestamptz)
-       where r.message_id = ${id} and r.position = v.position),
-     recorded as (
-       update send_attempts a set state = v.state, finished_at = v."finishedAt", recorded = true
-       from jsonb_to_recordset(${JSON.stringify(recorded)}::jsonb) as v(
-         position int, number int, state text, "stateRead" text,
-         "finishedAt" timestamptz)
-       where a.message_id = ${id} and a.position = v.position and a.number = v.number and a.state = v."stateRead")
-     update messages
-     set status = ${status}, status_detail = ${statusDetail}, provider_message_id = ${providerMessageId},
-       tracked = ${tracked}, updated_at = ${now.toISOString()},
-       sent_at = coalesce(sent_at, ${toIsoTime(message.sentAt)}),
-       delivered_at = coalesce(delivered_at, ${toIsoTime(message.deliveredAt)}),
-       bounced_at = coalesce(bounced_at, ${toIsoTime(message.bouncedAt)}),
-       complained_at = coalesce(complained_at, ${toIsoTime(message.complainedAt)})
-     where id = ${id}`,
-  );
+  const firstTime = (column: RawBuilder<unknown>, time: Date | null) =>
+    sql<Date | null>`coalesce(${column}, ${time}::timestamptz)`;
+  await db
+    .with('changed', (query) =>
+      query
+        .updateTable('message_recipients as r')
+        .from(
+          sql<OutcomeRecipient>`jsonb_to_recordset(${JSON.stringify(changed)}::jsonb)`.as<'v'>(
+            sql`v(position int, status text, "statusCode" text, "diagnosticCode" text, "sentAt" timestamptz, "updatedAt" timestamptz)`,
+          ),
+        )
+        .set(({ ref }) => ({
+          status: ref('v.status'),
+          status_code: ref('v.statusCode'),
+          diagnostic_code: ref('v.diagnosticCode'),
+          sent_at: ref('v.sentAt'),
+          updated_at: ref('v.updatedAt'),
+        }))
+        .where('r.message_id', '=', id)
+        .whereRef('r.position', '=', 'v.position'),
+    )
+    .with('recorded', (query) =>
+      query
+        .updateTable('send_attempts as a')
+        .from(
+          sql<OutcomeAttempt>`jsonb_to_recordset(${JSON.stringify(recorded)}::jsonb)`.as<'v'>(
+            sql`v(position int, number int, state text, "stateRead" text, "finishedAt" timestamptz)`,
+          ),
+        )
+        .set(({ ref }) => ({ state: ref('v.state'), finished_at: ref('v.finishedAt'), recorded: true }))
+        .where('a.message_id', '=', id)
+        .whereRef('a.position', '=', 'v.position')
+        .whereRef('a.number', '=', 'v.number')
+        .whereRef('a.state', '=', 'v.stateRead'),
+    )
+    .updateTable('messages')
+    .set({
+      status,
+      status_detail: statusDetail,
+      provider_message_id: providerMessageId,
+      tracked,
+      updated_at: now,
+      sent_at: firstTime(sql`sent_at`, message.sentAt),
+      delivered_at: firstTime(sql`delivered_at`, message.deliveredAt),
+      bounced_at: firstTime(sql`bounced_at`, message.bouncedAt),
+      complained_at: firstTime(sql`complained_at`, message.complainedAt),
+    })
+    .where('id', '=', id)
+    .modifyEnd(PREPARED)
+    .execute();
 }

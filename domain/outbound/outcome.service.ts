@@ -7,7 +7,6 @@ import { type NegativeOutcome, suppressAddresses } from '../deliverability/suppr
 import { classifyBounce } from '../delivery-reports/dsn.ts';
 import type { DeliveryOutcome } from '../delivery-reports/report-outcomes.ts';
 import type { EventService } from '../events/event.service.ts';
-import { MessageEntity } from '../messages/message.entity.ts';
 import {
   deriveStatus,
   isAwaitingReport,
@@ -26,8 +25,7 @@ import {
   type OutcomeState,
   saveOutcomeState,
 } from './outcome-state.ts';
-import { RESTORED_RESPONSE, SendAttemptEntity } from './send-attempt.entity.ts';
-import { lockMessage } from './unsent-recipients.ts';
+import { RESTORED_RESPONSE } from './send-attempt.entity.ts';
 
 export interface OutcomeServiceOptions {
   events: EventService;
@@ -59,8 +57,8 @@ export function createOutcomeService({
       messageId: string,
       outcomes: DeliveryOutcome[],
     ): Promise<SendState | null> {
-      const { em } = transaction;
-      const outcomeState = await lockOutcomeState(em, messageId);
+      const { db, em } = transaction;
+      const outcomeState = await lockOutcomeState(db, messageId);
       if (!outcomeState) return null;
       const { message, recipients, changes, now } = outcomeState;
       const previousStatus = message.status;
@@ -90,7 +88,7 @@ export function createOutcomeService({
           : (changes.rejected.at(-1)?.diagnosticCode ?? null);
       }
       notifyTracking(transaction, outbox, outcomeState, outcomes.length > 0);
-      await saveOutcomeState(em, outcomeState);
+      await saveOutcomeState(db, outcomeState);
       await recordOutcomeEvents(transaction, events, { message, recipients }, changes, now);
       await applyReputation(em, message, changes, simulatorDomain);
       const isResolved = outcomeState.attempts.some(
@@ -136,25 +134,23 @@ export function resolveAmbiguity(
 
 /** Applies an operator's decision to the ambiguous attempts that it is about. */
 async function resolveAttempts(
-  transaction: Transaction,
+  { db }: Transaction,
   messageId: string,
   { resolution, recipient, decidedAt }: AmbiguityDecision,
 ): Promise<void> {
-  const { em } = transaction;
-  const message = await lockMessage(transaction, messageId);
-  const resolved = await em.nativeUpdate(
-    SendAttemptEntity,
-    {
-      messageId,
-      state: 'ambiguous',
-      ...(recipient === undefined ? {} : { position: recipient }),
-      ...(decidedAt === undefined ? {} : { startedAt: { $lte: new Date(decidedAt) } }),
-    },
-    { state: resolution === 'sent' ? 'accepted' : 'deferred', recorded: false },
-  );
+  // Everything that changes attempts locks the message first.
+  await db.selectFrom('messages').select('id').where('id', '=', messageId).forUpdate().execute();
+  const { numUpdatedRows } = await db
+    .updateTable('send_attempts')
+    .set({ state: resolution === 'sent' ? 'accepted' : 'deferred', recorded: false })
+    .where('message_id', '=', messageId)
+    .where('state', '=', 'ambiguous')
+    .$if(recipient !== undefined, (query) => query.where('position', '=', recipient as number))
+    .$if(decidedAt !== undefined, (query) => query.where('started_at', '<=', new Date(decidedAt as string)))
+    .executeTakeFirst();
   // The decision may be made after the retry window of the message has ended, so the window restarts.
-  if (message && resolved > 0 && resolution === 'resend')
-    await em.nativeUpdate(MessageEntity, { id: messageId }, { queuedAt: new Date() });
+  if (numUpdatedRows > 0n && resolution === 'resend')
+    await db.updateTable('messages').set({ queued_at: new Date() }).where('id', '=', messageId).execute();
 }
 
 const AMBIGUOUS_DETAIL =

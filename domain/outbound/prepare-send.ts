@@ -1,6 +1,9 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { RowReader } from '../../platform/database/find-rows.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
+import type { Sql } from '../../platform/database/sql.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Message } from '../messages/message.entity.ts';
 import { readGateInputOfMessage } from './check-send.ts';
@@ -34,17 +37,23 @@ export async function prepareSend(
  * unsent.
  */
 async function prepareWithoutLock(database: Database, messageId: string): Promise<boolean> {
-  return database.autocommit(async (em) => {
-    const gateInput = await readGateInputOfMessage(em, messageId);
-    if (!gateInput || gateInput.isSwitchedOff || findRefusal(gateInput)) return false;
-    if (findSuppressedRecipients(gateInput).length > 0) return false;
-    const updated = await em.execute(
-      sql`update messages set status = 'sending', status_detail = null, updated_at = now()
-       where id = ${messageId} and status in ('queued', 'deferred', 'sending') returning id`,
-    );
-    return updated.length === 1;
-  });
+  const gateInput = await readGateInputOfMessage(withoutTransaction(database), messageId);
+  if (!gateInput || gateInput.isSwitchedOff || findRefusal(gateInput)) return false;
+  if (findSuppressedRecipients(gateInput).length > 0) return false;
+  const updated = await database.db
+    .updateTable('messages')
+    .set({ status: 'sending', status_detail: null, updated_at: sql`now()` })
+    .where('id', '=', messageId)
+    .where('status', 'in', ['queued', 'deferred', 'sending'])
+    .returning('id')
+    .modifyEnd(PREPARED)
+    .executeTakeFirst();
+  return updated !== undefined;
 }
+
+const withoutTransaction = ({ query }: Database): Pick<RowReader, 'execute'> => ({
+  execute: <Rows extends object[]>(statement: Sql) => query(statement) as Promise<unknown> as Promise<Rows>,
+});
 
 async function prepareWithLock(
   transaction: Transaction,
@@ -55,7 +64,7 @@ async function prepareWithLock(
   const message = await lockMessage(transaction, messageId);
   if (!message) return 'finished';
   if (!isUnsettled(message.status)) return 'finished';
-  const gateInput = await readGateInputOfMessage(em, message.id);
+  const gateInput = await readGateInputOfMessage(transaction, message.id);
   if (message.status === 'needs_attention' && (await hasUnknownOutcome(em, message.id))) {
     // Only a decision or a report can settle those recipients. It must not wait for what holds the others.
     const { unsent } = await findUnsentRecipients(em, message.id);
@@ -104,7 +113,7 @@ export async function rejectSuspended(
   events: EventService,
   message: Message,
 ): Promise<boolean> {
-  const gateInput = await readGateInputOfMessage(transaction.em, message.id);
+  const gateInput = await readGateInputOfMessage(transaction, message.id);
   const refusal = gateInput?.suspendedForAbuse ? findRefusal(gateInput) : null;
   if (!refusal) return false;
   await reject(transaction, events, message, refusal);

@@ -1,8 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { sql } from '@mikro-orm/core';
+import { sql, type UpdateObject } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
+import { json } from '../../platform/database/json.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
 import { storableText } from '../../platform/database/storable.ts';
-import { IS_RESTORE_PENDING_SQL, restorePending } from '../../platform/installation/pending-restore.ts';
+import type { Tables } from '../../platform/database/tables.ts';
+import { IS_RESTORE_PENDING, restorePending } from '../../platform/installation/pending-restore.ts';
 import type {
   ImmediateReport,
   MailTransport,
@@ -17,7 +20,7 @@ import type { Message, MessageStatus } from '../messages/message.entity.ts';
 import type { Recipient } from '../messages/recipient.entity.ts';
 import { isSettled } from './message-status.ts';
 import { type OutcomeService, recordSend } from './outcome.service.ts';
-import { type SendAttempt, SendAttemptEntity, type SimulatedOutcome } from './send-attempt.entity.ts';
+import type { SendAttempt, SendAttemptState, SimulatedOutcome } from './send-attempt.entity.ts';
 import { createRawSource, ensureMimeStored, type OutgoingMessage } from './stored-mime.ts';
 
 export interface TransmissionOptions {
@@ -88,31 +91,46 @@ interface LoadedTransmission {
   isRestorePending: boolean;
 }
 
-/** One statement and plain rows, because it runs for every message. */
-async function loadTransmission(database: Database, messageId: string): Promise<LoadedTransmission | null> {
-  const [row] = await database.query<
-    Omit<OutgoingMessage, 'createdAt'> & Omit<LoadedTransmission, 'message'> & { createdAt: string }
-  >(
-    sql`select m.id, m.status, m.org_id as "organizationId", m.from_email as "fromEmail", m.from_name as "fromName", m."to", m.cc,
-       m.reply_to as "replyTo", m.subject, m.text_body as "textBody", m.html_body as "htmlBody", m.headers,
-       m.has_attachments as "hasAttachments", m.rfc_message_id as "rfcMessageId", m.in_reply_to as "inReplyTo",
-       m.reference_ids as "references", m.auto_submitted as "autoSubmitted", m.created_at as "createdAt", m.submitted_key as "submittedKey",
-       m.raw_key as "rawKey", m.size_bytes as "sizeBytes", e.kind = 'sandbox' as sandbox,
-       ${IS_RESTORE_PENDING_SQL} as "isRestorePending",
-       (select coalesce(jsonb_agg(jsonb_build_object('position', position, 'email', email, 'status', status)
-          order by position), '[]')
-        from message_recipients where message_id = m.id) as recipients
-     from messages m join environments e on e.id = m.env_id where m.id = ${messageId}`,
-  );
+async function loadTransmission({ db }: Database, messageId: string): Promise<LoadedTransmission | null> {
+  const row = await db
+    .selectFrom('messages as m')
+    .innerJoin('environments as e', 'e.id', 'm.env_id')
+    .select([
+      'm.id',
+      'm.status',
+      'm.org_id as organizationId',
+      'm.from_email as fromEmail',
+      'm.from_name as fromName',
+      'm.to',
+      'm.cc',
+      'm.reply_to as replyTo',
+      'm.subject',
+      'm.text_body as textBody',
+      'm.html_body as htmlBody',
+      'm.headers',
+      'm.has_attachments as hasAttachments',
+      'm.rfc_message_id as rfcMessageId',
+      'm.in_reply_to as inReplyTo',
+      'm.reference_ids as references',
+      'm.auto_submitted as autoSubmitted',
+      'm.created_at as createdAt',
+      'm.submitted_key as submittedKey',
+      'm.raw_key as rawKey',
+      'm.size_bytes as sizeBytes',
+      sql<boolean>`e.kind = 'sandbox'`.as('sandbox'),
+      IS_RESTORE_PENDING.as('isRestorePending'),
+      sql<
+        OutgoingRecipient[]
+      >`(select coalesce(jsonb_agg(jsonb_build_object('position', position, 'email', email,
+          'status', status) order by position), '[]')
+        from message_recipients where message_id = m.id)`.as('recipients'),
+    ])
+    .where('m.id', '=', messageId)
+    .modifyEnd(PREPARED)
+    .executeTakeFirst();
   if (!row) return null;
   const { status, recipients, sandbox, isRestorePending, ...message } = row;
-  return {
-    message: { ...message, createdAt: new Date(row.createdAt) },
-    status,
-    recipients,
-    sandbox,
-    isRestorePending,
-  };
+  return { message, status, recipients, sandbox, isRestorePending: Boolean(isRestorePending) };
 }
 
 export type AttemptKey = Pick<SendAttempt, 'messageId' | 'position' | 'number'>;
@@ -130,39 +148,65 @@ const SETTLE_PAUSE_MS = 1_000;
  * @returns null if nothing may be sent: the message is no longer `sending`, the recipient was canceled, or the last attempt does not allow another
  * one. An open attempt belongs to a crashed worker and becomes `ambiguous`.
  */
-export function beginAttempt(
-  database: Database,
-  message: Pick<Message, 'id'>,
+export async function beginAttempt(
+  { db }: Database,
+  { id: messageId }: Pick<Message, 'id'>,
   position: number,
 ): Promise<AttemptKey | null> {
-  return database.autocommit(async (em) => {
-    const [begun] = await em.execute<{ number: number }[]>(
-      // Locks the recipient too, so that one canceled in the meantime is no longer open when the lock is granted.
-      sql`with sending as (
-         select m.id, m.org_id from messages m
-         join message_recipients r on r.message_id = m.id and r.position = ${position}
-         where m.id = ${message.id} and m.status = 'sending' and r.status in ('pending', 'deferred')
-         for update of m, r),
-         last as (select number, state from send_attempts where message_id = ${message.id} and position = ${position}
-                  order by number desc limit 1)
-       insert into send_attempts (message_id, position, number, org_id, state, started_at)
-       select sending.id, ${position}, coalesce(last.number, 0) + 1, sending.org_id, 'attempting', now()
-       from sending left join last on true
-       where last.state is null or last.state = 'deferred'
-       returning number`,
-    );
-    if (begun) return { messageId: message.id, position, number: begun.number };
-    await em.nativeUpdate(
-      SendAttemptEntity,
-      { messageId: message.id, position, state: 'attempting' },
-      {
-        state: 'ambiguous',
-        response: 'The worker crashed before it recorded the relay’s response.',
-        finishedAt: new Date(),
-      },
-    );
-    return null;
-  });
+  const begun = await db
+    .with('sending', (query) =>
+      query
+        .selectFrom('messages as m')
+        .innerJoin('message_recipients as r', 'r.message_id', 'm.id')
+        .select(['m.id', 'm.org_id'])
+        .where('m.id', '=', messageId)
+        .where('m.status', '=', 'sending')
+        .where('r.position', '=', position)
+        .where('r.status', 'in', ['pending', 'deferred'])
+        // Locks the recipient too, so that one canceled in the meantime is no longer open when the lock is granted.
+        .forUpdate(['m', 'r']),
+    )
+    .with('last', (query) =>
+      query
+        .selectFrom('send_attempts')
+        .select(['number', 'state'])
+        .where('message_id', '=', messageId)
+        .where('position', '=', position)
+        .orderBy('number', 'desc')
+        .limit(1),
+    )
+    .insertInto('send_attempts')
+    .columns(['message_id', 'position', 'number', 'org_id', 'state', 'started_at'])
+    .expression((query) =>
+      query
+        .selectFrom('sending')
+        .leftJoin('last', (join) => join.onTrue())
+        .select([
+          'sending.id',
+          sql<number>`${position}::smallint`.as('position'),
+          sql<number>`coalesce(last.number, 0) + 1`.as('number'),
+          'sending.org_id',
+          sql<SendAttemptState>`'attempting'`.as('state'),
+          sql<Date>`now()`.as('started_at'),
+        ])
+        .where(({ eb, or }) => or([eb('last.state', 'is', null), eb('last.state', '=', 'deferred')])),
+    )
+    .returning('number')
+    .modifyEnd(PREPARED)
+    .executeTakeFirst();
+  if (begun) return { messageId, position, number: begun.number };
+  await db
+    .updateTable('send_attempts')
+    .set({
+      state: 'ambiguous',
+      response: 'The worker crashed before it recorded the relay’s response.',
+      finished_at: new Date(),
+    })
+    .where('message_id', '=', messageId)
+    .where('position', '=', position)
+    .where('state', '=', 'attempting')
+    .execute();
+  return null;
 }
 
 /**
@@ -177,15 +221,22 @@ export async function settleAttempt(
   key: AttemptKey,
   result: TransmissionResult,
 ): Promise<'settled' | 'corrected'> {
-  const columns = { ...toColumns(result), finishedAt: new Date(), recorded: false };
+  const columns = { ...toColumns(result), finished_at: new Date(), recorded: false };
+  const settle = async (state: SendAttemptState): Promise<boolean> => {
+    const { numUpdatedRows } = await database.db
+      .updateTable('send_attempts')
+      .set(columns)
+      .where('message_id', '=', key.messageId)
+      .where('position', '=', key.position)
+      .where('number', '=', key.number)
+      .where('state', '=', state)
+      .executeTakeFirst();
+    return numUpdatedRows === 1n;
+  };
   for (let tries = 1; ; tries += 1) {
     try {
-      return await database.autocommit(async (em) => {
-        if ((await em.nativeUpdate(SendAttemptEntity, { ...key, state: 'attempting' }, columns)) === 1)
-          return 'settled';
-        const changed = await em.nativeUpdate(SendAttemptEntity, { ...key, state: 'ambiguous' }, columns);
-        return changed === 1 ? 'corrected' : 'settled';
-      });
+      if (await settle('attempting')) return 'settled';
+      return (await settle('ambiguous')) ? 'corrected' : 'settled';
     } catch (error) {
       if (tries >= MAX_SETTLE_TRIES) throw error;
       await pause(SETTLE_PAUSE_MS);
@@ -193,25 +244,25 @@ export async function settleAttempt(
   }
 }
 
-function toColumns(result: TransmissionResult): Partial<SendAttempt> {
+function toColumns(result: TransmissionResult): UpdateObject<Tables, 'send_attempts'> {
   const response = storableText(result.response, MAX_RESPONSE_CHARACTERS);
   switch (result.kind) {
     case 'accepted':
       return {
         state: 'accepted',
         response,
-        statusCode: null,
-        providerMessageId:
+        status_code: null,
+        provider_message_id:
           result.providerMessageId === null ? null : storableText(result.providerMessageId, 255),
-        reportsDelivery: result.reportsDelivery,
-        simulated: result.reports?.map(toSimulatedOutcome) ?? null,
+        reports_delivery: result.reportsDelivery,
+        simulated: result.reports ? json(result.reports.map(toSimulatedOutcome)) : null,
       };
     case 'deferred':
-      return { state: 'deferred', response, statusCode: result.statusCode };
+      return { state: 'deferred', response, status_code: result.statusCode };
     case 'refused':
-      return { state: 'refused', response, statusCode: result.statusCode, refusedScope: result.scope };
+      return { state: 'refused', response, status_code: result.statusCode, refused_scope: result.scope };
     case 'ambiguous':
-      return { state: 'ambiguous', response, statusCode: null };
+      return { state: 'ambiguous', response, status_code: null };
   }
 }
 

@@ -4,6 +4,7 @@ import type { BoundStatement } from './bind-parameters.ts';
 import { bridge, bridgeBack } from './bridge.ts';
 import type { RowReader } from './find-rows.ts';
 import { ORGANIZATION_VARIABLE } from './policies.ts';
+import { nameOfPrepared } from './prepared.ts';
 import { quoteText } from './quote-text.ts';
 import { redactDatabaseError } from './redact-database-error.ts';
 import type { Sql } from './sql.ts';
@@ -51,7 +52,8 @@ export function createConnections(orm: MikroORM, bind: (query: Sql) => BoundStat
   async function execute<Rows>(connection: Connection, query: Sql): Promise<Rows> {
     const { statement, values } = bind(query);
     try {
-      return (await connection.query(statement, values)).rows as Rows;
+      const name = nameOfPrepared(statement);
+      return (await connection.query({ text: statement, values, ...(name ? { name } : {}) })).rows as Rows;
     } catch (error) {
       throw driver.convertException(redactDatabaseError(error) as Error);
     }

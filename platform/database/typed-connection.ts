@@ -10,6 +10,7 @@ import {
   type QueryResult,
 } from 'kysely';
 import pg, { type PoolClient } from 'pg';
+import { nameOfPrepared } from './prepared.ts';
 import { redactDatabaseError } from './redact-database-error.ts';
 import type { Db, Tables } from './tables.ts';
 
@@ -82,7 +83,9 @@ async function runStatement<Row>(
   { sql: text, parameters }: CompiledQuery,
 ): Promise<QueryResult<Row>> {
   try {
-    const { command, rowCount, rows } = await connection.query({ text, values: [...parameters], types });
+    const name = nameOfPrepared(text);
+    const statement = { text, values: [...parameters], types, ...(name ? { name } : {}) };
+    const { command, rowCount, rows } = await connection.query(statement);
     return CHANGES.has(command) ? { rows, numAffectedRows: BigInt(rowCount ?? 0) } : { rows };
   } catch (error) {
     throw redactDatabaseError(error);

@@ -88,13 +88,13 @@ describe('a result that arrives while its attempt is being recorded as ambiguous
     if (!attempt) throw new Error('nothing was begun');
     // Another worker assumes that the transmitting worker has crashed.
     await expect(beginAttempt(database, { id }, 0)).resolves.toBeNull();
-    await database.systemTransaction(async ({ em }) => {
-      const outcomeState = await lockOutcomeState(em, id);
+    await database.systemTransaction(async ({ db }) => {
+      const outcomeState = await lockOutcomeState(db, id);
       if (!outcomeState) throw new Error('the message does not exist');
       const [ambiguous] = outcomeState.attempts;
       if (ambiguous) outcomeState.recorded.push({ ...ambiguous, recorded: true });
       await expect(settleAttempt(database, attempt, accepted)).resolves.toBe('corrected');
-      await saveOutcomeState(em, outcomeState);
+      await saveOutcomeState(db, outcomeState);
     });
     await expect(recordOnce(world, id)).resolves.toBe('settled');
     expect(await stateOf(id)).toMatchObject({ status: 'sent', attempts: ['accepted'] });
