@@ -1,8 +1,10 @@
-import type { Database, Transaction } from '../../platform/database/database.ts';
+import { emOf } from '../../platform/database/bridge.ts';
+import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { timeOfId } from '../../platform/ids.ts';
 import { recordUsage } from '../usage/count-usage.ts';
-import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
+import type { Receipt } from './receipt.entity.ts';
 
 const MAX_REASON_CHARACTERS = 500;
 
@@ -13,23 +15,36 @@ const MAX_REASON_CHARACTERS = 500;
  * @returns a description of the result.
  */
 export async function discardReceipt(database: Database, receiptId: string, reason: string): Promise<string> {
-  return database.systemTransaction(async (transaction) => {
-    const { em } = transaction;
-    const receipt = await em.findOne(ReceiptEntity, { id: receiptId });
+  return database.systemTransaction(async ({ db }) => {
+    const receipt = await db
+      .selectFrom('inbound_receipts')
+      .select(['id', 'org_id as organizationId', 'kind', 'status'])
+      .where('id', '=', receiptId)
+      .executeTakeFirst();
     if (!receipt) return 'gone';
     const discardReason = storableText(reason, MAX_REASON_CHARACTERS);
-    const changed = await em.nativeUpdate(
-      ReceiptEntity,
-      { id: receiptId, status: 'received' },
-      { status: 'discarded', discardReason, processedAt: new Date() },
-    );
-    if (changed === 0) return receipt.status === 'discarded' ? 'already discarded' : 'already processed';
-    if (receipt.kind === 'mail') await refundReceived(transaction, receipt);
+    const { numUpdatedRows } = await db
+      .updateTable('inbound_receipts')
+      .set({ status: 'discarded', discard_reason: discardReason, processed_at: new Date() })
+      .where('id', '=', receiptId)
+      .where('status', '=', 'received')
+      .executeTakeFirst();
+    if (numUpdatedRows === 0n)
+      return receipt.status === 'discarded' ? 'already discarded' : 'already processed';
+    if (receipt.kind === 'mail') await refundReceived(db, receipt);
     return `discarded: ${discardReason}`;
   });
 }
 
 /** Refunds the unit in the month in which it was counted. */
-export function refundReceived({ em }: Transaction, { id, organizationId }: Receipt): Promise<void> {
-  return recordUsage(em, { organizationId, counter: 'messages_received', amount: -1, at: timeOfId(id) });
+export function refundReceived(
+  db: Db,
+  { id, organizationId }: Pick<Receipt, 'id' | 'organizationId'>,
+): Promise<void> {
+  return recordUsage(emOf(db), {
+    organizationId,
+    counter: 'messages_received',
+    amount: -1,
+    at: timeOfId(id),
+  });
 }

@@ -1,4 +1,4 @@
-import { LockMode } from '@mikro-orm/core';
+import type { Updateable } from 'kysely';
 import {
   acquireBriefly,
   createFairShare,
@@ -6,15 +6,18 @@ import {
   organizationHolder,
   thirdOf,
 } from '../../platform/concurrency/fair-share.ts';
-import type { Database, Transaction } from '../../platform/database/database.ts';
+import { emOf } from '../../platform/database/bridge.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import type { Database } from '../../platform/database/database.ts';
 import { isPermanentDataError, isUniqueViolation } from '../../platform/database/database-errors.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { readReportOutcomes } from '../delivery-reports/report-outcomes.ts';
 import type { EventService } from '../events/event.service.ts';
 import { announceReceived } from '../messages/announce-received.ts';
 import { isHidden } from '../messages/hidden-labels.ts';
-import { MessageEntity, type SpamVerdict } from '../messages/message.entity.ts';
+import type { SpamVerdict } from '../messages/message.entity.ts';
 import { emptyInboundMail, type ParsedInboundMail, type ParserPool } from '../mime/parser/pool.ts';
 import type { OutcomeService } from '../outbound/outcome.service.ts';
 import { insertUnclaimed } from '../stored-objects/unclaimed-objects.ts';
@@ -32,18 +35,7 @@ import { deriveSpamVerdict, type ScanForSpam } from './spam-verdict.ts';
 /** The result of a receipt that an earlier attempt has processed. */
 export const ALREADY_PROCESSED = 'already processed';
 
-export interface IngestService {
-  /**
-   * Stores a received message in its thread and announces it, or applies a delivery report. A report that cannot be parsed
-   * is stored as a message. Idempotent: the receipt records progress, and stored ids derive from its id.
-   *
-   * @returns a description of the result.
-   * @throws NoShareError if too many large messages are being parsed.
-   */
-  ingest(receiptId: string): Promise<string>;
-  /** Ends the processing of a message that is lost; see {@link discardReceipt}. */
-  discard(receiptId: string, reason: string): Promise<string>;
-}
+export type IngestService = ReturnType<typeof createIngestService>;
 
 export interface IngestServiceOptions {
   database: Database;
@@ -64,7 +56,7 @@ export interface IngestServiceOptions {
   maxConcurrentStores: number;
 }
 
-export function createIngestService(input: IngestServiceOptions): IngestService {
+export function createIngestService(input: IngestServiceOptions) {
   const { database } = input;
   const { maxConcurrentLargeMessages, maxConcurrentStores } = input;
   const options = {
@@ -77,8 +69,19 @@ export function createIngestService(input: IngestServiceOptions): IngestService 
     reserve: thirdOf(maxConcurrentLargeMessages),
   });
   return {
-    async ingest(receiptId) {
-      const receipt = await database.autocommit((em) => em.findOne(ReceiptEntity, { id: receiptId }));
+    /**
+     * Stores a received message in its thread and announces it, or applies a delivery report. A report that cannot be parsed
+     * is stored as a message. Idempotent: the receipt records progress, and stored ids derive from its id.
+     *
+     * @returns a description of the result.
+     * @throws NoShareError if too many large messages are being parsed.
+     */
+    async ingest(receiptId: string): Promise<string> {
+      const receipt = await database.db
+        .selectFrom('inbound_receipts')
+        .select(columnsOf(ReceiptEntity))
+        .where('id', '=', receiptId)
+        .executeTakeFirst();
       if (!receipt) return 'gone';
       if (receipt.status === 'processed') return ALREADY_PROCESSED;
       if (receipt.status !== 'received') return `already ${receipt.status}`;
@@ -88,7 +91,10 @@ export function createIngestService(input: IngestServiceOptions): IngestService 
       const release = await acquireBriefly(largeMessageSlots, { holders }, BUSY_RETRY_MS);
       return ingestMail(options, receipt).finally(release);
     },
-    discard: (receiptId, reason) => discardReceipt(database, receiptId, reason),
+
+    /** Ends the processing of a message that is lost; see {@link discardReceipt}. */
+    discard: (receiptId: string, reason: string): Promise<string> =>
+      discardReceipt(database, receiptId, reason),
   };
 }
 
@@ -106,7 +112,7 @@ async function ingestReport(options: IngestServiceOptions, receipt: Receipt): Pr
   });
   if (!reportedOutcomes) return false;
   return database.systemTransaction(async (transaction) => {
-    if (await markProcessed(transaction, receipt.id, {}))
+    if (await markProcessed(transaction.db, receipt.id, {}))
       await outcomes.apply(transaction, receipt.messageId, reportedOutcomes);
     return true;
   });
@@ -176,12 +182,11 @@ async function storeOnce(
   for (;;) {
     try {
       return await database.systemTransaction(async (transaction) => {
-        if (
-          !(await markProcessed(transaction, receipt.id, { ...toMailReceipt(receipt), fingerprint: sha256 }))
-        )
+        const { db } = transaction;
+        if (!(await markProcessed(db, receipt.id, { ...toMailReceipt(receipt), fingerprint: sha256 })))
           return ALREADY_PROCESSED;
         const message = await createReceivedMessage(transaction, outbox, receipt, analyzed);
-        if (receipt.kind === 'report') await countReportAsReceived(transaction, receipt);
+        if (receipt.kind === 'report') await countReportAsReceived(db, receipt);
         if (isHidden(message.labels)) return `hidden as ${message.id}`;
         message.announced = true;
         await announceReceived(transaction, events, message);
@@ -196,27 +201,33 @@ async function storeOnce(
 }
 
 /** Mail to a return path was accepted without being counted. Counts it now, without enforcing the limit. */
-function countReportAsReceived({ em }: Transaction, { organizationId }: Receipt): Promise<void> {
-  return recordUsage(em, { organizationId, counter: 'messages_received', amount: 1, at: new Date() });
+function countReportAsReceived(db: Db, { organizationId }: Receipt): Promise<void> {
+  return recordUsage(emOf(db), {
+    organizationId,
+    counter: 'messages_received',
+    amount: 1,
+    at: new Date(),
+  });
 }
 
 /** Converts the receipt of an unreadable report into the receipt of a message. */
 function toMailReceipt({ id }: Receipt) {
-  return { kind: 'mail' as const, messageId: toMessageId(id) };
+  return { kind: 'mail' as const, message_id: toMessageId(id) };
 }
 
 /** Marks the receipt as processed. @returns false if another run already did. */
 async function markProcessed(
-  { em }: Transaction,
+  db: Db,
   receiptId: string,
-  changes: Partial<Pick<Receipt, 'kind' | 'messageId' | 'fingerprint' | 'duplicateOf'>>,
+  changes: Updateable<Tables['inbound_receipts']>,
 ): Promise<boolean> {
-  const changed = await em.nativeUpdate(
-    ReceiptEntity,
-    { id: receiptId, status: 'received' },
-    { status: 'processed', processedAt: new Date(), ...changes },
-  );
-  return changed === 1;
+  const { numUpdatedRows } = await db
+    .updateTable('inbound_receipts')
+    .set({ status: 'processed', processed_at: new Date(), ...changes })
+    .where('id', '=', receiptId)
+    .where('status', '=', 'received')
+    .executeTakeFirst();
+  return numUpdatedRows === 1n;
 }
 
 /** Within this window, the same message is a duplicate. */
@@ -237,34 +248,44 @@ function resolveDuplicate(
   receipt: Receipt,
   { fingerprint, attachments }: { fingerprint: Buffer } & Pick<ParsedInboundMail, 'attachments'>,
 ): Promise<string | undefined> {
-  return database.systemTransaction(async (transaction) => {
-    const { em } = transaction;
-    const first = await em.findOne(
-      ReceiptEntity,
-      { inboxId: receipt.inboxId, fingerprint },
-      { lockMode: LockMode.PESSIMISTIC_WRITE },
-    );
+  return database.systemTransaction(async ({ db }) => {
+    const first = await db
+      .selectFrom('inbound_receipts')
+      .select(['id', 'message_id as messageId', 'received_at as receivedAt'])
+      .where('inbox_id', '=', receipt.inboxId)
+      .where('fingerprint', '=', fingerprint)
+      .forUpdate()
+      .executeTakeFirst();
     if (!first) return undefined;
     const isRecent = receipt.receivedAt.getTime() - first.receivedAt.getTime() <= DUPLICATE_WINDOW_MS;
-    if (!isRecent || !(await em.findOne(MessageEntity, { id: first.messageId }, { fields: ['id'] }))) {
-      first.fingerprint = null;
+    if (!isRecent || !(await hasMessage(db, first.messageId))) {
+      await db
+        .updateTable('inbound_receipts')
+        .set({ fingerprint: null })
+        .where('id', '=', first.id)
+        .execute();
       return undefined;
     }
-    const isFirstRun = await markProcessed(transaction, receipt.id, { duplicateOf: first.messageId });
+    const isFirstRun = await markProcessed(db, receipt.id, { duplicate_of: first.messageId });
     if (!isFirstRun) return ALREADY_PROCESSED;
-    if (receipt.kind === 'mail') await refundReceived(transaction, receipt);
-    await releaseAttachments(transaction, receipt, attachments);
+    if (receipt.kind === 'mail') await refundReceived(db, receipt);
+    await releaseAttachments(db, receipt, attachments);
     return `duplicate of ${first.messageId}`;
   });
 }
 
+async function hasMessage(db: Db, id: string): Promise<boolean> {
+  const message = await db.selectFrom('messages').select('id').where('id', '=', id).executeTakeFirst();
+  return message !== undefined;
+}
+
 /** Registers the files of a duplicate for deletion by the sweep. */
 async function releaseAttachments(
-  { em }: Transaction,
+  db: Db,
   { organizationId }: Receipt,
   attachments: ParsedInboundMail['attachments'],
 ): Promise<void> {
   if (attachments.length === 0) return;
   const storageKeys = attachments.map(({ storageKey }) => storageKey);
-  await insertUnclaimed(em, organizationId, { storageKeys });
+  await insertUnclaimed(emOf(db), organizationId, { storageKeys });
 }

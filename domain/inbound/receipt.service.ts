@@ -1,7 +1,10 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { InsertObject } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { emOf } from '../../platform/database/bridge.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { json } from '../../platform/database/json.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { ReturnPaths, ReturnPathTarget } from '../../platform/return-path.ts';
@@ -15,49 +18,16 @@ import { findReceiveListMatch } from '../deliverability/receive-lists.ts';
 import { readReportBytes } from '../delivery-reports/dsn.ts';
 import { parseFeedbackReport } from '../delivery-reports/feedback-report.ts';
 import { findReportTarget } from '../delivery-reports/report-token.ts';
-import { DomainEntity } from '../domains/domain.entity.ts';
-import { type Inbox, InboxEntity } from '../inboxes/inbox.entity.ts';
 import { baseAddress } from '../inboxes/inbox-address.ts';
-import { MessageEntity } from '../messages/message.entity.ts';
 import { isOff } from '../toggles/find-toggle.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
 import { createQuotaCache } from '../usage/quota-cache.ts';
 import type { AcceptedMail, InboundRoute, TenantRoute } from './accepted-mail.ts';
 import { toMessageId } from './inbound-ids.ts';
-import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
+import type { Receipt } from './receipt.entity.ts';
 import { storeUnattributedReport } from './unattributed-reports.ts';
 
-export interface ReceiptService {
-  /**
-   * Resolves an envelope recipient: an inbox (plus tags reach the base address), a signed return path, or the feedback
-   * address.
-   *
-   * @param sender envelope sender; empty for `<>`.
-   * @param others routes of the previous recipients, which also count toward the quota.
-   * @returns `blocked` if a receive list blocks the sender, `full` if the organization has reached its receive limit,
-   * `switched_off` for every address while staff have switched inbound mail off.
-   */
-  resolve(
-    address: string,
-    sender: string,
-    others?: readonly InboundRoute[],
-  ): Promise<InboundRoute | 'unknown' | 'blocked' | 'switched_off' | { kind: 'full'; route: InboundRoute }>;
-  /**
-   * Whether all of these inboxes have already received the transport id. False if the recipients include reports or
-   * complaints.
-   */
-  hasReceived(transportId: string, recipients: AcceptedMail['recipients']): Promise<boolean>;
-  /**
-   * Commits a receipt and a workflow start for each inbox or report. The message counts as accepted only after the
-   * commit. A complaint becomes a report on the message whose token it contains.
-   *
-   * @returns the number of rows that refer to the bytes: 0 for a repeated delivery, or beyond the limit of unattributed
-   * reports.
-   * @throws AppError `usage_limit_exceeded` if the limit was reached after the recipients were resolved. Nothing is
-   * committed in that case.
-   */
-  commit(mail: AcceptedMail): Promise<number>;
-}
+export type ReceiptService = ReturnType<typeof createReceiptService>;
 
 export interface ReceiptServiceOptions {
   database: Database;
@@ -69,97 +39,136 @@ export interface ReceiptServiceOptions {
   now?: () => Date;
 }
 
-export function createReceiptService(options: ReceiptServiceOptions): ReceiptService {
+/** Where mail to an address goes, or why it is refused. */
+export type ResolvedRoute =
+  | InboundRoute
+  | 'unknown'
+  | 'blocked'
+  | 'switched_off'
+  | { kind: 'full'; route: InboundRoute };
+
+export function createReceiptService(options: ReceiptServiceOptions) {
   const { database, outbox, returnPaths, feedbackAddress, now = () => new Date() } = options;
   const receiveQuota = createQuotaCache({ counter: 'messages_received', now });
+  const isBlocked = async (inboxId: string, sender: string): Promise<boolean> =>
+    (await findReceiveListMatch(database.db, inboxId, storableText(sender)))?.effect === 'block';
   return {
-    resolve: (address, sender, others = []) =>
-      database.autocommit(async (em) => {
-        if (await isOff(em, 'inbound_mail')) return 'switched_off';
-        if (address.toLowerCase() === feedbackAddress) return { kind: 'feedback' };
-        const target = returnPaths.parse(address);
-        const isBlocked = async (inboxId: string) =>
-          (await findReceiveListMatch(em, inboxId, storableText(sender)))?.effect === 'block';
-        if (target) {
-          const route = await findReportRoute(em, target);
-          if (!route) return 'unknown';
-          // Delivery reports have an empty sender. Anything else that knows the return path is ordinary mail.
-          return sender !== '' && (await isBlocked(route.inboxId)) ? 'blocked' : route;
-        }
-        const email = storableText(baseAddress(address));
-        const inbox = await em.findOne(InboxEntity, { email, deletedAt: null });
-        if (!inbox || (await isDomainOfAnotherOrganization(em, inbox))) return 'unknown';
-        if (await isOrganizationDeleted(em, inbox.organizationId)) return 'unknown';
-        const { organizationId, environmentId, id } = inbox;
-        if (await isBlocked(id)) return 'blocked';
-        const remaining = await receiveQuota.remaining(em, organizationId);
-        const route = { kind: 'mail', organizationId, environmentId, inboxId: id } as const;
-        const isFull = remaining !== null && remaining <= countOtherInboxes(organizationId, others, id);
-        return isFull ? { kind: 'full', route } : route;
-      }),
-
-    async hasReceived(transportId, recipients) {
-      const inboxes = recipients.map(({ route }) => (route.kind === 'mail' ? route.inboxId : null));
-      const distinct = new Set(inboxes);
-      const known = await database.autocommit((em) =>
-        em.count(ReceiptEntity, {
-          inboxId: { $in: inboxes.filter((id) => id !== null) },
-          transportId: toTransportId({ transportId }),
-        }),
-      );
-      return known === distinct.size;
+    /**
+     * Resolves an envelope recipient: an inbox (plus tags reach the base address), a signed return path, or the feedback
+     * address.
+     *
+     * @param sender envelope sender; empty for `<>`.
+     * @param others routes of the previous recipients, which also count toward the quota.
+     * @returns `blocked` if a receive list blocks the sender, `full` if the organization has reached its receive limit,
+     * `switched_off` for every address while staff have switched inbound mail off.
+     */
+    async resolve(
+      address: string,
+      sender: string,
+      others: readonly InboundRoute[] = [],
+    ): Promise<ResolvedRoute> {
+      const { db } = database;
+      if (await isOff(db, 'inbound_mail')) return 'switched_off';
+      if (address.toLowerCase() === feedbackAddress) return { kind: 'feedback' };
+      const target = returnPaths.parse(address);
+      if (target) {
+        const route = await findReportRoute(db, target);
+        if (!route) return 'unknown';
+        // Delivery reports have an empty sender. Anything else that knows the return path is ordinary mail.
+        return sender !== '' && (await isBlocked(route.inboxId, sender)) ? 'blocked' : route;
+      }
+      const inbox = await findReceivingInbox(db, storableText(baseAddress(address)));
+      if (!inbox) return 'unknown';
+      const { organizationId, inboxId } = inbox;
+      if (await isBlocked(inboxId, sender)) return 'blocked';
+      const remaining = await receiveQuota.remaining(emOf(db), organizationId);
+      const route = { kind: 'mail', ...inbox } as const;
+      const isFull = remaining !== null && remaining <= countOtherInboxes(organizationId, others, inboxId);
+      return isFull ? { kind: 'full', route } : route;
     },
 
-    async commit(mail) {
+    /**
+     * Whether all of these inboxes have already received the transport id. False if the recipients include reports or
+     * complaints.
+     */
+    async hasReceived(transportId: string, recipients: AcceptedMail['recipients']): Promise<boolean> {
+      const inboxIds = new Set(recipients.map(({ route }) => (route.kind === 'mail' ? route.inboxId : null)));
+      const received = await findInboxesWith(
+        database.db,
+        transportId,
+        [...inboxIds].filter((id) => id !== null),
+      );
+      return received.size === inboxIds.size;
+    },
+
+    /**
+     * Commits a receipt and a workflow start for each inbox or report. The message counts as accepted only after the
+     * commit. A complaint becomes a report on the message whose token it contains.
+     *
+     * @returns the number of rows that refer to the bytes: 0 for a repeated delivery, or beyond the limit of unattributed
+     * reports.
+     * @throws AppError `usage_limit_exceeded` if the limit was reached after the recipients were resolved. Nothing is
+     * committed in that case.
+     */
+    async commit(mail: AcceptedMail): Promise<number> {
       const { recipients, unattributed } = await attributeFeedback(options, mail);
       return database.systemTransaction(async (transaction) => {
-        const receivedByOrganization = new Map<string, number>();
-        let rowCount = unattributed && (await storeUnattributedReport(transaction, mail)) ? 1 : 0;
-        for (const { address, route } of deduplicateRoutes(recipients)) {
-          if (await isRedelivery(transaction, mail.transportId, route)) continue;
-          const id = newId('receipt');
-          const receipt = transaction.em.create(ReceiptEntity, {
-            id,
-            organizationId: route.organizationId,
-            environmentId: route.environmentId,
-            inboxId: route.inboxId,
-            kind: route.kind,
-            messageId: route.kind === 'report' ? route.messageId : toMessageId(id),
-            recipientPosition: route.kind === 'report' ? route.recipientPosition : null,
-            rawKey: mail.rawKey,
-            sizeBytes: mail.sizeBytes,
-            sha256: mail.sha256,
-            transportId: route.kind === 'mail' ? toTransportId(mail) : null,
-            mailFrom: storableText(mail.mailFrom, 1_000),
-            rcptTo: storableText(address, 1_000),
-            clientIp: mail.clientIp,
-            helo: mail.helo === null ? null : storableText(mail.helo, 255),
-            verdicts: mail.verdicts ?? null,
-            tls: mail.tls,
-            receivedAt: mail.receivedAt,
+        const { db } = transaction;
+        const isStored = unattributed && (await storeUnattributedReport(db, mail));
+        const accepted = await withoutRedeliveries(db, mail.transportId, deduplicateRoutes(recipients));
+        const receipts = accepted.map((recipient) => toReceipt(mail, recipient));
+        if (receipts.length > 0) await db.insertInto('inbound_receipts').values(receipts).execute();
+        for (const receipt of receipts)
+          outbox.enqueue(transaction, receipt.org_id, {
+            start: buildReceiveStart({
+              id: receipt.id,
+              organizationId: receipt.org_id,
+              environmentId: receipt.env_id,
+              inboxId: receipt.inbox_id,
+              messageId: receipt.message_id,
+              kind: receipt.kind,
+              sizeBytes: receipt.size_bytes,
+            }),
           });
-          transaction.em.persist(receipt);
-          outbox.enqueue(transaction, route.organizationId, { start: buildReceiveStart(receipt) });
-          rowCount += 1;
-          const { organizationId } = route;
-          if (route.kind === 'mail')
-            receivedByOrganization.set(organizationId, (receivedByOrganization.get(organizationId) ?? 0) + 1);
-        }
-        transaction.beforeCommit(() => countReceived(transaction.em, receivedByOrganization, now()));
-        return rowCount;
+        transaction.beforeCommit(() => countReceived(db, accepted, now()));
+        return receipts.length + (isStored ? 1 : 0);
       });
     },
   };
 }
 
+function toReceipt(mail: AcceptedMail, { address, route }: TenantRecipient) {
+  const id = newId('receipt');
+  return {
+    id,
+    org_id: route.organizationId,
+    env_id: route.environmentId,
+    inbox_id: route.inboxId,
+    kind: route.kind,
+    message_id: route.kind === 'report' ? route.messageId : toMessageId(id),
+    recipient_position: route.kind === 'report' ? route.recipientPosition : null,
+    raw_key: mail.rawKey,
+    size_bytes: mail.sizeBytes,
+    sha256: mail.sha256,
+    transport_id:
+      route.kind === 'mail' && mail.transportId !== undefined ? toTransportId(mail.transportId) : null,
+    mail_from: storableText(mail.mailFrom, 1_000),
+    rcpt_to: storableText(address, 1_000),
+    client_ip: mail.clientIp,
+    helo: mail.helo === null ? null : storableText(mail.helo, 255),
+    verdicts: mail.verdicts ? json(mail.verdicts) : null,
+    tls: mail.tls,
+    received_at: mail.receivedAt,
+  } satisfies InsertObject<Tables, 'inbound_receipts'>;
+}
+
 /** Counts in a fixed order, to prevent deadlocks on the counter rows. @throws AppError `usage_limit_exceeded`. */
-async function countReceived(
-  em: EntityManager,
-  counts: ReadonlyMap<string, number>,
-  at: Date,
-): Promise<void> {
+async function countReceived(db: Db, accepted: readonly TenantRecipient[], at: Date): Promise<void> {
+  const counts = new Map<string, number>();
+  for (const { route } of accepted)
+    if (route.kind === 'mail') counts.set(route.organizationId, (counts.get(route.organizationId) ?? 0) + 1);
   for (const [organizationId, amount] of [...counts].sort(([a], [b]) => (a < b ? -1 : 1)))
-    await countWithinLimit(em, { organizationId, counter: 'messages_received', amount, at });
+    await countWithinLimit(emOf(db), { organizationId, counter: 'messages_received', amount, at });
 }
 
 /** Counts other inboxes of the organization among the previous recipients. */
@@ -171,39 +180,47 @@ function countOtherInboxes(organizationId: string, others: readonly InboundRoute
 }
 
 /**
- * Whether the provider has already delivered the message. The unique index rejects one of two concurrent deliveries,
- * which is then retried.
+ * Leaves out the inboxes to which the provider has already delivered the message. The unique index rejects one of two
+ * concurrent deliveries, which is then retried.
  */
-async function isRedelivery(
-  { em }: Transaction,
+async function withoutRedeliveries(
+  db: Db,
   transportId: string | undefined,
-  route: TenantRoute,
-): Promise<boolean> {
-  if (transportId === undefined || route.kind !== 'mail') return false;
-  const { inboxId } = route;
-  return (await em.count(ReceiptEntity, { inboxId, transportId: toTransportId({ transportId }) })) > 0;
+  recipients: TenantRecipient[],
+): Promise<TenantRecipient[]> {
+  if (transportId === undefined) return recipients;
+  const inboxIds = recipients.flatMap(({ route }) => (route.kind === 'mail' ? [route.inboxId] : []));
+  const received = await findInboxesWith(db, transportId, inboxIds);
+  return recipients.filter(({ route }) => route.kind !== 'mail' || !received.has(route.inboxId));
 }
 
-function toTransportId({ transportId }: Pick<AcceptedMail, 'transportId'>): string | null {
-  return transportId === undefined ? null : storableText(transportId, 500);
+/** Those of the inboxes that have received a message of this id. */
+async function findInboxesWith(
+  db: Db,
+  transportId: string,
+  inboxIds: readonly string[],
+): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom('inbound_receipts')
+    .select('inbox_id as inboxId')
+    .where('inbox_id', '=', anyOf(inboxIds))
+    .where('transport_id', '=', toTransportId(transportId))
+    .execute();
+  return new Set(rows.map(({ inboxId }) => inboxId));
 }
 
-async function findReportRoute(em: EntityManager, target: ReturnPathTarget): Promise<TenantRoute | null> {
-  const message = await em.findOne(
-    MessageEntity,
-    { id: target.messageId },
-    { fields: ['organizationId', 'environmentId', 'inboxId'] },
-  );
-  if (!message) return null;
-  const { organizationId, environmentId, inboxId } = message;
-  return {
-    kind: 'report',
-    organizationId,
-    environmentId,
-    inboxId,
-    messageId: target.messageId,
-    recipientPosition: target.position,
-  };
+const toTransportId = (transportId: string): string => storableText(transportId, 500);
+
+async function findReportRoute(
+  db: Db,
+  { messageId, position }: ReturnPathTarget,
+): Promise<TenantRoute | null> {
+  const message = await db
+    .selectFrom('messages')
+    .select(['org_id as organizationId', 'env_id as environmentId', 'inbox_id as inboxId'])
+    .where('id', '=', messageId)
+    .executeTakeFirst();
+  return message ? { kind: 'report', ...message, messageId, recipientPosition: position } : null;
 }
 
 type TenantRecipient = AcceptedMail['recipients'][number] & { route: TenantRoute };
@@ -220,7 +237,7 @@ async function attributeFeedback(
   if (!toFeedback) return { recipients, unattributed: false };
   const feedback = parseFeedbackReport(await readReportBytes(await storage.getStream(mail.rawKey)));
   const target = feedback && findReportTarget(feedback, returnPaths);
-  const route = target && (await database.autocommit((em) => findReportRoute(em, target)));
+  const route = target && (await findReportRoute(database.db, target));
   if (!route) return { recipients, unattributed: true };
   return { recipients: [...recipients, { ...toFeedback, route }], unattributed: false };
 }
@@ -264,21 +281,36 @@ export function buildReceiveStart(
   };
 }
 
-/** A closed organization receives nothing: stored mail may never be read, and its senders would not learn of it. */
-async function isOrganizationDeleted(em: EntityManager, organizationId: string): Promise<boolean> {
-  const rows = await em.execute<object[]>(
-    sql`select from organizations where id = ${organizationId} and deleted_at is not null`,
-  );
-  return rows.length > 0;
-}
-
-/** A domain may have moved to another organization while inboxes of the old one remain. They must not receive its mail. */
-async function isDomainOfAnotherOrganization(em: EntityManager, inbox: Inbox): Promise<boolean> {
-  if (!inbox.domainId) return false;
-  const holders = await em.count(DomainEntity, {
-    domainName: inbox.domain,
-    verificationStatus: 'verified',
-    organizationId: { $ne: inbox.organizationId },
-  });
-  return holders > 0;
+/**
+ * The inbox with an address, if it may receive. A closed organization receives nothing: stored mail may never be read, and
+ * its senders would not learn of it. A domain may have moved to another organization while inboxes of the old one remain:
+ * they must not receive its mail.
+ */
+function findReceivingInbox(
+  db: Db,
+  email: string,
+): Promise<{ organizationId: string; environmentId: string; inboxId: string } | undefined> {
+  return db
+    .selectFrom('inboxes as i')
+    .innerJoin('organizations as o', 'o.id', 'i.org_id')
+    .select(['i.org_id as organizationId', 'i.env_id as environmentId', 'i.id as inboxId'])
+    .where('i.email', '=', email)
+    .where('i.deleted_at', 'is', null)
+    .where('o.deleted_at', 'is', null)
+    .where((eb) =>
+      eb.or([
+        eb('i.domain_id', 'is', null),
+        eb.not(
+          eb.exists(
+            eb
+              .selectFrom('domains as d')
+              .select('d.id')
+              .whereRef('d.domain_name', '=', 'i.domain')
+              .whereRef('d.org_id', '<>', 'i.org_id')
+              .where('d.verification_status', '=', 'verified'),
+          ),
+        ),
+      ]),
+    )
+    .executeTakeFirst();
 }

@@ -1,10 +1,10 @@
 import { sql } from '@mikro-orm/core';
-import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { releaseObjectsSql } from '../stored-objects/unclaimed-objects.ts';
 import type { AcceptedMail } from './accepted-mail.ts';
-import { UnattributedReportEntity } from './unattributed-report.entity.ts';
 
 /** A report contains little text and the reported message or its header. */
 const MAX_SIZE_BYTES = 1024 * 1024;
@@ -19,22 +19,27 @@ const BATCH_SIZE = 500;
  *
  * @returns whether it was stored. If not, no row refers to its bytes.
  */
-export async function storeUnattributedReport({ em }: Transaction, mail: AcceptedMail): Promise<boolean> {
+export async function storeUnattributedReport(db: Db, mail: AcceptedMail): Promise<boolean> {
   if (mail.sizeBytes > MAX_SIZE_BYTES) return false;
   const since = new Date(mail.receivedAt.getTime() - 3_600_000);
-  if ((await em.count(UnattributedReportEntity, { receivedAt: { $gt: since } })) >= MAX_PER_HOUR)
-    return false;
-  em.persist(
-    em.create(UnattributedReportEntity, {
+  const recent = await db
+    .selectFrom('unattributed_reports')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('received_at', '>', since)
+    .executeTakeFirst();
+  if ((recent?.count ?? 0) >= MAX_PER_HOUR) return false;
+  await db
+    .insertInto('unattributed_reports')
+    .values({
       id: newId('receipt'),
-      rawKey: mail.rawKey,
-      sizeBytes: mail.sizeBytes,
-      mailFrom: storableText(mail.mailFrom, 1_000),
-      clientIp: mail.clientIp,
+      raw_key: mail.rawKey,
+      size_bytes: mail.sizeBytes,
+      mail_from: storableText(mail.mailFrom, 1_000),
+      client_ip: mail.clientIp,
       helo: mail.helo === null ? null : storableText(mail.helo, 255),
-      receivedAt: mail.receivedAt,
-    }),
-  );
+      received_at: mail.receivedAt,
+    })
+    .execute();
   return true;
 }
 

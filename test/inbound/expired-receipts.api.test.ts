@@ -95,7 +95,7 @@ describe('unattributed mail to the feedback address', () => {
     const rawKey = `raw/${newId('receipt')}`;
     return database.systemTransaction(async (transaction) => ({
       rawKey,
-      kept: await storeUnattributedReport(transaction, {
+      kept: await storeUnattributedReport(transaction.db, {
         rawKey,
         sizeBytes: 100,
         sha256: Buffer.alloc(32),
