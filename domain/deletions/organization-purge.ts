@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { purgeExports } from '../exports/purge-exports.ts';
-import { deleteOrganizationReceiptsSql } from '../inbound/delete-inbox-receipts.ts';
+import { deleteOrganizationReceipts } from '../inbound/delete-receipts.ts';
 import { releaseAddressesOfOrganization } from '../inboxes/release-addresses.ts';
 import { deleteOrganizationMessages } from '../messages/delete-organization-messages.ts';
 import { sweepOrganizationObjects } from '../stored-objects/sweep-organization.ts';
@@ -70,7 +70,7 @@ export function createOrganizationPurge(options: OrganizationPurgeOptions) {
    * they wait, and fail because the organization no longer exists.
    */
   async function deleteOrganization(deletionId: string, organizationId: string): Promise<void> {
-    await database.systemTransaction(async ({ db, em }) => {
+    await database.systemTransaction(async ({ db }) => {
       await lockPurging(db, deletionId, 'organization');
       await db
         .selectFrom('organizations')
@@ -88,7 +88,7 @@ export function createOrganizationPurge(options: OrganizationPurgeOptions) {
         organizationId,
         domains.map(({ name }) => name),
       );
-      await em.execute(deleteOrganizationReceiptsSql(organizationId));
+      await deleteOrganizationReceipts(db, organizationId);
       for (const table of TABLES_WITH_ORGANIZATION) await deleteAll(db, table, organizationId);
     });
   }

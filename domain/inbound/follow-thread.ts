@@ -15,11 +15,13 @@ import type { ParsedInboundMail } from '../mime/parser/pool.ts';
 import { findOtherRecipients, isKnownParticipant } from './create-received-message.ts';
 import type { Receipt } from './receipt.entity.ts';
 
+type PlacedMessage = Pick<Message, 'threadId' | 'rfcMessageId' | 'inReplyTo' | 'subject' | 'signals'>;
+
 /** A message that was placed without its header, which is known now. */
 export interface LateHeader {
   receipt: Receipt;
   /** As it was stored. */
-  message: Message;
+  message: PlacedMessage;
   mail: ParsedInboundMail;
   from: MailAddress;
   isTrusted: boolean;
@@ -93,14 +95,14 @@ async function join(
     });
     return { thread, isNewParticipant: message.signals.includes('new_participant') };
   }
-  const isNewParticipant = !(await isKnownParticipant(transaction.em, thread, from));
+  const isNewParticipant = !(await isKnownParticipant(db, thread, from));
   // Without its header it looked like the first message of a conversation.
   if (!(await updateThread(db, ownId, { has_root: false }))) return null;
   await mergeThreads(transaction, outbox, { inbox, targetId: thread.id, sourceIds: [ownId] });
   return { thread, isNewParticipant };
 }
 
-async function isAlone(db: Db, { threadId }: Message, livingId: string): Promise<boolean> {
+async function isAlone(db: Db, { threadId }: PlacedMessage, livingId: string): Promise<boolean> {
   if (threadId !== livingId) return false;
   const rows = await db
     .selectFrom('messages')

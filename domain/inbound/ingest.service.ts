@@ -188,7 +188,6 @@ async function storeOnce(
         const message = await createReceivedMessage(transaction, outbox, receipt, analyzed);
         if (receipt.kind === 'report') await countReportAsReceived(db, receipt);
         if (isHidden(message.labels)) return `hidden as ${message.id}`;
-        message.announced = true;
         await announceReceived(transaction, events, message);
         return `stored as ${message.id}`;
       });
@@ -287,5 +286,5 @@ async function releaseAttachments(
 ): Promise<void> {
   if (attachments.length === 0) return;
   const storageKeys = attachments.map(({ storageKey }) => storageKey);
-  await insertUnclaimed(emOf(db), organizationId, { storageKeys });
+  await insertUnclaimed(db, organizationId, { storageKeys });
 }

@@ -1,7 +1,9 @@
-import { type Loaded, sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { json } from '../../platform/database/json.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { PARSE_AGAIN, parseAgainWorkflowId } from '../../workflows/inbound/parse-again.contract.ts';
@@ -18,22 +20,13 @@ import type { ParsedInboundMail, ParserPool } from '../mime/parser/pool.ts';
 import { insertUnclaimed } from '../stored-objects/unclaimed-objects.ts';
 import { markUnclearAuthor } from './author-verdict.ts';
 import { isAutoSubmitted } from './auto-submitted.ts';
-import { persistAttachments } from './create-received-message.ts';
+import { insertAttachments } from './create-received-message.ts';
 import { deriveSignals } from './derive-signals.ts';
 import { followThread, lockFollowing } from './follow-thread.ts';
 import { openRawMail } from './raw-mail.ts';
 import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
 
-export interface ParseAgainService {
-  /**
-   * Parses a message with a `parse_error` from its raw bytes, and stores text, header and files. It joins the conversation
-   * it belongs to, if nothing joined it meanwhile, and is announced again if it was announced without any content.
-   * Idempotent: once it is parsed, nothing changes.
-   *
-   * @returns a description of the result.
-   */
-  parseAgain(messageId: string): Promise<string>;
-}
+export type ParseAgainService = ReturnType<typeof createParseAgainService>;
 
 export interface ParseAgainOptions {
   database: Database;
@@ -43,13 +36,24 @@ export interface ParseAgainOptions {
   parserPool: Pick<ParserPool, 'parse'>;
 }
 
-export function createParseAgainService(options: ParseAgainOptions): ParseAgainService {
+export function createParseAgainService(options: ParseAgainOptions) {
   const { database, storage, parserPool } = options;
   return {
-    async parseAgain(messageId) {
-      const receipt = await database.autocommit((em) =>
-        em.findOne(ReceiptEntity, { messageId, kind: 'mail' }),
-      );
+    /**
+     * Parses a message with a `parse_error` from its raw bytes, and stores text, header and files. It joins the conversation
+     * it belongs to, if nothing joined it meanwhile, and is announced again if it was announced without any content.
+     * Idempotent: once it is parsed, nothing changes.
+     *
+     * @returns a description of the result.
+     */
+    async parseAgain(messageId: string): Promise<string> {
+      const receipt = await database.db
+        .selectFrom('inbound_receipts')
+        .select(columnsOf(ReceiptEntity))
+        .where('message_id', '=', messageId)
+        .where('kind', '=', 'mail')
+        .limit(1)
+        .executeTakeFirst();
       if (!receipt) return 'gone';
       const raw = await openRawMail(storage, receipt);
       const mail = await parserPool.parse(await raw.open(), {
@@ -71,68 +75,80 @@ async function storeParsed(
   mail: ParsedInboundMail,
 ): Promise<string> {
   return database.systemTransaction(async (transaction) => {
-    const { em } = transaction;
+    const { db } = transaction;
     const release = async (result: string) => {
       const storageKeys = mail.attachments.map(({ storageKey }) => storageKey);
-      if (storageKeys.length > 0) await insertUnclaimed(em, receipt.organizationId, { storageKeys });
+      await insertUnclaimed(db, receipt.organizationId, { storageKeys });
       return result;
     };
-    await lockFollowing(em, receipt.inboxId);
-    const message = await em.findOne(MessageEntity, { id: receipt.messageId }, WITH_CONTENT);
-    if (!message || message.parseError === null) return release(message ? 'already parsed' : 'gone');
+    await lockFollowing(db, receipt.inboxId);
+    const placed = await findMessage(db, receipt.messageId);
+    if (!placed || placed.parseError === null) return release(placed ? 'already parsed' : 'gone');
     if (mail.parseError !== null) return release(`still cannot be parsed: ${mail.parseError}`);
     const from = mail.from ?? { email: receipt.mailFrom };
-    const { dmarc } = verifyLate(message, mail);
-    const late = await findLateLabels(em, receipt, { from, dmarc });
+    const { dmarc } = verifyLate(placed, mail);
+    const late = await findLateLabels(db, receipt, { from, dmarc });
     // A label for the author that could not be read.
-    const removed = message.authentication?.unread && dmarc !== 'fail' ? ['unauthenticated'] : [];
-    const relabel = (labels: string[]) =>
+    const removed = placed.authentication?.unread && dmarc !== 'fail' ? ['unauthenticated'] : [];
+    const relabel = (labels: readonly string[]) =>
       [...new Set([...labels, ...late])].filter((label) => !removed.includes(label));
-    const isTrusted = dmarc !== 'fail' && !isHidden(relabel(message.labels));
-    const followed = await followThread(transaction, outbox, { receipt, message, mail, from, isTrusted });
+    const isTrusted = dmarc !== 'fail' && !isHidden(relabel(placed.labels));
+    const followed = await followThread(transaction, outbox, {
+      receipt,
+      message: placed,
+      mail,
+      from,
+      isTrusted,
+    });
     // Its labels may have changed until its thread was locked.
-    await em.refresh(message, WITH_CONTENT);
-    if (!followed) return release('gone');
+    const message = await findMessage(db, placed.id);
+    if (!followed || !message) return release('gone');
     const labels = relabel(message.labels);
-    // Files that the first try stored belong to the message; the second try has all of them.
-    await em.execute(sql`delete from attachments where message_id = ${message.id}`);
     const wasEmpty = message.announced && isEmpty(message);
     const { thread, isNewParticipant } = followed;
-    const fields = parsedFields(message, { receipt, mail, from, isNewParticipant });
-    await em.nativeUpdate(MessageEntity, { id: message.id }, { ...fields, labels });
-    persistAttachments(em, receipt, mail);
-    await em.flush();
-    await refreshThreads(em, [thread.id]);
+    // Files that the first try stored belong to the message; the second try has all of them.
+    await db.deleteFrom('attachments').where('message_id', '=', message.id).execute();
+    const parsed = await db
+      .updateTable('messages')
+      .set({ ...parsedFields(message, { receipt, mail, from, isNewParticipant }), labels })
+      .where('id', '=', message.id)
+      .returning(columnsOf(MessageEntity, { lazy: ['extractedText'] }))
+      .executeTakeFirstOrThrow(() => new Error(`Message ${message.id} is gone`));
+    await insertAttachments(db, receipt, mail);
+    await refreshThreads(db, [thread.id]);
     if (!wasEmpty || isHidden(labels)) return 'parsed';
-    const parsed = await em.findOneOrFail(
-      MessageEntity,
-      { id: message.id },
-      { ...WITH_CONTENT, refresh: true },
-    );
     await announceReceived(transaction, events, parsed);
     return 'parsed and announced';
   });
 }
 
-const WITH_CONTENT = { populate: ['textBody', 'htmlBody', 'extractedText'] } as const;
+type UnparsedMessage = RowOf<typeof MessageEntity, 'textBody' | 'htmlBody'>;
+
+function findMessage(db: Db, id: string): Promise<UnparsedMessage | undefined> {
+  return db
+    .selectFrom('messages')
+    .select(columnsOf(MessageEntity, { lazy: ['textBody', 'htmlBody'] }))
+    .where('id', '=', id)
+    .executeTakeFirst();
+}
 
 /** Nothing but a header, which is no content that a consumer could have acted on. */
-function isEmpty({ textBody, htmlBody, hasAttachments }: Loaded<Message, 'textBody' | 'htmlBody'>): boolean {
+function isEmpty({ textBody, htmlBody, hasAttachments }: UnparsedMessage): boolean {
   return !textBody && !htmlBody && !hasAttachments;
 }
 
 /** The labels that the header would have led to. */
 async function findLateLabels(
-  em: EntityManager,
+  db: Db,
   { inboxId }: Receipt,
   { from, dmarc }: { from: MailAddress; dmarc: string },
 ): Promise<string[]> {
-  const listEffect = (await findReceiveListMatch(em, inboxId, storableText(from.email)))?.effect;
+  const listEffect = (await findReceiveListMatch(db, inboxId, storableText(from.email)))?.effect;
   return [...(listEffect === 'block' ? ['blocked'] : []), ...(dmarc === 'fail' ? ['unauthenticated'] : [])];
 }
 
 /** The result of DMARC for the author that the header names. */
-function verifyLate({ authentication }: Message, mail: ParsedInboundMail) {
+function verifyLate({ authentication }: UnparsedMessage, mail: ParsedInboundMail) {
   return markUnclearAuthor(authentication?.unread ?? { dmarc: authentication?.dmarc ?? 'none' }, mail);
 }
 
@@ -143,28 +159,28 @@ interface LateContent {
   isNewParticipant: boolean;
 }
 
-function parsedFields(message: Message, { receipt, mail, from, isNewParticipant }: LateContent) {
+function parsedFields(message: UnparsedMessage, { receipt, mail, from, isNewParticipant }: LateContent) {
   const automated = mail.isAutomatic || isAutoSubmitted(mail.headers, receipt.mailFrom);
   const { spf = 'none', dkim = 'none', arc = 'none' } = message.authentication ?? {};
   const { dmarc } = verifyLate(message, mail);
   return {
-    fromEmail: from.email,
-    fromName: from.name ?? null,
-    to: mail.to,
-    cc: mail.cc,
-    replyTo: mail.replyTo,
+    from_email: from.email,
+    from_name: from.name ?? null,
+    to: json(mail.to),
+    cc: json(mail.cc),
+    reply_to: json(mail.replyTo),
     subject: mail.subject,
     preview: mail.preview,
-    textBody: mail.text,
-    htmlBody: mail.html,
-    extractedText: mail.extractedText,
-    hiddenText: mail.hiddenText,
-    headers: mail.headers,
-    hasAttachments: mail.attachments.length > 0,
-    rfcMessageId: mail.messageId,
-    inReplyTo: mail.inReplyTo,
-    references: mail.references,
-    authentication: { spf, dkim, dmarc, arc },
+    text_body: mail.text,
+    html_body: mail.html,
+    extracted_text: mail.extractedText,
+    hidden_text: mail.hiddenText,
+    headers: json(mail.headers),
+    has_attachments: mail.attachments.length > 0,
+    rfc_message_id: mail.messageId,
+    in_reply_to: mail.inReplyTo,
+    reference_ids: mail.references,
+    authentication: json({ spf, dkim, dmarc, arc }),
     automated,
     signals: deriveSignals({
       from,
@@ -178,8 +194,8 @@ function parsedFields(message: Message, { receipt, mail, from, isNewParticipant 
       hasNoAuthor: mail.from === null,
       isNewParticipant,
     }),
-    parseError: null,
-    updatedAt: new Date(),
+    parse_error: null,
+    updated_at: sql<Date>`now()`,
   };
 }
 
@@ -200,12 +216,16 @@ export async function startParsingAgain(
   for (;;) {
     const last = after;
     const rows = await database.systemTransaction(async (transaction) => {
-      const found = await transaction.em.execute<UnparsedRow[]>(
-        sql`select id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId" from messages
-          where parse_error is not null and direction = 'inbound' and id > ${last}
-            and ${messageId === undefined ? sql`true` : sql`id = ${messageId}`}
-          order by id limit ${BATCH_SIZE}`,
-      );
+      const found = await transaction.db
+        .selectFrom('messages')
+        .select(['id', 'org_id as organizationId', 'env_id as environmentId', 'inbox_id as inboxId'])
+        .where('parse_error', 'is not', null)
+        .where('direction', '=', 'inbound')
+        .where('id', '>', last)
+        .$if(messageId !== undefined, (query) => query.where('id', '=', messageId as string))
+        .orderBy('id')
+        .limit(BATCH_SIZE)
+        .execute();
       for (const row of found)
         outbox.enqueue(transaction, row.organizationId, { start: buildParseAgainStart(row, requestedAt) });
       return found;

@@ -1,9 +1,9 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
-import { releaseObjectsSql } from '../stored-objects/unclaimed-objects.ts';
+import { releaseObjects } from '../stored-objects/unclaimed-objects.ts';
 import type { AcceptedMail } from './accepted-mail.ts';
 
 /** A report contains little text and the reported message or its header. */
@@ -43,19 +43,46 @@ export async function storeUnattributedReport(db: Db, mail: AcceptedMail): Promi
   return true;
 }
 
-/** Deletes reports after 30 days, and all but the newest 1,000. The next sweep deletes their bytes. Returns the number of deleted reports. */
-export async function deleteExpiredReports(database: Database): Promise<number> {
-  return database.systemTransaction(async ({ em }) => {
-    const [row] = await em.execute<{ count: number }[]>(
-      sql`with deleted as (delete from unattributed_reports where id in (
-         select id from (
-           select id, received_at, row_number() over (order by received_at desc, id desc) as place
-           from unattributed_reports) ranked
-         where place > ${MAX_RETAINED} or received_at < now() - ${RETENTION_DAYS} * interval '1 day'
-         limit ${BATCH_SIZE}) returning raw_key),
-       released as (${releaseObjectsSql(sql`select raw_key, null::text, now() from deleted`)})
-       select count(*)::int as count from deleted`,
-    );
-    return row?.count ?? 0;
-  });
+/**
+ * Deletes reports after 30 days, and all but the newest 1,000. The next sweep deletes their bytes. Returns the number of
+ * deleted reports.
+ */
+export async function deleteExpiredReports({ db }: Pick<Database, 'db'>): Promise<number> {
+  const ranked = db
+    .selectFrom('unattributed_reports')
+    .select([
+      'id',
+      'received_at',
+      sql<number>`row_number() over (order by received_at desc, id desc)`.as('place'),
+    ]);
+  const expired = db
+    .selectFrom(ranked.as('ranked'))
+    .select('ranked.id')
+    .where((eb) =>
+      eb.or([
+        eb('ranked.place', '>', MAX_RETAINED),
+        eb('ranked.received_at', '<', sql<Date>`now() - ${RETENTION_DAYS} * interval '1 day'`),
+      ]),
+    )
+    .limit(BATCH_SIZE);
+  const deleted = await db
+    .with('deleted', (deleting) =>
+      deleting.deleteFrom('unattributed_reports').where('id', 'in', expired).returning('raw_key'),
+    )
+    .with('released', (deleting) =>
+      releaseObjects(
+        db,
+        deleting
+          .selectFrom('deleted')
+          .select([
+            'raw_key as storage_key',
+            sql<string | null>`null::text`.as('org_id'),
+            sql<Date>`now()`.as('due_at'),
+          ]),
+      ),
+    )
+    .selectFrom('deleted')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .executeTakeFirst();
+  return deleted?.count ?? 0;
 }

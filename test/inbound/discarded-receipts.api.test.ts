@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
-import { deleteExpiredReceipts } from '../../domain/inbound/expired-receipts.ts';
+import { deleteExpiredReceipts } from '../../domain/inbound/delete-receipts.ts';
 import { overdueReceipts } from '../../domain/inbound/overdue-receipts.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
-import { deleteExpiredReceipts } from '../../domain/inbound/expired-receipts.ts';
+import { deleteExpiredReceipts } from '../../domain/inbound/delete-receipts.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { UnattributedReportEntity } from '../../domain/inbound/unattributed-report.entity.ts';
 import { deleteExpiredReports, storeUnattributedReport } from '../../domain/inbound/unattributed-reports.ts';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { createInboundActivities } from '../../activities/inbound.activities.ts';
-import { deleteExpiredReceipts } from '../../domain/inbound/expired-receipts.ts';
+import { deleteExpiredReceipts } from '../../domain/inbound/delete-receipts.ts';
 import { createIngestService } from '../../domain/inbound/ingest.service.ts';
 import {
   type Authenticate,
