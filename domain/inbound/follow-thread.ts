@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -9,7 +8,7 @@ import { isConversationStart, placeMessage } from '../messages/place-message.ts'
 import { lockLivingThread, resolveThreadId } from '../messages/resolve-thread.ts';
 import type { Thread } from '../messages/thread.entity.ts';
 import { recordLinks } from '../messages/thread-message-id-rows.ts';
-import { normalizeBaseSubject } from '../messages/thread-summary.ts';
+import { changeThread, normalizeBaseSubject } from '../messages/thread-summary.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import type { ParsedInboundMail } from '../mime/parser/pool.ts';
 import { findOtherRecipients, isKnownParticipant } from './create-received-message.ts';
@@ -68,7 +67,7 @@ export async function followThread(
 async function stay(db: Db, { message, mail }: LateHeader, ownId: string): Promise<FollowedThread | null> {
   const thread = await lockLivingThread(db, ownId);
   if (!thread) return null;
-  if (thread.subject === '') await updateThread(db, thread.id, subjectOf(mail));
+  if (thread.subject === '') await changeThread(db, thread.id, subjectOf(mail));
   return { thread, isNewParticipant: message.signals.includes('new_participant') };
 }
 
@@ -89,7 +88,7 @@ async function join(
     findOtherwise: async () => ownId,
   });
   if (thread.id === ownId) {
-    await updateThread(db, ownId, {
+    await changeThread(db, ownId, {
       ...subjectOf(mail),
       has_root: isTrusted && isConversationStart(mail),
     });
@@ -97,7 +96,7 @@ async function join(
   }
   const isNewParticipant = !(await isKnownParticipant(db, thread, from));
   // Without its header it looked like the first message of a conversation.
-  if (!(await updateThread(db, ownId, { has_root: false }))) return null;
+  if (!(await changeThread(db, ownId, { has_root: false }))) return null;
   await mergeThreads(transaction, outbox, { inbox, targetId: thread.id, sourceIds: [ownId] });
   return { thread, isNewParticipant };
 }
@@ -117,20 +116,6 @@ const subjectOf = ({ subject }: ParsedInboundMail) => ({
   subject,
   base_subject: normalizeBaseSubject(subject),
 });
-
-/** @returns false if the thread is gone. */
-async function updateThread(
-  db: Db,
-  id: string,
-  change: { subject?: string; base_subject?: string; has_root?: boolean },
-): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('threads')
-    .set({ ...change, updated_at: sql`now()` })
-    .where('id', '=', id)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
-}
 
 const toInbox = ({ inboxId: id, organizationId, environmentId }: Receipt) => ({
   id,

@@ -1,6 +1,6 @@
-import { sql } from 'kysely';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Thread } from '../messages/thread.entity.ts';
+import { changeThread } from '../messages/thread-summary.ts';
 
 /** More messages than this in each direction within {@link WINDOW_MS} are a loop between two programs. */
 const MAX_MESSAGES_PER_DIRECTION = 20;
@@ -39,9 +39,5 @@ export async function pauseIfLooping(
   const inbound = (newest?.inbound ?? 0) + 1;
   const outbound = newest?.outbound ?? 0;
   if (inbound <= MAX_MESSAGES_PER_DIRECTION || outbound <= MAX_MESSAGES_PER_DIRECTION) return;
-  await db
-    .updateTable('threads')
-    .set({ send_paused_until: new Date(at.getTime() + PAUSE_MS), updated_at: sql`now()` })
-    .where('id', '=', thread.id)
-    .execute();
+  await changeThread(db, thread.id, { send_paused_until: new Date(at.getTime() + PAUSE_MS) });
 }

@@ -158,3 +158,17 @@ async function updateSummary(db: Db, threadId: string, summary: Summary): Promis
     .where('id', '=', threadId)
     .execute();
 }
+
+/** Changes other columns of a thread than its summary. @returns false if the thread is gone. */
+export async function changeThread(
+  db: Db,
+  id: string,
+  change: { subject?: string; base_subject?: string; has_root?: boolean; send_paused_until?: Date },
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('threads')
+    .set({ ...change, updated_at: sql`now()` })
+    .where('id', '=', id)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}

@@ -90,7 +90,6 @@ const REASONS: Record<string, string> = {
   'domain/inbound/loop-guard.ts MAX_MESSAGES_PER_DIRECTION': 'of one thread, whose row is locked',
   'domain/inbound/unattributed-reports.ts MAX_PER_HOUR':
     'how much is kept for the operator: receipts at the same time, three a process, may add as many',
-  'domain/inbound/unattributed-reports.ts MAX_RETAINED': RUN,
   'domain/messages/message-ids.ts MAX_CANDIDATES': 'of one message',
   'domain/outbound/send.service.ts MAX_REFERENCES': 'of one message',
   'domain/outbound/outbound-content.ts MAX_RECIPIENTS': REQUEST,

@@ -3,7 +3,6 @@ import { expect, test } from '@jest/globals';
 
 /** Files that parse times without `storableTime`, and why that is safe. */
 const EXCEPTIONS: Record<string, string> = {
-  'domain/messages/merge-threads.ts': 'compares times of stored rows',
   'domain/notifications/templates.ts': 'a time that this service wrote',
   'domain/providers/sns-message.ts': 'compares the validity of a certificate with the clock',
   'domain/retention/retention-plan.ts': 'a time that this service wrote',
