@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -70,12 +69,12 @@ export function createKeyAdministrationService({ database, notifications }: KeyA
       database.staffTransaction(staff, async (transaction) => {
         const { db } = transaction;
         const { organizationId, name, lastFour } = await readKey(db, keyId);
-        if (!(await revokeKey(emOf(db), keyId)))
+        if (!(await revokeKey(db, keyId)))
           throw new AppError('conflict', {
             detail: 'The key is revoked already.',
             fix: 'Nothing is left to do.',
           });
-        if (children) await revokeDescendants(emOf(db), organizationId, keyId);
+        if (children) await revokeDescendants(db, organizationId, keyId);
         await recordStaffAudit(db, staff, {
           action: 'api_key.revoked',
           resourceType: 'api_key',

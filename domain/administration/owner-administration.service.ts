@@ -1,4 +1,3 @@
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { limitKeysOfUser } from '../api-keys/revoke-keys.ts';
 import { ROLE_PERMISSIONS } from '../identity/roles.ts';
@@ -46,7 +45,7 @@ export function createOwnerAdministrationService({
         const { organizationName, owner, formerOwners } = result;
         // Their keys have no more permissions than they have now.
         for (const former of formerOwners)
-          await limitKeysOfUser(emOf(db), {
+          await limitKeysOfUser(db, {
             organizationId,
             userId: former.userId,
             permissions: ROLE_PERMISSIONS.admin,

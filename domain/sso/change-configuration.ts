@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
-import { emOf } from '../../platform/database/bridge.ts';
 import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
@@ -132,7 +131,7 @@ export async function requireVerified(
   domains: readonly string[],
 ): Promise<void> {
   for (const domain of domains)
-    if (!(await isVerifiedDomain(emOf(db), organizationId, domain)))
+    if (!(await isVerifiedDomain(db, organizationId, domain)))
       throw new AppError('domain_not_verified', {
         detail: `The organization has not verified the domain ${domain}.`,
         fix: 'Verify it (POST /api/v1/domains), or remove it from the configuration.',

@@ -1,4 +1,3 @@
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { isVerifiedDomain } from '../domains/is-verified-domain.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
@@ -51,7 +50,7 @@ export async function checkIdentity(
   checks.require('email_verified', isVerified, emailVerified ?? 'not stated', true);
   const domain = email.slice(email.lastIndexOf('@') + 1);
   checks.require('domain', settings.domains.includes(domain), domain, settings.domains.join(', '));
-  const isOwned = await isVerifiedDomain(emOf(db), settings.organizationId, domain);
+  const isOwned = await isVerifiedDomain(db, settings.organizationId, domain);
   checks.require('domain_verified', isOwned, domain, 'a verified domain of the organization');
   return {
     issuer,
