@@ -473,3 +473,8 @@ export function acceptsProviderDeliveries(
     config.PROVIDER_RAW_SECRET !== undefined || config.SES_TOPIC_ARNS !== undefined || config.BILLING_ENABLED
   );
 }
+
+/** The parts of a setting that is a list, separated by commas. */
+export function splitList(setting = ''): string[] {
+  return setting.split(',').flatMap((item) => item.trim() || []);
+}

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Config } from '../../platform/config.ts';
+import { type Config, splitList } from '../../platform/config.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { createStripe, isLiveKey } from '../../platform/stripe/stripe-client.ts';
@@ -16,7 +16,7 @@ import { createCheckoutClosing } from './checkout-sessions.ts';
 import { createMeterReportingService } from './meter-reporting.service.ts';
 import { createMeterSettlementService } from './meter-settlement.service.ts';
 import { createPaymentGraceService, type PaymentGraceService } from './payment-grace.service.ts';
-import { readPrices, splitList } from './prices.ts';
+import { readPrices } from './prices.ts';
 import { createRedirects } from './redirects.ts';
 import { createStripeEventService, type StripeEventService } from './stripe-events.service.ts';
 import { createSubscriptionSyncService } from './subscription-sync.service.ts';

@@ -1,4 +1,5 @@
 import type { Config } from '../../platform/config.ts';
+import { splitList } from '../../platform/config.ts';
 import { TIERS, type Tier } from '../organizations/tier.ts';
 import { type MeteredPrices, readMeteredPrices } from './metered-counters.ts';
 
@@ -38,10 +39,3 @@ export function readPrices(
 }
 
 export const isHigherTier = (tier: Tier, other: Tier): boolean => TIERS.indexOf(tier) > TIERS.indexOf(other);
-
-export function splitList(value: string | undefined): string[] {
-  return (value ?? '')
-    .split(',')
-    .map((item) => item.trim())
-    .filter(Boolean);
-}

@@ -1,6 +1,6 @@
 import type { Config } from '../../platform/config.ts';
+import { splitList } from '../../platform/config.ts';
 import { invalid } from '../../platform/errors.ts';
-import { splitList } from './prices.ts';
 
 /** Where Stripe may send people back to. An open redirect would lend the service's name to a stranger's page. */
 export interface Redirects {

@@ -68,10 +68,13 @@ export function findCycles(edges: readonly (readonly [string, string])[]): strin
   return [...cycles];
 }
 
-/** Finds folders that directly contain more than `max` files, with their number of files. */
-export function findCrowdedFolders(files: readonly string[], max: number): string[] {
-  const byFolder = Map.groupBy(files, (file) => dirname(file));
-  return [...byFolder]
-    .filter(([, contents]) => contents.length > max)
-    .map(([folder, contents]) => `${folder}: ${contents.length}`);
+/** The files of each room that others import: its interface. Entities do not count, because foreign keys refer to them. */
+export function findInterfaces(imports: readonly Import[]): Map<string, Set<string>> {
+  const interfaces = new Map<string, Set<string>>();
+  for (const { file, target } of imports) {
+    const room = roomOf(target);
+    if (room === undefined || room === roomOf(file) || target.endsWith('.entity.ts')) continue;
+    interfaces.set(room, (interfaces.get(room) ?? new Set()).add(target));
+  }
+  return interfaces;
 }

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import {
-  findCrowdedFolders,
   findCycles,
+  findInterfaces,
   findRoomImports,
   type Import,
   listSourceFiles,
@@ -11,7 +11,8 @@ import {
 } from './import-graph.ts';
 
 const FOLDERS = ['api', 'domain', 'platform', 'workflows', 'activities', 'workers', 'migrations'];
-const MAX_FILES_PER_FOLDER = 35;
+/** What a reader of other rooms has to know of one. */
+const MAX_FILES_IN_INTERFACE = 30;
 
 const files = listSourceFiles(FOLDERS);
 const imports = files.flatMap((file) => parseImports(file));
@@ -93,10 +94,11 @@ describe('rooms', () => {
     expect(findCycles(repositoryImports.map(({ file, target }) => [file, target]))).toEqual([]);
   });
 
-  test(`no folder has more than ${MAX_FILES_PER_FOLDER} files`, () => {
-    // Each change adds a migration; none is ever removed.
-    const others = files.filter((file) => folderOf(file) !== 'migrations');
-    expect(findCrowdedFolders(others, MAX_FILES_PER_FOLDER)).toEqual([]);
+  test(`no room has more than ${MAX_FILES_IN_INTERFACE} files that others import`, () => {
+    const wide = [...findInterfaces(imports)].filter(
+      ([, exported]) => exported.size > MAX_FILES_IN_INTERFACE,
+    );
+    expect(wide.map(([room, exported]) => `${room}: ${exported.size}`)).toEqual([]);
   });
 });
 
@@ -136,10 +138,16 @@ describe('the guard', () => {
     expect(findCycles(findRoomImports([...entities, ...services]))).toEqual(['users → teams → users']);
   });
 
-  test('finds a folder with too many files, not counting subfolders', () => {
-    const flat = ['a', 'b', 'c'].map((name) => `domain/mail/${name}.ts`);
-    expect(findCrowdedFolders([...flat, 'domain/mail/sub/d.ts'], 2)).toEqual(['domain/mail: 3']);
-    expect(findCrowdedFolders([...flat, 'domain/mail/sub/d.ts'], 3)).toEqual([]);
+  test('finds what a room exports', () => {
+    const found = parseSources({
+      'api/a.ts': `import { send } from '../domain/mail/send.ts';`,
+      'domain/plans/plan.ts': `import type { Sent } from '../mail/send.ts';\nimport { read } from '../mail/read.ts';`,
+      'domain/mail/send.ts': `import { build } from './build.ts';`,
+      'domain/plans/plan.entity.ts': `import { MailEntity } from '../mail/mail.entity.ts';`,
+    });
+    expect(findInterfaces(found)).toEqual(
+      new Map([['mail', new Set(['domain/mail/send.ts', 'domain/mail/read.ts'])]]),
+    );
   });
 });
 

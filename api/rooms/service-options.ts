@@ -1,0 +1,25 @@
+import type { Logger } from 'pino';
+import type { HtmlConverter } from '../../domain/mime/converter/pool.ts';
+import type { Config } from '../../platform/config.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { ServiceMetrics } from '../../platform/service-metrics.ts';
+import type { SesObjects } from '../../platform/ses-objects.ts';
+import type { Storage } from '../../platform/storage.ts';
+import type { ScheduleReader } from '../../platform/temporal-runs/schedule-reader.ts';
+import type { WorkflowRuns } from '../../platform/temporal-runs/workflow-run.ts';
+
+export interface ServiceOptions {
+  config: Config;
+  database: Database;
+  /** Connected as a worker, for mail and reports that providers deliver. Default: `database`. */
+  workerDatabase?: Database | undefined;
+  outbox: Outbox;
+  storage: Storage;
+  sesObjects: SesObjects;
+  converter: HtmlConverter;
+  temporalRuns: WorkflowRuns;
+  schedules: ScheduleReader;
+  logger: Logger;
+  metrics?: Pick<ServiceMetrics, 'events'>;
+}

@@ -1,0 +1,25 @@
+import type { OptionsOf } from '../../platform/options-of.ts';
+import { createDeletionService } from './deletion.service.ts';
+import { createLabelService } from './label.service.ts';
+import { createMessageService } from './message.service.ts';
+import { createMessageWaitService } from './message-wait.service.ts';
+import { createRawMessageService } from './raw-message.service.ts';
+import { createThreadService } from './thread.service.ts';
+
+type Options = OptionsOf<typeof createDeletionService> &
+  OptionsOf<typeof createLabelService> &
+  OptionsOf<typeof createRawMessageService> &
+  Omit<OptionsOf<typeof createMessageWaitService>, 'messages'>;
+
+/** What the API does with stored messages. */
+export function createMessages(options: Options) {
+  const messages = createMessageService(options);
+  return {
+    messages,
+    messageWaits: createMessageWaitService({ ...options, messages }),
+    deletions: createDeletionService(options),
+    labels: createLabelService(options),
+    rawMessages: createRawMessageService(options),
+    threads: createThreadService(options),
+  };
+}

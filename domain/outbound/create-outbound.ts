@@ -1,0 +1,16 @@
+import type { OptionsOf } from '../../platform/options-of.ts';
+import { createOutcomeWaitService } from './outcome-wait.service.ts';
+import { createReplyService } from './reply.service.ts';
+import { createSendService } from './send.service.ts';
+
+type Options<Draft> = OptionsOf<typeof createReplyService<Draft>> &
+  OptionsOf<typeof createOutcomeWaitService>;
+
+/** What the API does to send. */
+export function createOutbound<Draft>(options: Options<Draft>) {
+  return {
+    sends: createSendService(options),
+    replies: createReplyService(options),
+    outcomeWaits: createOutcomeWaitService(options),
+  };
+}

@@ -1,0 +1,17 @@
+import type { OptionsOf } from '../../platform/options-of.ts';
+import { createBulkJobService } from './bulk-job.service.ts';
+import { createDeliveryControlService } from './delivery-control.service.ts';
+import { createWebhookEndpointService } from './endpoint.service.ts';
+
+type Options = OptionsOf<typeof createWebhookEndpointService> &
+  OptionsOf<typeof createDeliveryControlService> &
+  OptionsOf<typeof createBulkJobService>;
+
+/** What the API does with webhook endpoints and their deliveries. */
+export function createWebhooks(options: Options) {
+  return {
+    webhookEndpoints: createWebhookEndpointService(options),
+    webhookDeliveries: createDeliveryControlService(options),
+    webhookJobs: createBulkJobService(options),
+  };
+}
