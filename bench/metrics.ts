@@ -107,14 +107,11 @@ async function showPlans(database: Database): Promise<void> {
     { kind: 'domain', name: '1.metrics.test' },
   ];
   for (const subject of subjects) {
-    const query = buildMetricQuery({
-      environmentId: scope.environmentId,
-      subject,
-      range,
-      granularity: 'hour',
-    });
-    const lines = await database.transaction(scope, ({ em }) =>
-      em.execute<{ 'QUERY PLAN': string }[]>(sql`explain (analyze, costs off, timing off) ${query}`),
+    const { environmentId } = scope;
+    const lines = await database.read(scope, ({ db }) =>
+      buildMetricQuery(db, { environmentId, subject, range, granularity: 'hour' }).explain<{
+        'QUERY PLAN': string;
+      }>('text', sql`analyze, costs off, timing off`),
     );
     console.log(`\nplan for ${subject.kind}`);
     for (const line of lines) console.log(`  ${line['QUERY PLAN']}`);

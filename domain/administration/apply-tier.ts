@@ -1,4 +1,3 @@
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
@@ -25,7 +24,7 @@ export async function applyTier(
   { record, ...change }: LimitChange & { tier: Tier; record(event: AuditEvent): Promise<void> },
 ): Promise<TierChange | null> {
   const { organizationId, tier } = change;
-  const changed = await changeTier(emOf(transaction.db), change);
+  const changed = await changeTier(transaction.db, change);
   if (!changed) return null;
   await record({
     action: 'organization.tier_changed',

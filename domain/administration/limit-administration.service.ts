@@ -1,4 +1,3 @@
-import { emOf } from '../../platform/database/bridge.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { invalid, notFound } from '../../platform/errors.ts';
@@ -61,7 +60,7 @@ export function createLimitAdministrationService({
         if (expiresAt && expiresAt.getTime() <= now().getTime())
           throw invalid('/body/expires_at', 'must be in the future', 'Choose a later time, or leave it out.');
         const { db } = transaction;
-        const set = await setOverride(emOf(db), { ...by(staff, organizationId), ...override });
+        const set = await setOverride(db, { ...by(staff, organizationId), ...override });
         await recordStaffAudit(db, staff, {
           ...auditOf(organizationId),
           action: 'limit_override.set',
@@ -85,7 +84,7 @@ export function createLimitAdministrationService({
     ): Promise<void> =>
       database.staffTransaction(staff, async (transaction) => {
         const { db } = transaction;
-        const eventId = await removeOverride(emOf(db), { ...by(staff, organizationId), resource });
+        const eventId = await removeOverride(db, { ...by(staff, organizationId), resource });
         if (eventId === null) throw notFound('limit override', resource);
         await recordStaffAudit(db, staff, {
           ...auditOf(organizationId),

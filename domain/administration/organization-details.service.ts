@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
@@ -72,7 +71,7 @@ export function createOrganizationDetailsService({
     });
   const readUsage = async (db: Db, organizationId: string): Promise<OrganizationUsage> => ({
     period: monthOf(now()),
-    counters: await readUsageStatuses(emOf(db), { organizationIds: [organizationId], at: now() }),
+    counters: await readUsageStatuses(db, { organizationIds: [organizationId], at: now() }),
   });
 
   return {
@@ -88,7 +87,7 @@ export function createOrganizationDetailsService({
           environments: await findEnvironments(db, organizationId),
           policies: await findPolicies(db, organizationId),
           usage: await readUsage(db, organizationId),
-          limits: await readOrganizationLimits(emOf(db), organizationId, now()),
+          limits: await readOrganizationLimits(db, organizationId, now()),
         };
       }),
 
@@ -101,7 +100,7 @@ export function createOrganizationDetailsService({
       { kind }: { kind: LedgerKind | undefined },
       page: PageRequest,
     ): Promise<Page<LedgerEntry>> =>
-      read(staff, organizationId, (db) => listLedgerEntries(emOf(db), organizationId, { kind, page })),
+      read(staff, organizationId, (db) => listLedgerEntries(db, organizationId, { kind, page })),
 
     /** The organization's own audit log. */
     listAuditEntries: (

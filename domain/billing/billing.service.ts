@@ -199,10 +199,10 @@ export function createBillingService(options: BillingServiceOptions) {
       if (subscription.tier === tier && subscription.scheduledTier === null) throw sameTier(tier);
       const change = { subscriptionId: subscription.id, price, when, prorationDate };
       const isUpgrade = subscription.tier === null || isHigherTier(tier, subscription.tier);
-      const warnings = await database.read(scope, async (reader) =>
+      const warnings = await database.read(scope, async ({ db }) =>
         findPlanWarnings(
           tier,
-          await readUsageStatuses(reader, { organizationIds: [scope.organizationId], at: new Date() }),
+          await readUsageStatuses(db, { organizationIds: [scope.organizationId], at: new Date() }),
         ),
       );
       const proration = when === 'now' ? await previewPrice(stripe, { ...change, isUpgrade }) : null;

@@ -97,7 +97,8 @@ export const EXPORTED_HISTORY: ExportedTable[] = [
         counts: COUNT_COLUMNS,
         // Without an explicit collation PostgreSQL cannot derive one from the values list.
         pendingDeltas: `select d.env_id, subject collate "C" as subject, d.hour, ${COUNT_COLUMNS.map((count) => `d.${count}`).join(', ')}
-          from metric_deltas d join inboxes on inboxes.id = d.inbox_id ${INBOX_SUBJECTS}`,
+          from metric_deltas d join inboxes on inboxes.id = d.inbox_id
+          cross join ${INBOX_SUBJECTS} subjects (subject)`,
         parent: { table: 'environments', column: 'env_id' },
       }),
     ],

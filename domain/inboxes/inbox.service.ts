@@ -1,6 +1,5 @@
 import { sql, type Updateable } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
-import { emOf } from '../../platform/database/bridge.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
@@ -78,7 +77,7 @@ export function createInboxService(options: InboxServiceOptions) {
         if (existing) return { inbox: existing, created: false };
         if (scope.inboxId !== undefined) throw credentialBoundToInbox();
         await requireOn(db, 'inbox_creation');
-        await requireQuota(emOf(db), scope.organizationId, 'inboxes');
+        await requireQuota(db, scope.organizationId, 'inboxes');
         const inbox = await createInbox(db, scope, input, options);
         await audit(db, scope, inbox, 'created');
         return { inbox, created: true };

@@ -1,5 +1,7 @@
-import { raw, sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
+import { anyLocked } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { COUNT_COLUMNS } from './metric-counts.ts';
 import { INBOX_SUBJECTS } from './metric-query.ts';
 
@@ -8,38 +10,73 @@ const BATCH_SIZE = 5_000;
 /** Limits one sweep; the next one, a minute later, continues. */
 const MAX_BATCHES = 20;
 
-const names = raw(COUNT_COLUMNS.join(', '));
-const sums = raw(COUNT_COLUMNS.map((name) => `sum(taken.${name})`).join(', '));
-const additions = raw(
-  COUNT_COLUMNS.map((name) => `${name} = metric_hours.${name} + excluded.${name}`).join(', '),
-);
-
-// A single statement moves deltas into the hours, so that every reader sees each delta exactly once. Concurrent calls
-// take different deltas and lock the hours in the same order.
-const APPLY_BATCH = sql`with taken as (
-    delete from metric_deltas where id = any(array(
-      select id from metric_deltas order by id limit ${BATCH_SIZE} for update skip locked))
-    returning *),
-  applied as (
-    insert into metric_hours (org_id, env_id, subject, hour, ${names})
-    select inboxes.org_id, inboxes.env_id, subject, taken.hour, ${sums}
-    from taken join inboxes on inboxes.id = taken.inbox_id
-      ${raw(INBOX_SUBJECTS)}
-    group by inboxes.org_id, inboxes.env_id, subject, taken.hour
-    order by inboxes.env_id, subject collate "C", taken.hour
-    on conflict (env_id, subject, hour) do update set ${additions})
-  select count(*)::int as count from taken`;
+/**
+ * A single statement moves deltas into the hours, so that every reader sees each delta exactly once. Concurrent calls take
+ * different deltas and lock the hours in the same order.
+ */
+async function applyBatch(db: Db): Promise<number> {
+  const row = await db
+    .with('taken', (cte) =>
+      cte
+        .deleteFrom('metric_deltas')
+        .where(
+          'id',
+          '=',
+          anyLocked(
+            db
+              .selectFrom('metric_deltas')
+              .select('id')
+              .orderBy('id')
+              .limit(BATCH_SIZE)
+              .forUpdate()
+              .skipLocked(),
+          ),
+        )
+        .returning(['inbox_id', 'hour', ...COUNT_COLUMNS]),
+    )
+    .with('applied', (cte) =>
+      cte
+        .insertInto('metric_hours')
+        .columns(['org_id', 'env_id', 'subject', 'hour', ...COUNT_COLUMNS])
+        .expression((eb) =>
+          eb
+            .selectFrom('taken')
+            .innerJoin('inboxes', 'inboxes.id', 'taken.inbox_id')
+            .crossJoin(sql.raw<{ subject: string }>(INBOX_SUBJECTS).as<'subjects'>(sql`subjects (subject)`))
+            .select(['inboxes.org_id', 'inboxes.env_id', 'subject', 'taken.hour'])
+            .select(COUNT_COLUMNS.map((name) => sql<number>`sum(${sql.ref(`taken.${name}`)})`.as(name)))
+            .groupBy(['inboxes.org_id', 'inboxes.env_id', 'subject', 'taken.hour'])
+            .orderBy('inboxes.env_id')
+            .orderBy(sql`subject collate "C"`)
+            .orderBy('taken.hour'),
+        )
+        .onConflict((conflict) =>
+          conflict
+            .columns(['env_id', 'subject', 'hour'])
+            .doUpdateSet((eb) =>
+              Object.fromEntries(
+                COUNT_COLUMNS.map((name) => [
+                  name,
+                  eb(`metric_hours.${name}`, '+', eb.ref(`excluded.${name}`)),
+                ]),
+              ),
+            ),
+        ),
+    )
+    .selectFrom('taken')
+    .select(sql<number>`count(*)`.as('count'))
+    .executeTakeFirst();
+  return row?.count ?? 0;
+}
 
 /**
  * Adds the pending deltas to the hourly counts of their environment, inbox and domain. Safe to run concurrently and to
  * interrupt at any point. Returns how many deltas were applied.
  */
-export async function applyMetricDeltas(database: Database): Promise<number> {
+export async function applyMetricDeltas({ db }: Database): Promise<number> {
   let applied = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
-    const [{ count } = { count: 0 }] = await database.autocommit((em) =>
-      em.execute<{ count: number }[]>(APPLY_BATCH),
-    );
+    const count = await applyBatch(db);
     applied += count;
     if (count < BATCH_SIZE) break;
   }

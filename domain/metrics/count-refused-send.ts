@@ -1,21 +1,20 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { MetricDeltaEntity } from './metric-delta.entity.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { startOfHour } from './metric-range.ts';
 
-/** Counts a send that was refused before a message was created. Written with the caller's flush. */
-export function countRefusedSend(
-  em: EntityManager,
+/** Counts a send that was refused before a message was created. */
+export async function countRefusedSend(
+  db: Db,
   inbox: { id: string; organizationId: string; environmentId: string },
   at: Date,
-): void {
-  const { id: inboxId, organizationId, environmentId } = inbox;
-  em.persist(
-    em.create(MetricDeltaEntity, {
-      organizationId,
-      environmentId,
-      inboxId,
+): Promise<void> {
+  await db
+    .insertInto('metric_deltas')
+    .values({
+      org_id: inbox.organizationId,
+      env_id: inbox.environmentId,
+      inbox_id: inbox.id,
       hour: startOfHour(at),
       rejected: 1,
-    }),
-  );
+    })
+    .execute();
 }

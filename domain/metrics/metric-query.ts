@@ -1,10 +1,10 @@
-import { raw, sql } from '@mikro-orm/core';
-import type { Sql } from '../../platform/database/sql.ts';
+import { sql } from 'kysely';
+import type { Db } from '../../platform/database/tables.ts';
 import { COUNT_COLUMNS } from './metric-counts.ts';
 import type { MetricRange } from './metric-range.ts';
 
-/** SQL, joined to `inboxes`: one row for each subject that an inbox's messages count for. */
-export const INBOX_SUBJECTS = `cross join lateral (values (''), (inboxes.id), (inboxes.domain)) subjects (subject)`;
+/** SQL, joined to `inboxes` as `subjects (subject)`: one row for each subject that an inbox's messages count for. */
+export const INBOX_SUBJECTS = `lateral (values (''), (inboxes.id), (inboxes.domain))`;
 
 /** What counts are recorded for. */
 export type MetricSubject =
@@ -20,35 +20,40 @@ export interface MetricQuery {
   granularity: 'hour' | 'range';
 }
 
-const sums = raw(COUNT_COLUMNS.map((name) => `coalesce(sum(${name}), 0)::int as ${name}`).join(', '));
-const names = raw(COUNT_COLUMNS.join(', '));
-
 /**
  * Sums hours and pending deltas in one statement, so that each change is seen exactly once. Both parts are index range
  * scans, independent of the volume of other tenants.
  */
-export function buildMetricQuery({
-  environmentId,
-  subject,
-  range: { start, end },
-  granularity,
-}: MetricQuery): Sql {
-  const within = sql`env_id = ${environmentId} and hour >= ${start} and hour < ${end}`;
-  const byHour = granularity === 'hour';
-  return sql`select ${byHour ? sql`hour,` : sql``} ${sums} from (
-      select hour, ${names} from metric_hours where ${within} and subject = ${toSubjectKey(subject)}
-      union all
-      select hour, ${names} from metric_deltas where ${within} and ${buildDeltaCondition(environmentId, subject)}
-    ) counted ${byHour ? sql`group by hour` : sql``}`;
+export function buildMetricQuery(
+  db: Db,
+  { environmentId, subject, range: { start, end }, granularity }: MetricQuery,
+) {
+  const hours = db
+    .selectFrom('metric_hours')
+    .select(['hour', ...COUNT_COLUMNS])
+    .where('env_id', '=', environmentId)
+    .where('hour', '>=', start)
+    .where('hour', '<', end)
+    .where('subject', '=', toSubjectKey(subject));
+  const deltas = db
+    .selectFrom('metric_deltas')
+    .select(['hour', ...COUNT_COLUMNS])
+    .where('env_id', '=', environmentId)
+    .where('hour', '>=', start)
+    .where('hour', '<', end);
+  const inboxesOf = (domain: string) =>
+    db.selectFrom('inboxes').select('id').where('env_id', '=', environmentId).where('domain', '=', domain);
+  const ofSubject =
+    subject.kind === 'environment'
+      ? deltas
+      : deltas.where('inbox_id', 'in', subject.kind === 'inbox' ? [subject.id] : inboxesOf(subject.name));
+  return db
+    .selectFrom(hours.unionAll(ofSubject).as('counted'))
+    .select(COUNT_COLUMNS.map((name) => sql<number>`coalesce(sum(${sql.ref(name)}), 0)::int`.as(name)))
+    .$if(granularity === 'hour', (query) => query.select('hour').groupBy('hour'));
 }
 
 function toSubjectKey(subject: MetricSubject): string {
   if (subject.kind === 'environment') return '';
   return subject.kind === 'inbox' ? subject.id : subject.name;
-}
-
-function buildDeltaCondition(environmentId: string, subject: MetricSubject): Sql {
-  if (subject.kind === 'environment') return sql`true`;
-  if (subject.kind === 'inbox') return sql`inbox_id = ${subject.id}`;
-  return sql`inbox_id in (select id from inboxes where env_id = ${environmentId} and domain = ${subject.name})`;
 }

@@ -1,5 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
 import { toDomainKey } from '../mime/address-key.ts';
@@ -25,23 +25,6 @@ export interface MetricsOverview {
   summary: MetricCounts;
 }
 
-/** Message counts by the hour in which each event happened. Always exact; deleted messages stay counted. */
-export interface MetricService {
-  /**
-   * Returns every hour of the range, oldest first; hours without events have zeros.
-   *
-   * @throws AppError `not_found` if the credential does not see the inbox; `unprocessable` for an empty range or one
-   * longer than {@link MAX_ACTIVITY_DAYS} days.
-   */
-  getActivity(scope: Scope, filter: MetricFilter): Promise<HourCounts[]>;
-  /** @throws AppError like `activity`, with at most {@link MAX_SUMMARY_DAYS} days. */
-  getDeliverability(scope: Scope, filter: MetricFilter): Promise<Deliverability>;
-  /** @throws AppError like `deliverability`. */
-  getSummary(scope: Scope, filter: MetricFilter): Promise<MetricCounts>;
-  /** Returns all three for the last 24 hours. */
-  getOverview(scope: Scope): Promise<MetricsOverview>;
-}
-
 export const MAX_ACTIVITY_DAYS = 31;
 export const MAX_SUMMARY_DAYS = 366;
 
@@ -50,27 +33,41 @@ export interface MetricServiceOptions {
   now?: () => Date;
 }
 
-export function createMetricService({
-  database,
-  now = () => new Date(),
-}: MetricServiceOptions): MetricService {
-  async function readHourly(scope: Scope, filter: MetricFilter): Promise<HourCounts[]> {
+export type MetricService = ReturnType<typeof createMetricService>;
+
+/** Message counts by the hour in which each event happened. Always exact; deleted messages stay counted. */
+export function createMetricService({ database, now = () => new Date() }: MetricServiceOptions) {
+  /**
+   * Returns every hour of the range, oldest first; hours without events have zeros.
+   *
+   * @throws AppError `not_found` if the credential does not see the inbox; `unprocessable` for an empty range or one
+   * longer than {@link MAX_ACTIVITY_DAYS} days.
+   */
+  async function getActivity(scope: Scope, filter: MetricFilter): Promise<HourCounts[]> {
     const range = resolveRange(filter, now(), MAX_ACTIVITY_DAYS);
     const rows = await readCounts(database, scope, { filter, range, granularity: 'hour' });
-    const known = new Map(rows.map((row) => [new Date(row.hour).getTime(), row]));
+    const known = new Map(rows.map((row) => [row.hour?.getTime(), row]));
     return listHours(range).map((hour) => ({ ...(known.get(hour.getTime()) ?? zeroCounts()), hour }));
   }
-  async function readTotal(scope: Scope, filter: MetricFilter): Promise<MetricCounts> {
+
+  /** @throws AppError like `getActivity`, with at most {@link MAX_SUMMARY_DAYS} days. */
+  async function getSummary(scope: Scope, filter: MetricFilter): Promise<MetricCounts> {
     const range = resolveRange(filter, now(), MAX_SUMMARY_DAYS);
     const [counts] = await readCounts(database, scope, { filter, range, granularity: 'range' });
     return counts ?? zeroCounts();
   }
+
   return {
-    getActivity: readHourly,
-    getDeliverability: async (scope, filter) => scoreDeliverability(await readTotal(scope, filter)),
-    getSummary: readTotal,
-    async getOverview(scope) {
-      const activity = await readHourly(scope, {});
+    getActivity,
+    getSummary,
+
+    /** @throws AppError like `getSummary`. */
+    getDeliverability: async (scope: Scope, filter: MetricFilter): Promise<Deliverability> =>
+      scoreDeliverability(await getSummary(scope, filter)),
+
+    /** Returns all three for the last 24 hours. */
+    async getOverview(scope: Scope): Promise<MetricsOverview> {
+      const activity = await getActivity(scope, {});
       const summary = activity.reduce<MetricCounts>(addCounts, zeroCounts());
       return { activity, deliverability: scoreDeliverability(summary), summary };
     },
@@ -81,24 +78,22 @@ function readCounts(
   database: Database,
   scope: Scope,
   { filter, ...query }: { filter: MetricFilter; range: MetricRange; granularity: 'hour' | 'range' },
-): Promise<HourCounts[]> {
-  return database.transaction(scope, async ({ em }) => {
-    const subject = await resolveSubject(em, scope, filter);
+): Promise<(MetricCounts & { hour?: Date | undefined })[]> {
+  return database.read(scope, async ({ db }) => {
+    const subject = await resolveSubject(db, scope, filter);
     if (subject === 'none') return [];
-    return em.execute<HourCounts[]>(
-      buildMetricQuery({ environmentId: scope.environmentId, subject, ...query }),
-    );
+    return buildMetricQuery(db, { environmentId: scope.environmentId, subject, ...query }).execute();
   });
 }
 
 /** A credential bound to an inbox sees only that inbox. */
 async function resolveSubject(
-  em: EntityManager,
+  db: Db,
   scope: Scope,
   { inboxId = scope.inboxId, domain }: MetricFilter,
 ): Promise<MetricSubject | 'none'> {
   const name = domain && (toDomainKey(domain) ?? domain.toLowerCase());
   if (inboxId === undefined) return name === undefined ? { kind: 'environment' } : { kind: 'domain', name };
-  const inbox = await findInboxIncludingDeleted(em, scope, inboxId);
+  const inbox = await findInboxIncludingDeleted(db, scope, inboxId);
   return name === undefined || inbox.domain === name ? { kind: 'inbox', id: inbox.id } : 'none';
 }

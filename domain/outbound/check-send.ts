@@ -143,7 +143,7 @@ export async function recordRefusedSend(
   { inbox, content, draftId, refusal }: RefusedSend,
 ): Promise<void> {
   const now = new Date();
-  countRefusedSend(transaction.em, inbox, now);
+  await countRefusedSend(transaction.db, inbox, now);
   await events.record(transaction, {
     organizationId: inbox.organizationId,
     environmentId: inbox.environmentId,

@@ -1,16 +1,24 @@
-import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
-import { deleteRows } from '../../platform/database/delete-rows.ts';
 import { usageCutoff } from '../usage/purge-usage.ts';
 
 const BATCH_SIZE = 5_000;
 
 /** Deletes old usage alerts. Returns how many. */
-export function purgeUsageAlerts(database: Database, now: Date = new Date()): Promise<number> {
-  return deleteRows(
-    database,
-    sql`delete from usage_alerts where (org_id, counter, threshold, period_start) in (
-       select org_id, counter, threshold, period_start from usage_alerts
-       where period_start < ${usageCutoff(now)} limit ${BATCH_SIZE})`,
-  );
+export async function purgeUsageAlerts({ db }: Database, now: Date = new Date()): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('usage_alerts')
+    .where((eb) =>
+      eb(
+        eb.refTuple('org_id', 'counter', 'threshold', 'period_start'),
+        'in',
+        eb
+          .selectFrom('usage_alerts')
+          .select(['org_id', 'counter', 'threshold', 'period_start'])
+          .where('period_start', '<', usageCutoff(now))
+          .limit(BATCH_SIZE)
+          .$asTuple('org_id', 'counter', 'threshold', 'period_start'),
+      ),
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }

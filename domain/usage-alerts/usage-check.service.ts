@@ -1,12 +1,10 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Logger } from 'pino';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
-import { DEFAULT_ENVIRONMENT_SLUG, EnvironmentEntity } from '../organizations/environment.entity.ts';
-import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import { DEFAULT_ENVIRONMENT_SLUG } from '../organizations/environment.entity.ts';
 import { applyUsageDeltas } from '../usage/apply-usage-deltas.ts';
 import { closePeriod } from '../usage/close-period.ts';
 import { STORAGE_COUNTER, USAGE_COUNTERS, type UsageCounter } from '../usage/counters.ts';
@@ -14,7 +12,6 @@ import { percentageOf } from '../usage/effective-limit.ts';
 import { monthOf, type Period } from '../usage/periods.ts';
 import { recordUsageEvent } from '../usage/usage-ledger.ts';
 import { readUsageStatuses, type UsageStatus } from '../usage/usage-status.ts';
-import { UsageAlertEntity } from './usage-alert.entity.ts';
 
 export interface UsageCheckProgress {
   /** Id of the last organization checked. */
@@ -23,20 +20,6 @@ export interface UsageCheckProgress {
   notified: number;
   /** Organizations whose notification failed; the next check retries them. */
   failed?: number;
-}
-
-export interface UsageCheckService {
-  /**
-   * Checks every organization. A counter past its warning threshold or at a soft limit emits `usage.warning`,
-   * one at a hard limit `usage.exceeded`, each once per counter, threshold and month, with an email to the owners. One hour into a month
-   * the previous month is closed in the ledger.
-   *
-   * @param from progress of an interrupted check, which then continues.
-   */
-  check(options: {
-    from?: UsageCheckProgress;
-    onProgress?: (progress: UsageCheckProgress) => void;
-  }): Promise<UsageCheckProgress>;
 }
 
 export interface UsageCheckServiceOptions {
@@ -62,20 +45,35 @@ interface ThresholdCrossing {
   threshold: number;
 }
 
-export function createUsageCheckService(options: UsageCheckServiceOptions): UsageCheckService {
+export type UsageCheckService = ReturnType<typeof createUsageCheckService>;
+
+export function createUsageCheckService(options: UsageCheckServiceOptions) {
   const { database, now = () => new Date(), pageSize = PAGE_SIZE } = options;
   return {
-    async check({ from, onProgress }) {
+    /**
+     * Checks every organization. A counter past its warning threshold or at a soft limit emits `usage.warning`,
+     * one at a hard limit `usage.exceeded`, each once per counter, threshold and month, with an email to the owners. One hour
+     * into a month the previous month is closed in the ledger.
+     *
+     * @param from progress of an interrupted check, which then continues.
+     */
+    async check({
+      from,
+      onProgress,
+    }: {
+      from?: UsageCheckProgress;
+      onProgress?: (progress: UsageCheckProgress) => void;
+    }): Promise<UsageCheckProgress> {
       await applyUsageDeltas(database);
       const progress = { after: '', organizations: 0, notified: 0, failed: 0, ...from };
       for (;;) {
-        const page = await database.autocommit((em) =>
-          em.find(
-            OrganizationEntity,
-            { id: { $gt: progress.after } },
-            { fields: ['id'], orderBy: { id: 'asc' }, limit: pageSize },
-          ),
-        );
+        const page = await database.db
+          .selectFrom('organizations')
+          .select('id')
+          .where('id', '>', progress.after)
+          .orderBy('id')
+          .limit(pageSize)
+          .execute();
         const ids = page.map(({ id }) => id);
         const { notified, failed } = await checkPage(options, ids, now());
         progress.notified += notified;
@@ -101,7 +99,7 @@ async function checkPage(
   const period = monthOf(now);
   const previous = monthOf(new Date(period.start.getTime() - 1));
   const isSettled = now.getTime() - period.start.getTime() >= MONTH_SETTLED_AFTER_MS;
-  if (isSettled) await database.autocommit((em) => closePeriod(em, organizationIds, previous, now));
+  if (isSettled) await closePeriod(database.db, organizationIds, previous, now);
   const counts = { notified: 0, failed: 0 };
   // Includes thresholds crossed after the previous month's last check.
   for (const month of isSettled ? [period] : [previous, period]) {
@@ -124,15 +122,13 @@ async function checkMonth(
 ): Promise<CheckCounts> {
   const { database, logger } = options;
   const hasEnded = period.end <= now;
-  const crossings = await database.autocommit(async (em) => {
-    const statuses = await readUsageStatuses(em, {
-      organizationIds,
-      // The value of storage_bytes at the end of the previous month is not stored.
-      ...(hasEnded ? { counters: USAGE_COUNTERS.filter((counter) => counter !== STORAGE_COUNTER) } : {}),
-      at: hasEnded ? period.start : now,
-    });
-    return excludeNotified(em, statuses.flatMap(findCrossings), period);
+  const statuses = await readUsageStatuses(database.db, {
+    organizationIds,
+    // The value of storage_bytes at the end of the previous month is not stored.
+    ...(hasEnded ? { counters: USAGE_COUNTERS.filter((counter) => counter !== STORAGE_COUNTER) } : {}),
+    at: hasEnded ? period.start : now,
   });
+  const crossings = await excludeNotified(database.db, statuses.flatMap(findCrossings), period);
   const counts = { notified: 0, failed: 0 };
   for (const [organizationId, ofOrganization] of Map.groupBy(
     crossings,
@@ -162,15 +158,20 @@ function findCrossings(status: UsageStatus): ThresholdCrossing[] {
 
 /** Drops crossings whose owners have been notified. Takes no lock: `insertAlert` arbitrates between concurrent checks. */
 async function excludeNotified(
-  em: EntityManager,
+  db: Db,
   crossings: ThresholdCrossing[],
   { start }: Period,
 ): Promise<ThresholdCrossing[]> {
   if (crossings.length === 0) return [];
   const ids = new Set(crossings.map(({ status }) => status.organizationId));
-  const alerts = await em.find(UsageAlertEntity, { organizationId: { $in: [...ids] }, periodStart: start });
+  const alerts = await db
+    .selectFrom('usage_alerts')
+    .select(['org_id', 'counter', 'threshold'])
+    .where('org_id', '=', anyOf([...ids]))
+    .where('period_start', '=', start)
+    .execute();
   const keyOf = (...parts: (string | number)[]) => parts.join('/');
-  const known = new Set(alerts.map((row) => keyOf(row.organizationId, row.counter, row.threshold)));
+  const known = new Set(alerts.map((row) => keyOf(row.org_id, row.counter, row.threshold)));
   return crossings.filter(
     ({ status, threshold }) => !known.has(keyOf(status.organizationId, status.counter, threshold)),
   );
@@ -191,7 +192,7 @@ async function notifyThresholds(
 ): Promise<number> {
   const pending: ThresholdCrossing[] = [];
   for (const crossing of crossings)
-    if (await insertAlert(transaction.em, crossing, period, now)) pending.push(crossing);
+    if (await insertAlert(transaction.db, crossing, period, now)) pending.push(crossing);
   for (const crossing of pending) {
     await recordCrossing(transaction, options, { crossing, period, now });
     const { status, threshold } = crossing;
@@ -208,7 +209,7 @@ async function recordCrossing(
   { events }: UsageCheckServiceOptions,
   { crossing, period, now }: { crossing: ThresholdCrossing; period: Period; now: Date },
 ): Promise<void> {
-  const { em } = transaction;
+  const { db } = transaction;
   const { status, limit, threshold } = crossing;
   const { organizationId, counter, current } = status;
   const data = {
@@ -220,7 +221,7 @@ async function recordCrossing(
     period_start: period.start.toISOString(),
     period_end: period.end.toISOString(),
   };
-  recordUsageEvent(em, {
+  await recordUsageEvent(db, {
     organizationId,
     counter,
     data,
@@ -228,11 +229,12 @@ async function recordCrossing(
     kind: 'threshold_crossed',
     actor: 'system',
   });
-  const environment = await em.findOneOrFail(
-    EnvironmentEntity,
-    { organizationId, slug: DEFAULT_ENVIRONMENT_SLUG },
-    { orderBy: { id: 'asc' } },
-  );
+  const environment = await db
+    .selectFrom('environments')
+    .select('id')
+    .where('org_id', '=', organizationId)
+    .where('slug', '=', DEFAULT_ENVIRONMENT_SLUG)
+    .executeTakeFirstOrThrow(() => new Error('The organization has no default environment'));
   await events.record(transaction, {
     organizationId,
     environmentId: environment.id,
@@ -272,16 +274,16 @@ async function notifyOwners(
 
 /** @returns false if the owners have already been notified of the crossing. */
 async function insertAlert(
-  em: EntityManager,
+  db: Db,
   { status, threshold }: ThresholdCrossing,
   { start }: Period,
   now: Date,
 ): Promise<boolean> {
   const { organizationId, counter } = status;
-  const written = await em.execute<object[]>(
-    sql`insert into usage_alerts (org_id, counter, threshold, period_start, created_at)
-     values (${organizationId}, ${counter}, ${threshold}, ${start.toISOString()}, ${now.toISOString()})
-     on conflict do nothing returning counter`,
-  );
-  return written.length > 0;
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('usage_alerts')
+    .values({ org_id: organizationId, counter, threshold, period_start: start, created_at: now })
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirst();
+  return numInsertedOrUpdatedRows === 1n;
 }

@@ -1,29 +1,17 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { AppError } from '../../platform/errors.ts';
+import type { Tier } from '../organizations/tier.ts';
 import { type EffectiveLimit, effectiveLimit, remainingQuota } from './effective-limit.ts';
 import { usageLimitExceeded } from './limit-errors.ts';
 import { type LimitInputsRow, toLimitInputs } from './limit-inputs.ts';
 import { monthOf } from './periods.ts';
-
-/**
- * Counts API calls per organization in memory and writes them at most once a second, so that counting adds no latency
- * to a request. A crash loses up to one second of counts; several processes together can exceed a limit by as much.
- */
-export interface ApiCallMeter {
-  /** Counts one answered call. */
-  count(organizationId: string): void;
-  /** Returns the error for a call over the limit, based on the last known usage; undefined below the limit. */
-  findRefusal(organizationId: string): AppError | undefined;
-  /** Writes the pending counts and refreshes the known usage of their organizations. Calls are serialized. */
-  flush(): Promise<void>;
-  /** Stops the timer and writes the remaining counts. */
-  close(): Promise<void>;
-}
+import type { LimitKind } from './tiers.ts';
 
 export interface ApiCallMeterOptions {
-  database: Pick<Database, 'query'>;
+  database: Pick<Database, 'db'>;
   logger: Logger;
   now?: () => Date;
   flushIntervalMs?: number;
@@ -36,6 +24,16 @@ interface LastKnownUsage {
   periodEndMs: number;
 }
 
+/** What the SQL function `count_api_calls` returns. */
+interface CallsColumns {
+  org_id: string;
+  tier: Tier;
+  override_kind: LimitKind | null;
+  override_amount: number | null;
+  custom_amount: number | null;
+  current: number;
+}
+
 interface CallsRow extends LimitInputsRow {
   organizationId: string;
   current: number;
@@ -43,20 +41,37 @@ interface CallsRow extends LimitInputsRow {
 
 const DEFAULT_FLUSH_INTERVAL_MS = 1_000;
 
-const countCalls = (
-  calls: string,
-  at: string,
-  monthStart: string,
-) => sql`select org_id as "organizationId", tier, override_kind as "overrideKind",
-  override_amount::float8 as "overrideAmount", custom_amount::float8 as "customAmount", current::float8 as current
-  from count_api_calls(${calls}::jsonb, ${at}::timestamptz, ${monthStart}::timestamptz)`;
+function countCalls(db: Db, calls: ReadonlyMap<string, number>, at: Date): Promise<CallsRow[]> {
+  const { start } = monthOf(at);
+  return db
+    .selectFrom(
+      sql<CallsColumns>`count_api_calls(${JSON.stringify(Object.fromEntries(calls))}::jsonb, ${at}::timestamptz, ${start}::timestamptz)`.as(
+        'counted',
+      ),
+    )
+    .select([
+      'org_id as organizationId',
+      'tier',
+      'override_kind as overrideKind',
+      'override_amount as overrideAmount',
+      'custom_amount as customAmount',
+      'current',
+    ])
+    .execute();
+}
 
+export type ApiCallMeter = ReturnType<typeof createApiCallMeter>;
+
+/**
+ * Counts API calls per organization in memory and writes them at most once a second, so that counting adds no latency
+ * to a request. A crash loses up to one second of counts; several processes together can exceed a limit by as much.
+ */
 export function createApiCallMeter({
   database,
   logger,
   now = () => new Date(),
   flushIntervalMs = DEFAULT_FLUSH_INTERVAL_MS,
-}: ApiCallMeterOptions): ApiCallMeter {
+}: ApiCallMeterOptions) {
   /** Calls not written yet; an entry of 0 only refreshes the known usage. */
   let pendingCalls = new Map<string, number>();
   const lastKnown = new Map<string, LastKnownUsage>();
@@ -77,12 +92,8 @@ export function createApiCallMeter({
     if (calls.size === 0) return;
     pendingCalls = new Map();
     const time = now();
-    const { start, end } = monthOf(time);
     try {
-      const rows = await database.query<CallsRow>(
-        countCalls(JSON.stringify(Object.fromEntries(calls)), time.toISOString(), start.toISOString()),
-      );
-      for (const row of rows) updateLastKnown(row, end);
+      for (const row of await countCalls(database.db, calls, time)) updateLastKnown(row, monthOf(time).end);
     } catch (error) {
       logger.warn({ err: error }, 'could not write API call counts; the next flush retries');
       for (const [organizationId, count] of calls) add(organizationId, count);
@@ -95,15 +106,18 @@ export function createApiCallMeter({
     else lastKnown.set(row.organizationId, { limit, current: row.current, periodEndMs: periodEnd.getTime() });
   }
 
+  /** Writes the pending counts and refreshes the known usage of their organizations. Calls are serialized. */
   function flush(): Promise<void> {
     flushing = flushing.then(writePending);
     return flushing;
   }
 
   return {
-    count: (organizationId) => add(organizationId, 1),
+    /** Counts one answered call. */
+    count: (organizationId: string): void => add(organizationId, 1),
 
-    findRefusal(organizationId) {
+    /** Returns the error for a call over the limit, based on the last known usage; undefined below the limit. */
+    findRefusal(organizationId: string): AppError | undefined {
       const usage = lastKnown.get(organizationId);
       if (!usage) return undefined;
       const time = now();
@@ -120,7 +134,8 @@ export function createApiCallMeter({
 
     flush,
 
-    async close() {
+    /** Stops the timer and writes the remaining counts. */
+    async close(): Promise<void> {
       closed = true;
       clearTimeout(timer);
       await flush();

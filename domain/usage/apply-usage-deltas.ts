@@ -1,5 +1,7 @@
-import { raw, sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
+import { anyLocked } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { STORAGE_COUNTER } from './counters.ts';
 
 /** SQL: the period in `usage_counters`, and the hour in `usage_hours`, that a delta belongs to. */
@@ -16,34 +18,95 @@ const MAX_BATCHES = 20;
  * concurrent calls take different rows. Counters are locked before hours, as in `count-usage.ts`. Deltas of deleted
  * organizations are dropped.
  */
-const APPLY_BATCH = sql`with batch as (
-    select id from usage_deltas order by id limit ${BATCH_SIZE} for update skip locked),
-  taken as (
-    delete from usage_deltas d using batch where d.id = batch.id
-    returning d.org_id, d.counter, d.at, d.amount),
-  own as (
-    select t.* from taken t join organizations o on o.id = t.org_id),
-  counted as (
-    insert into usage_counters as c (org_id, counter, period_start, amount)
-    select org_id, counter,
-      ${raw(DELTA_PERIOD)} as start, sum(amount)
-    from own group by 1, 2, 3 order by 1, 2, 3
-    on conflict (org_id, counter, period_start) do update set amount = c.amount + excluded.amount
-    returning 1),
-  hourly as (
-    insert into usage_hours as h (org_id, counter, hour, amount)
-    select org_id, counter, ${raw(DELTA_HOUR)} as hour, sum(amount)
-    from own where (select count(*) from counted) >= 0 group by 1, 2, 3 order by 1, 2, 3
-    on conflict (org_id, counter, hour) do update set amount = h.amount + excluded.amount)
-  select count(*)::int as applied from taken`;
+async function applyBatch(db: Db): Promise<number> {
+  const row = await db
+    .with('taken', (cte) =>
+      cte
+        .deleteFrom('usage_deltas')
+        .where(
+          'id',
+          '=',
+          anyLocked(
+            db
+              .selectFrom('usage_deltas')
+              .select('id')
+              .orderBy('id')
+              .limit(BATCH_SIZE)
+              .forUpdate()
+              .skipLocked(),
+          ),
+        )
+        .returning(['org_id', 'counter', 'at', 'amount']),
+    )
+    .with('own', (cte) =>
+      cte
+        .selectFrom('taken')
+        .innerJoin('organizations', 'organizations.id', 'taken.org_id')
+        .selectAll('taken'),
+    )
+    .with('counted', (cte) =>
+      cte
+        .insertInto('usage_counters')
+        .columns(['org_id', 'counter', 'period_start', 'amount'])
+        .expression((eb) =>
+          eb
+            .selectFrom('own')
+            .select([
+              'org_id',
+              'counter',
+              sql.raw<Date>(DELTA_PERIOD).as('start'),
+              sql<number>`sum(amount)`.as('amount'),
+            ])
+            .groupBy(['org_id', 'counter', 'start'])
+            .orderBy('org_id')
+            .orderBy('counter')
+            .orderBy('start'),
+        )
+        .onConflict((conflict) =>
+          conflict
+            .columns(['org_id', 'counter', 'period_start'])
+            .doUpdateSet((eb) => ({ amount: eb('usage_counters.amount', '+', eb.ref('excluded.amount')) })),
+        )
+        .returning('org_id'),
+    )
+    .with('hourly', (cte) =>
+      cte
+        .insertInto('usage_hours')
+        .columns(['org_id', 'counter', 'hour', 'amount'])
+        .expression((eb) =>
+          eb
+            .selectFrom('own')
+            .select([
+              'org_id',
+              'counter',
+              sql.raw<Date>(DELTA_HOUR).as('hour'),
+              sql<number>`sum(amount)`.as('amount'),
+            ])
+            .where(eb.selectFrom('counted').select(sql<number>`count(*)`.as('count')), '>=', 0)
+            .groupBy(['org_id', 'counter', 'hour'])
+            .orderBy('org_id')
+            .orderBy('counter')
+            .orderBy('hour'),
+        )
+        .onConflict((conflict) =>
+          conflict
+            .columns(['org_id', 'counter', 'hour'])
+            .doUpdateSet((eb) => ({ amount: eb('usage_hours.amount', '+', eb.ref('excluded.amount')) })),
+        ),
+    )
+    .selectFrom('taken')
+    .select(sql<number>`count(*)`.as('applied'))
+    .executeTakeFirst();
+  return row?.applied ?? 0;
+}
 
 /** @returns how many deltas were applied. */
-export async function applyUsageDeltas(database: Database): Promise<number> {
+export async function applyUsageDeltas({ db }: Database): Promise<number> {
   let applied = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
-    const [row] = await database.query<{ applied: number }>(APPLY_BATCH);
-    applied += row?.applied ?? 0;
-    if (!row || row.applied < BATCH_SIZE) break;
+    const count = await applyBatch(db);
+    applied += count;
+    if (count < BATCH_SIZE) break;
   }
   return applied;
 }

@@ -1,8 +1,9 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
-import { OrganizationEntity } from '../organizations/organization.entity.ts';
-import type { Tier } from '../organizations/tier.ts';
+import { setTier, type Tier } from '../organizations/tier.ts';
 import type { LimitedResource } from './counters.ts';
 import { type LimitOverride, LimitOverrideEntity } from './limit-override.entity.ts';
 import { type LimitKind, TIER_LIMITS } from './tiers.ts';
@@ -38,37 +39,32 @@ export interface TierChange {
 
 /** Returns null if the organization has the tier already. @throws AppError `not_found`. */
 export async function changeTier(
-  em: EntityManager,
+  db: Db,
   { tier, ...change }: LimitChange & { tier: Tier },
 ): Promise<TierChange | null> {
-  const organization = await lockOrganization(em, change.organizationId);
-  const from = organization.tier;
+  const from = await lockTier(db, change.organizationId);
   if (from === tier) return null;
-  organization.tier = tier;
-  const eventId = recordUsageEvent(em, { ...change, kind: 'tier_changed', data: { from, to: tier } });
-  await em.flush();
+  await setTier(db, change.organizationId, tier);
+  const eventId = await recordUsageEvent(db, { ...change, kind: 'tier_changed', data: { from, to: tier } });
   return { from, eventId };
 }
 
 /** Replaces an existing override of the resource. @throws AppError `not_found`. */
 export async function setOverride(
-  em: EntityManager,
+  db: Db,
   { resource, limit, expiresAt, reason, ...change }: LimitChange & NewOverride,
 ): Promise<{ override: LimitOverride; eventId: string }> {
   const { organizationId, actor, at } = change;
-  const { tier } = await lockOrganization(em, organizationId);
-  const kind = change.kind ?? TIER_LIMITS[tier as Tier].kind;
-  const override = await em.upsert(LimitOverrideEntity, {
-    organizationId,
-    resource,
-    amount: limit,
-    kind,
-    expiresAt,
-    reason,
-    createdBy: actor,
-    createdAt: at,
-  });
-  const eventId = recordUsageEvent(em, {
+  const tier = await lockTier(db, organizationId);
+  const kind = change.kind ?? TIER_LIMITS[tier].kind;
+  const values = { amount: limit, kind, expires_at: expiresAt, reason, created_by: actor, created_at: at };
+  const override = await db
+    .insertInto('limit_overrides')
+    .values({ org_id: organizationId, resource, ...values })
+    .onConflict((conflict) => conflict.columns(['org_id', 'resource']).doUpdateSet(values))
+    .returning(columnsOf(LimitOverrideEntity))
+    .executeTakeFirstOrThrow(() => new Error('The override was not stored'));
+  const eventId = await recordUsageEvent(db, {
     organizationId,
     actor,
     at,
@@ -76,32 +72,37 @@ export async function setOverride(
     kind: 'override_set',
     data: { limit, kind, expires_at: expiresAt?.toISOString() ?? null, reason },
   });
-  await em.flush();
   return { override, eventId };
 }
 
 /** Returns null if there is no override of the resource. @throws AppError `not_found`. */
 export async function removeOverride(
-  em: EntityManager,
+  db: Db,
   { resource, ...change }: LimitChange & { resource: LimitedResource },
 ): Promise<string | null> {
   const { organizationId } = change;
-  await lockOrganization(em, organizationId);
-  const removed = await em.nativeDelete(LimitOverrideEntity, { organizationId, resource });
-  if (removed === 0) return null;
-  const eventId = recordUsageEvent(em, { ...change, counter: resource, kind: 'override_removed', data: {} });
-  await em.flush();
-  return eventId;
+  await lockTier(db, organizationId);
+  const { numDeletedRows } = await db
+    .deleteFrom('limit_overrides')
+    .where('org_id', '=', organizationId)
+    .where('resource', '=', resource)
+    .executeTakeFirst();
+  if (numDeletedRows === 0n) return null;
+  return recordUsageEvent(db, { ...change, counter: resource, kind: 'override_removed', data: {} });
 }
 
 /** Serializes changes of an organization's limits, so that the ledger records the correct previous values. */
-export async function lockLimits(em: EntityManager, organizationId: string): Promise<void> {
-  await lockKey(em, 'limits', organizationId);
+export async function lockLimits(db: Db | EntityManager, organizationId: string): Promise<void> {
+  await lockKey(db, 'limits', organizationId);
 }
 
-async function lockOrganization(em: EntityManager, id: string) {
-  await lockLimits(em, id);
-  const organization = await em.findOne(OrganizationEntity, { id });
-  if (!organization) throw notFound('organization', id);
-  return organization;
+async function lockTier(db: Db, organizationId: string): Promise<Tier> {
+  await lockLimits(db, organizationId);
+  const organization = await db
+    .selectFrom('organizations')
+    .select('tier')
+    .where('id', '=', organizationId)
+    .executeTakeFirst();
+  if (!organization) throw notFound('organization', organizationId);
+  return organization.tier;
 }

@@ -1,32 +1,61 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Period } from './periods.ts';
 
 /** Writes each organization's usage of a finished month to the ledger, once, including deltas not applied yet. */
 export async function closePeriod(
-  em: EntityManager,
-  organizationIds: string[],
+  db: Db,
+  organizationIds: readonly string[],
   { start, end }: Period,
   now: Date,
 ): Promise<void> {
-  const period = { period_start: start.toISOString(), period_end: end.toISOString() };
   if (organizationIds.length === 0) return;
-  const open = await em.execute<{ organizationId: string; amounts: Record<string, number> }[]>(
-    sql`select c.org_id as "organizationId", jsonb_object_agg(c.counter, c.amount + (
-         select coalesce(sum(d.amount), 0) from usage_deltas d
-         where d.org_id = c.org_id and d.counter = c.counter 
-           and d.at >= ${period.period_start} and d.at < ${period.period_end})) as amounts
-     from usage_counters c
-     where c.period_start = ${period.period_start} and c.org_id in (${organizationIds})
-       and not exists (select from usage_events e
-         where e.org_id = c.org_id and e.kind = 'period_closed' and e.data ->> 'period_start' = ${period.period_start})
-     group by c.org_id`,
-  );
-  for (const { organizationId, amounts } of open)
-    await em.execute(
-      sql`insert into usage_events (id, org_id, kind, counter, data, actor, at)
-       values (${newId('usageEvent')}, ${organizationId}, 'period_closed', null, ${JSON.stringify({ ...period, amounts })}::jsonb, 'system', ${now.toISOString()})
-       on conflict do nothing`,
-    );
+  const period = { period_start: start.toISOString(), period_end: end.toISOString() };
+  const open = await db
+    .selectFrom('usage_counters as c')
+    .select((eb) => [
+      'c.org_id as organizationId',
+      sql<Record<string, number>>`jsonb_object_agg(c.counter, c.amount + ${eb
+        .selectFrom('usage_deltas as d')
+        .select(sql<number>`coalesce(sum(d.amount), 0)`.as('pending'))
+        .whereRef('d.org_id', '=', 'c.org_id')
+        .whereRef('d.counter', '=', 'c.counter')
+        .where('d.at', '>=', start)
+        .where('d.at', '<', end)})`.as('amounts'),
+    ])
+    .where('c.period_start', '=', start)
+    .where('c.org_id', '=', anyOf(organizationIds))
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('usage_events as e')
+            .select('e.id')
+            .whereRef('e.org_id', '=', 'c.org_id')
+            .where('e.kind', '=', 'period_closed')
+            .where(sql`e.data ->> 'period_start'`, '=', period.period_start),
+        ),
+      ),
+    )
+    .groupBy('c.org_id')
+    .execute();
+  if (open.length === 0) return;
+  await db
+    .insertInto('usage_events')
+    .values(
+      open.map(({ organizationId, amounts }) => ({
+        id: newId('usageEvent'),
+        org_id: organizationId,
+        kind: 'period_closed' as const,
+        counter: null,
+        data: json({ ...period, amounts }),
+        actor: 'system',
+        at: now,
+      })),
+    )
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
 }

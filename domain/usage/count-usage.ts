@@ -1,10 +1,11 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Sql } from '../../platform/database/sql.ts';
+import { type Expression, sql } from 'kysely';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { STORAGE_COUNTER, type UsageCounter } from './counters.ts';
 import { effectiveLimit } from './effective-limit.ts';
 import { usageLimitExceeded } from './limit-errors.ts';
-import { joinLimits, LIMIT_COLUMNS, type LimitInputsRow, toLimitInputs } from './limit-inputs.ts';
+import { selectLimitInputs, toLimitInputs } from './limit-inputs.ts';
 import { monthOf } from './periods.ts';
 import { HARD_TIERS } from './tiers.ts';
 
@@ -16,52 +17,114 @@ export interface UsageChange {
   at: Date;
 }
 
-interface CountedRow extends LimitInputsRow {
-  /** The counter's row including this change; null if the change was written as a delta. */
-  counted: number | null;
-  /** Upper bound of the deltas that are not applied yet. */
-  maxPending: number;
-}
-
-/** SQL: whether a hard limit applies. Only then is the counter's row updated directly, which serializes its writers. */
-const IS_ENFORCED = sql`case when v.kind is null then o.tier in (${[...HARD_TIERS]})
+/** Whether a hard limit applies. Only then is the counter's row updated directly, which serializes its writers. */
+const IS_ENFORCED = sql<boolean>`case when v.kind is null then o.tier = any(${HARD_TIERS})
   else v.kind = 'hard' end or w.amount is not null`;
 
-const countSql = ({ organizationId, counter, amount, at }: UsageChange) => {
-  const time = at.toISOString();
-  const monthStart = monthOf(at).start.toISOString();
-  return sql`with org as (
-      select o.id, ${LIMIT_COLUMNS}, ${IS_ENFORCED} as is_enforced
-      from organizations o ${joinLimits(sql`${counter}`)} where o.id = ${organizationId}),
-    counted as (
-      insert into usage_counters as c (org_id, counter, period_start, amount)
-      select id, ${counter}, ${monthStart}::timestamptz, ${amount} from org where is_enforced
-      on conflict (org_id, counter, period_start) do update set amount = c.amount + excluded.amount
-      returning c.amount),
-    hourly as (
-      insert into usage_hours as h (org_id, counter, hour, amount)
-      select org.id, ${counter}, date_trunc('hour', ${time}::timestamptz, 'UTC'), ${amount} from org, counted
-      on conflict (org_id, counter, hour) do update set amount = h.amount + excluded.amount),
-    deferred as (
-      insert into usage_deltas (org_id, counter, at, amount)
-      select id, ${counter}, ${time}, ${amount} from org where not is_enforced)
-    select org.*, counted.amount::float8 as counted,
-      case when is_enforced then (${pendingSql({ organizationId, counter, at }, sql`greatest(amount, 0)`)}) else 0 end
-        as "maxPending"
-    from org left join counted on true`;
-};
-
-/** SQL that counts usage without a limit, for statements of other rooms that count what they write. */
-export function insertUsageDeltasSql(rows: Sql): Sql {
-  return sql`insert into usage_deltas (org_id, counter, at, amount) ${rows}`;
+/**
+ * Writes a change to its counter and hour under a hard limit, else as a delta.
+ *
+ * @returns `counted`: the counter's row including this change; null if the change was written as a delta. `maxPending`: upper
+ * bound of the deltas that are not applied yet. Undefined if the organization does not exist.
+ */
+function count(db: Db, change: UsageChange) {
+  const { organizationId, counter, at } = change;
+  const amount = sql<number>`${change.amount}::bigint`;
+  return db
+    .with('org', () =>
+      selectLimitInputs(db, [counter])
+        .select(['o.id', IS_ENFORCED.as('isEnforced')])
+        .where('o.id', '=', organizationId),
+    )
+    .with('counted', (cte) =>
+      cte
+        .insertInto('usage_counters')
+        .columns(['org_id', 'counter', 'period_start', 'amount'])
+        .expression((eb) =>
+          eb
+            .selectFrom('org')
+            .select(['id', eb.val(counter).as('counter')])
+            .select([eb.val(monthOf(at).start).as('start'), amount.as('amount')])
+            .where('isEnforced', '=', true),
+        )
+        .onConflict((conflict) =>
+          conflict
+            .columns(['org_id', 'counter', 'period_start'])
+            .doUpdateSet((eb) => ({ amount: eb('usage_counters.amount', '+', eb.ref('excluded.amount')) })),
+        )
+        .returning('usage_counters.amount'),
+    )
+    .with('hourly', (cte) =>
+      cte
+        .insertInto('usage_hours')
+        .columns(['org_id', 'counter', 'hour', 'amount'])
+        .expression((eb) =>
+          eb
+            .selectFrom('org')
+            .crossJoin('counted')
+            .select(['org.id', eb.val(counter).as('counter')])
+            .select([
+              sql<Date>`date_trunc('hour', ${at}::timestamptz, 'UTC')`.as('hour'),
+              amount.as('amount'),
+            ]),
+        )
+        .onConflict((conflict) =>
+          conflict
+            .columns(['org_id', 'counter', 'hour'])
+            .doUpdateSet((eb) => ({ amount: eb('usage_hours.amount', '+', eb.ref('excluded.amount')) })),
+        ),
+    )
+    .with('deferred', (cte) =>
+      cte
+        .insertInto('usage_deltas')
+        .columns(['org_id', 'counter', 'at', 'amount'])
+        .expression((eb) =>
+          eb
+            .selectFrom('org')
+            .select(['id', eb.val(counter).as('counter'), eb.val(at).as('at'), amount.as('amount')])
+            .where('isEnforced', '=', false),
+        ),
+    )
+    .selectFrom('org')
+    .leftJoin('counted', (join) => join.onTrue())
+    .select(['tier', 'overrideKind', 'overrideAmount', 'customAmount', 'counted.amount as counted'])
+    .select(
+      sql<number>`case when "isEnforced" then ${selectPending(db, change, sql<number>`greatest(amount, 0)`)} else 0 end`.as(
+        'maxPending',
+      ),
+    )
+    .executeTakeFirst();
 }
 
-/** SQL: the sum of a month's deltas that are not applied yet. */
-function pendingSql({ organizationId, counter, at }: Omit<UsageChange, 'amount'>, amount: Sql): Sql {
+/**
+ * Counts usage without a limit, as a part of the statement of another room that counts what it writes.
+ *
+ * @param rows selects the organization, the counter, the time and the amount.
+ */
+export const insertUsageDeltas = (db: Db, rows: Expression<NewUsageDelta>) =>
+  db.insertInto('usage_deltas').columns(['org_id', 'counter', 'at', 'amount']).expression(rows);
+
+interface NewUsageDelta {
+  org_id: string;
+  counter: UsageCounter;
+  at: Date;
+  amount: number;
+}
+
+/** Selects the sum of a month's deltas that are not applied yet. */
+function selectPending(
+  db: Db,
+  { organizationId, counter, at }: Omit<UsageChange, 'amount'>,
+  amount: Expression<number>,
+) {
   const { start, end } = monthOf(at);
-  return sql`select coalesce(sum(${amount}), 0)::float8 as pending from usage_deltas
-    where org_id = ${organizationId} and counter = ${counter}
-      and at >= ${start.toISOString()}::timestamptz and at < ${end.toISOString()}::timestamptz`;
+  return db
+    .selectFrom('usage_deltas')
+    .select(sql<number>`coalesce(sum(${amount}), 0)::bigint`.as('pending'))
+    .where('org_id', '=', organizationId)
+    .where('counter', '=', counter)
+    .where('at', '>=', start)
+    .where('at', '<', end);
 }
 
 /**
@@ -71,10 +134,11 @@ function pendingSql({ organizationId, counter, at }: Omit<UsageChange, 'amount'>
  *
  * @throws AppError `usage_limit_exceeded`; the caller must roll back.
  */
-export async function countWithinLimit(em: EntityManager, change: UsageChange): Promise<void> {
+export async function countWithinLimit(connection: Db | EntityManager, change: UsageChange): Promise<void> {
+  const db = toDb(connection);
   const { counter, at } = change;
   if (counter === STORAGE_COUNTER) throw new Error('storage_bytes is counted by triggers');
-  const [row] = await em.execute<CountedRow[]>(countSql(change));
+  const row = await count(db, change);
   if (!row || row.counted === null) return;
   const limit = effectiveLimit(counter, toLimitInputs(row));
   const { enforcedLimit } = limit;
@@ -82,22 +146,19 @@ export async function countWithinLimit(em: EntityManager, change: UsageChange): 
   // Deltas applied while this statement waited for the row are in both numbers. Refunds among them would be subtracted
   // twice, so `maxPending` ignores refunds; near the limit the exact sum is read again, now that the row is locked.
   if (row.counted + row.maxPending <= enforcedLimit) return;
-  const pending = await readPending(em, change);
+  const pending = await readPending(db, change);
   if (row.counted + pending > enforcedLimit) throw usageLimitExceeded(counter, limit, at);
 }
 
-async function readPending(em: EntityManager, change: UsageChange): Promise<number> {
-  const [row] = await em.execute<{ pending: number }[]>(pendingSql(change, sql`amount`));
+async function readPending(db: Db, change: UsageChange): Promise<number> {
+  const row = await selectPending(db, change, sql.ref('amount')).executeTakeFirst();
   return row?.pending ?? 0;
 }
 
 /** Counts without checking a limit, or refunds (negative amount). Takes no lock. */
 export async function recordUsage(
-  em: EntityManager,
+  db: Db | EntityManager,
   { organizationId, counter, amount, at }: UsageChange,
 ): Promise<void> {
-  await em.execute(
-    sql`insert into usage_deltas (org_id, counter, at, amount)
-     values (${organizationId}, ${counter}, ${at.toISOString()}, ${amount})`,
-  );
+  await toDb(db).insertInto('usage_deltas').values({ org_id: organizationId, counter, at, amount }).execute();
 }

@@ -1,10 +1,11 @@
-import { sql } from '@mikro-orm/core';
-import type { Sql } from '../../platform/database/sql.ts';
+import { sql } from 'kysely';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Tier } from '../organizations/tier.ts';
+import type { LimitedResource, UsageCounter } from './counters.ts';
 import type { LimitInputs } from './effective-limit.ts';
 import type { LimitKind } from './tiers.ts';
 
-/** A row of a query with {@link LIMIT_COLUMNS} in its select list and {@link joinLimits} after `organizations o`. */
+/** A row of {@link selectLimitInputs}. */
 export interface LimitInputsRow {
   tier: Tier;
   overrideKind: LimitKind | null;
@@ -12,15 +13,24 @@ export interface LimitInputsRow {
   customAmount: number | null;
 }
 
-// Cast to double precision: the driver returns bigint as text, and amounts are below 2^53.
-export const LIMIT_COLUMNS = sql`o.tier, v.kind as "overrideKind",
-  v.amount::float8 as "overrideAmount", w.amount::float8 as "customAmount"`;
-
-/** @param resource SQL that names what is limited. */
-export const joinLimits = (resource: Sql) => sql`
-  left join limit_overrides v on v.org_id = o.id and v.resource = ${resource}
-    and (v.expires_at is null or v.expires_at > now())
-  left join custom_limits w on w.org_id = o.id and w.counter = ${resource}`;
+/**
+ * Selects what determines the limits of organizations (`o`): a row for each of the resources (`k`), with its override (`v`)
+ * and the custom limit (`w`).
+ */
+export const selectLimitInputs = (db: Db, resources: readonly LimitedResource[]) =>
+  db
+    .selectFrom('organizations as o')
+    .crossJoin(sql<{ resource: LimitedResource }>`unnest(${resources}::text[])`.as<'k'>(sql`k (resource)`))
+    .leftJoin('limit_overrides as v', (join) =>
+      join
+        .onRef('v.org_id', '=', 'o.id')
+        .onRef('v.resource', '=', 'k.resource')
+        .on((eb) => eb.or([eb('v.expires_at', 'is', null), eb('v.expires_at', '>', sql<Date>`now()`)])),
+    )
+    .leftJoin('custom_limits as w', (join) =>
+      join.onRef('w.org_id', '=', 'o.id').on('w.counter', '=', sql<UsageCounter>`k.resource`),
+    )
+    .select(['o.tier', 'v.kind as overrideKind', 'v.amount as overrideAmount', 'w.amount as customAmount']);
 
 export function toLimitInputs({
   tier,

@@ -1,13 +1,11 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import type { RowReader } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { isOrganizationWide, type Scope } from '../identity/scope.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { lockLimits } from './change-limits.ts';
 import { USAGE_COUNTERS, type UsageCounter } from './counters.ts';
-import { CustomLimitEntity } from './custom-limit.entity.ts';
 import { allowedLimit } from './effective-limit.ts';
 import { type ResourceQuota, readResourceQuotas } from './resource-quotas.ts';
 import { recordUsageEvent } from './usage-ledger.ts';
@@ -26,20 +24,6 @@ export interface CustomLimitChange {
   warningPercent?: number | null;
 }
 
-export interface LimitService {
-  get(scope: Scope): Promise<OrganizationLimits>;
-  /**
-   * Changes the organization's custom limits and warning thresholds; counters that are not named keep theirs.
-   *
-   * @throws AppError `unprocessable` for a limit above the allowed one, `permission_denied` for a credential bound to
-   * an environment or inbox. On error nothing changes.
-   */
-  setCustom(
-    scope: Scope,
-    changes: Partial<Record<UsageCounter, CustomLimitChange>>,
-  ): Promise<OrganizationLimits>;
-}
-
 export interface LimitServiceOptions {
   database: Database;
   /** Called in the transaction of a change, to release work that a limit has held. */
@@ -47,20 +31,30 @@ export interface LimitServiceOptions {
   now?: () => Date;
 }
 
-export function createLimitService(options: LimitServiceOptions): LimitService {
+export type LimitService = ReturnType<typeof createLimitService>;
+
+export function createLimitService(options: LimitServiceOptions) {
   const { database, now = () => new Date() } = options;
   return {
-    get: (scope) =>
-      database.read(scope, (reader) => readOrganizationLimits(reader, scope.organizationId, now())),
+    get: (scope: Scope): Promise<OrganizationLimits> =>
+      database.read(scope, ({ db }) => readOrganizationLimits(db, scope.organizationId, now())),
 
-    setCustom: (scope, changes) =>
+    /**
+     * Changes the organization's custom limits and warning thresholds; counters that are not named keep theirs.
+     *
+     * @throws AppError `unprocessable` for a limit above the allowed one, `permission_denied` for a credential bound to
+     * an environment or inbox. On error nothing changes.
+     */
+    setCustom: (
+      scope: Scope,
+      changes: Partial<Record<UsageCounter, CustomLimitChange>>,
+    ): Promise<OrganizationLimits> =>
       database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
+        const { db } = transaction;
         requireWholeOrganization(scope);
-        await lockLimits(em, scope.organizationId);
-        await updateCustomLimits(em, scope, { changes, at: now() });
-        await em.flush();
-        await recordAudit(em, scope, {
+        await lockLimits(db, scope.organizationId);
+        await updateCustomLimits(db, scope, { changes, at: now() });
+        await recordAudit(db, scope, {
           action: 'limits.updated',
           resourceType: 'organization',
           resourceId: scope.organizationId,
@@ -72,24 +66,24 @@ export function createLimitService(options: LimitServiceOptions): LimitService {
           ),
         });
         await options.onChange?.(transaction, scope.organizationId);
-        return readOrganizationLimits(em, scope.organizationId, now());
+        return readOrganizationLimits(db, scope.organizationId, now());
       }),
   };
 }
 
 /** @throws AppError `not_found`. */
 export async function readOrganizationLimits(
-  reader: RowReader,
+  db: Db,
   organizationId: string,
   now: Date,
 ): Promise<OrganizationLimits> {
-  const statuses = await readUsageStatuses(reader, { organizationIds: [organizationId], at: now });
+  const statuses = await readUsageStatuses(db, { organizationIds: [organizationId], at: now });
   const [first] = statuses;
   if (!first) throw notFound('organization', organizationId);
   return {
     tier: first.limitInputs.tier,
     counters: statuses,
-    resources: await readResourceQuotas(reader, organizationId),
+    resources: await readResourceQuotas(db, organizationId),
   };
 }
 
@@ -98,42 +92,46 @@ interface CustomLimitChanges {
   at: Date;
 }
 
-async function updateCustomLimits(
-  em: EntityManager,
-  scope: Scope,
-  { changes, at }: CustomLimitChanges,
-): Promise<void> {
+async function updateCustomLimits(db: Db, scope: Scope, { changes, at }: CustomLimitChanges): Promise<void> {
   const { organizationId } = scope;
   const counters = USAGE_COUNTERS.filter((counter) => changes[counter] !== undefined);
-  const statuses = await readUsageStatuses(em, { organizationIds: [organizationId], counters, at });
+  const statuses = await readUsageStatuses(db, { organizationIds: [organizationId], counters, at });
   for (const { counter, limitInputs } of statuses) {
-    const { limit, warningPercent } = changes[counter] ?? {};
+    const { limit } = changes[counter] ?? {};
     if (typeof limit === 'number') requireAllowed(counter, limit, allowedLimit(counter, limitInputs).limit);
-    const custom =
-      (await em.findOne(CustomLimitEntity, { organizationId, counter })) ??
-      em.create(CustomLimitEntity, {
-        organizationId,
-        counter,
-        updatedAt: at,
-        amount: null,
-        warningPercent: null,
-      });
-    em.persist(custom);
-    const before = { limit: custom.amount, warning_percent: custom.warningPercent };
-    if (limit !== undefined) custom.amount = limit;
-    if (warningPercent !== undefined) custom.warningPercent = warningPercent;
-    custom.updatedAt = at;
-    const after = { limit: custom.amount, warning_percent: custom.warningPercent };
-    if (before.limit === after.limit && before.warning_percent === after.warning_percent) continue;
-    recordUsageEvent(em, {
-      organizationId,
-      counter,
-      at,
-      actor: scope.actor.id,
-      kind: 'own_limit_changed',
-      data: { from: before, to: after },
-    });
+    await updateCustomLimit(db, scope, { counter, change: changes[counter] ?? {}, at });
   }
+}
+
+async function updateCustomLimit(
+  db: Db,
+  { organizationId, actor }: Scope,
+  { counter, change, at }: { counter: UsageCounter; change: CustomLimitChange; at: Date },
+): Promise<void> {
+  const custom = await db
+    .selectFrom('custom_limits')
+    .select(['amount', 'warning_percent'])
+    .where('org_id', '=', organizationId)
+    .where('counter', '=', counter)
+    .executeTakeFirst();
+  const before = { limit: custom?.amount ?? null, warning_percent: custom?.warning_percent ?? null };
+  const { limit = before.limit, warningPercent = before.warning_percent } = change;
+  const values = { amount: limit, warning_percent: warningPercent, updated_at: at };
+  await db
+    .insertInto('custom_limits')
+    .values({ org_id: organizationId, counter, ...values })
+    .onConflict((conflict) => conflict.columns(['org_id', 'counter']).doUpdateSet(values))
+    .execute();
+  const after = { limit, warning_percent: warningPercent };
+  if (before.limit === after.limit && before.warning_percent === after.warning_percent) return;
+  await recordUsageEvent(db, {
+    organizationId,
+    counter,
+    at,
+    actor: actor.id,
+    kind: 'own_limit_changed',
+    data: { from: before, to: after },
+  });
 }
 
 /** A credential bound to an environment or inbox must not limit the others. */

@@ -1,17 +1,9 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { LRUCache } from 'lru-cache';
+import type { Db } from '../../platform/database/tables.ts';
 import type { UsageCounter } from './counters.ts';
 import { remainingQuota } from './effective-limit.ts';
 import { readUsageStatuses } from './usage-status.ts';
-
-/** Remaining quota of one counter, for frequent callers. */
-export interface QuotaCache {
-  /**
-   * Returns null without a hard limit; this result is cached, so most organizations need no query. Under a hard limit the
-   * result is always read from the database.
-   */
-  remaining(em: EntityManager, organizationId: string): Promise<number | null>;
-}
 
 export interface QuotaCacheOptions {
   counter: UsageCounter;
@@ -23,19 +15,26 @@ export interface QuotaCacheOptions {
 const DEFAULT_TTL_MS = 10_000;
 const MAX_CACHED = 10_000;
 
+export type QuotaCache = ReturnType<typeof createQuotaCache>;
+
+/** Remaining quota of one counter, for frequent callers. */
 export function createQuotaCache({
   counter,
   now = () => new Date(),
   ttlMs = DEFAULT_TTL_MS,
-}: QuotaCacheOptions): QuotaCache {
+}: QuotaCacheOptions) {
   /** Organizations without a hard limit, and until when that is assumed. */
   const unlimited = new LRUCache<string, number>({ max: MAX_CACHED });
   return {
-    async remaining(em, organizationId) {
+    /**
+     * Returns null without a hard limit; this result is cached, so most organizations need no query. Under a hard limit the
+     * result is always read from the database.
+     */
+    async remaining(db: Db | EntityManager, organizationId: string): Promise<number | null> {
       const time = now();
       if ((unlimited.get(organizationId) ?? 0) > time.getTime()) return null;
       unlimited.delete(organizationId);
-      const [status] = await readUsageStatuses(em, {
+      const [status] = await readUsageStatuses(db, {
         organizationIds: [organizationId],
         counters: [counter],
         at: time,

@@ -1,18 +1,24 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
-import type { RowReader } from '../../platform/database/find-rows.ts';
-import { joinSql } from '../../platform/database/sql.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { type EffectiveLimit, effectiveLimit, remainingQuota } from './effective-limit.ts';
 import { planLimitReached } from './limit-errors.ts';
-import { joinLimits, LIMIT_COLUMNS, type LimitInputsRow, toLimitInputs } from './limit-inputs.ts';
+import { selectLimitInputs, toLimitInputs } from './limit-inputs.ts';
 
-/** SQL that counts the resources whose number is limited. Deleted inboxes do not count. */
-const COUNT_SQL = {
-  inboxes: sql`select count(*)::int from inboxes c where c.org_id = o.id and c.deleted_at is null`,
-  domains: sql`select count(*)::int from domains c where c.org_id = o.id`,
+/** Counts the resources whose number is limited. Deleted inboxes do not count. */
+const SELECT_COUNT = {
+  inboxes: (db: Db, organizationId: string) =>
+    db
+      .selectFrom('inboxes')
+      .select(sql<number>`count(*)`.as('current'))
+      .where('org_id', '=', organizationId)
+      .where('deleted_at', 'is', null),
+  domains: (db: Db, organizationId: string) =>
+    db.selectFrom('domains').select(sql<number>`count(*)`.as('current')).where('org_id', '=', organizationId),
 };
-export type QuotaResource = keyof typeof COUNT_SQL;
+export type QuotaResource = keyof typeof SELECT_COUNT;
 
 export interface ResourceQuota {
   resource: QuotaResource;
@@ -20,22 +26,17 @@ export interface ResourceQuota {
   limit: EffectiveLimit;
 }
 
-export async function readResourceQuotas(
-  reader: RowReader,
-  organizationId: string,
-): Promise<ResourceQuota[]> {
-  const resources = Object.keys(COUNT_SQL) as QuotaResource[];
-  const rows = await reader.execute<(LimitInputsRow & { resource: QuotaResource; current: number })[]>(
-    joinSql(
-      resources.map(
-        (
-          resource,
-        ) => sql`select ${resource} as resource, (${COUNT_SQL[resource]}) as current, ${LIMIT_COLUMNS}
-          from organizations o ${joinLimits(sql`${resource}`)} where o.id = ${organizationId}`,
+export async function readResourceQuotas(db: Db, organizationId: string): Promise<ResourceQuota[]> {
+  const { inboxes, domains } = SELECT_COUNT;
+  const rows = await selectLimitInputs(db, ['inboxes', 'domains'])
+    .select([
+      sql<QuotaResource>`k.resource`.as('resource'),
+      sql<number>`case k.resource when 'inboxes' then ${inboxes(db, organizationId)} else ${domains(db, organizationId)} end`.as(
+        'current',
       ),
-      ' union all ',
-    ),
-  );
+    ])
+    .where('o.id', '=', organizationId)
+    .execute();
   return rows.map(({ resource, current, ...row }) => ({
     resource,
     current,
@@ -50,20 +51,17 @@ export async function readResourceQuotas(
  * @throws AppError `plan_limit_reached`.
  */
 export async function requireQuota(
-  em: EntityManager,
+  connection: Db | EntityManager,
   organizationId: string,
   resource: QuotaResource,
 ): Promise<void> {
-  const [row] = await em.execute<LimitInputsRow[]>(
-    sql`select ${LIMIT_COLUMNS} from organizations o ${joinLimits(sql`${resource}`)} where o.id = ${organizationId}`,
-  );
+  const db = toDb(connection);
+  const row = await selectLimitInputs(db, [resource]).where('o.id', '=', organizationId).executeTakeFirst();
   if (!row) return;
   const limit = effectiveLimit(resource, toLimitInputs(row));
   if (remainingQuota(limit, 0) === null) return;
-  await lockKey(em, 'cap', organizationId, resource);
+  await lockKey(db, 'cap', organizationId, resource);
   // A separate statement, so that it sees rows committed while this one waited for the lock.
-  const [counted] = await em.execute<{ current: number }[]>(
-    sql`select (${COUNT_SQL[resource]}) as current from organizations o where o.id = ${organizationId}`,
-  );
+  const counted = await SELECT_COUNT[resource](db, organizationId).executeTakeFirst();
   if (remainingQuota(limit, counted?.current ?? 0) === 0) throw planLimitReached(resource, limit);
 }

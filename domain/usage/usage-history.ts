@@ -1,5 +1,5 @@
-import { sql } from '@mikro-orm/core';
-import type { RowReader } from '../../platform/database/find-rows.ts';
+import { sql } from 'kysely';
+import type { Db } from '../../platform/database/tables.ts';
 import { invalid } from '../../platform/errors.ts';
 import { STORAGE_COUNTER, USAGE_COUNTERS, type UsageCounter } from './counters.ts';
 
@@ -13,26 +13,6 @@ export interface DailyUsage {
 export const MAX_HISTORY_DAYS = 366;
 const DAY_MS = 86_400_000;
 
-/**
- * The changes per day since a start (hourly sums plus deltas that are not applied yet), then one row without a date:
- * the current storage. A single statement, so that both reflect the same moment.
- */
-const changesSql = (
-  organizationId: string,
-  since: string,
-) => sql`select counter, to_char(day at time zone 'UTC', 'YYYY-MM-DD') as date, amount
-  from (
-    select counter, date_bin('1 day', hour, 'epoch') as day, sum(amount)::float8 as amount
-    from (
-      select counter, hour, amount from usage_hours where org_id = ${organizationId} and hour >= ${since}::timestamptz
-      union all
-      select counter, at, amount from usage_deltas where org_id = ${organizationId} and at >= ${since}::timestamptz) as changes
-    group by 1, 2) as days
-  union all
-  select ${STORAGE_COUNTER}, null,
-    (coalesce((select amount from usage_counters where org_id = ${organizationId} and counter = ${STORAGE_COUNTER}), 0)
-      + coalesce((select sum(amount) from usage_deltas where org_id = ${organizationId} and counter = ${STORAGE_COUNTER}), 0))::float8`;
-
 interface Change {
   counter: UsageCounter;
   date: string;
@@ -41,17 +21,63 @@ interface Change {
 
 /** @throws AppError `validation_error`. */
 export async function readUsageHistory(
-  reader: RowReader,
+  db: Db,
   organizationId: string,
   { start, end }: { start: Date; end: Date },
 ): Promise<DailyUsage[]> {
   const days = listDays(start, end);
-  const since = `${days[0]}T00:00:00Z`;
-  const rows = await reader.execute<(Omit<Change, 'date'> & { date: string | null })[]>(
-    changesSql(organizationId, since),
-  );
+  const rows = await readChanges(db, organizationId, new Date(`${days[0]}T00:00:00Z`));
   const changes = rows.filter((row): row is Change => row.date !== null);
   return sumByDay(days, changes, rows.find(({ date }) => date === null)?.amount ?? 0);
+}
+
+/**
+ * The changes per day since a start (hourly sums plus deltas that are not applied yet), then one row without a date:
+ * the current storage. A single statement, so that both reflect the same moment.
+ */
+function readChanges(db: Db, organizationId: string, since: Date) {
+  const changes = db
+    .selectFrom('usage_hours')
+    .select(['counter', 'hour as at', 'amount'])
+    .where('org_id', '=', organizationId)
+    .where('hour', '>=', since)
+    .unionAll(
+      db
+        .selectFrom('usage_deltas')
+        .select(['counter', 'at', 'amount'])
+        .where('org_id', '=', organizationId)
+        .where('at', '>=', since),
+    );
+  const storage = db
+    .selectFrom('usage_counters')
+    .select('amount')
+    .where('org_id', '=', organizationId)
+    .where('counter', '=', STORAGE_COUNTER)
+    .unionAll(
+      db
+        .selectFrom('usage_deltas')
+        .select('amount')
+        .where('org_id', '=', organizationId)
+        .where('counter', '=', STORAGE_COUNTER),
+    );
+  return db
+    .selectFrom(changes.as('changes'))
+    .select([
+      'counter',
+      sql<string | null>`to_char(date_bin('1 day', at, 'epoch') at time zone 'UTC', 'YYYY-MM-DD')`.as('date'),
+      sql<number>`sum(amount)::bigint`.as('amount'),
+    ])
+    .groupBy(['counter', 'date'])
+    .unionAll(
+      db
+        .selectFrom(storage.as('storage'))
+        .select([
+          sql<UsageCounter>`${STORAGE_COUNTER}`.as('counter'),
+          sql<string | null>`null`.as('date'),
+          sql<number>`coalesce(sum(amount), 0)::bigint`.as('amount'),
+        ]),
+    )
+    .execute();
 }
 
 /** @throws AppError `validation_error`. */

@@ -1,11 +1,10 @@
-import { raw, sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import type { RowReader } from '../../platform/database/find-rows.ts';
-import { joinSql, type Sql } from '../../platform/database/sql.ts';
+import { sql } from 'kysely';
+import { json } from '../../platform/database/json.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import type { LimitedResource } from './counters.ts';
-import { USAGE_EVENT_KINDS, type UsageEvent, UsageEventEntity } from './usage-event.entity.ts';
+import { USAGE_EVENT_KINDS, type UsageEvent, type UsageEventKind } from './usage-event.entity.ts';
 
 export const LEDGER_KINDS = [...USAGE_EVENT_KINDS, 'hourly_sum'] as const;
 export type LedgerKind = (typeof LEDGER_KINDS)[number];
@@ -21,56 +20,101 @@ export interface LedgerEntry {
 }
 
 /** Adds a ledger entry in the transaction of the change it records. Returns its id. */
-export function recordUsageEvent(
-  em: EntityManager,
-  entry: Omit<UsageEvent, 'id' | 'counter'> & Partial<Pick<UsageEvent, 'counter'>>,
-): string {
+export async function recordUsageEvent(
+  db: Db,
+  {
+    organizationId,
+    counter = null,
+    data,
+    ...entry
+  }: Omit<UsageEvent, 'id' | 'counter'> & Partial<Pick<UsageEvent, 'counter'>>,
+): Promise<string> {
   const id = newId('usageEvent');
-  em.persist(em.create(UsageEventEntity, { counter: null, ...entry, id }));
+  await db
+    .insertInto('usage_events')
+    .values({ id, org_id: organizationId, counter, data: json(data), ...entry })
+    .execute();
   return id;
+}
+
+export interface LedgerQuery {
+  kind: LedgerKind | undefined;
+  page: PageRequest;
+}
+
+/** Returns one page of an organization's ledger. */
+export async function listLedgerEntries(
+  db: Db,
+  organizationId: string,
+  { kind, page }: LedgerQuery,
+): Promise<Page<LedgerEntry>> {
+  const { limit, order } = page;
+  // Each part is ordered by its own time column, so that it can walk an index instead of sorting all rows.
+  const hours = db.selectFrom(selectHours(db, organizationId, page).as('hours')).selectAll();
+  const events = db.selectFrom(selectEvents(db, organizationId, { kind, page }).as('events')).selectAll();
+  const both = kind === undefined ? hours.unionAll(events) : kind === 'hourly_sum' ? hours : events;
+  const rows = await db
+    .selectFrom(both.as('ledger'))
+    .selectAll()
+    .orderBy('at', order)
+    .orderBy('id', order)
+    .limit(limit + 1)
+    .execute();
+  return toPage(rows, limit, ({ at, id }) => [at.toISOString(), id]);
+}
+
+function selectEvents(db: Db, organizationId: string, { kind, page }: LedgerQuery) {
+  const { limit, order, after: [at, id] = [] } = page;
+  return db
+    .selectFrom('usage_events')
+    .select(['id', 'kind', 'counter', 'data', 'actor', 'at'])
+    .where('org_id', '=', organizationId)
+    .$if(kind !== undefined, (query) => query.where('kind', '=', kind as UsageEventKind))
+    .$if(at !== undefined, (query) =>
+      query.where(sql<boolean>`(at, id) ${order === 'asc' ? sql`>` : sql`<`} (${at}::timestamptz, ${id})`),
+    )
+    .orderBy('at', order)
+    .orderBy('id', order)
+    .limit(limit + 1)
+    .$castTo<LedgerEntry>();
 }
 
 const SETTLED_AFTER = '5 minutes';
 
-const eventsSql = (organizationId: string, kind: LedgerKind | undefined) =>
-  sql`select id, kind, counter, data, actor, at as "time", at from usage_events
-    where org_id = ${organizationId} and ${kind === undefined ? sql`true` : sql`kind = ${kind}`}`;
-// Leaves out the current hour, and one that has just ended: transactions that began within it and deltas that are not
-// applied yet may still change its sum.
-const hoursSql = (
-  organizationId: string,
-) => sql`select ('hour/' || counter || '/' || extract(epoch from hour)::bigint) collate "C" as id, 'hourly_sum' as kind,
-    counter, jsonb_build_object('amount', amount, 'hour', to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24":00:00.000Z"'))
-      as data, 'system' as actor, hour as "time", hour + interval '1 hour' as at
-  from usage_hours
-  where org_id = ${organizationId} and hour < date_trunc('hour', now() - ${SETTLED_AFTER}::interval, 'UTC')`;
-
-/** Returns one page of an organization's ledger. */
-export async function listLedgerEntries(
-  reader: RowReader,
-  organizationId: string,
-  { kind, page }: { kind: LedgerKind | undefined; page: PageRequest },
-): Promise<Page<LedgerEntry>> {
-  const { limit, order } = page;
-  const [at, id] = page.after ?? [];
-  const direction = raw(order);
-  const branches: Sql[] = [];
-  // Each branch is ordered by its own time column, so that it can walk an index instead of sorting all rows.
-  const add = (entries: Sql, cursorTime: Sql) => {
-    const beyond = raw(order === 'asc' ? '>' : '<');
-    const afterCursor = at === undefined ? sql`` : sql`where ("time", id) ${beyond} (${cursorTime}, ${id})`;
-    branches.push(
-      sql`(select * from (${entries}) as entries ${afterCursor}
-        order by "time" ${direction}, id ${direction} limit ${limit + 1})`,
-    );
-  };
-  if (kind === undefined || kind === 'hourly_sum')
-    add(hoursSql(organizationId), sql`${at}::timestamptz - interval '1 hour'`);
-  if (kind !== 'hourly_sum') add(eventsSql(organizationId, kind), sql`${at}::timestamptz`);
-  const rows = await reader.execute<(Omit<LedgerEntry, 'at'> & { at: string | Date })[]>(
-    sql`select id, kind, counter, data, actor, at from (${joinSql(branches, ' union all ')}) as ledger
-      order by at ${direction}, id ${direction} limit ${limit + 1}`,
-  );
-  const entries = rows.map((row) => ({ ...row, at: new Date(row.at) }));
-  return toPage(entries, limit, (entry) => [entry.at.toISOString(), entry.id]);
+/**
+ * Leaves out the current hour, and one that has just ended: transactions that began within it and deltas that are not
+ * applied yet may still change its sum.
+ */
+function selectHours(db: Db, organizationId: string, { limit, order, after: [at, id] = [] }: PageRequest) {
+  const hours = db
+    .selectFrom('usage_hours')
+    .select([
+      sql<string>`('hour/' || counter || '/' || extract(epoch from hour)::bigint) collate "C"`.as('id'),
+      'counter',
+      'hour',
+      'amount',
+    ])
+    .where('org_id', '=', organizationId)
+    .where('hour', '<', sql<Date>`date_trunc('hour', now() - ${SETTLED_AFTER}::interval, 'UTC')`);
+  return db
+    .selectFrom(hours.as('entries'))
+    .select([
+      'id',
+      sql<string>`'hourly_sum'`.as('kind'),
+      'counter',
+      sql`jsonb_build_object('amount', amount, 'hour', to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24":00:00.000Z"'))`.as(
+        'data',
+      ),
+      sql<string>`'system'`.as('actor'),
+      sql<Date>`hour + interval '1 hour'`.as('at'),
+    ])
+    .$if(at !== undefined, (query) =>
+      query.where(
+        sql<boolean>`(hour, id) ${order === 'asc' ? sql`>` : sql`<`} (${at}::timestamptz - interval '1 hour', ${id})`,
+      ),
+    )
+    .orderBy('hour', order)
+    .orderBy('id', order)
+    .limit(limit + 1)
+    .$castTo<LedgerEntry>();
 }

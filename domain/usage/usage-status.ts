@@ -1,8 +1,11 @@
-import { sql } from '@mikro-orm/core';
-import type { RowReader } from '../../platform/database/find-rows.ts';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { STORAGE_COUNTER, USAGE_COUNTERS, type UsageCounter } from './counters.ts';
 import { type EffectiveLimit, effectiveLimit, type LimitInputs } from './effective-limit.ts';
-import { joinLimits, LIMIT_COLUMNS, type LimitInputsRow, toLimitInputs } from './limit-inputs.ts';
+import { selectLimitInputs, toLimitInputs } from './limit-inputs.ts';
 import { monthOf } from './periods.ts';
 
 /** Current usage and limit of one counter of an organization. */
@@ -25,43 +28,49 @@ export interface UsageStatusQuery {
   at: Date;
 }
 
-interface UsageStatusRow extends LimitInputsRow {
-  organizationId: string;
-  counter: UsageCounter;
-  warningPercent: number | null;
-  current: number;
-}
-
 /** Reads exact usage, including deltas that are not applied yet, in one statement. */
 export async function readUsageStatuses(
-  reader: RowReader,
+  connection: Db | EntityManager,
   { organizationIds, counters = USAGE_COUNTERS, at }: UsageStatusQuery,
 ): Promise<UsageStatus[]> {
   if (organizationIds.length === 0 || counters.length === 0) return [];
+  const db = toDb(connection);
   const { start, end } = monthOf(at);
-  const rows = await reader.execute<UsageStatusRow[]>(
-    sql`select o.id as "organizationId", k.counter, ${LIMIT_COLUMNS}, w.warning_percent as "warningPercent",
-       greatest(0, coalesce(u.amount, 0) + coalesce((
-         select sum(d.amount) from usage_deltas d
-         where d.org_id = o.id and d.counter = k.counter
-           and (k.counter = ${STORAGE_COUNTER} or d.at >= m.start and d.at < m.end)), 0))::float8 as current
-     from organizations o
-     cross join unnest(array[${counters}]) as k (counter)
-     cross join (select ${start.toISOString()}::timestamptz as start, ${end.toISOString()}::timestamptz as end) as m
-     ${joinLimits(sql`k.counter`)}
-     left join usage_counters u on u.org_id = o.id and u.counter = k.counter
-       and u.period_start = case when k.counter = ${STORAGE_COUNTER} then 'epoch' else m.start end
-     where o.id in (${organizationIds})`,
-  );
-  return rows.map((row) => {
+  const rows = await selectLimitInputs(db, counters)
+    .leftJoin('usage_counters as u', (join) =>
+      join
+        .onRef('u.org_id', '=', 'o.id')
+        .on('u.counter', '=', sql<UsageCounter>`k.resource`)
+        .on(
+          'u.period_start',
+          '=',
+          sql<Date>`case when k.resource = ${STORAGE_COUNTER} then 'epoch' else ${start}::timestamptz end`,
+        ),
+    )
+    .select((eb) => [
+      'o.id as organizationId',
+      sql<UsageCounter>`k.resource`.as('counter'),
+      'w.warning_percent as warningPercent',
+      sql<number>`greatest(0, coalesce(u.amount, 0) + ${eb
+        .selectFrom('usage_deltas as d')
+        .select(sql<number>`coalesce(sum(d.amount), 0)`.as('pending'))
+        .whereRef('d.org_id', '=', 'o.id')
+        .where('d.counter', '=', sql<UsageCounter>`k.resource`)
+        .where(
+          sql<boolean>`(k.resource = ${STORAGE_COUNTER} or d.at >= ${start} and d.at < ${end})`,
+        )})::bigint`.as('current'),
+    ])
+    .where('o.id', '=', anyOf(organizationIds))
+    .execute();
+  return rows.map(({ organizationId, counter, current, warningPercent, ...row }) => {
     const limitInputs = toLimitInputs(row);
     return {
-      organizationId: row.organizationId,
-      counter: row.counter,
-      current: row.current,
-      limit: effectiveLimit(row.counter, limitInputs),
+      organizationId,
+      counter,
+      current,
+      limit: effectiveLimit(counter, limitInputs),
       limitInputs,
-      warningPercent: row.warningPercent ?? DEFAULT_WARNING_PERCENT,
+      warningPercent: warningPercent ?? DEFAULT_WARNING_PERCENT,
     };
   });
 }

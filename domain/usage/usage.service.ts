@@ -6,22 +6,7 @@ import { type DailyUsage, readUsageHistory } from './usage-history.ts';
 import { type LedgerEntry, type LedgerKind, listLedgerEntries } from './usage-ledger.ts';
 import { readUsageStatuses, type UsageStatus } from './usage-status.ts';
 
-export interface UsageService {
-  /** Returns every counter with exact usage, in the order of the specification. */
-  getCurrent(scope: Scope): Promise<{ period: Period; counters: UsageStatus[] }>;
-  /**
-   * Returns one row per day (UTC) from `start` to `end`, both included; days without usage have zeros.
-   *
-   * @throws AppError `validation_error` for more than `MAX_HISTORY_DAYS` days, or an end before the start.
-   */
-  getHistory(scope: Scope, start: Date, end: Date): Promise<DailyUsage[]>;
-  /** Returns what changed counters and limits. */
-  listLedger(
-    scope: Scope,
-    filter: { kind: LedgerKind | undefined },
-    page: PageRequest,
-  ): Promise<Page<LedgerEntry>>;
-}
+export type UsageService = ReturnType<typeof createUsageService>;
 
 export function createUsageService({
   database,
@@ -29,20 +14,31 @@ export function createUsageService({
 }: {
   database: Database;
   now?: () => Date;
-}): UsageService {
+}) {
   return {
-    async getCurrent(scope) {
+    /** Returns every counter with exact usage, in the order of the specification. */
+    async getCurrent(scope: Scope): Promise<{ period: Period; counters: UsageStatus[] }> {
       const time = now();
-      const counters = await database.read(scope, (reader) =>
-        readUsageStatuses(reader, { organizationIds: [scope.organizationId], at: time }),
+      const counters = await database.read(scope, ({ db }) =>
+        readUsageStatuses(db, { organizationIds: [scope.organizationId], at: time }),
       );
       return { period: monthOf(time), counters };
     },
 
-    getHistory: (scope, start, end) =>
-      database.read(scope, (reader) => readUsageHistory(reader, scope.organizationId, { start, end })),
+    /**
+     * Returns one row per day (UTC) from `start` to `end`, both included; days without usage have zeros.
+     *
+     * @throws AppError `validation_error` for more than `MAX_HISTORY_DAYS` days, or an end before the start.
+     */
+    getHistory: (scope: Scope, start: Date, end: Date): Promise<DailyUsage[]> =>
+      database.read(scope, ({ db }) => readUsageHistory(db, scope.organizationId, { start, end })),
 
-    listLedger: (scope, { kind }, page) =>
-      database.read(scope, (reader) => listLedgerEntries(reader, scope.organizationId, { kind, page })),
+    /** Returns what changed counters and limits. */
+    listLedger: (
+      scope: Scope,
+      { kind }: { kind: LedgerKind | undefined },
+      page: PageRequest,
+    ): Promise<Page<LedgerEntry>> =>
+      database.read(scope, ({ db }) => listLedgerEntries(db, scope.organizationId, { kind, page })),
   };
 }

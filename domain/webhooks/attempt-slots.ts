@@ -1,5 +1,4 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import {
   createFairShare,
   type FairShare,
@@ -7,7 +6,9 @@ import {
   type Release,
   thirdOf,
 } from '../../platform/concurrency/fair-share.ts';
-import { insertUsageDeltasSql } from '../usage/count-usage.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { insertUsageDeltas } from '../usage/count-usage.ts';
+import type { UsageCounter } from '../usage/counters.ts';
 
 /** Attempts in progress at one endpoint, across all workers. */
 export const MAX_CONCURRENT_ATTEMPTS = 10;
@@ -29,41 +30,99 @@ export interface NewAttempt {
  *
  * @returns the slot, or null if none is free; then nothing was written.
  */
-export async function openAttempt(em: EntityManager, attempt: NewAttempt): Promise<number | null> {
-  const lease = await tryOpenAttempt(em, attempt);
+export async function openAttempt(db: Db, attempt: NewAttempt): Promise<number | null> {
+  const lease = await tryOpenAttempt(db, attempt);
   if (lease.slot !== null || lease.hasSlots) return lease.slot;
-  await em.execute(
-    sql`insert into webhook_slots (endpoint_id, slot, org_id, leased_until)
-     select ${attempt.endpointId}, slot, ${attempt.organizationId}, 'epoch'
-     from generate_series(0, ${MAX_CONCURRENT_ATTEMPTS - 1}) slot on conflict do nothing`,
-  );
-  return (await tryOpenAttempt(em, attempt)).slot;
+  const slots = Array.from({ length: MAX_CONCURRENT_ATTEMPTS }, (_, slot) => ({
+    endpoint_id: attempt.endpointId,
+    slot,
+    org_id: attempt.organizationId,
+    leased_until: NOT_LEASED,
+  }));
+  await db
+    .insertInto('webhook_slots')
+    .values(slots)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  return (await tryOpenAttempt(db, attempt)).slot;
 }
 
+const NOT_LEASED = sql<Date>`'epoch'`;
+/** The time of the statement, not of its transaction. */
+const NOW = sql<Date>`clock_timestamp()`;
+
 async function tryOpenAttempt(
-  em: EntityManager,
+  db: Db,
   { deliveryId, number, organizationId, endpointId, slotCount, leaseMs }: NewAttempt,
 ): Promise<{ slot: number | null; hasSlots: boolean }> {
-  const [lease] = await em.execute<{ slot: number | null; hasSlots: boolean }[]>(
-    sql`with free as (
-       select slot from webhook_slots
-       where endpoint_id = ${endpointId} and slot < ${slotCount} and leased_until <= clock_timestamp()
-       order by slot limit 1 for update skip locked),
-     leased as (
-       update webhook_slots s
-       set leased_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond', delivery_id = ${deliveryId}
-       from free where s.endpoint_id = ${endpointId} and s.slot = free.slot returning s.slot),
-     opened as (
-       insert into webhook_delivery_attempts (delivery_id, number, org_id, started_at)
-       select ${deliveryId}, ${number}, ${organizationId}, clock_timestamp() from leased),
-     counted as (
-       ${insertUsageDeltasSql(sql`select ${organizationId}, 'webhook_deliveries', clock_timestamp(), 1 from leased`)}),
-     updated as (
-       update webhook_deliveries set attempts = ${number} where id = ${deliveryId} and exists (select from leased))
-     select (select slot from leased) as slot,
-       exists (select from webhook_slots where endpoint_id = ${endpointId}) as "hasSlots"`,
-  );
-  return lease ?? { slot: null, hasSlots: true };
+  const lease = await db
+    .with('free', (cte) =>
+      cte
+        .selectFrom('webhook_slots')
+        .select('slot')
+        .where('endpoint_id', '=', endpointId)
+        .where('slot', '<', slotCount)
+        .where('leased_until', '<=', NOW)
+        .orderBy('slot')
+        .limit(1)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .with('leased', (cte) =>
+      cte
+        .updateTable('webhook_slots as s')
+        .from('free')
+        .set({
+          leased_until: sql`clock_timestamp() + ${leaseMs} * interval '1 millisecond'`,
+          delivery_id: deliveryId,
+        })
+        .where('s.endpoint_id', '=', endpointId)
+        .whereRef('s.slot', '=', 'free.slot')
+        .returning('s.slot'),
+    )
+    .with('opened', (cte) =>
+      cte
+        .insertInto('webhook_delivery_attempts')
+        .columns(['delivery_id', 'number', 'org_id', 'started_at'])
+        .expression((eb) =>
+          eb
+            .selectFrom('leased')
+            .select([
+              eb.val(deliveryId).as('delivery_id'),
+              sql<number>`${number}::int`.as('number'),
+              eb.val(organizationId).as('org_id'),
+              NOW.as('started_at'),
+            ]),
+        ),
+    )
+    .with('counted', (cte) =>
+      insertUsageDeltas(
+        db,
+        cte
+          .selectFrom('leased')
+          .select((eb) => [
+            eb.val(organizationId).as('org_id'),
+            sql<UsageCounter>`'webhook_deliveries'`.as('counter'),
+            NOW.as('at'),
+            sql<number>`1`.as('amount'),
+          ]),
+      ),
+    )
+    .with('updated', (cte) =>
+      cte
+        .updateTable('webhook_deliveries')
+        .set({ attempts: number })
+        .where('id', '=', deliveryId)
+        .where((eb) => eb.exists(eb.selectFrom('leased').select('slot'))),
+    )
+    .selectNoFrom((eb) => [
+      eb.selectFrom('leased').select('slot').as('slot'),
+      eb
+        .exists(eb.selectFrom('webhook_slots').select('slot').where('endpoint_id', '=', endpointId))
+        .as('hasSlots'),
+    ])
+    .executeTakeFirst();
+  return lease ? { slot: lease.slot, hasSlots: Boolean(lease.hasSlots) } : { slot: null, hasSlots: true };
 }
 
 export interface AttemptResult {
@@ -77,22 +136,33 @@ export interface AttemptResult {
   error: string | null;
 }
 
-/** SQL: the column of the row itself, whose latest version counts if a redaction came first. */
+/** What the row keeps: if a redaction came first, no text of the response. `redacted` is the latest version of the row. */
 const keepResponse = (body: string | null) =>
-  sql`case when redacted and ${body}::text is not null then '' else ${body} end`;
+  sql<string | null>`case when redacted and ${body}::text is not null then '' else ${body} end`;
 
 /** Records the result of an attempt and releases its slot, in one statement. */
-export async function closeAttempt(em: EntityManager, result: AttemptResult): Promise<void> {
+export async function closeAttempt(db: Db, result: AttemptResult): Promise<void> {
   const { deliveryId, number, endpointId, slot, durationMs, statusCode, responseBody, error } = result;
-  await em.execute(
-    sql`with freed as (
-       update webhook_slots set leased_until = 'epoch'
-       where endpoint_id = ${endpointId} and slot = ${slot} and delivery_id = ${deliveryId})
-     update webhook_delivery_attempts
-     set finished_at = clock_timestamp(), duration_ms = ${durationMs}, status_code = ${statusCode},
-       response_body = ${keepResponse(responseBody)}, error = ${error}
-     where delivery_id = ${deliveryId} and number = ${number}`,
-  );
+  await db
+    .with('freed', (cte) =>
+      cte
+        .updateTable('webhook_slots')
+        .set({ leased_until: NOT_LEASED })
+        .where('endpoint_id', '=', endpointId)
+        .where('slot', '=', slot)
+        .where('delivery_id', '=', deliveryId),
+    )
+    .updateTable('webhook_delivery_attempts')
+    .set({
+      finished_at: NOW,
+      duration_ms: durationMs,
+      status_code: statusCode,
+      response_body: keepResponse(responseBody),
+      error,
+    })
+    .where('delivery_id', '=', deliveryId)
+    .where('number', '=', number)
+    .execute();
 }
 
 /**
@@ -101,7 +171,7 @@ export async function closeAttempt(em: EntityManager, result: AttemptResult): Pr
  * @returns false if the delivery is neither pending nor held; then nothing was written.
  */
 export async function closeDelivered(
-  em: EntityManager,
+  db: Db,
   {
     deliveryId,
     number,
@@ -112,24 +182,46 @@ export async function closeDelivered(
     responseBody,
   }: Omit<AttemptResult, 'error'>,
 ): Promise<boolean> {
-  const delivered = await em.execute<{ id: string }[]>(
-    sql`with delivered as (
-       update webhook_deliveries
-       set status = 'delivered', last_status_code = ${statusCode}, last_error = null, next_attempt_at = null,
-         completed_at = clock_timestamp()
-       where id = ${deliveryId} and status in ('pending', 'held')
-       returning id),
-     freed as (
-       update webhook_slots set leased_until = 'epoch'
-       where endpoint_id = ${endpointId} and slot = ${slot} and delivery_id in (select id from delivered)),
-     closed as (
-       update webhook_delivery_attempts
-       set finished_at = clock_timestamp(), duration_ms = ${durationMs}, status_code = ${statusCode},
-         response_body = ${keepResponse(responseBody)}, error = null
-       where delivery_id in (select id from delivered) and number = ${number})
-     select id from delivered`,
-  );
-  return delivered.length > 0;
+  const delivered = await db
+    .with('delivered', (cte) =>
+      cte
+        .updateTable('webhook_deliveries')
+        .set({
+          status: 'delivered',
+          last_status_code: statusCode,
+          last_error: null,
+          next_attempt_at: null,
+          completed_at: NOW,
+        })
+        .where('id', '=', deliveryId)
+        .where('status', 'in', ['pending', 'held'])
+        .returning('id'),
+    )
+    .with('freed', (cte) =>
+      cte
+        .updateTable('webhook_slots')
+        .set({ leased_until: NOT_LEASED })
+        .where('endpoint_id', '=', endpointId)
+        .where('slot', '=', slot)
+        .where('delivery_id', 'in', (eb) => eb.selectFrom('delivered').select('id')),
+    )
+    .with('closed', (cte) =>
+      cte
+        .updateTable('webhook_delivery_attempts')
+        .set({
+          finished_at: NOW,
+          duration_ms: durationMs,
+          status_code: statusCode,
+          response_body: keepResponse(responseBody),
+          error: null,
+        })
+        .where('delivery_id', 'in', (eb) => eb.selectFrom('delivered').select('id'))
+        .where('number', '=', number),
+    )
+    .selectFrom('delivered')
+    .select('id')
+    .executeTakeFirst();
+  return delivered !== undefined;
 }
 
 /**

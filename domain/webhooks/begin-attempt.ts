@@ -1,5 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { WEBHOOK_SCHEDULE_MS } from '../../workflows/webhooks/deliver-webhook.contract.ts';
@@ -146,7 +147,7 @@ export async function startAttempt(
   // Opened before the attempt is counted: a wrong ENCRYPTION_KEY would otherwise use up all attempts within minutes.
   const secrets = openSecrets(endpoint, secretBox);
   const number = delivery.attempts + 1;
-  const slot = await openAttempt(em, {
+  const slot = await openAttempt(dbOf(em), {
     deliveryId: delivery.id,
     number,
     organizationId: delivery.organizationId,

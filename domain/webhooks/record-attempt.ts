@@ -62,7 +62,7 @@ export async function recordAttempt(
   };
   // The common case needs one statement and no transaction.
   if (!isFailure(result) && endpoint.failingSince === null) {
-    const delivered = await options.database.autocommit((em) => closeDelivered(em, attempt));
+    const delivered = await closeDelivered(options.database.db, attempt);
     if (delivered) return { kind: 'settled', status: 'delivered', detail: '' };
   }
   return recordInTransaction(options, finished, attempt);
@@ -80,7 +80,7 @@ async function recordInTransaction(
     if (!delivery) return GONE;
     const failed = isFailure(result);
     const detail = describeResult(result);
-    await closeAttempt(em, { ...attempt, error: failed ? detail : null });
+    await closeAttempt(transaction.db, { ...attempt, error: failed ? detail : null });
     const { disabled, failing } = await recordHealth(transaction, options, { ...finished, delivery });
     // A delivery that was held during the attempt still counts as delivered if the receiver accepted it.
     if (delivery.status !== 'pending' && delivery.status !== 'held') return settled(delivery);

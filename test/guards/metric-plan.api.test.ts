@@ -5,9 +5,13 @@ import type { RangeSource } from '../../domain/exports/exported-table.ts';
 import { buildRangeQuery } from '../../domain/exports/read-pages.ts';
 import { buildMetricQuery, type MetricSubject } from '../../domain/metrics/metric-query.ts';
 import { startOfHour } from '../../domain/metrics/metric-range.ts';
-import type { Sql } from '../../platform/database/sql.ts';
+import type { Transaction } from '../../platform/database/database.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { useApiDatabase, usePostgres, useWorkerDatabase } from '../support/resources.ts';
+
+interface PlanLine {
+  'QUERY PLAN': string;
+}
 
 const HOURS = 200;
 const api = useApiDatabase();
@@ -34,21 +38,23 @@ beforeAll(async () => {
 });
 
 /** Returns the query plan for the API's login, under row-level security. */
-async function explain(query: Sql): Promise<string> {
+async function explain(run: (transaction: Transaction) => Promise<PlanLine[]>): Promise<string> {
   const { organizationId } = organization;
-  const lines = await api.transaction({ organizationId }, async ({ em }) => {
+  const lines = await api.transaction({ organizationId }, async (transaction) => {
     // A small table does not need an index. If a policy prevented the use of an index, this setting would not help.
-    await em.execute(sql`set local enable_seqscan = off`);
-    return em.execute<{ 'QUERY PLAN': string }[]>(sql`explain ${query}`);
+    await transaction.em.execute(sql`set local enable_seqscan = off`);
+    return run(transaction);
   });
   return lines.map((line) => line['QUERY PLAN']).join('\n');
 }
 
-function buildHourlyQuery(subject: MetricSubject): Sql {
+function explainHourlyQuery({ db }: Transaction, subject: MetricSubject): Promise<PlanLine[]> {
   const { productionEnvironmentId: environmentId } = organization;
   const end = new Date(startOfHour(new Date()).getTime() + 3_600_000);
   const range = { start: new Date(end.getTime() - 48 * 3_600_000), end };
-  return buildMetricQuery({ environmentId, subject, range, granularity: 'hour' });
+  return buildMetricQuery(db, { environmentId, subject, range, granularity: 'hour' }).explain<PlanLine>(
+    'text',
+  );
 }
 
 test('reads hours as one range of the primary key for every query, regardless of other data', async () => {
@@ -58,7 +64,7 @@ test('reads hours as one range of the primary key for every query, regardless of
     { kind: 'domain', name: inbox.domain },
   ];
   for (const subject of subjects) {
-    const plan = await explain(buildHourlyQuery(subject));
+    const plan = await explain((transaction) => explainHourlyQuery(transaction, subject));
     expect(plan).toMatch(
       /metric_hours_pkey[\s\S]*?Index Cond: \(\(env_id = [^)]+\) AND \(subject = [^)]+\) AND \(hour >= [^)]+\) AND \(hour < /,
     );
@@ -73,9 +79,11 @@ test('an export reads the next hours with the primary key', async () => {
   if (!table) throw new Error('Hours are not exported');
   const { productionEnvironmentId: parentId } = organization;
   const key = JSON.stringify([parentId, inbox.id, startOfHour(new Date()).toISOString()]);
-  const plan = await explain(
-    buildRangeQuery({ table, typeOf: () => '' }, table.sources[0] as RangeSource, { parentId, key }),
-  );
+  const query = buildRangeQuery({ table, typeOf: () => '' }, table.sources[0] as RangeSource, {
+    parentId,
+    key,
+  });
+  const plan = await explain(({ em }) => em.execute<PlanLine[]>(sql`explain ${query}`));
   expect(plan).toMatch(/metric_hours_pkey[\s\S]*?Index Cond: [^\n]*ROW\(env_id, subject, hour\) >/);
   expect(plan).not.toContain('Seq Scan');
 });

@@ -32,11 +32,11 @@ export function administerLimits({
   const by = (organizationId: string, actor: string) => ({ organizationId, actor, at: new Date() });
   return {
     setTier: (organizationId: string, tier: Tier, actor = DEFAULT_ACTOR) =>
-      change(organizationId, ({ em }) => changeTier(em, { ...by(organizationId, actor), tier })),
+      change(organizationId, ({ db }) => changeTier(db, { ...by(organizationId, actor), tier })),
     setOverride: (organizationId: string, override: NewOverride, actor = DEFAULT_ACTOR) =>
-      change(organizationId, ({ em }) => setOverride(em, { ...by(organizationId, actor), ...override })),
+      change(organizationId, ({ db }) => setOverride(db, { ...by(organizationId, actor), ...override })),
     removeOverride: (organizationId: string, resource: LimitedResource, actor = DEFAULT_ACTOR) =>
-      change(organizationId, ({ em }) => removeOverride(em, { ...by(organizationId, actor), resource })),
+      change(organizationId, ({ db }) => removeOverride(db, { ...by(organizationId, actor), resource })),
   };
 }
 

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { createApiCallMeter } from '../../domain/usage/api-call-meter.ts';
-import type { Sql } from '../../platform/database/sql.ts';
 import { eventually } from '../support/eventually.ts';
 import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
+import { observeStatements } from '../support/observe-statements.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { createPageClient } from '../support/page-client.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -74,12 +74,10 @@ describe('the API call meter', () => {
   test('writes all organizations in one statement, and the rest on close', async () => {
     const organizations = await Promise.all([1, 2].map(() => createOrganization(app.worker)));
     let statements = 0;
-    const database = {
-      query: <Row>(query: Sql) => {
-        statements += 1;
-        return app.database.query<Row>(query);
-      },
+    const count = () => {
+      statements += 1;
     };
+    const database = { db: observeStatements(app.database.db, { before: count }) };
     const meter = createApiCallMeter({ database, logger, flushIntervalMs: 3_600_000 });
     for (const { organizationId } of [...organizations, ...organizations]) meter.count(organizationId);
     await Promise.all([meter.flush(), meter.flush()]);
@@ -95,9 +93,10 @@ describe('the API call meter', () => {
   test('keeps counts whose write failed', async () => {
     const { organizationId, token } = await createOrganization(app.worker);
     let down = true;
-    const database = {
-      query: <Row>(query: Sql) => (down ? Promise.reject(new Error('down')) : app.database.query<Row>(query)),
+    const fail = () => {
+      if (down) throw new Error('down');
     };
+    const database = { db: observeStatements(app.database.db, { before: fail }) };
     const meter = createApiCallMeter({ database, logger, flushIntervalMs: 3_600_000 });
     meter.count(organizationId);
     await meter.flush();

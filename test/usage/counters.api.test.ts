@@ -1,6 +1,7 @@
 import { beforeAll, expect, jest, test } from '@jest/globals';
-import { isRaw, sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from '@mikro-orm/core';
+import { CompiledQuery } from 'kysely';
+import type { Client, Pool, QueryConfig } from 'pg';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
@@ -8,7 +9,7 @@ import { countWithinLimit, recordUsage } from '../../domain/usage/count-usage.ts
 import type { UsageCounter } from '../../domain/usage/counters.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { sha256 } from '../../platform/crypto.ts';
-import type { Sql } from '../../platform/database/sql.ts';
+import { type Connection, typeConnection } from '../../platform/database/typed-connection.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
@@ -98,6 +99,12 @@ test('drops deltas of a deleted organization', async () => {
   expect(left).toEqual({ counters: 0, deltas: 0 });
 });
 
+/** What all connections of the API's pool have in common. */
+async function readClientPrototype(): Promise<Client> {
+  const pool: Pool = await app.database.orm.driver.getConnection().getNativeClient();
+  return (pool as unknown as { Client: { prototype: Client } }).Client.prototype;
+}
+
 test('counting a send takes one additional statement under any limit', async () => {
   const organization = await createOrganization(app.worker);
   const inbox = await createInbox(app.worker, organization);
@@ -107,13 +114,16 @@ test('counting a send takes one additional statement under any limit', async () 
       token: organization.token,
       body: { to: [{ email: 'bob@people.example' }], subject: 'Hi', text_body: 'Hello' },
     });
-  const statements = jest.spyOn(app.database.orm.em.getConnection(), 'execute');
+  const statements = jest.spyOn(await readClientPrototype(), 'query');
   try {
     for (const tier of ['enterprise', 'free'] as const) {
       await limits.setTier(organization.organizationId, tier, 'test');
       statements.mockClear();
       expect((await send()).statusCode).toBe(201);
-      const own = statements.mock.calls.map(([query]) => (isRaw(query) ? query.sql : String(query)));
+      const own = statements.mock.calls.map(([query]) => {
+        const statement = query as string | QueryConfig;
+        return typeof statement === 'string' ? statement : statement.text;
+      });
       expect(own.length).toBeGreaterThan(3);
       expect(
         own.filter((text) => /usage_(counters|hours|deltas)/.test(text) && !text.includes('count_api_calls')),
@@ -128,15 +138,17 @@ test('does not sum usage if nothing can be refused', async () => {
   const { organizationId } = await createOrganization(app.worker);
   const change = { organizationId, counter: 'messages_sent', amount: 1, at: new Date() } as const;
   const planOf = async () => {
-    let query: Sql = sql``;
-    const recordingEm = {
-      execute: async (given: Sql) => {
-        if (query.sql === '') query = given;
-        return [];
+    const statements: QueryConfig[] = [];
+    const recording = {
+      query: async (statement: QueryConfig) => {
+        statements.push(statement);
+        return { command: 'SELECT', rowCount: 0, rows: [] };
       },
     };
-    await countWithinLimit(recordingEm as unknown as EntityManager, change);
-    const rows = await app.worker.query<Record<string, string>>(sql`explain (analyze) ${query}`);
+    await countWithinLimit(typeConnection(recording as unknown as Connection), change);
+    const [{ text, values = [] } = { text: '' }] = statements;
+    const explain = CompiledQuery.raw(`explain (analyze) ${text}`, values);
+    const { rows } = await app.worker.db.executeQuery<Record<string, string>>(explain);
     return rows.map((row) => row['QUERY PLAN']).join('\n');
   };
   expect(await planOf()).toMatch(/Aggregate {2}\(cost=[^)]*\) \(never executed/);

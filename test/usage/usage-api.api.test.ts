@@ -6,6 +6,7 @@ import { USAGE_COUNTERS } from '../../domain/usage/counters.ts';
 import { TIER_LIMITS } from '../../domain/usage/tiers.ts';
 import { readUsageHistory } from '../../domain/usage/usage-history.ts';
 import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
+import { observeStatements } from '../support/observe-statements.ts';
 import { createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -260,17 +261,10 @@ describe('history', () => {
     const { organizationId, add } = await arrange();
     const [yesterday, today] = [new Date(Date.now() - 86_400_000), new Date()];
     await add('storage_bytes', 500, today);
-    const days = await app.worker.autocommit((em) => {
-      // A change after each statement.
-      const concurrentReader = {
-        async execute(...query: Parameters<typeof em.execute>) {
-          const rows = await em.execute(...query);
-          await add('storage_bytes', 70, today);
-          return rows;
-        },
-      } as unknown as typeof em;
-      return readUsageHistory(concurrentReader, organizationId, { start: yesterday, end: today });
+    const changing = observeStatements(app.worker.db, {
+      after: async () => void (await add('storage_bytes', 70, today)),
     });
+    const days = await readUsageHistory(changing, organizationId, { start: yesterday, end: today });
     expect(days.map(({ amounts }) => amounts.storage_bytes)).toEqual([0, 500]);
   });
 

@@ -14,6 +14,7 @@ import {
 } from '../../domain/webhooks/release-usage-limited.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
 import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
+import { observeStatements } from '../support/observe-statements.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
@@ -202,21 +203,17 @@ test('keeps events of held deliveries when old events are purged', async () => {
 test('caches that an organization has no hard limit', async () => {
   const { organization } = await arrangeDeliveries(app.worker, 0);
   let now = Date.now();
-  const room = createQuotaCache({
+  const quota = createQuotaCache({
     counter: 'webhook_deliveries',
     now: () => new Date(now),
     ttlMs: 5_000,
   });
   let statements = 0;
-  const ask = () =>
-    app.worker.autocommit((em) => {
-      const execute = em.execute.bind(em);
-      em.execute = ((...given: Parameters<typeof execute>) => {
-        statements += 1;
-        return execute(...given);
-      }) as typeof em.execute;
-      return room.remaining(em, organization.organizationId);
-    });
+  const count = () => {
+    statements += 1;
+  };
+  const db = observeStatements(app.worker.db, { before: count });
+  const ask = () => quota.remaining(db, organization.organizationId);
   expect([await ask(), await ask(), await ask()]).toEqual([null, null, null]);
   expect(statements).toBe(1);
   now += 5_000;
