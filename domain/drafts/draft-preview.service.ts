@@ -75,7 +75,7 @@ export function createDraftPreviewService({
           subject: await previewSubject(reader, draft),
           requesterProblem:
             draft.sendStatus === 'pending_approval'
-              ? ((await findSendProblem(reader, draft))?.problem ?? null)
+              ? ((await findSendProblem(reader.db, draft))?.problem ?? null)
               : null,
         };
       });

@@ -1,4 +1,5 @@
-import type { RowReader } from '../../platform/database/find-rows.ts';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Db } from '../../platform/database/tables.ts';
 import { findRequesterProblem, type RequesterProblem } from '../identity/requester.ts';
 import type { Actor } from '../identity/scope.ts';
 import type { Draft } from './draft.entity.ts';
@@ -42,30 +43,25 @@ const findRequester = ({
  * @param options.lock as {@link findRequesterProblem}.
  */
 export async function findSendProblem(
-  reader: Pick<RowReader, 'execute'>,
+  db: Db | EntityManager,
   draft: RequestedDraft,
   options: { lock?: boolean } = {},
 ): Promise<SendProblem | null> {
   const { organizationId, environmentId, inboxId } = draft;
   const actor = findRequester(draft);
   const place = { environmentId, inboxIds: [inboxId] };
-  const problem = await findRequesterProblem(
-    reader,
-    { organizationId, actor },
-    { act: 'send', place },
-    options,
-  );
+  const problem = await findRequesterProblem(db, { organizationId, actor }, { act: 'send', place }, options);
   if (problem) return { act: 'send', actor, problem };
-  return findApprovalProblem(reader, draft, options);
+  return findApprovalProblem(db, draft, options);
 }
 
 async function findApprovalProblem(
-  reader: Pick<RowReader, 'execute'>,
+  db: Db | EntityManager,
   { organizationId, version, approvedVersion, decidedById }: RequestedDraft,
   options: { lock?: boolean },
 ): Promise<SendProblem | null> {
   if (approvedVersion !== version) return null;
   const actor: Actor | null = decidedById === null ? null : { kind: 'user', id: decidedById };
-  const problem = await findRequesterProblem(reader, { organizationId, actor }, { act: 'approval' }, options);
+  const problem = await findRequesterProblem(db, { organizationId, actor }, { act: 'approval' }, options);
   return problem && { act: 'approval', actor, problem };
 }

@@ -1,6 +1,8 @@
-import { sql } from '@mikro-orm/core';
-import type { RowReader } from '../../platform/database/find-rows.ts';
-import type { Sql } from '../../platform/database/sql.ts';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { type Expression, expressionBuilder, type SqlBool, sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import { DEFERRED_ACTS, type DeferredAct, type OrganizationAct, type StaffAct } from './deferred-acts.ts';
 import type { Permission } from './permissions.ts';
 import { MEMBER_ROLES, type MemberRole, ROLE_PERMISSIONS } from './roles.ts';
@@ -36,7 +38,8 @@ export interface RequestedAct<Act extends DeferredAct = OrganizationAct> {
   permissions?: readonly Permission[];
   /** What it concerns; undefined: the organization as a whole. */
   place?: {
-    environmentId: string /** Null: every inbox of the environment. */;
+    environmentId: string;
+    /** Null: every inbox of the environment. */
     inboxIds: readonly string[] | null;
   };
 }
@@ -53,107 +56,187 @@ export interface RequestedAct<Act extends DeferredAct = OrganizationAct> {
  * @returns null if they may.
  */
 export async function findRequesterProblem(
-  reader: Pick<RowReader, 'execute'>,
-  requester: Requester,
-  requested: RequestedAct<DeferredAct>,
+  connection: Db | EntityManager,
+  { organizationId, actor }: Requester,
+  { act, permissions = [], place }: RequestedAct<DeferredAct>,
   { lock = false }: { lock?: boolean } = {},
 ): Promise<RequesterProblem | null> {
-  const { organizationId, actor } = requester;
-  const { act } = requested;
-  if (isStaffAct(act)) return findStaffProblem(reader, requester, act);
-  if (lock) await lockRight(reader, requester);
-  const idOf = (kind: Actor['kind']) => sql`${actor?.kind === kind ? actor.id : null}::text`;
-  const problem = requesterProblemSql(
-    {
-      organizationId: sql`${organizationId}`,
-      userId: idOf('user'),
-      keyId: idOf('api_key'),
-      inboxId: idOf('system'),
-    },
-    { ...requested, act },
-  );
-  const [row] = await reader.execute<{ problem: RequesterProblem | null }[]>(
-    sql`select ${problem} as problem`,
-  );
-  return row ? row.problem : 'unknown';
+  const db = toDb(connection);
+  if (isStaffAct(act)) return findStaffProblem(db, actor, act);
+  if (!actor || organizationId === null) return 'unknown';
+  if (lock) await lockRight(db, organizationId, actor);
+  const needed = [...DEFERRED_ACTS[act].permissions, ...permissions];
+  const owner = { organizationId: sql<string>`${organizationId}::text`, id: sql<string>`${actor.id}::text` };
+  if (actor.kind === 'user') return findProblem(db, personVerdict(owner, needed));
+  if (actor.kind === 'api_key') return findProblem(db, keyVerdict(owner, needed, place));
+  if (actor.kind === 'system' && actor.id.startsWith('inb_') && act === 'send')
+    return findLoginProblem(db, actor.id, place);
+  return 'unknown';
 }
 
-/** Columns of a row that says who asked. */
+/** Columns of a row that says who asked: a person or a key. */
 export interface RequesterColumns {
-  organizationId: Sql;
-  userId: Sql;
-  keyId: Sql;
-  /** Of an inbox whose SMTP login asked. */
-  inboxId?: Sql;
+  organizationId: Expression<string | null>;
+  userId: Expression<string | null>;
+  keyId: Expression<string | null>;
 }
 
-/** SQL: as {@link findRequesterProblem}, for the requester in a row. Text, null if the requester may. */
-export function requesterProblemSql(
-  { organizationId, userId, keyId, inboxId }: RequesterColumns,
+/** As {@link findRequesterProblem}, for the requester in a row of the statement. Null if the requester may. */
+export function requesterProblem(
+  { organizationId, userId, keyId }: RequesterColumns,
   { act, permissions = [], place }: RequestedAct,
-): Sql {
-  const needed = [...new Set<Permission>([...DEFERRED_ACTS[act].permissions, ...permissions])];
-  return sql`nullif(case
-    when ${userId} is not null then coalesce((
-      select case when u.status <> 'active' or u.deleted_at is not null then 'account_closed'
-        when m.role not in (${rolesWith(needed)}) then 'permission_lost' else 'allowed' end
-      from members m join users u on u.id = m.user_id
-      where m.org_id = ${organizationId} and m.user_id = ${userId}), 'not_a_member')
-    when ${keyId} is not null then coalesce((
-      select case when k.revoked_at is not null then 'key_revoked' when k.expires_at <= now() then 'key_expired'
-        when not k.permissions @> array[${needed}]::text[] then 'permission_lost'
-        when ${isOutOfReach(place)} then 'out_of_reach' else 'allowed' end
-      from api_keys k where k.org_id = ${organizationId} and k.id = ${keyId}), 'unknown')
-    ${inboxId && act === 'send' ? sql`when ${inboxId} like 'inb\\_%' then ${loginProblem(inboxId, place)}` : sql``}
-    else 'unknown' end, 'allowed')`;
+): Expression<RequesterProblem | null> {
+  const eb = expressionBuilder<Tables>();
+  const needed = [...DEFERRED_ACTS[act].permissions, ...permissions];
+  const verdict = eb
+    .case()
+    .when(eb(userId, 'is not', null))
+    .then(personVerdict({ organizationId, id: userId }, needed))
+    .when(eb(keyId, 'is not', null))
+    .then(keyVerdict({ organizationId, id: keyId }, needed, place))
+    .else(sql<Verdict>`'unknown'`)
+    .end();
+  return sql<RequesterProblem | null>`nullif(${verdict}, 'allowed')`;
 }
 
-const rolesWith = (permissions: readonly Permission[]): MemberRole[] =>
+type Verdict = RequesterProblem | 'allowed';
+interface Owner {
+  organizationId: Expression<string | null>;
+  id: Expression<string | null>;
+}
+
+async function findProblem(db: Db, verdict: Expression<Verdict>): Promise<RequesterProblem | null> {
+  const row = await db.selectNoFrom(sql<Verdict>`${verdict}`.as('verdict')).executeTakeFirst();
+  return !row || row.verdict === 'allowed' ? null : row.verdict;
+}
+
+function personVerdict(
+  { organizationId, id }: Owner,
+  permissions: readonly Permission[],
+): Expression<Verdict> {
+  const person = expressionBuilder<Tables>()
+    .selectFrom('members as requester_member')
+    .innerJoin('users as requester_user', 'requester_user.id', 'requester_member.user_id')
+    .select((eb) =>
+      eb
+        .case()
+        .when(
+          eb.or([
+            eb('requester_user.status', '<>', 'active'),
+            eb('requester_user.deleted_at', 'is not', null),
+          ]),
+        )
+        .then(sql<Verdict>`'account_closed'`)
+        .when('requester_member.role', '=', anyOf(rolesWith(permissions)))
+        .then(sql<Verdict>`'allowed'`)
+        .else(sql<Verdict>`'permission_lost'`)
+        .end()
+        .as('verdict'),
+    )
+    .where('requester_member.org_id', '=', organizationId as Expression<string>)
+    .where('requester_member.user_id', '=', id as Expression<string>);
+  return sql<Verdict>`coalesce(${person}, 'not_a_member')`;
+}
+
+export const rolesWith = (permissions: readonly Permission[]): MemberRole[] =>
   MEMBER_ROLES.filter((role) => permissions.every((name) => ROLE_PERMISSIONS[role].includes(name)));
 
-/** Of the key `k`. */
-function isOutOfReach(place: RequestedAct['place']): Sql {
-  if (!place) return sql`k.env_id is not null or k.inbox_id is not null`;
+function keyVerdict(
+  { organizationId, id }: Owner,
+  permissions: readonly Permission[],
+  place: RequestedAct['place'],
+): Expression<Verdict> {
+  const key = expressionBuilder<Tables>()
+    .selectFrom('api_keys as requester_key')
+    .select((eb) =>
+      eb
+        .case()
+        .when('requester_key.revoked_at', 'is not', null)
+        .then(sql<Verdict>`'key_revoked'`)
+        .when('requester_key.expires_at', '<=', sql<Date>`now()`)
+        .then(sql<Verdict>`'key_expired'`)
+        .when(eb.not(eb('requester_key.permissions', '@>', sql<Permission[]>`${permissions}::text[]`)))
+        .then(sql<Verdict>`'permission_lost'`)
+        .when(isOutOfReach(place))
+        .then(sql<Verdict>`'out_of_reach'`)
+        .else(sql<Verdict>`'allowed'`)
+        .end()
+        .as('verdict'),
+    )
+    .where('requester_key.org_id', '=', organizationId as Expression<string>)
+    .where('requester_key.id', '=', id as Expression<string>);
+  return sql<Verdict>`coalesce(${key}, 'unknown')`;
+}
+
+/** Of the key `requester_key`. */
+function isOutOfReach(place: RequestedAct['place']): Expression<SqlBool> {
+  const eb = expressionBuilder<{ requester_key: Tables['api_keys'] }, 'requester_key'>();
+  if (!place)
+    return eb.or([eb('requester_key.env_id', 'is not', null), eb('requester_key.inbox_id', 'is not', null)]);
   const { environmentId, inboxIds } = place;
-  const isOtherInbox = inboxIds?.length
-    ? sql`not array[${[...inboxIds]}]::text[] <@ array[k.inbox_id]`
-    : sql`true`;
-  return sql`k.env_id <> ${environmentId} or (k.inbox_id is not null and ${isOtherInbox})`;
+  const isBound = eb('requester_key.inbox_id', 'is not', null);
+  const isOtherInbox = sql<SqlBool>`not ${inboxIds}::text[] <@ array[${eb.ref('requester_key.inbox_id')}]`;
+  return eb.or([
+    eb('requester_key.env_id', '<>', environmentId),
+    inboxIds?.length ? eb.and([isBound, isOtherInbox]) : isBound,
+  ]);
 }
 
 /** An SMTP login sends from its own inbox, and does nothing else. */
-function loginProblem(inboxId: Sql, place: RequestedAct['place']): Sql {
-  return sql`case when ${inboxId} <> ${place?.inboxIds?.join() ?? ''} then 'out_of_reach' when exists (
-      select from inbox_credentials c join inboxes i on i.id = c.inbox_id and i.deleted_at is null
-      where c.inbox_id = ${inboxId}) then 'allowed' else 'login_removed' end`;
+async function findLoginProblem(
+  db: Db,
+  inboxId: string,
+  place: RequestedAct['place'],
+): Promise<RequesterProblem | null> {
+  if (place?.inboxIds?.join() !== inboxId) return 'out_of_reach';
+  const login = await db
+    .selectFrom('inbox_credentials')
+    .innerJoin('inboxes', 'inboxes.id', 'inbox_credentials.inbox_id')
+    .select('inboxes.id')
+    .where('inbox_credentials.inbox_id', '=', inboxId)
+    .where('inboxes.deleted_at', 'is', null)
+    .limit(1)
+    .executeTakeFirst();
+  return login ? null : 'login_removed';
 }
 
 const isStaffAct = (act: DeferredAct): act is StaffAct => 'staffRoles' in DEFERRED_ACTS[act];
 
-async function lockRight(
-  reader: Pick<RowReader, 'execute'>,
-  { organizationId, actor }: Requester,
-): Promise<void> {
-  if (actor?.kind === 'user')
-    await reader.execute(sql`
-      select role from members where org_id = ${organizationId} and user_id = ${actor.id} for share`);
-  if (actor?.kind === 'api_key')
-    await reader.execute(sql`
-      select id from api_keys where org_id = ${organizationId} and id = ${actor.id} for share`);
+async function lockRight(db: Db, organizationId: string, { kind, id }: Actor): Promise<void> {
+  if (kind === 'user')
+    await db
+      .selectFrom('members')
+      .select('role')
+      .where('org_id', '=', organizationId)
+      .where('user_id', '=', id)
+      .forShare()
+      .execute();
+  if (kind === 'api_key')
+    await db
+      .selectFrom('api_keys')
+      .select('id')
+      .where('org_id', '=', organizationId)
+      .where('id', '=', id)
+      .forShare()
+      .execute();
 }
 
 /** Staff: active, with a role that may. */
 async function findStaffProblem(
-  reader: Pick<RowReader, 'execute'>,
-  { actor }: Requester,
+  db: Db,
+  actor: Actor | null,
   act: StaffAct,
 ): Promise<RequesterProblem | null> {
-  const [row] = await reader.execute<{ isActive: boolean; mayAct: boolean }[]>(sql`
-    select u.status = 'active' and u.deleted_at is null as "isActive",
-      s.role in (${[...DEFERRED_ACTS[act].staffRoles]}) as "mayAct"
-    from staff_members s join users u on u.id = s.user_id
-    where s.user_id = ${actor?.kind === 'staff' ? actor.id : null}`);
-  if (!row) return actor ? 'permission_lost' : 'unknown';
-  if (!row.isActive) return 'account_closed';
-  return row.mayAct ? null : 'permission_lost';
+  if (!actor) return 'unknown';
+  if (actor.kind !== 'staff') return 'permission_lost';
+  const member = await db
+    .selectFrom('staff_members')
+    .innerJoin('users', 'users.id', 'staff_members.user_id')
+    .select(['staff_members.role', 'users.status', 'users.deleted_at as deletedAt'])
+    .where('staff_members.user_id', '=', actor.id)
+    .executeTakeFirst();
+  if (!member) return 'permission_lost';
+  if (member.status !== 'active' || member.deletedAt !== null) return 'account_closed';
+  const mayAct = DEFERRED_ACTS[act].staffRoles.some((role) => role === member.role);
+  return mayAct ? null : 'permission_lost';
 }

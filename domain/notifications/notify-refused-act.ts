@@ -51,7 +51,7 @@ export async function recordRefusedAct(
   const { organizationId, act, actor, problem } = refused;
   const { type: resourceType, id: resourceId } = resource;
   await recordAudit(
-    transaction.em,
+    transaction.db,
     { organizationId, actor: { kind: 'system', id: resourceId }, requestId: resourceId },
     {
       action: `${resourceType}.refused`,

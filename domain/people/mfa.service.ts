@@ -1,6 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox, Signer } from '../../platform/crypto.ts';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -137,7 +138,7 @@ export function createMfaService(options: MfaOptions): MfaService {
         await em.execute(sql`
           update mfa_enrollments set confirmed_at = now(), last_step = ${step}, last_used_at = now()
           where id = ${enrollmentId}`);
-        await addSessionFactor(em, person.sessionId, 'totp');
+        await addSessionFactor(dbOf(em), person.sessionId, 'totp');
         await recordPersonAudit(em, person, { action: 'user.mfa_added', details: { type: 'totp' } });
         await informPerson(transaction, notifications, person, 'mfa-added', pending.name);
         const enrollment = (await findEnrollments(em, person.userId)).find(({ id }) => id === enrollmentId);

@@ -1,6 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { sha256 } from '../../platform/crypto.ts';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import { networkOf } from '../../platform/network.ts';
@@ -74,9 +75,9 @@ interface CountedAttempt {
 }
 
 async function count(em: EntityManager, { account, ip, device }: Attempt): Promise<CountedAttempt> {
-  const tokenHash = device && (await claimDeviceAttempt(em, device.person, device.tokens));
+  const tokenHash = device && (await claimDeviceAttempt(dbOf(em), device.person, device.tokens));
   if (tokenHash) {
-    const release = (inner: EntityManager) => releaseDeviceAttempt(inner, tokenHash);
+    const release = (inner: EntityManager) => releaseDeviceAttempt(dbOf(inner), tokenHash);
     // The failures of others stay: a sign-in of the person must not give strangers new attempts.
     return { waitSeconds: 0, succeed: release, takeBack: release };
   }

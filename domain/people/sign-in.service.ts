@@ -46,7 +46,7 @@ export function createSignInService({
       return { userId, signIn };
     },
 
-    signOut: ({ sessionId }) => database.peopleTransaction(({ em }) => endSession(em, sessionId)),
+    signOut: ({ sessionId }) => database.peopleTransaction(({ db }) => endSession(db, sessionId)),
   };
 }
 

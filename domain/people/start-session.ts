@@ -1,6 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { randomBase62, sha256 } from '../../platform/crypto.ts';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { SessionFactor, SessionMethod } from '../identity/person.ts';
 import { accountDeleted, invalidCredentials } from '../identity/sign-in-errors.ts';
 import { type CreatedSession, createSession } from '../sessions/create-session.ts';
@@ -71,7 +72,7 @@ export async function startSession(em: EntityManager, signIn: SignIn): Promise<S
   const isRequired = method === 'sso' ? facts.isMfaRequiredDespiteSso : facts.isMfaRequired;
   const isEnrollmentOnly =
     isRequired && factors.length === 0 && method !== 'passkey' && facts.types.length === 0;
-  const session = await createSession(em, {
+  const session = await createSession(dbOf(em), {
     userId,
     kind: isEnrollmentOnly ? 'enroll' : 'full',
     method,
@@ -82,7 +83,9 @@ export async function startSession(em: EntityManager, signIn: SignIn): Promise<S
     userAgent,
   });
   // A session that can only enroll a second factor is no complete sign-in.
-  const deviceTokens = isEnrollmentOnly ? [] : await rememberDevice(em, userId, signIn.deviceTokens ?? []);
+  const deviceTokens = isEnrollmentOnly
+    ? []
+    : await rememberDevice(dbOf(em), userId, signIn.deviceTokens ?? []);
   return { kind: 'session', session: { ...session, deviceTokens }, isEnrollmentOnly };
 }
 

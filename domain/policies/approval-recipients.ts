@@ -1,6 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { Sql } from '../../platform/database/sql.ts';
-import { requesterProblemSql } from '../identity/requester.ts';
+import { requesterProblemSql } from '../identity/requester-problem-sql.ts';
 
 /**
  * SQL: whether `email` belongs to the organization of the inbox `i`: the address of an inbox, with or without a plus tag,

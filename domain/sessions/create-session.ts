@@ -1,6 +1,6 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { SessionFactor, SessionKind, SessionMethod } from '../identity/person.ts';
 import { createSessionToken, hashSessionToken } from './session-token.ts';
@@ -35,24 +35,50 @@ const MAX_SESSIONS_PER_USER = 100;
 /**
  * Creates a session in the caller's transaction. Only `startSession` calls it, which applies factors and policies first.
  */
-export async function createSession(em: EntityManager, session: NewSession): Promise<CreatedSession> {
+export async function createSession(db: Db, session: NewSession): Promise<CreatedSession> {
   const id = newId('session');
   const token = createSessionToken();
   const now = new Date();
   const lifetimeMs = session.kind === 'enroll' ? ENROLL_LIFETIME_MS : SESSION_LIFETIME_MS;
   const expiresAt = new Date(now.getTime() + lifetimeMs);
   // Concurrent sign-ins of a person count each other's sessions and known devices.
-  await lockKey(em, 'sign-in', session.userId);
-  await em.execute(sql`
-    insert into sessions (id, user_id, token_hash, kind, method, factors, sso_configuration_id, authenticated_at, ip,
-      user_agent, last_seen_at, expires_at, created_at)
-    values (${id}, ${session.userId}, ${hashSessionToken(token)}, ${session.kind}, ${session.method},
-      ${`{${session.factors.join(',')}}`}::text[], ${session.ssoConfigurationId ?? null},
-      ${session.authenticatedAt ?? now}, ${session.ip},
-      ${session.userAgent?.slice(0, MAX_USER_AGENT_CHARACTERS) ?? null}, ${now}, ${expiresAt}, ${now})`);
-  await em.execute(sql`
-    update sessions set revoked_at = now() where revoked_at is null and id in (
-      select id from sessions where user_id = ${session.userId} and revoked_at is null
-      order by id desc offset ${MAX_SESSIONS_PER_USER})`);
+  await lockKey(db, 'sign-in', session.userId);
+  await db
+    .insertInto('sessions')
+    .values({
+      id,
+      user_id: session.userId,
+      token_hash: hashSessionToken(token),
+      kind: session.kind,
+      method: session.method,
+      factors: [...session.factors],
+      sso_configuration_id: session.ssoConfigurationId ?? null,
+      authenticated_at: session.authenticatedAt ?? now,
+      ip: session.ip,
+      user_agent: session.userAgent?.slice(0, MAX_USER_AGENT_CHARACTERS) ?? null,
+      last_seen_at: now,
+      expires_at: expiresAt,
+      revoked_at: null,
+      created_at: now,
+    })
+    .execute();
+  await endOldestSessions(db, session.userId);
   return { id, token, expiresAt };
+}
+
+async function endOldestSessions(db: Db, userId: string): Promise<void> {
+  await db
+    .updateTable('sessions')
+    .set({ revoked_at: sql<Date>`now()` })
+    .where('revoked_at', 'is', null)
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('sessions')
+        .select('id')
+        .where('user_id', '=', userId)
+        .where('revoked_at', 'is', null)
+        .orderBy('id', 'desc')
+        .offset(MAX_SESSIONS_PER_USER),
+    )
+    .execute();
 }

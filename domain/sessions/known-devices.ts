@@ -1,8 +1,8 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { randomBase62, sha256 } from '../../platform/crypto.ts';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { deleteRows } from '../../platform/database/delete-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 
 /** A browser stays known for this long after the last complete sign-in. */
 export const KNOWN_DEVICE_DAYS = 90;
@@ -15,11 +15,9 @@ const MAX_DEVICES_PER_PERSON = 50;
 const TOKEN_LENGTH = 43;
 const PURGE_BATCH_SIZE = 5_000;
 
-/** Hashes for `in`, which must not be empty: no token has the empty hash. */
-const hashesOf = (tokens: readonly string[]): Buffer[] => [
-  Buffer.alloc(0),
-  ...tokens.slice(0, MAX_PEOPLE_PER_BROWSER).map(sha256),
-];
+const hashesOf = (tokens: readonly string[]): Buffer[] => tokens.slice(0, MAX_PEOPLE_PER_BROWSER).map(sha256);
+
+const expiry = () => sql<Date>`now() + make_interval(days => ${KNOWN_DEVICE_DAYS})`;
 
 /**
  * Counts an attempt for the device of the person, if the browser has one of theirs with failures left. Concurrent attempts
@@ -29,25 +27,35 @@ const hashesOf = (tokens: readonly string[]): Buffer[] => [
  * @returns the device; undefined if the attempt counts for all clients.
  */
 export async function claimDeviceAttempt(
-  em: EntityManager,
+  db: Db,
   person: { userId: string } | { email: string },
   tokens: readonly string[],
-): Promise<Buffer | undefined> {
+): Promise<Uint8Array | undefined> {
   if (tokens.length === 0) return undefined;
-  const owner =
-    'userId' in person ? sql`${person.userId}` : sql`(select id from users where email = ${person.email})`;
-  const [device] = await em.execute<{ tokenHash: Buffer }[]>(sql`
-    update known_devices set failures = failures + 1
-    where token_hash in (${hashesOf(tokens)}) and user_id = ${owner} and expires_at > now()
-      and failures < ${MAX_DEVICE_FAILURES}
-    returning token_hash as "tokenHash"`);
+  const device = await db
+    .updateTable('known_devices')
+    .set((eb) => ({ failures: eb('failures', '+', 1) }))
+    .where('token_hash', '=', anyOf(hashesOf(tokens)))
+    .where('user_id', '=', (eb) =>
+      'userId' in person
+        ? eb.val(person.userId)
+        : eb.selectFrom('users').select('users.id').where('users.email', '=', person.email),
+    )
+    .where('expires_at', '>', sql<Date>`now()`)
+    .where('failures', '<', MAX_DEVICE_FAILURES)
+    .returning('token_hash as tokenHash')
+    .executeTakeFirst();
   return device?.tokenHash;
 }
 
 /** Takes back an attempt that did not fail. */
-export async function releaseDeviceAttempt(em: EntityManager, tokenHash: Buffer): Promise<void> {
-  await em.execute(sql`
-    update known_devices set failures = failures - 1 where token_hash = ${tokenHash} and failures > 0`);
+export async function releaseDeviceAttempt(db: Db, tokenHash: Uint8Array): Promise<void> {
+  await db
+    .updateTable('known_devices')
+    .set((eb) => ({ failures: eb('failures', '-', 1) }))
+    .where('token_hash', '=', tokenHash)
+    .where('failures', '>', 0)
+    .execute();
 }
 
 /**
@@ -56,42 +64,63 @@ export async function releaseDeviceAttempt(em: EntityManager, tokenHash: Buffer)
  * @param tokens those in the browser's cookie.
  * @returns the tokens for its cookie, the person's first.
  */
-export async function rememberDevice(
-  em: EntityManager,
-  userId: string,
-  tokens: readonly string[],
-): Promise<string[]> {
-  const [renewed] = await em.execute<{ tokenHash: Buffer }[]>(sql`
-    update known_devices set failures = 0, last_used_at = now(), expires_at = now() + ${KNOWN_DEVICE_DAYS} * interval '1 day'
-    where token_hash in (${hashesOf(tokens)}) and user_id = ${userId} and expires_at > now()
-    returning token_hash as "tokenHash"`);
+export async function rememberDevice(db: Db, userId: string, tokens: readonly string[]): Promise<string[]> {
+  const renewed = await db
+    .updateTable('known_devices')
+    .set({ failures: 0, last_used_at: sql<Date>`now()`, expires_at: expiry() })
+    .where('token_hash', '=', anyOf(hashesOf(tokens)))
+    .where('user_id', '=', userId)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .returning('token_hash as tokenHash')
+    .executeTakeFirst();
   const known = renewed && tokens.find((token) => sha256(token).equals(renewed.tokenHash));
-  const token = known ?? (await addDevice(em, userId));
+  const token = known ?? (await addDevice(db, userId));
   return [token, ...tokens.filter((other) => other !== token)].slice(0, MAX_PEOPLE_PER_BROWSER);
 }
 
-async function addDevice(em: EntityManager, userId: string): Promise<string> {
+async function addDevice(db: Db, userId: string): Promise<string> {
   const token = randomBase62(TOKEN_LENGTH);
-  await em.execute(sql`
-    insert into known_devices (token_hash, user_id, failures, created_at, last_used_at, expires_at)
-    values (${sha256(token)}, ${userId}, 0, now(), null, now() + ${KNOWN_DEVICE_DAYS} * interval '1 day')`);
-  await em.execute(sql`
-    delete from known_devices where token_hash in (
-      select token_hash from known_devices where user_id = ${userId}
-      order by last_used_at desc nulls last, created_at desc offset ${MAX_DEVICES_PER_PERSON})`);
+  await db
+    .insertInto('known_devices')
+    .values({
+      token_hash: sha256(token),
+      user_id: userId,
+      failures: 0,
+      last_used_at: null,
+      expires_at: expiry(),
+    })
+    .execute();
+  await db
+    .deleteFrom('known_devices')
+    .where('token_hash', 'in', (eb) =>
+      eb
+        .selectFrom('known_devices')
+        .select('token_hash')
+        .where('user_id', '=', userId)
+        .orderBy('last_used_at', (order) => order.desc().nullsLast())
+        .orderBy('created_at', 'desc')
+        .offset(MAX_DEVICES_PER_PERSON),
+    )
+    .execute();
   return token;
 }
 
 /** Ends all known devices of a person, in the caller's transaction. */
-export async function forgetDevices(em: EntityManager, userId: string): Promise<void> {
-  await em.execute(sql`delete from known_devices where user_id = ${userId}`);
+export async function forgetDevices(db: Db, userId: string): Promise<void> {
+  await db.deleteFrom('known_devices').where('user_id', '=', userId).execute();
 }
 
 /** Deletes devices that are known no more, at most one batch. Returns their number. */
-export function purgeKnownDevices(database: Database): Promise<number> {
-  return deleteRows(
-    database,
-    sql`delete from known_devices where token_hash in (
-      select token_hash from known_devices where expires_at < now() limit ${PURGE_BATCH_SIZE})`,
-  );
+export async function purgeKnownDevices({ db }: Pick<Database, 'db'>): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('known_devices')
+    .where('token_hash', 'in', (eb) =>
+      eb
+        .selectFrom('known_devices')
+        .select('token_hash')
+        .where('expires_at', '<', sql<Date>`now()`)
+        .limit(PURGE_BATCH_SIZE),
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }

@@ -1,7 +1,6 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
-import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { isId } from '../../platform/ids.ts';
 import { addressNotAllowed, isAddressAllowed } from '../identity/allowed-addresses.ts';
@@ -15,30 +14,36 @@ import {
 } from '../identity/authentication.ts';
 import type { Person, SessionFactor, SessionKind, SessionMethod } from '../identity/person.ts';
 import { type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
-import { findPolicyViolation, isBreakGlass, type SessionPolicies } from './session-policies.ts';
+import { findPolicyViolation, isBreakGlass } from './session-policies.ts';
 import { hashSessionToken, isSessionToken } from './session-token.ts';
 
-interface SessionRow extends SessionPolicies {
-  sessionId: string;
-  userId: string;
+/** A row of the SQL function `find_session`. */
+interface FoundSession {
+  session_id: string;
+  user_id: string;
   kind: SessionKind;
   method: SessionMethod;
   factors: SessionFactor[];
-  ssoConfigurationId: string | null;
-  managesAccount: boolean;
-  authenticatedAt: Date;
-  expiresAt: Date;
-  isExpired: boolean;
-  isRecentlySeen: boolean;
-  /** Whether the organization's active SSO configuration made the session. */
-  isActiveSso: boolean;
-  membershipCount: number;
-  organizationId: string | null;
-  organizationStatus: OrganizationStatus | null;
+  sso_configuration_id: string | null;
+  manages_account: boolean;
+  authenticated_at: Date;
+  expires_at: Date;
+  last_seen_at: Date;
+  membership_count: number;
+  org_id: string | null;
+  org_status: OrganizationStatus | null;
   role: MemberRole | null;
-  environmentId: string | null;
-  environmentStatus: 'active' | 'suspended' | null;
+  env_id: string | null;
+  env_status: 'active' | 'suspended' | null;
+  active_sso: boolean;
+  require_mfa: boolean;
+  enforce_sso: boolean;
+  sso_satisfies_mfa: boolean;
+  session_max_age_hours: number | null;
+  allowed_cidrs: string[];
 }
+
+type SessionRow = NonNullable<Awaited<ReturnType<typeof findSession>>>;
 
 export interface SessionAuthenticatorOptions {
   database: Database;
@@ -64,8 +69,12 @@ export function createSessionAuthenticator({
     if (isRecentlySeen || pendingUpdates.has(sessionId)) return;
     pendingUpdates.add(sessionId);
     database
-      .peopleTransaction(({ em }) =>
-        em.execute(sql`update sessions set last_seen_at = now() where id = ${sessionId}`),
+      .peopleTransaction(({ db }) =>
+        db
+          .updateTable('sessions')
+          .set({ last_seen_at: sql<Date>`now()` })
+          .where('id', '=', sessionId)
+          .execute(),
       )
       .catch((error: unknown) => logger.warn({ err: error }, 'could not record the last use of a session'))
       .finally(() => pendingUpdates.delete(sessionId));
@@ -118,30 +127,46 @@ export function createSessionAuthenticator({
 }
 
 async function findSession(
-  database: Database,
+  { db }: Database,
   { token, organizationId, environmentId, resourceId }: Credentials,
-): Promise<SessionRow | undefined> {
+) {
   // Text that is not an id matches nothing, and may contain characters PostgreSQL cannot store.
   const organization =
     organizationId === undefined ? null : isId('organization', organizationId) ? organizationId : '';
   const environment =
     environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
-  const [row] = await database.query<SerializedRow<SessionRow>>(sql`
-    select session_id as "sessionId", user_id as "userId", kind, method, factors,
-      sso_configuration_id as "ssoConfigurationId", manages_account as "managesAccount", authenticated_at as "authenticatedAt",
-      expires_at as "expiresAt", expires_at <= now() as "isExpired", last_seen_at > now() - interval '1 minute' as "isRecentlySeen",
-      membership_count as "membershipCount", active_sso as "isActiveSso", org_id as "organizationId", org_status as "organizationStatus", role,
-      env_id as "environmentId", env_status as "environmentStatus", require_mfa as "requireMfa",
-      enforce_sso as "enforceSso", sso_satisfies_mfa as "ssoSatisfiesMfa",
-      session_max_age_hours as "sessionMaxAgeHours", allowed_cidrs as "allowedCidrs"
-    from find_session(${hashSessionToken(token)}, ${organization}, ${environment}, ${resourceId ?? null})`);
-  return (
-    row && {
-      ...row,
-      authenticatedAt: new Date(row.authenticatedAt),
-      expiresAt: new Date(row.expiresAt),
-    }
-  );
+  return db
+    .selectFrom(
+      sql<FoundSession>`find_session(${hashSessionToken(token)}, ${organization}, ${environment}, ${resourceId ?? null})`.as(
+        'session',
+      ),
+    )
+    .select([
+      'session_id as sessionId',
+      'user_id as userId',
+      'kind',
+      'method',
+      'factors',
+      'sso_configuration_id as ssoConfigurationId',
+      'manages_account as managesAccount',
+      'authenticated_at as authenticatedAt',
+      'expires_at as expiresAt',
+      sql<boolean>`expires_at <= now()`.as('isExpired'),
+      sql<boolean>`last_seen_at > now() - interval '1 minute'`.as('isRecentlySeen'),
+      'membership_count as membershipCount',
+      'active_sso as isActiveSso',
+      'org_id as organizationId',
+      'org_status as organizationStatus',
+      'role',
+      'env_id as environmentId',
+      'env_status as environmentStatus',
+      'require_mfa as requireMfa',
+      'enforce_sso as enforceSso',
+      'sso_satisfies_mfa as ssoSatisfiesMfa',
+      'session_max_age_hours as sessionMaxAgeHours',
+      'allowed_cidrs as allowedCidrs',
+    ])
+    .executeTakeFirst();
 }
 
 function toPerson(row: SessionRow, { ip, requestId }: Credentials): Person {

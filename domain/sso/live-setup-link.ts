@@ -1,5 +1,5 @@
 import { sql } from '@mikro-orm/core';
-import { requesterProblemSql } from '../identity/requester.ts';
+import { requesterProblemSql } from '../identity/requester-problem-sql.ts';
 
 /**
  * SQL: the set-up link `l` of the organization `o` works. It ends with the rights of its creator: those of a member who may

@@ -37,8 +37,8 @@ export function createTestSession(
   userId: string,
   session: Partial<NewSession> = {},
 ): Promise<{ id: string; token: string }> {
-  return worker.systemTransaction(({ em }) =>
-    createSession(em, {
+  return worker.systemTransaction(({ db }) =>
+    createSession(db, {
       userId,
       kind: 'full',
       method: 'password',

@@ -1,6 +1,7 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Signer } from '../../../platform/crypto.ts';
+import { dbOf } from '../../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../../platform/database/database.ts';
 import { AppError, invalid } from '../../../platform/errors.ts';
 import { newId } from '../../../platform/ids.ts';
@@ -95,7 +96,7 @@ export function createPasskeyEnrollmentService(options: PasskeyEnrollmentOptions
         const earlier = await findEnrollments(em, person.userId);
         requireRoomForFactor(earlier);
         const id = await insertCredential(transaction, { person, name, credential, rpId: party.id });
-        await addSessionFactor(em, person.sessionId, 'webauthn');
+        await addSessionFactor(dbOf(em), person.sessionId, 'webauthn');
         await recordPersonAudit(em, person, { action: 'user.mfa_added', details: { type: 'webauthn' } });
         await informPerson(transaction, notifications, person, 'mfa-added', name);
         const enrollment = (await findEnrollments(em, person.userId)).find((found) => found.id === id);
