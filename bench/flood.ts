@@ -111,7 +111,7 @@ async function createTenants(stack: IsolatedService): Promise<Tenant[]> {
   const keys = await database.systemTransaction(async ({ em, db }) => {
     const tokens: string[] = [];
     for (let index = 0; index < ORGANIZATIONS; index += 1) {
-      const ownerId = createUser(em, { email: `owner-${index}@tenants.example`, passwordHash: '' });
+      const ownerId = await createUser(em, { email: `owner-${index}@tenants.example`, passwordHash: '' });
       const { organizationId } = await createOrganization(em, {
         name: `Tenant ${index}`,
         tier: 'enterprise',

@@ -237,7 +237,7 @@ async function createTenants(stack: IsolatedService): Promise<[Greedy, Tenant]> 
   const tokens = await database.systemTransaction(async ({ em, db }) => {
     const tenants: { organizationId: string; keys: string[] }[] = [];
     for (const name of ['greedy', 'other']) {
-      const ownerId = createUser(em, { email: `${name}@tenants.example`, passwordHash: '' });
+      const ownerId = await createUser(em, { email: `${name}@tenants.example`, passwordHash: '' });
       const { organizationId } = await createOrganization(em, { name, tier: 'enterprise', ownerId });
       const input = { organizationId, environmentId: null, name: 'Bench', permissions: [...PERMISSIONS] };
       const keys: string[] = [];

@@ -37,7 +37,8 @@ export async function addStaffMember(
   const passwordHash = await hashPassword(password, null);
   return database.systemTransaction(async ({ db, em, flush }) => {
     const existing = await db.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
-    const userId = existing?.id ?? createUser(em, { email, passwordHash, emailVerifiedAt: new Date() });
+    const userId =
+      existing?.id ?? (await createUser(em, { email, passwordHash, emailVerifiedAt: new Date() }));
     await flush();
     await setStaffRole(db, { userId, role, addedBy: null });
     const totpSecret = totp && !existing ? await enrollTotp(em, { userId, email, ...totp }) : null;

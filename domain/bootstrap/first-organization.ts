@@ -48,7 +48,7 @@ export async function createFirstOrganization(
     const created = await createOrganization(em, {
       name: input.organizationName,
       tier: input.tier ?? 'enterprise',
-      ownerId: createUser(em, { email: ownerEmail, passwordHash }),
+      ownerId: await createUser(em, { email: ownerEmail, passwordHash }),
     });
     const { organizationId, productionEnvironmentId } = created;
     const apiKey = await createApiKey(

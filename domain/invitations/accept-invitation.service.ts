@@ -98,7 +98,7 @@ export function createAcceptInvitationService({
         const { db } = transaction;
         if (newUser) await lockAccountAddress(emOf(db), invitation.email);
         await claim(db, invitation);
-        const userId = newUser ? createUser(emOf(db), newUser) : await requireUser(db, invitation, session);
+        const userId = newUser ? await createUser(db, newUser) : await requireUser(db, invitation, session);
         const { id, organizationId, role } = invitation;
         await db
           .updateTable('invitations')

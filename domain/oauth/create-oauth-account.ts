@@ -39,7 +39,7 @@ export async function createOauthAccount(
   await voidSignUps(em, email);
   // Providers let people choose any name, and it appears in emails to others.
   const name = identity.name === null ? null : orNull(() => requireSafeName(identity.name ?? '', '/name'));
-  const userId = createUser(em, { email, name, passwordHash: null, emailVerifiedAt: new Date() });
+  const userId = await createUser(em, { email, name, passwordHash: null, emailVerifiedAt: new Date() });
   const organizationName =
     (name && orNull(() => requireSafeName(`${name}’s organization`, '/name'))) ?? DEFAULT_ORGANIZATION;
   await createOrganization(em, {

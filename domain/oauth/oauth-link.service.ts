@@ -1,4 +1,5 @@
 import { sql } from '@mikro-orm/core';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { notFound } from '../../platform/errors.ts';
@@ -61,7 +62,7 @@ export function createOauthLinkService({
         const removed = await em.execute<object[]>(sql`
           delete from oauth_identities where user_id = ${person.userId} and provider = ${provider} returning provider`);
         if (!user || removed.length === 0) throw notFound('linked provider', provider);
-        await requireOtherWayIn(em, person.userId);
+        await requireOtherWayIn(dbOf(em), person.userId);
         await announceLinkChange(transaction, notifications, {
           person,
           email: user.email,

@@ -1,5 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { invalid } from '../../platform/errors.ts';
 import { findAddressProblem } from '../mime/address-syntax.ts';
 
@@ -9,8 +10,14 @@ import { findAddressProblem } from '../mime/address-syntax.ts';
  *
  * @param email in lower case.
  */
-export const lockAccountAddress = (em: EntityManager, email: string): Promise<void> =>
-  lockKey(em, 'account-address', email);
+export const lockAccountAddress = (db: Db | EntityManager, email: string): Promise<void> =>
+  lockKey(db, 'account-address', email);
+
+/** Also for the address of a deleted account. */
+export async function isAddressTaken(db: Db, email: string): Promise<boolean> {
+  const user = await db.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
+  return user !== undefined;
+}
 
 /**
  * Normalizes the address of an account: strict ASCII, lower case, no quoting. Addresses in the service's own domains are

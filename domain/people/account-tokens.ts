@@ -1,5 +1,7 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { AccountTokenPurpose } from './account-token.entity.ts';
 import { createOneTimeToken, hashOneTimeToken } from './one-time-token.ts';
 import { invalidCredentials } from './start-session.ts';
@@ -16,26 +18,37 @@ export interface NewAccountToken {
 
 /** Creates a token to be mailed and, unless it keeps them, voids earlier ones for the same purpose. Runs in the caller's transaction. */
 export async function createAccountToken(
-  em: EntityManager,
+  db: Db,
   { userId, purpose, newEmail, lifetimeMinutes, keepsEarlier = false }: NewAccountToken,
 ): Promise<string> {
   const { token, hash } = createOneTimeToken();
-  if (!keepsEarlier) await voidAccountTokens(em, userId, purpose);
-  await em.execute(sql`
-    insert into account_tokens (token_hash, purpose, user_id, new_email, expires_at, created_at)
-    values (${hash}, ${purpose}, ${userId}, ${newEmail ?? null}, now() + ${lifetimeMinutes} * interval '1 minute', now())`);
+  if (!keepsEarlier) await voidAccountTokens(db, userId, purpose);
+  await db
+    .insertInto('account_tokens')
+    .values({
+      token_hash: hash,
+      purpose,
+      user_id: userId,
+      new_email: newEmail ?? null,
+      expires_at: sql<Date>`now() + make_interval(mins => ${lifetimeMinutes})`,
+      used_at: null,
+    })
+    .execute();
   return token;
 }
 
 /** @param purpose undefined voids the tokens of every purpose. */
 export async function voidAccountTokens(
-  em: EntityManager,
+  db: Db,
   userId: string,
   purpose?: AccountTokenPurpose,
 ): Promise<void> {
-  await em.execute(sql`
-    update account_tokens set used_at = now()
-    where user_id = ${userId} and used_at is null and purpose = coalesce(${purpose ?? null}, purpose)`);
+  const ofPerson = db
+    .updateTable('account_tokens')
+    .set({ used_at: sql<Date>`now()` })
+    .where('user_id', '=', userId)
+    .where('used_at', 'is', null);
+  await (purpose === undefined ? ofPerson : ofPerson.where('purpose', '=', purpose)).execute();
 }
 
 /**
@@ -44,14 +57,19 @@ export async function voidAccountTokens(
  * @throws AppError `invalid_credentials` for an unknown, used or expired token.
  */
 export async function useAccountToken(
-  em: EntityManager,
+  connection: Db | EntityManager,
   token: string,
   purpose: AccountTokenPurpose,
 ): Promise<{ userId: string; newEmail: string | null }> {
-  const [row] = await em.execute<{ userId: string; newEmail: string | null }[]>(sql`
-    update account_tokens set used_at = now()
-    where token_hash = ${hashOneTimeToken(token)} and purpose = ${purpose} and used_at is null and expires_at > now()
-    returning user_id as "userId", new_email as "newEmail"`);
+  const row = await toDb(connection)
+    .updateTable('account_tokens')
+    .set({ used_at: sql<Date>`now()` })
+    .where('token_hash', '=', hashOneTimeToken(token))
+    .where('purpose', '=', purpose)
+    .where('used_at', 'is', null)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .returning(['user_id as userId', 'new_email as newEmail'])
+    .executeTakeFirst();
   if (!row) throw invalidCredentials();
   return row;
 }

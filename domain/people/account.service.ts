@@ -1,8 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { RECOVERY_DAYS } from '../../workflows/deletions/purge.contract.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
@@ -12,7 +11,7 @@ import { requireSafeName } from '../identity/safe-name.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { endSessions } from '../sessions/session.service.ts';
-import { lockAccountAddress, normalizeAccountAddress } from './account-address.ts';
+import { isAddressTaken, lockAccountAddress, normalizeAccountAddress } from './account-address.ts';
 import { createAccountToken, useAccountToken, voidAccountTokens } from './account-tokens.ts';
 import type { Client } from './client.ts';
 import { voidSignUps } from './prove-address.ts';
@@ -42,21 +41,7 @@ export interface Account {
   deletedAt: Date | null;
 }
 
-export interface AccountService {
-  get(userId: string): Promise<Account>;
-  /** Lists the person's organizations, oldest first, with closed ones that can still be recovered. */
-  listOrganizations(userId: string): Promise<Membership[]>;
-  /** @param change omitted fields stay; null clears. */
-  update(person: Person, change: { name?: string | null; avatarUrl?: string | null }): Promise<Account>;
-  /**
-   * Mails a token to the new address. The address changes when the token is confirmed.
-   *
-   * @throws AppError `invalid_credentials`, `validation_error`, or `rate_limited` for a fourth one within an hour. A taken address is not revealed: its owner is informed.
-   */
-  requestEmailChange(person: Person, input: { currentPassword?: string; newEmail: string }): Promise<void>;
-  /** Changes the address with a mailed token, informs the old one and ends all sessions. */
-  confirmEmailChange(token: string, client: Client): Promise<void>;
-}
+export type AccountService = ReturnType<typeof createAccountService>;
 
 export interface AccountOptions {
   database: Database;
@@ -68,32 +53,52 @@ export interface AccountOptions {
 const EMAIL_CHANGE_LIFETIME_MINUTES = 24 * 60;
 const MAX_CHANGES_PER_HOUR = 3;
 
-export function createAccountService(options: AccountOptions): AccountService {
+export function createAccountService(options: AccountOptions) {
   const { database, notifications, throttle, ownDomains } = options;
   return {
-    get: (userId) => database.peopleTransaction(({ em }) => readAccount(em, userId)),
+    get: (userId: string): Promise<Account> =>
+      database.peopleTransaction(({ db }) => readAccount(db, userId)),
 
-    listOrganizations: (userId) => database.peopleTransaction(({ em }) => readMemberships(em, userId)),
+    /** Lists the person's organizations, oldest first, with closed ones that can still be recovered. */
+    listOrganizations: (userId: string): Promise<Membership[]> =>
+      database.peopleTransaction(({ db }) => readMemberships(db, userId)),
 
-    update: (person, { name, avatarUrl }) =>
-      database.peopleTransaction(async ({ em }) => {
+    /** @param change omitted fields stay; null clears. */
+    update: (
+      { userId }: Person,
+      { name, avatarUrl }: { name?: string | null; avatarUrl?: string | null },
+    ): Promise<Account> =>
+      database.peopleTransaction(async ({ db }) => {
         const safeName = typeof name === 'string' ? requireSafeName(name, '/body/name') : name;
-        await em.execute(sql`
-          update users set updated_at = now(),
-            name = case when ${safeName !== undefined} then ${safeName ?? null} else name end,
-            avatar_url = case when ${avatarUrl !== undefined} then ${avatarUrl ?? null} else avatar_url end
-          where id = ${person.userId}`);
-        return readAccount(em, person.userId);
+        await db
+          .updateTable('users')
+          .set({
+            updated_at: sql<Date>`now()`,
+            ...(safeName === undefined ? {} : { name: safeName }),
+            ...(avatarUrl === undefined ? {} : { avatar_url: avatarUrl }),
+          })
+          .where('id', '=', userId)
+          .execute();
+        return readAccount(db, userId);
       }),
 
-    async requestEmailChange(person, { currentPassword, newEmail }) {
+    /**
+     * Mails a token to the new address. The address changes when the token is confirmed.
+     *
+     * @throws AppError `invalid_credentials`, `validation_error`, or `rate_limited` for a fourth one within an hour. A taken
+     * address is not revealed: its owner is informed.
+     */
+    async requestEmailChange(
+      person: Person,
+      { currentPassword, newEmail }: { currentPassword?: string; newEmail: string },
+    ): Promise<void> {
       const email = normalizeAccountAddress(newEmail, '/body/new_email', ownDomains);
       await requireCurrentPassword({ database, throttle }, person, currentPassword);
       await database.peopleTransaction(async (transaction) => {
-        const { em } = transaction;
-        await lockKey(em, 'email-changes', person.userId);
-        await requireFewChanges(em, person.userId);
-        const token = await createAccountToken(em, {
+        const { db } = transaction;
+        await lockKey(db, 'email-changes', person.userId);
+        await requireFewChanges(db, person.userId);
+        const token = await createAccountToken(db, {
           userId: person.userId,
           purpose: 'change_email',
           newEmail: email,
@@ -104,7 +109,7 @@ export function createAccountService(options: AccountOptions): AccountService {
           email,
           params: {},
         };
-        if (await isAddressTaken(em, email))
+        if (await isAddressTaken(db, email))
           await notifications.notify(transaction, { ...recipient, template: 'account-exists' });
         else
           await notifications.notify<'confirm-new-email', 'token'>(transaction, {
@@ -115,24 +120,32 @@ export function createAccountService(options: AccountOptions): AccountService {
       });
     },
 
-    confirmEmailChange: (token, client) =>
+    /** Changes the address with a mailed token, informs the old one and ends all sessions. */
+    confirmEmailChange: (token: string, client: Client): Promise<void> =>
       database.peopleTransaction(async (transaction) => {
-        const { em } = transaction;
-        const { userId, newEmail } = await useAccountToken(em, token, 'change_email');
+        const { db } = transaction;
+        const { userId, newEmail } = await useAccountToken(db, token, 'change_email');
         if (newEmail === null) throw invalidCredentials();
-        await lockAccountAddress(em, newEmail);
-        if (await isAddressTaken(em, newEmail)) throw invalidCredentials();
-        const [old] = await em.execute<{ email: string }[]>(
-          sql`select email from users where id = ${userId} and deleted_at is null for update`,
-        );
+        await lockAccountAddress(db, newEmail);
+        if (await isAddressTaken(db, newEmail)) throw invalidCredentials();
+        const old = await db
+          .selectFrom('users')
+          .select('email')
+          .where('id', '=', userId)
+          .where('deleted_at', 'is', null)
+          .forUpdate()
+          .executeTakeFirst();
         if (!old) throw invalidCredentials();
-        await em.execute(sql`
-          update users set email = ${newEmail}, email_verified_at = now(), updated_at = now() where id = ${userId}`);
+        await db
+          .updateTable('users')
+          .set({ email: newEmail, email_verified_at: sql<Date>`now()`, updated_at: sql<Date>`now()` })
+          .where('id', '=', userId)
+          .execute();
         // A proved address ends what others have begun with it.
-        await voidSignUps(em, newEmail);
-        await voidAccountTokens(em, userId);
-        await endSessions(em, userId, null);
-        await recordPersonAudit(em, { userId, ...client }, { action: 'user.email_changed' });
+        await voidSignUps(db, newEmail);
+        await voidAccountTokens(db, userId);
+        await endSessions(db, userId, null);
+        await recordPersonAudit(db, { userId, ...client }, { action: 'user.email_changed' });
         await notifications.notify(transaction, {
           userId,
           email: old.email,
@@ -144,10 +157,14 @@ export function createAccountService(options: AccountOptions): AccountService {
 }
 
 /** A person must not make the service flood another person's mailbox. */
-async function requireFewChanges(em: EntityManager, userId: string): Promise<void> {
-  const [row] = await em.execute<{ count: number }[]>(sql`
-    select count(*)::int as count from account_tokens
-    where user_id = ${userId} and purpose = 'change_email' and created_at > now() - interval '1 hour'`);
+async function requireFewChanges(db: Db, userId: string): Promise<void> {
+  const row = await db
+    .selectFrom('account_tokens')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('user_id', '=', userId)
+    .where('purpose', '=', 'change_email')
+    .where('created_at', '>', sql<Date>`now() - interval '1 hour'`)
+    .executeTakeFirst();
   if ((row?.count ?? 0) >= MAX_CHANGES_PER_HOUR)
     throw new AppError('rate_limited', {
       detail: 'Too many changes of the email address within an hour.',
@@ -156,38 +173,58 @@ async function requireFewChanges(em: EntityManager, userId: string): Promise<voi
     });
 }
 
-async function isAddressTaken(em: EntityManager, email: string): Promise<boolean> {
-  const rows = await em.execute<object[]>(sql`select from users where email = ${email}`);
-  return rows.length > 0;
-}
-
-type AccountRow = SerializedRow<Omit<Account, 'organizations'>>;
-
-export async function readAccount(em: EntityManager, userId: string): Promise<Account> {
-  const [row] = await em.execute<AccountRow[]>(sql`
-    select u.id, u.email, u.email_verified_at is not null as "isEmailVerified", u.name, u.avatar_url as "avatarUrl",
-      exists (select from mfa_enrollments e where e.user_id = u.id and e.confirmed_at is not null) as "isMfaEnabled",
-      u.created_at as "createdAt", u.deleted_at as "deletedAt"
-    from users u where u.id = ${userId}`);
-  if (!row)
+async function readAccount(db: Db, userId: string): Promise<Account> {
+  const account = await db
+    .selectFrom('users')
+    .select((eb) => [
+      'users.id',
+      'users.email',
+      eb('users.email_verified_at', 'is not', null).$castTo<boolean>().as('isEmailVerified'),
+      'users.name',
+      'users.avatar_url as avatarUrl',
+      eb
+        .exists(
+          eb
+            .selectFrom('mfa_enrollments')
+            .select('mfa_enrollments.id')
+            .whereRef('mfa_enrollments.user_id', '=', 'users.id')
+            .where('mfa_enrollments.confirmed_at', 'is not', null),
+        )
+        .$castTo<boolean>()
+        .as('isMfaEnabled'),
+      'users.created_at as createdAt',
+      'users.deleted_at as deletedAt',
+    ])
+    .where('users.id', '=', userId)
+    .executeTakeFirst();
+  if (!account)
     throw new AppError('not_found', {
       detail: 'The account does not exist.',
       fix: 'Sign up, or sign in again.',
     });
-  const organizations = (await readMemberships(em, userId)).filter(({ deletedAt }) => deletedAt === null);
-  return {
-    ...row,
-    organizations,
-    createdAt: new Date(row.createdAt),
-    deletedAt: parseTimestamp(row.deletedAt),
-  };
+  const organizations = (await readMemberships(db, userId)).filter(({ deletedAt }) => deletedAt === null);
+  return { ...account, organizations };
 }
 
-async function readMemberships(em: EntityManager, userId: string): Promise<Membership[]> {
-  const rows = await em.execute<SerializedRow<Membership>[]>(sql`
-    select o.id as "organizationId", o.name, o.slug, m.role, o.status, o.deleted_at as "deletedAt"
-    from members m join organizations o on o.id = m.org_id
-    where m.user_id = ${userId}
-      and (o.deleted_at is null or o.deleted_at > now() - ${RECOVERY_DAYS} * interval '1 day') order by o.id`);
-  return rows.map((row) => ({ ...row, deletedAt: parseTimestamp(row.deletedAt) }));
+function readMemberships(db: Db, userId: string): Promise<Membership[]> {
+  return db
+    .selectFrom('members')
+    .innerJoin('organizations', 'organizations.id', 'members.org_id')
+    .select([
+      'organizations.id as organizationId',
+      'organizations.name',
+      'organizations.slug',
+      'members.role',
+      'organizations.status',
+      'organizations.deleted_at as deletedAt',
+    ])
+    .where('members.user_id', '=', userId)
+    .where((eb) =>
+      eb.or([
+        eb('organizations.deleted_at', 'is', null),
+        eb('organizations.deleted_at', '>', sql<Date>`now() - make_interval(days => ${RECOVERY_DAYS})`),
+      ]),
+    )
+    .orderBy('organizations.id')
+    .execute();
 }

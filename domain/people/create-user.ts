@@ -1,6 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
-import { UserEntity } from './user.entity.ts';
 
 export interface NewUser {
   /** In lower case. */
@@ -12,21 +13,22 @@ export interface NewUser {
 }
 
 /** Creates a user in the caller's transaction. Returns the user's id. */
-export function createUser(
-  em: EntityManager,
+export async function createUser(
+  connection: Db | EntityManager,
   { email, name = null, passwordHash, emailVerifiedAt = null }: NewUser,
-): string {
+): Promise<string> {
   const id = newId('user');
-  em.persist(
-    em.create(UserEntity, {
+  await toDb(connection)
+    .insertInto('users')
+    .values({
       id,
       email,
       name,
-      passwordHash,
-      emailVerifiedAt,
-      avatarUrl: null,
-      deletedAt: null,
-    }),
-  );
+      password_hash: passwordHash,
+      email_verified_at: emailVerifiedAt,
+      avatar_url: null,
+      deleted_at: null,
+    })
+    .execute();
   return id;
 }

@@ -1,6 +1,8 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { SecretBox } from '../../platform/crypto.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { totpContext } from './mfa.service.ts';
 import { createTotpSetup } from './totp.ts';
@@ -19,13 +21,21 @@ export interface TotpEnrollment {
  * (base32), which is not stored in plain text.
  */
 export async function enrollTotp(
-  em: EntityManager,
+  connection: Db | EntityManager,
   { userId, email, issuer, secretBox }: TotpEnrollment,
 ): Promise<string> {
   const { secret } = createTotpSetup({ issuer, label: email });
   const id = newId('mfaEnrollment');
-  await em.execute(sql`
-    insert into mfa_enrollments (id, user_id, type, name, secret, confirmed_at, created_at)
-    values (${id}, ${userId}, 'totp', 'Authenticator app', ${secretBox.seal(secret, totpContext(id))}, now(), now())`);
+  await toDb(connection)
+    .insertInto('mfa_enrollments')
+    .values({
+      id,
+      user_id: userId,
+      type: 'totp',
+      name: 'Authenticator app',
+      secret: secretBox.seal(secret, totpContext(id)),
+      confirmed_at: sql<Date>`now()`,
+    })
+    .execute();
   return secret;
 }

@@ -1,7 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { type NotNull, sql } from 'kysely';
 import type { SecretBox, Signer } from '../../platform/crypto.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
@@ -28,16 +28,7 @@ export type MfaProof =
   | { method: 'totp' | 'recovery_code'; code: string }
   | { method: 'webauthn'; response: AuthenticationResponseJSON };
 
-export interface MfaChallengeService {
-  /**
-   * Completes a sign-in with a code of an authenticator app, a recovery code, or a passkey.
-   *
-   * @throws AppError `invalid_credentials` for a wrong code or response, and for a token that is unknown, used, older than
-   * ten minutes, of another browser, or void after five failures or a change of the password; `rate_limited` after
-   * repeated failures of the person, whatever their tokens: a stolen password must not allow to guess codes.
-   */
-  complete(input: { mfaToken: string; proof: MfaProof }, client: Client): Promise<SignedIn>;
-}
+export type MfaChallengeService = ReturnType<typeof createMfaChallengeService>;
 
 export interface MfaChallengeOptions {
   database: Database;
@@ -50,11 +41,18 @@ export interface MfaChallengeOptions {
   restoreDeleted(transaction: Transaction, userId: string, client: Client): Promise<void>;
 }
 
-export function createMfaChallengeService(options: MfaChallengeOptions): MfaChallengeService {
+export function createMfaChallengeService(options: MfaChallengeOptions) {
   const { database, notifications, throttle, restoreDeleted } = options;
   return {
-    async complete(input, client) {
-      const userId = await database.peopleTransaction(({ em }) => findWaitingUser(em, input.mfaToken));
+    /**
+     * Completes a sign-in with a code of an authenticator app, a recovery code, or a passkey.
+     *
+     * @throws AppError `invalid_credentials` for a wrong code or response, and for a token that is unknown, used, older than
+     * ten minutes, of another browser, or void after five failures or a change of the password; `rate_limited` after
+     * repeated failures of the person, whatever their tokens: a stolen password must not allow to guess codes.
+     */
+    async complete(input: { mfaToken: string; proof: MfaProof }, client: Client): Promise<SignedIn> {
+      const userId = await database.peopleTransaction(({ db }) => findWaitingUser(db, input.mfaToken));
       if (userId === undefined) throw invalidCredentials();
       const device = { person: { userId }, tokens: client.deviceTokens ?? [] };
       return throttle.run({ account: `mfa:${userId}`, ip: client.ip, device }, () => complete(input, client));
@@ -66,17 +64,17 @@ export function createMfaChallengeService(options: MfaChallengeOptions): MfaChal
     client: Client,
   ): Promise<SignedIn> {
     return database.peopleTransaction(async (transaction) => {
-      const { em } = transaction;
-      const pending = await findPendingSignIn(em, mfaToken, client);
+      const { db } = transaction;
+      const pending = await findPendingSignIn(db, mfaToken, client);
       if (!pending) throw invalidCredentials();
       const { userId, email, method, ssoConfigurationId } = pending;
       if (!(await isProved(transaction, options, { pending, proof, client }))) {
-        if (await countFailure(em, pending)) await warn(transaction, pending, client);
+        if (await countFailure(db, pending)) await warn(transaction, pending, client);
         throw wrongCredentials();
       }
-      await completePendingSignIn(em, pending);
+      await completePendingSignIn(db, pending);
       if (proof.method === 'recovery_code') {
-        await recordPersonAudit(em, { userId, ...client }, { action: 'user.recovery_code_used' });
+        await recordPersonAudit(db, { userId, ...client }, { action: 'user.recovery_code_used' });
         await notifications.notify(transaction, {
           userId,
           email,
@@ -85,7 +83,7 @@ export function createMfaChallengeService(options: MfaChallengeOptions): MfaChal
         });
       }
       if (method === 'recovery') await restoreDeleted(transaction, userId, client);
-      const signIn = await startSession(em, {
+      const signIn = await startSession(db, {
         userId,
         method,
         factors: [proof.method],
@@ -103,7 +101,7 @@ export function createMfaChallengeService(options: MfaChallengeOptions): MfaChal
     client: Client,
   ): Promise<void> {
     const now = new Date();
-    await recordPersonAudit(transaction.em, { userId, ...client }, { action: 'user.mfa_failed' });
+    await recordPersonAudit(transaction.db, { userId, ...client }, { action: 'user.mfa_failed' });
     await notifications.notify(transaction, {
       userId,
       email,
@@ -119,13 +117,13 @@ async function isProved(
   { secretBox, recoverySigner, notifications, relyingParty }: MfaChallengeOptions,
   { pending, proof, client }: { pending: PendingSignIn; proof: MfaProof; client: Client },
 ): Promise<boolean> {
-  const { em } = transaction;
+  const { db } = transaction;
   const { userId, mfaTokenHash } = pending;
   if (proof.method !== 'webauthn') {
     const input = { userId, code: proof.code };
     return proof.method === 'totp'
-      ? useTotpCode(em, secretBox, input)
-      : useRecoveryCode(em, recoverySigner, input);
+      ? useTotpCode(db, secretBox, input)
+      : useRecoveryCode(db, recoverySigner, input);
   }
   const used = await useAssertion(
     transaction,
@@ -141,20 +139,30 @@ async function isProved(
 
 /** Tries the person's apps in turn. Of two concurrent uses of a step one succeeds. */
 async function useTotpCode(
-  em: EntityManager,
+  db: Db,
   secretBox: SecretBox,
   { userId, code }: { userId: string; code: string },
 ): Promise<boolean> {
-  const apps = await em.execute<{ id: string; secret: Buffer; lastStep: number | null }[]>(sql`
-    select id, secret, last_step as "lastStep" from mfa_enrollments
-    where user_id = ${userId} and type = 'totp' and confirmed_at is not null order by id`);
+  const apps = await db
+    .selectFrom('mfa_enrollments')
+    .select(['id', 'secret', 'last_step as lastStep'])
+    .where('user_id', '=', userId)
+    .where('type', '=', 'totp')
+    .where('secret', 'is not', null)
+    .where('confirmed_at', 'is not', null)
+    .orderBy('id')
+    .$narrowType<{ secret: NotNull }>()
+    .execute();
   for (const { id, secret, lastStep } of apps) {
     const step = await findTotpStep(secretBox.open(secret, totpContext(id)), code, lastStep);
     if (step === null) continue;
-    const used = await em.execute<object[]>(sql`
-      update mfa_enrollments set last_step = ${step}, last_used_at = now()
-      where id = ${id} and (last_step is null or last_step < ${step}) returning id`);
-    if (used.length > 0) return true;
+    const { numUpdatedRows } = await db
+      .updateTable('mfa_enrollments')
+      .set({ last_step: step, last_used_at: sql<Date>`now()` })
+      .where('id', '=', id)
+      .where((eb) => eb.or([eb('last_step', 'is', null), eb('last_step', '<', step)]))
+      .executeTakeFirst();
+    if (numUpdatedRows > 0n) return true;
   }
   return false;
 }

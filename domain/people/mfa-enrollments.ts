@@ -1,39 +1,38 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
-import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Person } from '../identity/person.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
-import type { MfaType } from './mfa-enrollment.entity.ts';
+import type { MfaEnrollment } from './mfa-enrollment.entity.ts';
 import { invalidCredentials } from './start-session.ts';
 
-export interface Enrollment {
-  id: string;
-  type: MfaType;
-  name: string;
-  createdAt: Date;
-  lastUsedAt: Date | null;
-}
+export type Enrollment = Pick<MfaEnrollment, 'id' | 'type' | 'name' | 'createdAt' | 'lastUsedAt'>;
 
 const MAX_ENROLLMENTS = 10;
 
+export const ENROLLMENT_COLUMNS = [
+  'id',
+  'type',
+  'name',
+  'created_at as createdAt',
+  'last_used_at as lastUsedAt',
+] as const;
+
 /** Confirmed factors, oldest first. */
-export async function findEnrollments(em: EntityManager, userId: string): Promise<Enrollment[]> {
-  const rows = await em.execute<SerializedRow<Enrollment>[]>(sql`
-    select id, type, name, created_at as "createdAt", last_used_at as "lastUsedAt" from mfa_enrollments
-    where user_id = ${userId} and confirmed_at is not null order by id`);
-  return rows.map((row) => ({
-    ...row,
-    createdAt: new Date(row.createdAt),
-    lastUsedAt: parseTimestamp(row.lastUsedAt),
-  }));
+export function findEnrollments(db: Db, userId: string): Promise<Enrollment[]> {
+  return db
+    .selectFrom('mfa_enrollments')
+    .select(ENROLLMENT_COLUMNS)
+    .where('user_id', '=', userId)
+    .where('confirmed_at', 'is not', null)
+    .orderBy('id')
+    .execute();
 }
 
 /** Changes of one person's factors wait for each other: only one of them is the first, or the last. */
-export async function lockPerson(em: EntityManager, userId: string): Promise<void> {
-  await em.execute(sql`select from users where id = ${userId} for update`);
+export async function lockPerson(db: Db, userId: string): Promise<void> {
+  await db.selectFrom('users').select('id').where('id', '=', userId).forUpdate().execute();
 }
 
 /** Mails the person that their factors changed. */
@@ -44,9 +43,11 @@ export async function informPerson(
   template: 'mfa-added' | 'mfa-removed' | 'recovery-codes-replaced' | 'passkey-copied',
   name: string,
 ): Promise<void> {
-  const [user] = await transaction.em.execute<{ email: string }[]>(
-    sql`select email from users where id = ${person.userId}`,
-  );
+  const user = await transaction.db
+    .selectFrom('users')
+    .select('email')
+    .where('id', '=', person.userId)
+    .executeTakeFirst();
   if (!user) throw invalidCredentials();
   await notifications.notify(transaction, {
     userId: person.userId,

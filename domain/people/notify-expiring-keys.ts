@@ -1,6 +1,5 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { claimExpiringKeys, type ExpiringKey } from '../api-keys/claim-expiring-keys.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
@@ -40,18 +39,23 @@ async function notify(
     expiresAt: formatUtc(key.expiresAt),
   };
   const dedupeKey = `api-key-expiring/${key.id}/${key.expiresAt.toISOString()}`;
-  const creator = await findCreator(transaction.em, key);
+  const creator = await findCreator(transaction.db, key);
   const notice = { template: 'api-key-expiring' as const, params, dedupeKey };
   if (creator) await personNotifications.notify(transaction, { ...creator, ...notice });
   else await notifications.notifyOwners(transaction, { organizationId, ...notice });
 }
 
-async function findCreator(
-  em: EntityManager,
+function findCreator(
+  db: Db,
   { organizationId, createdByUserId }: ExpiringKey,
 ): Promise<{ userId: string; email: string } | undefined> {
-  const [creator] = await em.execute<{ userId: string; email: string }[]>(sql`
-    select u.id as "userId", u.email from users u join members m on m.user_id = u.id and m.org_id = ${organizationId}
-    where u.id = ${createdByUserId} and u.deleted_at is null and u.status = 'active'`);
-  return creator;
+  return db
+    .selectFrom('users')
+    .innerJoin('members', 'members.user_id', 'users.id')
+    .select(['users.id as userId', 'users.email'])
+    .where('members.org_id', '=', organizationId)
+    .where('users.id', '=', createdByUserId)
+    .where('users.deleted_at', 'is', null)
+    .where('users.status', '=', 'active')
+    .executeTakeFirst();
 }

@@ -1,4 +1,3 @@
-import { sql } from '@mikro-orm/core';
 import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import type { AuditedScope } from '../audit/record-audit.ts';
@@ -23,28 +22,16 @@ type Specific<Name extends ChangeTemplate> = Omit<
   keyof OrganizationChangeParams
 >;
 
-/** Emails to the owners about changes that weaken their organization or decide who owns it, in the change's transaction. */
-export interface OwnerNotices {
-  policiesWeakened(transaction: Transaction, change: Change, policies: WeakenedPolicy[]): Promise<void>;
-  ssoStopped(transaction: Transaction, change: Change, stopped: Specific<'sso-stopped'>): Promise<void>;
-  /** Runs after the change: a new owner gets the email, too, and so does a former one. */
-  ownerChanged(transaction: Transaction, change: Change, owner: OwnerChange): Promise<void>;
-  ownershipTransferred(transaction: Transaction, change: Change, transfer: Transfer): Promise<void>;
-  /** @param inviter address of the person, or id of the key, that sent the invitation. */
-  ownerJoined(
-    transaction: Transaction,
-    change: Change,
-    joined: { owner: string; inviter: string },
-  ): Promise<void>;
-}
+export type OwnerNotices = ReturnType<typeof createOwnerNotices>;
 
+/** Emails to the owners about changes that weaken their organization or decide who owns it, in the change's transaction. */
 export function createOwnerNotices({
   notifications,
   personNotifications,
 }: {
   notifications: NotificationService;
   personNotifications: PersonNotificationService;
-}): OwnerNotices {
+}) {
   async function notify<Name extends ChangeTemplate>(
     transaction: Transaction,
     change: Change,
@@ -70,11 +57,18 @@ export function createOwnerNotices({
   }
 
   return {
-    policiesWeakened: (transaction, change, policies) =>
+    policiesWeakened: (transaction: Transaction, change: Change, policies: WeakenedPolicy[]): Promise<void> =>
       notify(transaction, change, { template: 'policies-weakened', params: { policies } }),
-    ssoStopped: (transaction, change, params) =>
+
+    ssoStopped: (transaction: Transaction, change: Change, params: Specific<'sso-stopped'>): Promise<void> =>
       notify(transaction, change, { template: 'sso-stopped', params }),
-    ownerChanged(transaction, change, { userId, email, role }) {
+
+    /** Runs after the change: a new owner gets the email, too, and so does a former one. */
+    ownerChanged(
+      transaction: Transaction,
+      change: Change,
+      { userId, email, role }: OwnerChange,
+    ): Promise<void> {
       return role === 'owner'
         ? notify(transaction, change, { template: 'owner-added', params: { owner: email, how: 'role' } })
         : notify(transaction, change, {
@@ -83,13 +77,20 @@ export function createOwnerNotices({
             former: { userId, email },
           });
     },
-    ownershipTransferred: (transaction, change, { from, to }) =>
+
+    ownershipTransferred: (transaction: Transaction, change: Change, { from, to }: Transfer): Promise<void> =>
       notify(transaction, change, {
         template: 'ownership-transferred',
         params: { from: from.email, to: to.email },
         former: from,
       }),
-    ownerJoined: (transaction, change, { owner, inviter }) =>
+
+    /** @param joined.inviter address of the person, or id of the key, that sent the invitation. */
+    ownerJoined: (
+      transaction: Transaction,
+      change: Change,
+      { owner, inviter }: { owner: string; inviter: string },
+    ): Promise<void> =>
       notify(transaction, change, {
         template: 'owner-added',
         params: { owner, how: 'invitation', by: inviter },
@@ -105,11 +106,15 @@ interface Notice<Name extends ChangeTemplate> {
 }
 
 async function describeChange(
-  { em }: Transaction,
+  { db }: Transaction,
   { organizationId, actor, ip }: Change,
 ): Promise<OrganizationChangeParams> {
-  const [facts] = await em.execute<{ name: string; email: string | null }[]>(sql`
-    select o.name, u.email from organizations o left join users u on u.id = ${actor.id} where o.id = ${organizationId}`);
+  const facts = await db
+    .selectFrom('organizations')
+    .leftJoin('users', (join) => join.on('users.id', '=', actor.id))
+    .select(['organizations.name', 'users.email'])
+    .where('organizations.id', '=', organizationId)
+    .executeTakeFirst();
   const { name = organizationId, email } = facts ?? {};
   return {
     organizationId,

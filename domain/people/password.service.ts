@@ -1,6 +1,6 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
 import { hashPassword } from '../identity/password.ts';
@@ -13,30 +13,12 @@ import { createAccountToken, useAccountToken, voidAccountTokens } from './accoun
 import type { Client } from './client.ts';
 import { mailRecoveryToken } from './deleted-account.ts';
 import { requireStrongPassword } from './password-rules.ts';
+import { voidPendingSignIns } from './pending-sign-ins.ts';
 import { markAddressVerified } from './prove-address.ts';
 import { requireCurrentPassword } from './require-current-password.ts';
 import { forgetFailures, type SignInThrottle } from './sign-in-throttle.ts';
 
-export interface PasswordService {
-  /**
-   * Mails a token to reset the password, if an account has the address, at most three times an hour. The outcome is the
-   * same if none has.
-   */
-  requestReset(email: string): Promise<void>;
-  /**
-   * Sets a new password with a mailed token, ends all sessions and the delay after failed sign-ins.
-   *
-   * @throws AppError `invalid_credentials` for an unknown, used or expired token; `validation_error` for a weak password.
-   */
-  reset(input: { token: string; password: string }, client: Client): Promise<void>;
-  /**
-   * Changes the password, ends the other sessions and voids what waits for a mailed token.
-   *
-   * @param input.currentPassword required if the person has one; without one, the sign-in must be fresh.
-   * @throws AppError `invalid_credentials`, `session_expired` or `validation_error`.
-   */
-  change(person: Person, input: { currentPassword?: string; newPassword: string }): Promise<void>;
-}
+export type PasswordService = ReturnType<typeof createPasswordService>;
 
 export interface PasswordOptions {
   database: Database;
@@ -47,23 +29,24 @@ export interface PasswordOptions {
 const RESET_LIFETIME_MINUTES = 60;
 const MAX_RESETS_PER_HOUR = 3;
 
-export function createPasswordService(options: PasswordOptions): PasswordService {
+export function createPasswordService(options: PasswordOptions) {
   const { database, notifications, throttle } = options;
   return {
-    async requestReset(entered) {
+    /**
+     * Mails a token to reset the password, if an account has the address, at most three times an hour. The outcome is the
+     * same if none has.
+     */
+    async requestReset(entered: string): Promise<void> {
       const email = entered.toLowerCase();
       await database.peopleTransaction(async (transaction) => {
-        const { em } = transaction;
-        await lockAccountAddress(em, email);
+        const { db } = transaction;
+        await lockAccountAddress(db, email);
         // The password of a deleted account is not the way in: its recovery is.
         if (await mailRecoveryToken(transaction, notifications, email)) return;
-        const [user] = await em.execute<{ id: string; email: string; resets: number }[]>(sql`
-          select id, email, (select count(*)::int from account_tokens t where t.user_id = u.id
-              and t.purpose = 'reset_password' and t.created_at > now() - interval '1 hour') as resets
-          from users u where email = ${email} and deleted_at is null and status = 'active'`);
+        const user = await findResettableUser(db, email);
         // Refusing here would reveal that the account exists.
-        if (!user || user.resets >= MAX_RESETS_PER_HOUR) return;
-        const token = await createAccountToken(em, {
+        if (!user || (user.resets ?? 0) >= MAX_RESETS_PER_HOUR) return;
+        const token = await createAccountToken(db, {
           userId: user.id,
           purpose: 'reset_password',
           lifetimeMinutes: RESET_LIFETIME_MINUTES,
@@ -78,21 +61,36 @@ export function createPasswordService(options: PasswordOptions): PasswordService
       });
     },
 
-    async reset({ token, password }, client) {
+    /**
+     * Sets a new password with a mailed token, ends all sessions and the delay after failed sign-ins.
+     *
+     * @throws AppError `invalid_credentials` for an unknown, used or expired token; `validation_error` for a weak password.
+     */
+    async reset({ token, password }: { token: string; password: string }, client: Client): Promise<void> {
       requireStrongPassword(password, '/body/password');
       const passwordHash = await hashPassword(password, client.ip);
       await throttle.run({ account: `reset:${client.ip}`, ip: client.ip }, () =>
         database.peopleTransaction(async (transaction) => {
-          const { userId } = await useAccountToken(transaction.em, token, 'reset_password');
+          const { db } = transaction;
+          const { userId } = await useAccountToken(db, token, 'reset_password');
           // The token proves the address, too.
-          await markAddressVerified(transaction.em, userId);
+          await markAddressVerified(db, userId);
           const email = await setPassword(transaction, { userId, passwordHash, keepSessionId: null, client });
-          await forgetFailures(transaction.em, email);
+          await forgetFailures(db, email);
         }),
       );
     },
 
-    async change(person, { currentPassword, newPassword }) {
+    /**
+     * Changes the password, ends the other sessions and voids what waits for a mailed token.
+     *
+     * @param input.currentPassword required if the person has one; without one, the sign-in must be fresh.
+     * @throws AppError `invalid_credentials`, `session_expired` or `validation_error`.
+     */
+    async change(
+      person: Person,
+      { currentPassword, newPassword }: { currentPassword?: string; newPassword: string },
+    ): Promise<void> {
       const user = await requireCurrentPassword({ database, throttle }, person, currentPassword);
       requireStrongPassword(newPassword, '/body/new_password', [user.email, user.name ?? '']);
       const passwordHash = await hashPassword(newPassword, person.ip);
@@ -122,20 +120,26 @@ export function createPasswordService(options: PasswordOptions): PasswordService
       client: Pick<Client, 'ip' | 'requestId'> & { sessionId?: string };
     },
   ): Promise<string> {
-    const { em } = transaction;
-    const [user] = await em.execute<{ email: string }[]>(sql`
-      update users set password_hash = ${passwordHash}, updated_at = now()
-      where id = ${userId} and deleted_at is null and status = 'active' returning email`);
+    const { db } = transaction;
+    const user = await db
+      .updateTable('users')
+      .set({ password_hash: passwordHash, updated_at: sql<Date>`now()` })
+      .where('id', '=', userId)
+      .where('deleted_at', 'is', null)
+      .where('status', '=', 'active')
+      .returning('email')
+      .executeTakeFirst();
     if (!user)
       throw new AppError('conflict', {
         detail: 'The account was deleted or suspended.',
         fix: 'Recover the account first, or contact support.',
       });
-    await endSessions(em, userId, keepSessionId);
-    await voidPendingSignIns(em, userId);
+    await endSessions(db, userId, keepSessionId);
+    // They were made with the old password.
+    await voidPendingSignIns(db, userId);
     // All of them: someone who knew the old password may have asked for a change of the address.
-    await voidAccountTokens(em, userId);
-    await recordPersonAudit(em, { userId, ...client }, { action: 'user.password_changed' });
+    await voidAccountTokens(db, userId);
+    await recordPersonAudit(db, { userId, ...client }, { action: 'user.password_changed' });
     await notifications.notify(transaction, {
       userId,
       email: user.email,
@@ -146,9 +150,22 @@ export function createPasswordService(options: PasswordOptions): PasswordService
   }
 }
 
-/** A sign-in that waits for its second factor was made with the old password. */
-async function voidPendingSignIns(em: EntityManager, userId: string): Promise<void> {
-  await em.execute(
-    sql`update mfa_challenges set used_at = now() where user_id = ${userId} and used_at is null`,
-  );
+function findResettableUser(db: Db, email: string) {
+  return db
+    .selectFrom('users')
+    .select((eb) => [
+      'users.id',
+      'users.email',
+      eb
+        .selectFrom('account_tokens')
+        .select(eb.fn.countAll<number>().as('count'))
+        .whereRef('account_tokens.user_id', '=', 'users.id')
+        .where('account_tokens.purpose', '=', 'reset_password')
+        .where('account_tokens.created_at', '>', sql<Date>`now() - interval '1 hour'`)
+        .as('resets'),
+    ])
+    .where('users.email', '=', email)
+    .where('users.deleted_at', 'is', null)
+    .where('users.status', '=', 'active')
+    .executeTakeFirst();
 }

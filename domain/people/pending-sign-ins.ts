@@ -1,16 +1,21 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { sha256 } from '../../platform/crypto.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { SessionMethod } from '../identity/person.ts';
 import type { Client } from './client.ts';
 
 const MAX_FAILURES = 5;
 
 /** Whose sign-in waits with this token. Undefined if it is unknown, used, expired or void. */
-export async function findWaitingUser(em: EntityManager, mfaToken: string): Promise<string | undefined> {
-  const [row] = await em.execute<{ userId: string }[]>(sql`
-    select user_id as "userId" from mfa_challenges
-    where token_hash = ${sha256(mfaToken)} and used_at is null and expires_at > now() and failures < ${MAX_FAILURES}`);
+export async function findWaitingUser(db: Db, mfaToken: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('mfa_challenges')
+    .select('user_id as userId')
+    .where('token_hash', '=', sha256(mfaToken))
+    .where('used_at', 'is', null)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .where('failures', '<', MAX_FAILURES)
+    .executeTakeFirst();
   return row?.userId;
 }
 
@@ -30,31 +35,60 @@ export interface PendingSignIn {
  * browser.
  */
 export async function findPendingSignIn(
-  em: EntityManager,
+  db: Db,
   mfaToken: string,
   { browserToken }: Pick<Client, 'browserToken'>,
 ): Promise<PendingSignIn | undefined> {
   const mfaTokenHash = sha256(mfaToken);
-  const browserTokenHash = browserToken === undefined ? null : sha256(browserToken);
-  const [pending] = await em.execute<Omit<PendingSignIn, 'mfaTokenHash'>[]>(sql`
-    select c.user_id as "userId", u.email, c.method, c.sso_configuration_id as "ssoConfigurationId"
-    from mfa_challenges c join users u on u.id = c.user_id
-    where c.token_hash = ${mfaTokenHash} and c.used_at is null and c.expires_at > now() and c.failures < ${MAX_FAILURES}
-      and (c.browser_token_hash is null or c.browser_token_hash = ${browserTokenHash}::bytea)
-    for update of c`);
+  const pending = await db
+    .selectFrom('mfa_challenges')
+    .innerJoin('users', 'users.id', 'mfa_challenges.user_id')
+    .select([
+      'mfa_challenges.user_id as userId',
+      'users.email',
+      'mfa_challenges.method',
+      'mfa_challenges.sso_configuration_id as ssoConfigurationId',
+    ])
+    .where('mfa_challenges.token_hash', '=', mfaTokenHash)
+    .where('mfa_challenges.used_at', 'is', null)
+    .where('mfa_challenges.expires_at', '>', sql<Date>`now()`)
+    .where('mfa_challenges.failures', '<', MAX_FAILURES)
+    .where((eb) => {
+      const isUnbound = eb('mfa_challenges.browser_token_hash', 'is', null);
+      return browserToken === undefined
+        ? isUnbound
+        : eb.or([isUnbound, eb('mfa_challenges.browser_token_hash', '=', sha256(browserToken))]);
+    })
+    .forUpdate('mfa_challenges')
+    .executeTakeFirst();
   return pending && { ...pending, mfaTokenHash };
 }
 
 /** Returns whether the token is void now. */
-export async function countFailure(em: EntityManager, { mfaTokenHash }: PendingSignIn): Promise<boolean> {
-  const [row] = await em.execute<{ failures: number }[]>(sql`
-    update mfa_challenges set failures = failures + 1 where token_hash = ${mfaTokenHash} returning failures`);
+export async function countFailure(db: Db, { mfaTokenHash }: PendingSignIn): Promise<boolean> {
+  const row = await db
+    .updateTable('mfa_challenges')
+    .set((eb) => ({ failures: eb('failures', '+', 1) }))
+    .where('token_hash', '=', mfaTokenHash)
+    .returning('failures')
+    .executeTakeFirst();
   return (row?.failures ?? 0) >= MAX_FAILURES;
 }
 
-export async function completePendingSignIn(
-  em: EntityManager,
-  { mfaTokenHash }: PendingSignIn,
-): Promise<void> {
-  await em.execute(sql`update mfa_challenges set used_at = now() where token_hash = ${mfaTokenHash}`);
+export async function completePendingSignIn(db: Db, { mfaTokenHash }: PendingSignIn): Promise<void> {
+  await db
+    .updateTable('mfa_challenges')
+    .set({ used_at: sql<Date>`now()` })
+    .where('token_hash', '=', mfaTokenHash)
+    .execute();
+}
+
+/** Voids the sign-ins that wait for a second factor: their first factor counts no more. */
+export async function voidPendingSignIns(db: Db, userId: string): Promise<void> {
+  await db
+    .updateTable('mfa_challenges')
+    .set({ used_at: sql<Date>`now()` })
+    .where('user_id', '=', userId)
+    .where('used_at', 'is', null)
+    .execute();
 }

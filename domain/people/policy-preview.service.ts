@@ -1,6 +1,6 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { isAddressAllowed } from '../identity/allowed-addresses.ts';
 import type { MemberRole } from '../identity/roles.ts';
 import { requireOrganizationWide, requirePermission, type Scope } from '../identity/scope.ts';
@@ -29,15 +29,7 @@ export interface PolicyPreview {
   isComplete: boolean;
 }
 
-export interface PolicyPreviewService {
-  /**
-   * Finds the members who would not get in as they do now. Changes nothing.
-   *
-   * @param change omitted policies are taken as they are.
-   * @throws AppError `validation_error` for a malformed range; `permission_denied` without `members:read`.
-   */
-  preview(scope: Scope, change: Partial<AccessPolicies>): Promise<PolicyPreview>;
-}
+export type PolicyPreviewService = ReturnType<typeof createPolicyPreviewService>;
 
 export const MAX_PREVIEWED_MEMBERS = 1_000;
 
@@ -56,16 +48,22 @@ interface MemberFacts {
   lastIp: string | null;
 }
 
-export function createPolicyPreviewService({ database }: { database: Database }): PolicyPreviewService {
+export function createPolicyPreviewService({ database }: { database: Database }) {
   return {
-    preview(scope, change) {
+    /**
+     * Finds the members who would not get in as they do now. Changes nothing.
+     *
+     * @param change omitted policies are taken as they are.
+     * @throws AppError `validation_error` for a malformed range; `permission_denied` without `members:read`.
+     */
+    preview(scope: Scope, change: Partial<AccessPolicies>): Promise<PolicyPreview> {
       requireOrganizationWide(scope);
       requirePermission(scope, 'members:read');
       requireValidRanges(change.allowedCidrs);
       const { organizationId } = scope;
-      return database.peopleTransaction(async ({ em }) => {
-        const policies = { ...(await findPolicies(em, organizationId)), ...change };
-        const members = await readMembers(em, organizationId);
+      return database.peopleTransaction(async ({ db }) => {
+        const policies = { ...(await findPolicies(db, organizationId)), ...change };
+        const members = await readMembers(db, organizationId);
         return {
           effects: members.slice(0, MAX_PREVIEWED_MEMBERS).flatMap((member) => findEffects(member, policies)),
           isComplete: members.length <= MAX_PREVIEWED_MEMBERS,
@@ -75,20 +73,59 @@ export function createPolicyPreviewService({ database }: { database: Database })
   };
 }
 
-function readMembers(em: EntityManager, organizationId: string): Promise<MemberFacts[]> {
-  return em.execute<MemberFacts[]>(sql`
-    select m.user_id as "userId", u.email, m.role, u.password_hash is not null as "hasPassword",
-      exists (select from mfa_enrollments e where e.user_id = u.id and e.confirmed_at is not null) as "hasFactor",
-      exists (select from mfa_enrollments e where e.user_id = u.id and e.confirmed_at is not null
-        and e.type = 'webauthn') as "hasPasskey",
-      exists (select from sso_identities i where i.provider_id = c.provider_id and i.user_id = u.id) as "isLinked",
-      coalesce(split_part(u.email, '@', 2) = any (c.domains), false) as "isInDomain",
-      (select s.ip from sessions s where s.user_id = u.id and s.revoked_at is null and s.expires_at > now()
-        order by s.last_seen_at desc limit 1) as "lastIp"
-    from members m
-    join users u on u.id = m.user_id and u.deleted_at is null
-    left join sso_configurations c on c.org_id = m.org_id and c.status = 'active'
-    where m.org_id = ${organizationId} order by m.user_id limit ${MAX_PREVIEWED_MEMBERS + 1}`);
+function readMembers(db: Db, organizationId: string): Promise<MemberFacts[]> {
+  return db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .leftJoin('sso_configurations', (join) =>
+      join
+        .onRef('sso_configurations.org_id', '=', 'members.org_id')
+        .on('sso_configurations.status', '=', 'active'),
+    )
+    .select((eb) => {
+      const factors = eb
+        .selectFrom('mfa_enrollments')
+        .select('mfa_enrollments.id')
+        .whereRef('mfa_enrollments.user_id', '=', 'users.id')
+        .where('mfa_enrollments.confirmed_at', 'is not', null);
+      return [
+        'members.user_id as userId',
+        'users.email',
+        'members.role',
+        eb('users.password_hash', 'is not', null).$castTo<boolean>().as('hasPassword'),
+        eb.exists(factors).$castTo<boolean>().as('hasFactor'),
+        eb
+          .exists(factors.where('mfa_enrollments.type', '=', 'webauthn'))
+          .$castTo<boolean>()
+          .as('hasPasskey'),
+        eb
+          .exists(
+            eb
+              .selectFrom('sso_identities')
+              .select('sso_identities.user_id')
+              .whereRef('sso_identities.provider_id', '=', 'sso_configurations.provider_id')
+              .whereRef('sso_identities.user_id', '=', 'users.id'),
+          )
+          .$castTo<boolean>()
+          .as('isLinked'),
+        sql<boolean>`coalesce(split_part(${eb.ref('users.email')}, '@', 2) = any (${eb.ref('sso_configurations.domains')}),
+          false)`.as('isInDomain'),
+        eb
+          .selectFrom('sessions')
+          .select('sessions.ip')
+          .whereRef('sessions.user_id', '=', 'users.id')
+          .where('sessions.revoked_at', 'is', null)
+          .where('sessions.expires_at', '>', sql<Date>`now()`)
+          .orderBy('sessions.last_seen_at', 'desc')
+          .limit(1)
+          .as('lastIp'),
+      ];
+    })
+    .where('members.org_id', '=', organizationId)
+    .where('users.deleted_at', 'is', null)
+    .orderBy('members.user_id')
+    .limit(MAX_PREVIEWED_MEMBERS + 1)
+    .execute();
 }
 
 function findEffects(member: MemberFacts, policies: AccessPolicies): PolicyEffect[] {

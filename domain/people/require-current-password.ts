@@ -1,17 +1,12 @@
-import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { invalid } from '../../platform/errors.ts';
 import { verifyPassword } from '../identity/password.ts';
 import { type Person, requireFreshLogin } from '../identity/person.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
 import { invalidCredentials } from './start-session.ts';
+import type { User } from './user.entity.ts';
 
-export interface CurrentUser {
-  id: string;
-  email: string;
-  name: string | null;
-  passwordHash: string | null;
-}
+export type CurrentUser = Pick<User, 'id' | 'email' | 'name' | 'passwordHash'>;
 
 /**
  * Proves that the person at the session still is who signed in: by their password, or by a sign-in within the last ten
@@ -24,11 +19,13 @@ export async function requireCurrentPassword(
   person: Person,
   password: string | undefined,
 ): Promise<CurrentUser> {
-  const user = await database.peopleTransaction(async ({ em }) => {
-    const [row] = await em.execute<CurrentUser[]>(sql`
-      select id, email, name, password_hash as "passwordHash" from users where id = ${person.userId}`);
-    return row;
-  });
+  const user = await database.peopleTransaction(({ db }) =>
+    db
+      .selectFrom('users')
+      .select(['id', 'email', 'name', 'password_hash as passwordHash'])
+      .where('id', '=', person.userId)
+      .executeTakeFirst(),
+  );
   if (!user) throw invalidCredentials();
   if (password === undefined) {
     if (user.passwordHash !== null)

@@ -1,8 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { sha256 } from '../../platform/crypto.ts';
-import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { networkOf } from '../../platform/network.ts';
 import { claimDeviceAttempt, releaseDeviceAttempt } from '../sessions/known-devices.ts';
@@ -26,34 +25,32 @@ export interface Attempt {
   device?: { person: { userId: string } | { email: string }; tokens: readonly string[] } | undefined;
 }
 
+export type SignInThrottle = ReturnType<typeof createSignInThrottle>;
+
 /**
  * Slows down guessing of passwords, codes and tokens, by account and by client network (an IPv4 address or an IPv6 /64).
  * The state is in PostgreSQL, so it holds across processes.
  */
-export interface SignInThrottle {
-  /**
-   * Runs an attempt. It counts before it runs, so concurrent guesses count too. A success resets the account, and does not
-   * count for the network, which many people may share. Only a 401 is a failure: an attempt that ends with any other error
-   * was no guess, and does not count.
-   *
-   * @throws AppError `rate_limited` if a previous failure blocks it; what `attempt` throws.
-   */
-  run<T>(client: Attempt, attempt: () => Promise<T>): Promise<T>;
-}
-
-export function createSignInThrottle({ database }: { database: Database }): SignInThrottle {
+export function createSignInThrottle({ database }: { database: Database }) {
   return {
-    async run(client, attempt) {
-      const counted = await database.peopleTransaction(({ em }) => count(em, client));
+    /**
+     * Runs an attempt. It counts before it runs, so concurrent guesses count too. A success resets the account, and does not
+     * count for the network, which many people may share. Only a 401 is a failure: an attempt that ends with any other error
+     * was no guess, and does not count.
+     *
+     * @throws AppError `rate_limited` if a previous failure blocks it; what `attempt` throws.
+     */
+    async run<T>(client: Attempt, attempt: () => Promise<T>): Promise<T> {
+      const counted = await database.peopleTransaction(({ db }) => count(db, client));
       if (counted.waitSeconds > 0) throw tooManyAttempts(counted.waitSeconds);
       try {
         const result = await attempt();
-        await database.peopleTransaction(({ em }) => counted.succeed(em));
+        await database.peopleTransaction(({ db }) => counted.succeed(db));
         return result;
       } catch (error) {
         const isFailure = error instanceof AppError && error.status === 401;
         if (!isFailure)
-          await database.peopleTransaction(({ em }) => counted.takeBack(em)).catch(() => undefined);
+          await database.peopleTransaction(({ db }) => counted.takeBack(db)).catch(() => undefined);
         throw error;
       }
     },
@@ -61,8 +58,8 @@ export function createSignInThrottle({ database }: { database: Database }): Sign
 }
 
 /** Ends the delay of an account, in the caller's transaction. */
-export async function forgetFailures(em: EntityManager, account: string): Promise<void> {
-  await em.execute(sql`delete from sign_in_attempts where key_hash = ${accountKey(account)}`);
+export async function forgetFailures(db: Db, account: string): Promise<void> {
+  await db.deleteFrom('sign_in_attempts').where('key_hash', '=', accountKey(account)).execute();
 }
 
 const accountKey = (account: string): Buffer => sha256(`account:${account}`);
@@ -70,21 +67,21 @@ const accountKey = (account: string): Buffer => sha256(`account:${account}`);
 interface CountedAttempt {
   /** If it is blocked; then nothing was counted. */
   waitSeconds: number;
-  succeed(em: EntityManager): Promise<void>;
-  takeBack(em: EntityManager): Promise<void>;
+  succeed(db: Db): Promise<void>;
+  takeBack(db: Db): Promise<void>;
 }
 
-async function count(em: EntityManager, { account, ip, device }: Attempt): Promise<CountedAttempt> {
-  const tokenHash = device && (await claimDeviceAttempt(dbOf(em), device.person, device.tokens));
+async function count(db: Db, { account, ip, device }: Attempt): Promise<CountedAttempt> {
+  const tokenHash = device && (await claimDeviceAttempt(db, device.person, device.tokens));
   if (tokenHash) {
-    const release = (inner: EntityManager) => releaseDeviceAttempt(dbOf(inner), tokenHash);
+    const release = (inner: Db) => releaseDeviceAttempt(inner, tokenHash);
     // The failures of others stay: a sign-in of the person must not give strangers new attempts.
     return { waitSeconds: 0, succeed: release, takeBack: release };
   }
   const byAccount = { hash: accountKey(account), free: FREE_ATTEMPTS.account };
   const byNetwork =
     ip === null ? [] : [{ hash: sha256(`network:${networkOf(ip)}`), free: FREE_ATTEMPTS.network }];
-  const { waitSeconds, takeBack } = await countKeys(em, [byAccount, ...byNetwork]);
+  const { waitSeconds, takeBack } = await countKeys(db, [byAccount, ...byNetwork]);
   return {
     waitSeconds,
     async succeed(inner) {
@@ -106,41 +103,64 @@ interface AttemptKey {
 interface CountedKeys {
   /** The seconds to wait if one of the keys is blocked; then none is counted. */
   waitSeconds: number;
-  takeBack(em: EntityManager, hash: Buffer): Promise<void>;
+  takeBack(db: Db, hash: Buffer): Promise<void>;
 }
 
 /** Counts one attempt for each key. */
-async function countKeys(em: EntityManager, keys: AttemptKey[]): Promise<CountedKeys> {
+async function countKeys(db: Db, keys: AttemptKey[]): Promise<CountedKeys> {
   let waitSeconds = 0;
   const attemptsOf = new Map<AttemptKey, number>();
   for (const key of keys) {
     // Locks the row, and returns it as it was. The clock, because `now()` is older than the lock; minus a millisecond,
     // because stored times are rounded.
-    const [row] = await em.execute<{ failures: number; isOld: boolean; waitSeconds: number }[]>(sql`
-      insert into sign_in_attempts as a (key_hash, failures, last_attempt_at, blocked_until)
-      values (${key.hash}, 0, now(), now() - interval '1 second')
-      on conflict (key_hash) do update set failures = a.failures
-      returning failures, last_attempt_at < now() - ${WINDOW_MINUTES} * interval '1 minute' as "isOld",
-        greatest(0, ceil(extract(epoch from blocked_until - clock_timestamp())))::int as "waitSeconds"`);
+    const row = await db
+      .insertInto('sign_in_attempts')
+      .values({
+        key_hash: key.hash,
+        failures: 0,
+        last_attempt_at: sql<Date>`now()`,
+        blocked_until: sql<Date>`now() - interval '1 second'`,
+      })
+      .onConflict((conflict) =>
+        conflict.column('key_hash').doUpdateSet((eb) => ({ failures: eb.ref('sign_in_attempts.failures') })),
+      )
+      .returning([
+        'failures',
+        sql<boolean>`last_attempt_at < now() - make_interval(mins => ${WINDOW_MINUTES})`.as('isOld'),
+        sql<number>`greatest(0, ceil(extract(epoch from blocked_until - clock_timestamp())))::int`.as(
+          'waitSeconds',
+        ),
+      ])
+      .executeTakeFirst();
     attemptsOf.set(key, row && !row.isOld ? row.failures + 1 : 1);
     waitSeconds = Math.max(waitSeconds, row?.waitSeconds ?? 0);
   }
   if (waitSeconds > 0) return { waitSeconds, takeBack: async () => undefined };
   for (const [{ hash, free }, attempts] of attemptsOf)
-    await em.execute(sql`
-      update sign_in_attempts set failures = ${attempts}, last_attempt_at = now(),
-        blocked_until = clock_timestamp() + ${delaySeconds(attempts - free)} * interval '1 second'
-          - interval '1 millisecond'
-      where key_hash = ${hash}`);
+    await db
+      .updateTable('sign_in_attempts')
+      .set({
+        failures: attempts,
+        last_attempt_at: sql<Date>`now()`,
+        blocked_until: sql<Date>`clock_timestamp() + ${delaySeconds(attempts - free)} * interval '1 second'
+          - interval '1 millisecond'`,
+      })
+      .where('key_hash', '=', hash)
+      .execute();
   const countOf = new Map([...attemptsOf].map(([{ hash }, attempts]) => [hash, attempts]));
   return {
     waitSeconds: 0,
     async takeBack(inner, hash) {
       // The delay ends only if no other attempt has counted since: it would be theirs.
-      await inner.execute(sql`
-        update sign_in_attempts set failures = greatest(failures - 1, 0),
-          blocked_until = case when failures = ${countOf.get(hash) ?? 0} then now() else blocked_until end
-        where key_hash = ${hash}`);
+      const ownCount = countOf.get(hash) ?? 0;
+      await inner
+        .updateTable('sign_in_attempts')
+        .set({
+          failures: sql<number>`greatest(failures - 1, 0)`,
+          blocked_until: sql<Date>`case when failures = ${ownCount} then now() else blocked_until end`,
+        })
+        .where('key_hash', '=', hash)
+        .execute();
     },
   };
 }

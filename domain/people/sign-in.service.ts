@@ -1,4 +1,3 @@
-import { sql } from '@mikro-orm/core';
 import type { Database } from '../../platform/database/database.ts';
 import { verifyPassword } from '../identity/password.ts';
 import type { Person } from '../identity/person.ts';
@@ -6,22 +5,14 @@ import { endSession } from '../sessions/session.service.ts';
 import type { Client } from './client.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
 import { invalidCredentials, type SignInResult, startSession } from './start-session.ts';
+import type { User } from './user.entity.ts';
 
 export interface SignedIn {
   userId: string;
   signIn: SignInResult;
 }
 
-export interface SignInService {
-  /**
-   * Signs a person in by password. The answer and its time are the same for a wrong password and an unknown address.
-   *
-   * @throws AppError `invalid_credentials`; `rate_limited` after repeated failures; `account_deleted` after the right password.
-   */
-  signInByPassword(input: { email: string; password: string }, client: Client): Promise<SignedIn>;
-  /** Ends the person's session. */
-  signOut(person: Person): Promise<void>;
-}
+export type SignInService = ReturnType<typeof createSignInService>;
 
 export function createSignInService({
   database,
@@ -29,9 +20,18 @@ export function createSignInService({
 }: {
   database: Database;
   throttle: SignInThrottle;
-}): SignInService {
+}) {
   return {
-    async signInByPassword({ email, password }, client) {
+    /**
+     * Signs a person in by password. The answer and its time are the same for a wrong password and an unknown address.
+     *
+     * @throws AppError `invalid_credentials`; `rate_limited` after repeated failures; `account_deleted` after the right
+     * password.
+     */
+    async signInByPassword(
+      { email, password }: { email: string; password: string },
+      client: Client,
+    ): Promise<SignedIn> {
       const account = email.toLowerCase();
       const device = { person: { email: account }, tokens: client.deviceTokens ?? [] };
       const userId = await throttle.run({ account, ip: client.ip, device }, async () => {
@@ -40,13 +40,15 @@ export function createSignInService({
         if (!user || !isRight) throw invalidCredentials();
         return user.id;
       });
-      const signIn = await database.peopleTransaction(({ em }) =>
-        startSession(em, { userId, method: 'password', ...client }),
+      const signIn = await database.peopleTransaction(({ db }) =>
+        startSession(db, { userId, method: 'password', ...client }),
       );
       return { userId, signIn };
     },
 
-    signOut: ({ sessionId }) => database.peopleTransaction(({ db }) => endSession(db, sessionId)),
+    /** Ends the person's session. */
+    signOut: ({ sessionId }: Person): Promise<void> =>
+      database.peopleTransaction(({ db }) => endSession(db, sessionId)),
   };
 }
 
@@ -54,11 +56,13 @@ export function createSignInService({
 function findUserByEmail(
   database: Database,
   email: string,
-): Promise<{ id: string; passwordHash: string | null } | undefined> {
-  return database.peopleTransaction(async ({ em }) => {
-    const [user] = await em.execute<{ id: string; passwordHash: string | null }[]>(sql`
-      select id, password_hash as "passwordHash" from users
-      where email = ${email} and status = 'active'`);
-    return user;
-  });
+): Promise<Pick<User, 'id' | 'passwordHash'> | undefined> {
+  return database.peopleTransaction(({ db }) =>
+    db
+      .selectFrom('users')
+      .select(['id', 'password_hash as passwordHash'])
+      .where('email', '=', email)
+      .where('status', '=', 'active')
+      .executeTakeFirst(),
+  );
 }

@@ -1,7 +1,6 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { dbOf } from '../../platform/database/bridge.ts';
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { createApiKey } from '../api-keys/create-api-key.ts';
@@ -14,7 +13,7 @@ import { createOrganization } from '../organizations/create-organization.ts';
 import { findFreeSlug } from '../organizations/slug.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { requireOn } from '../toggles/find-toggle.ts';
-import { lockAccountAddress, normalizeAccountAddress } from './account-address.ts';
+import { isAddressTaken, lockAccountAddress, normalizeAccountAddress } from './account-address.ts';
 import type { Client } from './client.ts';
 import { createUser } from './create-user.ts';
 import { mailRecoveryToken } from './deleted-account.ts';
@@ -39,26 +38,7 @@ export interface VerifiedSignUp {
   apiKey: string;
 }
 
-export interface SignUpService {
-  /**
-   * Mails a token to the address. The outcome is the same whether or not an account has the address; if one has, the email
-   * says so instead.
-   *
-   * @returns the token of the browser that signs up, which proves in {@link verify} that the same person is there.
-   * @throws AppError `validation_error`, `switched_off`, or `rate_limited` for a fourth email to the address within an hour.
-   */
-  start(input: NewSignUp, client: Pick<Client, 'ip'>): Promise<{ browserToken: string }>;
-  /**
-   * Creates the user, their organization with two environments, and its first key, and signs the person in.
-   *
-   * @param proof the mailed token, and the browser's token or the password of the sign-up.
-   * @throws AppError `invalid_credentials`, without saying which part is wrong; `switched_off`.
-   */
-  verify(
-    proof: { token: string; browserToken?: string; password?: string },
-    client: Client,
-  ): Promise<VerifiedSignUp>;
-}
+export type SignUpService = ReturnType<typeof createSignUpService>;
 
 export interface SignUpOptions {
   database: Database;
@@ -71,10 +51,17 @@ export interface SignUpOptions {
 const LIFETIME_HOURS = 24;
 const MAX_EMAILS_PER_HOUR = 3;
 
-export function createSignUpService(options: SignUpOptions): SignUpService {
+export function createSignUpService(options: SignUpOptions) {
   const { database, notifications, throttle, ownDomains, tier } = options;
   return {
-    async start(input, client) {
+    /**
+     * Mails a token to the address. The outcome is the same whether or not an account has the address; if one has, the
+     * email says so instead.
+     *
+     * @returns the token of the browser that signs up, which proves in `verify` that the same person is there.
+     * @throws AppError `validation_error`, `switched_off`, or `rate_limited` for a fourth email to the address within an hour.
+     */
+    async start(input: NewSignUp, client: Pick<Client, 'ip'>): Promise<{ browserToken: string }> {
       const email = normalizeAccountAddress(input.email, '/body/email', ownDomains);
       const name = requireSafeName(input.name, '/body/name');
       const organizationName = requireSafeName(input.organizationName, '/body/organization_name');
@@ -83,19 +70,28 @@ export function createSignUpService(options: SignUpOptions): SignUpService {
       const mailed = createOneTimeToken();
       const browser = createOneTimeToken();
       await database.peopleTransaction(async (transaction) => {
-        const { em } = transaction;
-        await requireOn(em, 'sign_up');
-        await lockAccountAddress(em, email);
-        await requireFewEmails(em, email);
-        await em.execute(sql`
-          insert into sign_ups (id, email, name, organization_name, password_hash, link_token_hash, browser_token_hash,
-            expires_at, created_at)
-          values (${newId('signUp')}, ${email}, ${name}, ${organizationName}, ${passwordHash}, ${mailed.hash},
-            ${browser.hash}, now() + ${LIFETIME_HOURS} * interval '1 hour', now())`);
+        const { db } = transaction;
+        await requireOn(db, 'sign_up');
+        await lockAccountAddress(db, email);
+        await requireFewEmails(db, email);
+        await db
+          .insertInto('sign_ups')
+          .values({
+            id: newId('signUp'),
+            email,
+            name,
+            organization_name: organizationName,
+            password_hash: passwordHash,
+            link_token_hash: mailed.hash,
+            browser_token_hash: browser.hash,
+            expires_at: sql<Date>`now() + make_interval(hours => ${LIFETIME_HOURS})`,
+            used_at: null,
+          })
+          .execute();
         // The row of a sign-up for an existing account is never verified: its token is not mailed.
         const recipient = { userId: null, email, params: {} };
         if (await mailRecoveryToken(transaction, notifications, email)) return;
-        if (await isAddressTaken(em, email))
+        if (await isAddressTaken(db, email))
           await notifications.notify(transaction, { ...recipient, template: 'account-exists' });
         else
           await notifications.notify<'verify-email', 'token'>(transaction, {
@@ -107,7 +103,16 @@ export function createSignUpService(options: SignUpOptions): SignUpService {
       return { browserToken: browser.token };
     },
 
-    async verify({ token, browserToken, password }, client) {
+    /**
+     * Creates the user, their organization with two environments, and its first key, and signs the person in.
+     *
+     * @param proof the mailed token, and the browser's token or the password of the sign-up.
+     * @throws AppError `invalid_credentials`, without saying which part is wrong; `switched_off`.
+     */
+    async verify(
+      { token, browserToken, password }: { token: string; browserToken?: string; password?: string },
+      client: Client,
+    ): Promise<VerifiedSignUp> {
       const signUp = await findSignUp(database, token);
       // A counter of its own: who guesses at the sign-in of the address must not keep its owner from finishing the sign-up.
       // The cost is the same for an unknown token.
@@ -117,28 +122,30 @@ export function createSignUpService(options: SignUpOptions): SignUpService {
           throw invalidCredentials();
       });
       if (!signUp) throw invalidCredentials();
-      return database.peopleTransaction(({ em }) => complete(em, signUp, client, tier));
+      return database.peopleTransaction(({ db }) => complete(db, signUp, client, tier));
     },
   };
 }
 
-interface PendingSignUp {
-  id: string;
-  email: string;
-  name: string;
-  organizationName: string;
-  passwordHash: string;
-  browserTokenHash: Buffer;
-}
+type PendingSignUp = NonNullable<Awaited<ReturnType<typeof findSignUp>>>;
 
-function findSignUp(database: Database, token: string): Promise<PendingSignUp | undefined> {
-  return database.peopleTransaction(async ({ em }) => {
-    const [row] = await em.execute<PendingSignUp[]>(sql`
-      select id, email, name, organization_name as "organizationName", password_hash as "passwordHash",
-        browser_token_hash as "browserTokenHash"
-      from sign_ups where link_token_hash = ${hashOneTimeToken(token)} and used_at is null and expires_at > now()`);
-    return row;
-  });
+function findSignUp(database: Database, token: string) {
+  return database.peopleTransaction(({ db }) =>
+    db
+      .selectFrom('sign_ups')
+      .select([
+        'id',
+        'email',
+        'name',
+        'organization_name as organizationName',
+        'password_hash as passwordHash',
+        'browser_token_hash as browserTokenHash',
+      ])
+      .where('link_token_hash', '=', hashOneTimeToken(token))
+      .where('used_at', 'is', null)
+      .where('expires_at', '>', sql<Date>`now()`)
+      .executeTakeFirst(),
+  );
 }
 
 async function isSamePerson(
@@ -149,33 +156,32 @@ async function isSamePerson(
     ip,
   }: { browserToken: string | undefined; password: string | undefined; ip: string },
 ): Promise<boolean> {
-  if (browserToken !== undefined && signUp?.browserTokenHash.equals(hashOneTimeToken(browserToken)))
+  if (signUp && browserToken !== undefined && hashOneTimeToken(browserToken).equals(signUp.browserTokenHash))
     return true;
   return verifyPassword(signUp?.passwordHash ?? null, password ?? '', ip);
 }
 
-async function complete(
-  em: EntityManager,
-  signUp: PendingSignUp,
-  client: Client,
-  tier: Tier,
-): Promise<VerifiedSignUp> {
-  await requireOn(em, 'sign_up');
-  await lockAccountAddress(em, signUp.email);
-  const claimed = await em.execute<object[]>(sql`
-    update sign_ups set used_at = now() where id = ${signUp.id} and used_at is null returning id`);
-  if (claimed.length === 0 || (await isAddressTaken(em, signUp.email))) throw invalidCredentials();
+async function complete(db: Db, signUp: PendingSignUp, client: Client, tier: Tier): Promise<VerifiedSignUp> {
+  await requireOn(db, 'sign_up');
+  await lockAccountAddress(db, signUp.email);
+  const { numUpdatedRows } = await db
+    .updateTable('sign_ups')
+    .set({ used_at: sql<Date>`now()` })
+    .where('id', '=', signUp.id)
+    .where('used_at', 'is', null)
+    .executeTakeFirst();
+  if (numUpdatedRows === 0n || (await isAddressTaken(db, signUp.email))) throw invalidCredentials();
   // The address is proved: all other pending sign-ups with it are void.
-  await voidSignUps(em, signUp.email);
-  const userId = createUser(em, { ...signUp, emailVerifiedAt: new Date() });
-  const created = await createOrganization(em, {
+  await voidSignUps(db, signUp.email);
+  const userId = await createUser(db, { ...signUp, emailVerifiedAt: new Date() });
+  const created = await createOrganization(db, {
     name: signUp.organizationName,
-    slug: await findFreeSlug(em, signUp.organizationName),
+    slug: await findFreeSlug(db, signUp.organizationName),
     tier,
     ownerId: userId,
   });
   const { token: apiKey } = await createApiKey(
-    dbOf(em),
+    db,
     {
       organizationId: created.organizationId,
       environmentId: null,
@@ -185,22 +191,20 @@ async function complete(
     },
     'live',
   );
-  await em.flush();
-  await recordPersonAudit(em, { userId, ...client }, { action: 'organization.created' });
-  const signIn = await startSession(em, { userId, method: 'sign_up', ...client });
+  await recordPersonAudit(db, { userId, ...client }, { action: 'organization.created' });
+  const signIn = await startSession(db, { userId, method: 'sign_up', ...client });
   // A new account has no second factor, and its organization no policy.
   if (signIn.kind !== 'session') throw invalidCredentials();
   return { session: signIn.session, userId, organizationId: created.organizationId, apiKey };
 }
 
-async function isAddressTaken(em: EntityManager, email: string): Promise<boolean> {
-  const rows = await em.execute<object[]>(sql`select from users where email = ${email}`);
-  return rows.length > 0;
-}
-
-async function requireFewEmails(em: EntityManager, email: string): Promise<void> {
-  const [row] = await em.execute<{ count: number }[]>(sql`
-    select count(*)::int as count from sign_ups where email = ${email} and created_at > now() - interval '1 hour'`);
+async function requireFewEmails(db: Db, email: string): Promise<void> {
+  const row = await db
+    .selectFrom('sign_ups')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('email', '=', email)
+    .where('created_at', '>', sql<Date>`now() - interval '1 hour'`)
+    .executeTakeFirst();
   if ((row?.count ?? 0) >= MAX_EMAILS_PER_HOUR)
     throw new AppError('rate_limited', {
       detail: 'Too many sign-ups with this address within an hour.',

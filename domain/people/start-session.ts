@@ -1,7 +1,8 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { type ExpressionBuilder, sql } from 'kysely';
 import { randomBase62, sha256 } from '../../platform/crypto.ts';
-import { dbOf } from '../../platform/database/bridge.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import type { SessionFactor, SessionMethod } from '../identity/person.ts';
 import { accountDeleted, invalidCredentials } from '../identity/sign-in-errors.ts';
 import { type CreatedSession, createSession } from '../sessions/create-session.ts';
@@ -44,14 +45,6 @@ export type SignInResult =
 const CHALLENGE_LIFETIME_MINUTES = 10;
 const MFA_TOKEN_LENGTH = 43;
 
-interface SignInFacts {
-  status: 'active' | 'suspended';
-  deletedAt: string | null;
-  types: MfaType[];
-  isMfaRequired: boolean;
-  isMfaRequiredDespiteSso: boolean;
-}
-
 /**
  * The only way to a session: sign-up, password, passkey, OAuth, SSO, invitation and recovery all end here. Asks for the
  * second factor if the person has one, and limits the session to enrolling one if an organization requires it and the
@@ -60,19 +53,20 @@ interface SignInFacts {
  * @throws AppError `account_deleted` for a person who can recover their account; `invalid_credentials` for a suspended one,
  * and for one whose recovery period has passed.
  */
-export async function startSession(em: EntityManager, signIn: SignIn): Promise<SignInResult> {
+export async function startSession(connection: Db | EntityManager, signIn: SignIn): Promise<SignInResult> {
+  const db = toDb(connection);
   const { userId, method, factors = [], ssoConfigurationId = null, ip, userAgent } = signIn;
-  const facts = await readFacts(em, userId);
+  const facts = await readFacts(db, userId);
   if (facts?.status !== 'active') throw invalidCredentials();
-  if (facts.deletedAt !== null && method !== 'recovery') throw accountDeleted(new Date(facts.deletedAt));
+  if (facts.deletedAt !== null && method !== 'recovery') throw accountDeleted(facts.deletedAt);
   const isProved = factors.length > 0 || method === 'passkey' || method === 'sso';
-  if (!isProved && facts.types.length > 0) return challenge(em, signIn, facts.types);
+  if (!isProved && facts.types.length > 0) return challenge(db, signIn, facts.types);
   // A recovery restores the account before its session begins, and after the second factor.
   if (facts.deletedAt !== null) throw invalidCredentials();
   const isRequired = method === 'sso' ? facts.isMfaRequiredDespiteSso : facts.isMfaRequired;
   const isEnrollmentOnly =
     isRequired && factors.length === 0 && method !== 'passkey' && facts.types.length === 0;
-  const session = await createSession(dbOf(em), {
+  const session = await createSession(db, {
     userId,
     kind: isEnrollmentOnly ? 'enroll' : 'full',
     method,
@@ -83,46 +77,80 @@ export async function startSession(em: EntityManager, signIn: SignIn): Promise<S
     userAgent,
   });
   // A session that can only enroll a second factor is no complete sign-in.
-  const deviceTokens = isEnrollmentOnly
-    ? []
-    : await rememberDevice(dbOf(em), userId, signIn.deviceTokens ?? []);
+  const deviceTokens = isEnrollmentOnly ? [] : await rememberDevice(db, userId, signIn.deviceTokens ?? []);
   return { kind: 'session', session: { ...session, deviceTokens }, isEnrollmentOnly };
 }
 
 /** Whether the person has a second factor, which {@link startSession} asks for after the first. */
-export async function hasSecondFactor(em: EntityManager, userId: string): Promise<boolean> {
-  const factors = await em.execute<object[]>(
-    sql`select from mfa_enrollments where user_id = ${userId} and confirmed_at is not null limit 1`,
-  );
-  return factors.length > 0;
+export async function hasSecondFactor(connection: Db | EntityManager, userId: string): Promise<boolean> {
+  const factor = await toDb(connection)
+    .selectFrom('mfa_enrollments')
+    .select('id')
+    .where('user_id', '=', userId)
+    .where('confirmed_at', 'is not', null)
+    .limit(1)
+    .executeTakeFirst();
+  return factor !== undefined;
 }
 
-async function readFacts(em: EntityManager, userId: string): Promise<SignInFacts | undefined> {
-  const [facts] = await em.execute<SignInFacts[]>(sql`
-    select u.status, u.deleted_at as "deletedAt",
-      array(select distinct e.type from mfa_enrollments e
-            where e.user_id = u.id and e.confirmed_at is not null order by e.type) as types,
-      exists (select from staff_members s where s.user_id = u.id)
-        or exists (select from members m join organization_policies p on p.org_id = m.org_id
-                     join organizations o on o.id = m.org_id and o.deleted_at is null
-                   where m.user_id = u.id and p.require_mfa) as "isMfaRequired",
-      exists (select from members m join organization_policies p on p.org_id = m.org_id
-                join organizations o on o.id = m.org_id and o.deleted_at is null
-              where m.user_id = u.id and p.require_mfa and not p.sso_satisfies_mfa) as "isMfaRequiredDespiteSso"
-    from users u where u.id = ${userId}`);
-  return facts;
+function readFacts(db: Db, userId: string) {
+  return db
+    .selectFrom('users')
+    .select((eb) => [
+      'users.status',
+      'users.deleted_at as deletedAt',
+      sql<MfaType[]>`array(${eb
+        .selectFrom('mfa_enrollments')
+        .select('type')
+        .distinct()
+        .whereRef('user_id', '=', 'users.id')
+        .where('confirmed_at', 'is not', null)
+        .orderBy('type')})`.as('types'),
+      eb
+        .or([
+          eb.exists(eb.selectFrom('staff_members').select('user_id').whereRef('user_id', '=', 'users.id')),
+          eb.exists(policiesThatRequireMfa(eb)),
+        ])
+        .$castTo<boolean>()
+        .as('isMfaRequired'),
+      eb
+        .exists(policiesThatRequireMfa(eb).where('organization_policies.sso_satisfies_mfa', '=', false))
+        .$castTo<boolean>()
+        .as('isMfaRequiredDespiteSso'),
+    ])
+    .where('users.id', '=', userId)
+    .executeTakeFirst();
+}
+
+/** Of the open organizations of the user in the statement. */
+function policiesThatRequireMfa(eb: ExpressionBuilder<Tables, 'users'>) {
+  return eb
+    .selectFrom('members')
+    .innerJoin('organization_policies', 'organization_policies.org_id', 'members.org_id')
+    .innerJoin('organizations', 'organizations.id', 'members.org_id')
+    .select('members.org_id')
+    .whereRef('members.user_id', '=', 'users.id')
+    .where('organizations.deleted_at', 'is', null)
+    .where('organization_policies.require_mfa', '=', true);
 }
 
 async function challenge(
-  em: EntityManager,
+  db: Db,
   { userId, method, ssoConfigurationId = null, browserToken }: SignIn,
   types: MfaType[],
 ): Promise<SignInResult> {
   const mfaToken = `mft_${randomBase62(MFA_TOKEN_LENGTH)}`;
-  await em.execute(sql`
-    insert into mfa_challenges (token_hash, user_id, method, sso_configuration_id, browser_token_hash, expires_at, created_at)
-    values (${sha256(mfaToken)}, ${userId}, ${method}, ${ssoConfigurationId},
-      ${browserToken === undefined ? null : sha256(browserToken)},
-      now() + ${CHALLENGE_LIFETIME_MINUTES} * interval '1 minute', now())`);
+  await db
+    .insertInto('mfa_challenges')
+    .values({
+      token_hash: sha256(mfaToken),
+      user_id: userId,
+      method,
+      sso_configuration_id: ssoConfigurationId,
+      browser_token_hash: browserToken === undefined ? null : sha256(browserToken),
+      expires_at: sql<Date>`now() + make_interval(mins => ${CHALLENGE_LIFETIME_MINUTES})`,
+      used_at: null,
+    })
+    .execute();
   return { kind: 'mfa_required', mfaToken, methods: [...types, 'recovery_code'] };
 }

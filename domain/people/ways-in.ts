@@ -1,5 +1,4 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 
 /**
@@ -8,15 +7,44 @@ import { AppError } from '../../platform/errors.ts';
  *
  * @throws AppError `conflict`.
  */
-export async function requireOtherWayIn(em: EntityManager, userId: string): Promise<void> {
-  const [ways] = await em.execute<{ hasOne: boolean }[]>(sql`
-    select password_hash is not null
-      or exists (select from mfa_enrollments e
-                 where e.user_id = u.id and e.type = 'webauthn' and e.confirmed_at is not null)
-      or exists (select from oauth_identities o where o.user_id = u.id)
-      or exists (select from sso_identities i join sso_configurations c on c.provider_id = i.provider_id
-                 where i.user_id = u.id and c.org_id = i.org_id and c.status = 'active') as "hasOne"
-    from users u where u.id = ${userId}`);
+export async function requireOtherWayIn(db: Db, userId: string): Promise<void> {
+  const ways = await db
+    .selectFrom('users')
+    .select((eb) =>
+      eb
+        .or([
+          eb('users.password_hash', 'is not', null),
+          eb.exists(
+            eb
+              .selectFrom('mfa_enrollments')
+              .select('mfa_enrollments.id')
+              .whereRef('mfa_enrollments.user_id', '=', 'users.id')
+              .where('mfa_enrollments.type', '=', 'webauthn')
+              .where('mfa_enrollments.confirmed_at', 'is not', null),
+          ),
+          eb.exists(
+            eb
+              .selectFrom('oauth_identities')
+              .select('oauth_identities.user_id')
+              .whereRef('oauth_identities.user_id', '=', 'users.id'),
+          ),
+          eb.exists(
+            eb
+              .selectFrom('sso_identities')
+              .innerJoin('sso_configurations', (join) =>
+                join
+                  .onRef('sso_configurations.provider_id', '=', 'sso_identities.provider_id')
+                  .onRef('sso_configurations.org_id', '=', 'sso_identities.org_id'),
+              )
+              .select('sso_identities.user_id')
+              .whereRef('sso_identities.user_id', '=', 'users.id')
+              .where('sso_configurations.status', '=', 'active'),
+          ),
+        ])
+        .as('hasOne'),
+    )
+    .where('users.id', '=', userId)
+    .executeTakeFirst();
   if (ways?.hasOne) return;
   throw new AppError('conflict', {
     detail: 'You could not sign in to your account any more.',

@@ -47,7 +47,7 @@ export async function findAccount(
     await requireNotRemoved(db, { organizationId, userId: user.id }, checks);
   }
   if (user || !mayBeNew) return { kind: 'unknown', userId: user?.id ?? null };
-  const userId = createUser(emOf(db), {
+  const userId = await createUser(db, {
     email,
     name: claims.name,
     passwordHash: null,

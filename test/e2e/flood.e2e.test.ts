@@ -20,7 +20,7 @@ const flooded = useIsolatedOrganization();
 async function createNeighborKey(): Promise<string> {
   const database = await createDatabase({ url: flooded.service.config.DATABASE_URL, poolSize: 1, entities });
   const token = await database.systemTransaction(async ({ em, db }) => {
-    const ownerId = createUser(em, { email: 'neighbor@people.example', passwordHash: '' });
+    const ownerId = await createUser(em, { email: 'neighbor@people.example', passwordHash: '' });
     const { organizationId } = await createOrganization(em, {
       name: 'Neighbor',
       tier: 'enterprise',

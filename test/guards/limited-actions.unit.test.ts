@@ -19,6 +19,7 @@ function findLimits(source: string): string[] {
     ...source.matchAll(/new AppError\('(rate_limited|plan_limit_reached|usage_limit_exceeded)'/g),
     ...source.matchAll(/(?<!=)(?:[<>]=?|===) (?:\$\{)?(\w*(?:MAX_|_MAX|_LIMIT)\w*)/g),
     ...source.matchAll(/(?:offset \$\{|\.offset\()(\w+)/g),
+    ...source.matchAll(/'[<>]=?', (\w*(?:MAX_|_MAX|_LIMIT)\w*)/g),
   ].map(([, name = '']) => name);
   return [...new Set(found)].filter((name) => !SIZE.test(name));
 }
@@ -146,6 +147,8 @@ test.each([
   ['if (rows.length === KEY_LIMIT) throw full()', 'KEY_LIMIT'],
   [`where failures < \${MAX_FAILURES}`, 'MAX_FAILURES'],
   [`order by id desc offset \${KEPT}`, 'KEPT'],
+  ["query.where('failures', '<', MAX_FAILURES)", 'MAX_FAILURES'],
+  ["query.orderBy('id', 'desc').offset(KEPT)", 'KEPT'],
 ])('the guard finds %s', (source, name) => {
   expect(findLimits(source)).toEqual([name]);
 });

@@ -186,9 +186,9 @@ test('a recovery code of an older signing key remains valid while that key is li
   );
   const signer = (keysBase64: string) => createSigner(keysBase64, 'recovery-code');
   const use = (keysBase64: string, code: string) =>
-    owner.systemTransaction(({ em }) => useRecoveryCode(em, signer(keysBase64), { userId: user.id, code }));
-  const [code = ''] = await owner.systemTransaction(({ em }) =>
-    replaceRecoveryCodes(em, signer(OLD), user.id),
+    owner.systemTransaction(({ db }) => useRecoveryCode(db, signer(keysBase64), { userId: user.id, code }));
+  const [code = ''] = await owner.systemTransaction(({ db }) =>
+    replaceRecoveryCodes(db, signer(OLD), user.id),
   );
   expect(await use(NEW, code)).toBe(false);
   expect(await use(`${NEW},${OLD}`, code)).toBe(true);

@@ -15,19 +15,7 @@ import {
 } from './webauthn-ceremonies.ts';
 import { createWebauthnChallenge } from './webauthn-challenges.ts';
 
-export interface PasskeySignInService {
-  /**
-   * Options for `navigator.credentials.get()`. Their challenge works once, for five minutes, and only for what it was
-   * requested for.
-   *
-   * @param mfaToken of a sign-in that waits for its second factor; undefined for a sign-in by passkey alone.
-   * @throws AppError `invalid_credentials` for a token that is unknown, used or expired; `conflict` for a person without a
-   * passkey; `feature_disabled` if the service has no host name.
-   */
-  options(mfaToken: string | undefined, client: Client): Promise<PublicKeyCredentialRequestOptionsJSON>;
-  /** Signs in the person whose passkey it is. @throws AppError `invalid_credentials`, or `feature_disabled` as above. */
-  signIn(response: AuthenticationResponseJSON, client: Client): Promise<SignedIn>;
-}
+export type PasskeySignInService = ReturnType<typeof createPasskeySignInService>;
 
 export interface PasskeySignInOptions {
   database: Database;
@@ -35,22 +23,33 @@ export interface PasskeySignInOptions {
   relyingParty: RelyingParty | null;
 }
 
-export function createPasskeySignInService(options: PasskeySignInOptions): PasskeySignInService {
+export function createPasskeySignInService(options: PasskeySignInOptions) {
   const { database, notifications } = options;
   return {
-    async options(mfaToken, client) {
+    /**
+     * Options for `navigator.credentials.get()`. Their challenge works once, for five minutes, and only for what it was
+     * requested for.
+     *
+     * @param mfaToken of a sign-in that waits for its second factor; undefined for a sign-in by passkey alone.
+     * @throws AppError `invalid_credentials` for a token that is unknown, used or expired; `conflict` for a person without a
+     * passkey; `feature_disabled` if the service has no host name.
+     */
+    async options(
+      mfaToken: string | undefined,
+      client: Client,
+    ): Promise<PublicKeyCredentialRequestOptionsJSON> {
       const party = requireRelyingParty(options.relyingParty);
-      return database.peopleTransaction(async ({ em }) => {
+      return database.peopleTransaction(async ({ db }) => {
         if (mfaToken === undefined)
           return createAssertionOptions(party, {
-            challenge: await createWebauthnChallenge(em, { purpose: 'sign_in' }),
+            challenge: await createWebauthnChallenge(db, { purpose: 'sign_in' }),
           });
-        const pending = await findPendingSignIn(em, mfaToken, client);
+        const pending = await findPendingSignIn(db, mfaToken, client);
         if (!pending) throw invalidCredentials();
         const { userId, mfaTokenHash } = pending;
-        const allowed = await findCredentials(em, userId);
+        const allowed = await findCredentials(db, userId);
         if (allowed.length === 0) throw noPasskey();
-        const challenge = await createWebauthnChallenge(em, {
+        const challenge = await createWebauthnChallenge(db, {
           purpose: 'second_factor',
           userId,
           mfaTokenHash,
@@ -59,7 +58,8 @@ export function createPasskeySignInService(options: PasskeySignInOptions): Passk
       });
     },
 
-    async signIn(response, client) {
+    /** Signs in the person whose passkey it is. @throws AppError `invalid_credentials`, or `feature_disabled` as above. */
+    async signIn(response: AuthenticationResponseJSON, client: Client): Promise<SignedIn> {
       const relyingParty = requireRelyingParty(options.relyingParty);
       return database.peopleTransaction(async (transaction) => {
         const used = await useAssertion(
@@ -72,7 +72,7 @@ export function createPasskeySignInService(options: PasskeySignInOptions): Passk
         const { userId } = used;
         return {
           userId,
-          signIn: await startSession(transaction.em, { userId, method: 'passkey', ...client }),
+          signIn: await startSession(transaction.db, { userId, method: 'passkey', ...client }),
         };
       });
     },

@@ -1,6 +1,6 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { type NotNull, sql } from 'kysely';
 import type { Transaction } from '../../../platform/database/database.ts';
+import type { Db } from '../../../platform/database/tables.ts';
 import { recordPersonAudit } from '../../audit/record-audit.ts';
 import type { PersonNotificationService } from '../../notifications/person-notification.service.ts';
 import type { Client } from '../client.ts';
@@ -9,13 +9,7 @@ import type { RelyingParty } from './relying-party.ts';
 import { type AuthenticationResponseJSON, readChallenge, verifyAssertion } from './webauthn-ceremonies.ts';
 import { useWebauthnChallenge, type WebauthnOccasion } from './webauthn-challenges.ts';
 
-interface CredentialRow {
-  id: string;
-  userId: string;
-  userHandle: Buffer;
-  name: string;
-  publicKey: Buffer;
-}
+type Credential = NonNullable<Awaited<ReturnType<typeof findCredential>>>;
 
 /**
  * Checks an authenticator's response and uses its challenge up. Runs in the caller's transaction, which has to commit in
@@ -33,17 +27,17 @@ export async function useAssertion(
     client,
   }: { occasion: WebauthnOccasion; response: AuthenticationResponseJSON; client: Client },
 ): Promise<{ userId: string } | undefined> {
-  const { em } = transaction;
+  const { db } = transaction;
   const challenge = readChallenge(response);
-  if (challenge === undefined || !(await useWebauthnChallenge(em, challenge, occasion))) return undefined;
-  const credential = await findCredential(em, relyingParty, response.id);
+  if (challenge === undefined || !(await useWebauthnChallenge(db, challenge, occasion))) return undefined;
+  const credential = await findCredential(db, relyingParty, response.id);
   if (!credential || !isOwner(credential, occasion, response.response.userHandle)) return undefined;
   const counter = await verifyAssertion(relyingParty, challenge, response, credential.publicKey);
   if (counter === undefined) return undefined;
   const { id, userId, name } = credential;
-  if (await advanceCounter(em, id, counter)) return { userId };
+  if (await advanceCounter(db, id, counter)) return { userId };
   const person = { userId, ip: client.ip, requestId: client.requestId };
-  await recordPersonAudit(em, person, {
+  await recordPersonAudit(db, person, {
     action: 'user.passkey_refused',
     details: { enrollment_id: id, reason: 'counter_went_back' },
   });
@@ -52,17 +46,24 @@ export async function useAssertion(
 }
 
 /** Also of a person who has deleted their account: the second factor of a recovery may be a passkey. */
-async function findCredential(
-  em: EntityManager,
-  { id: rpId }: RelyingParty,
-  credentialId: string,
-): Promise<CredentialRow | undefined> {
-  const [row] = await em.execute<CredentialRow[]>(sql`
-    select e.id, e.user_id as "userId", u.webauthn_handle as "userHandle", e.name, e.public_key as "publicKey"
-    from mfa_enrollments e join users u on u.id = e.user_id
-    where e.credential_id = ${Buffer.from(credentialId, 'base64url')} and e.rp_id = ${rpId}
-      and e.confirmed_at is not null and u.status = 'active'`);
-  return row;
+function findCredential(db: Db, { id: rpId }: RelyingParty, credentialId: string) {
+  return db
+    .selectFrom('mfa_enrollments')
+    .innerJoin('users', 'users.id', 'mfa_enrollments.user_id')
+    .select([
+      'mfa_enrollments.id',
+      'mfa_enrollments.user_id as userId',
+      'users.webauthn_handle as userHandle',
+      'mfa_enrollments.name',
+      'mfa_enrollments.public_key as publicKey',
+    ])
+    .where('mfa_enrollments.credential_id', '=', Buffer.from(credentialId, 'base64url'))
+    .where('mfa_enrollments.public_key', 'is not', null)
+    .where('mfa_enrollments.rp_id', '=', rpId)
+    .where('mfa_enrollments.confirmed_at', 'is not', null)
+    .where('users.status', '=', 'active')
+    .$narrowType<{ publicKey: NotNull }>()
+    .executeTakeFirst();
 }
 
 /**
@@ -70,7 +71,7 @@ async function findCredential(
  * (WebAuthn section 7.2, step 6). The library does not compare it.
  */
 function isOwner(
-  { userId, userHandle }: CredentialRow,
+  { userId, userHandle }: Credential,
   occasion: WebauthnOccasion,
   claimedHandle: string | null | undefined,
 ): boolean {
@@ -78,17 +79,22 @@ function isOwner(
     if (occasion.userId !== userId) return false;
     if (claimedHandle === undefined || claimedHandle === null) return true;
   }
-  return userHandle.equals(Buffer.from(claimedHandle ?? '', 'base64url'));
+  return Buffer.from(claimedHandle ?? '', 'base64url').equals(userHandle);
 }
 
 /**
  * A counter that does not grow means that two authenticators have the same key (WebAuthn section 6.1.1). Those without a
  * counter always send zero.
  */
-async function advanceCounter(em: EntityManager, enrollmentId: string, counter: number): Promise<boolean> {
-  const advanced = await em.execute<object[]>(sql`
-    update mfa_enrollments set signature_counter = ${counter}, last_used_at = now()
-    where id = ${enrollmentId}
-      and (signature_counter < ${counter} or (signature_counter = 0 and ${counter} = 0)) returning id`);
-  return advanced.length > 0;
+async function advanceCounter(db: Db, enrollmentId: string, counter: number): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('mfa_enrollments')
+    .set({ signature_counter: counter, last_used_at: sql<Date>`now()` })
+    .where('id', '=', enrollmentId)
+    .where((eb) => {
+      const grows = eb('signature_counter', '<', counter);
+      return counter === 0 ? eb.or([grows, eb('signature_counter', '=', 0)]) : grows;
+    })
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }

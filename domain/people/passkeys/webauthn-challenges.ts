@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { sha256 } from '../../../platform/crypto.ts';
+import type { Db } from '../../../platform/database/tables.ts';
 
 /** What a challenge is for. It is accepted for nothing else. */
 export type WebauthnOccasion =
@@ -15,14 +15,20 @@ const CHALLENGE_BYTES = 32;
 
 /** Creates a challenge in the caller's transaction. */
 export async function createWebauthnChallenge(
-  em: EntityManager,
+  db: Db,
   occasion: WebauthnOccasion,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const challenge = new Uint8Array(randomBytes(CHALLENGE_BYTES));
-  await em.execute(sql`
-    insert into webauthn_challenges (challenge_hash, purpose, user_id, mfa_token_hash, expires_at, created_at)
-    values (${sha256(challenge)}, ${occasion.purpose}, ${userIdOf(occasion)}, ${mfaTokenHashOf(occasion)},
-      now() + ${WEBAUTHN_TIMEOUT_MS} * interval '1 millisecond', now())`);
+  await db
+    .insertInto('webauthn_challenges')
+    .values({
+      challenge_hash: sha256(challenge),
+      purpose: occasion.purpose,
+      user_id: userIdOf(occasion),
+      mfa_token_hash: mfaTokenHashOf(occasion),
+      expires_at: sql<Date>`now() + ${WEBAUTHN_TIMEOUT_MS} * interval '1 millisecond'`,
+    })
+    .execute();
   return challenge;
 }
 
@@ -33,17 +39,19 @@ export async function createWebauthnChallenge(
  * @returns whether it was issued for this occasion and has not expired.
  */
 export async function useWebauthnChallenge(
-  em: EntityManager,
+  db: Db,
   challenge: string,
   occasion: WebauthnOccasion,
 ): Promise<boolean> {
-  const used = await em.execute<object[]>(sql`
-    delete from webauthn_challenges
-    where challenge_hash = ${sha256(Buffer.from(challenge, 'base64url'))} and purpose = ${occasion.purpose}
-      and user_id is not distinct from ${userIdOf(occasion)}::text
-      and mfa_token_hash is not distinct from ${mfaTokenHashOf(occasion)}::bytea and expires_at > now()
-    returning purpose`);
-  return used.length > 0;
+  const { numDeletedRows } = await db
+    .deleteFrom('webauthn_challenges')
+    .where('challenge_hash', '=', sha256(Buffer.from(challenge, 'base64url')))
+    .where('purpose', '=', occasion.purpose)
+    .where('user_id', 'is not distinct from', userIdOf(occasion))
+    .where('mfa_token_hash', 'is not distinct from', mfaTokenHashOf(occasion))
+    .where('expires_at', '>', sql<Date>`now()`)
+    .executeTakeFirst();
+  return numDeletedRows > 0n;
 }
 
 const userIdOf = (occasion: WebauthnOccasion): string | null =>
