@@ -1,6 +1,5 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
-import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { isId } from '../../platform/ids.ts';
 import {
@@ -15,16 +14,17 @@ import { hashSessionToken } from '../sessions/session-token.ts';
 import { IMPERSONATION_PERMISSIONS } from './impersonation-access.ts';
 import { hashImpersonationToken, isImpersonationToken } from './impersonation-token.ts';
 
-interface ImpersonationRow {
-  id: string;
-  staffId: string;
-  staffSessionId: string;
-  allowsWrite: boolean;
-  expiresAt: Date;
-  organizationId: string;
-  organizationStatus: OrganizationStatus;
-  environmentId: string | null;
-  environmentStatus: 'active' | 'suspended' | null;
+/** A row of the SQL function `find_impersonation`. */
+interface FoundImpersonation {
+  impersonation_id: string;
+  staff_id: string;
+  staff_session_id: string;
+  allows_write: boolean;
+  expires_at: Date;
+  org_id: string;
+  org_status: OrganizationStatus;
+  env_id: string | null;
+  env_status: 'active' | 'suspended' | null;
 }
 
 /**
@@ -67,20 +67,28 @@ export function createImpersonationAuthenticator({ database }: { database: Datab
   };
 }
 
-async function find(
-  database: Database,
-  { token, environmentId, resourceId, browserSession }: Credentials,
-): Promise<ImpersonationRow | undefined> {
+function find(database: Database, { token, environmentId, resourceId, browserSession }: Credentials) {
   // Text that is not an id matches no environment, and may contain characters PostgreSQL cannot store.
   const requested =
     environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
   const presentedSession = browserSession === undefined ? null : hashSessionToken(browserSession);
-  const [row] = await database.query<SerializedRow<ImpersonationRow>>(sql`
-    select impersonation_id as id, staff_id as "staffId", staff_session_id as "staffSessionId",
-      allows_write as "allowsWrite", expires_at as "expiresAt", org_id as "organizationId",
-      org_status as "organizationStatus", env_id as "environmentId", env_status as "environmentStatus"
-    from find_impersonation(${hashImpersonationToken(token)}, ${presentedSession}, ${requested}, ${resourceId ?? null})`);
-  return row && { ...row, expiresAt: new Date(row.expiresAt) };
+  return database.db
+    .selectFrom(
+      sql<FoundImpersonation>`find_impersonation(${hashImpersonationToken(token)}, ${presentedSession}, ${requested},
+        ${resourceId ?? null})`.as('impersonation'),
+    )
+    .select([
+      'impersonation_id as id',
+      'staff_id as staffId',
+      'staff_session_id as staffSessionId',
+      'allows_write as allowsWrite',
+      'expires_at as expiresAt',
+      'org_id as organizationId',
+      'org_status as organizationStatus',
+      'env_id as environmentId',
+      'env_status as environmentStatus',
+    ])
+    .executeTakeFirst();
 }
 
 /** The same for an unknown token, and for every reason for which an impersonation ends. */

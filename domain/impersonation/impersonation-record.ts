@@ -1,4 +1,4 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import type { ImpersonationScope, Scope } from '../identity/scope.ts';
 
@@ -20,12 +20,30 @@ const MAX_RESOURCES = 1_000;
 
 export function createImpersonationRecord({ database }: { database: Database }): RecordImpersonatedCall {
   return ({ organizationId, requestId, impersonation: { id } }, { operation, resourceId = '', isChange }) =>
-    database.staffTransaction({ requestId }, async ({ em }) => {
-      await em.execute(sql`
-        insert into impersonated_operations (impersonation_id, operation, resource_id, org_id, is_change, calls, created_at)
-        select ${id}, ${operation}, case when count(*) < ${MAX_RESOURCES} then ${resourceId} else '' end,
-          ${organizationId}, ${isChange}, 1, now()
-        from impersonated_operations where impersonation_id = ${id}
-        on conflict (impersonation_id, operation, resource_id) do update set calls = impersonated_operations.calls + 1`);
+    database.staffTransaction({ requestId }, async ({ db }) => {
+      await db
+        .insertInto('impersonated_operations')
+        .columns(['impersonation_id', 'operation', 'resource_id', 'org_id', 'is_change', 'calls'])
+        .expression((eb) =>
+          eb
+            .selectFrom('impersonated_operations')
+            .select([
+              sql<string>`${id}::text`.as('impersonation_id'),
+              sql<string>`${operation}::text`.as('operation'),
+              sql<string>`case when count(*) < ${MAX_RESOURCES} then ${resourceId}::text else '' end`.as(
+                'resource_id',
+              ),
+              sql<string>`${organizationId}::text`.as('org_id'),
+              sql<boolean>`${isChange}::boolean`.as('is_change'),
+              sql<number>`1`.as('calls'),
+            ])
+            .where('impersonation_id', '=', id),
+        )
+        .onConflict((conflict) =>
+          conflict
+            .columns(['impersonation_id', 'operation', 'resource_id'])
+            .doUpdateSet((eb) => ({ calls: eb('impersonated_operations.calls', '+', 1) })),
+        )
+        .execute();
     });
 }

@@ -1,10 +1,10 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { findPage } from '../../platform/database/find-page.ts';
-import type { Row } from '../../platform/database/find-rows.ts';
+import { findPage } from '../../platform/database/pages.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
@@ -15,7 +15,7 @@ import type { NotificationService } from '../notifications/notification.service.
 import { findPolicies } from '../policies/find-policies.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
-import { type Impersonation, ImpersonationEntity } from './impersonation.entity.ts';
+import { ImpersonationEntity } from './impersonation.entity.ts';
 import { createImpersonationToken, hashImpersonationToken } from './impersonation-token.ts';
 import { findOperations, type OperationCount, reportEnd } from './report-end.ts';
 
@@ -37,31 +37,12 @@ export interface StartedImpersonation {
 }
 
 export interface ImpersonationDetails {
-  impersonation: Row<Impersonation>;
+  impersonation: RowOf<typeof ImpersonationEntity>;
   /** What it has called so far. */
   operations: OperationCount[];
 }
 
-export interface ImpersonationService {
-  /**
-   * Begins a visit to an organization, of which its owners are informed.
-   *
-   * @throws AppError `not_found`; `permission_denied` for writing without the role `admin`; `session_expired` for writing
-   * without a sign-in within ten minutes; `policy_violation` if the organization asks for consent and has not given it, of
-   * which its owners are informed; `conflict` for a closed organization, and beyond five open ones.
-   */
-  start(staff: StaffScope, organizationId: string, input: NewImpersonation): Promise<StartedImpersonation>;
-  /** The visits to an organization. @throws AppError `not_found`. */
-  list(staff: StaffScope, organizationId: string, page: PageRequest): Promise<Page<ImpersonationDetails>>;
-  /**
-   * Ends a visit with its next request. Does nothing if it has ended.
-   *
-   * @throws AppError `not_found`; `permission_denied` for that of another staff member, without the role `admin`.
-   */
-  end(staff: StaffScope, impersonationId: string): Promise<void>;
-  /** Ends the visit of a token, which is the proof. Does nothing if there is none. */
-  endByToken(token: string, requestId: string): Promise<void>;
-}
+export type ImpersonationService = ReturnType<typeof createImpersonationService>;
 
 export function createImpersonationService({
   database,
@@ -69,19 +50,30 @@ export function createImpersonationService({
 }: {
   database: Database;
   notifications: NotificationService;
-}): ImpersonationService {
+}) {
   return {
-    async start(staff, organizationId, input) {
+    /**
+     * Begins a visit to an organization, of which its owners are informed.
+     *
+     * @throws AppError `not_found`; `permission_denied` for writing without the role `admin`; `session_expired` for writing
+     * without a sign-in within ten minutes; `policy_violation` if the organization asks for consent and has not given it, of
+     * which its owners are informed; `conflict` for a closed organization, and beyond five open ones.
+     */
+    async start(
+      staff: StaffScope,
+      organizationId: string,
+      input: NewImpersonation,
+    ): Promise<StartedImpersonation> {
       if (input.allowsWrite) requireWriter(staff);
       return database.staffTransaction(staff, async (transaction) => {
-        const { em } = transaction;
-        const organization = await requireOpenOrganization(em, organizationId);
+        const { db } = transaction;
+        const organization = await requireOpenOrganization(db, organizationId);
         await requireConsent(transaction, notifications, { staff, organization, reason: input.reason });
-        await requireFewOpen(em, staff);
+        await requireFewOpen(db, staff);
         const token = createImpersonationToken();
-        const started = await insertImpersonation(em, staff, { organizationId, input, token });
+        const started = await insertImpersonation(db, staff, { organizationId, input, token });
         const { id, expiresAt } = started;
-        await recordStaffAudit(em, staff, {
+        await recordStaffAudit(db, staff, {
           action: 'impersonation.started',
           resourceType: 'impersonation',
           resourceId: id,
@@ -106,12 +98,24 @@ export function createImpersonationService({
       });
     },
 
-    list: (staff, organizationId, page) =>
-      database.staffTransaction(staff, async ({ em }) => {
-        await findOrganization(em, organizationId);
-        const { items, next } = await findPage(em, ImpersonationEntity, { where: { organizationId }, page });
+    /** The visits to an organization. @throws AppError `not_found`. */
+    list: (
+      staff: StaffScope,
+      organizationId: string,
+      page: PageRequest,
+    ): Promise<Page<ImpersonationDetails>> =>
+      database.staffTransaction(staff, async ({ db }) => {
+        await findOrganization(db, organizationId);
+        const { items, next } = await findPage(
+          db
+            .selectFrom('impersonations')
+            .select(columnsOf(ImpersonationEntity))
+            .where('org_id', '=', organizationId),
+          'impersonations.id',
+          page,
+        );
         const operations = await findOperations(
-          em,
+          db,
           items.map(({ id }) => id),
         );
         return {
@@ -123,25 +127,45 @@ export function createImpersonationService({
         };
       }),
 
-    end: (staff, impersonationId) =>
-      database.staffTransaction(staff, async ({ em }) => {
-        const [found] = await em.execute<{ staffId: string }[]>(sql`
-          select staff_id as "staffId" from impersonations where id = ${impersonationId} for update`);
+    /**
+     * Ends a visit with its next request. Does nothing if it has ended.
+     *
+     * @throws AppError `not_found`; `permission_denied` for that of another staff member, without the role `admin`.
+     */
+    end: (staff: StaffScope, impersonationId: string): Promise<void> =>
+      database.staffTransaction(staff, async ({ db }) => {
+        const found = await lockImpersonation(db, impersonationId);
         if (!found) throw notFound('impersonation', impersonationId);
         if (found.staffId !== staff.staffId && staff.role !== 'admin') throw notOwn();
-        await reportEnd(em, impersonationId);
+        await reportEnd(db, impersonationId);
       }),
 
-    async endByToken(token, requestId) {
-      const [open] = await database.query<{ id: string }>(sql`
-        select impersonation_id as id from find_impersonation(${hashImpersonationToken(token)}, null, null, null)`);
+    /** Ends the visit of a token, which is the proof. Does nothing if there is none. */
+    async endByToken(token: string, requestId: string): Promise<void> {
+      const open = await database.db
+        .selectFrom(
+          sql<{
+            impersonation_id: string;
+          }>`find_impersonation(${hashImpersonationToken(token)}, null, null, null)`.as('impersonation'),
+        )
+        .select('impersonation_id as id')
+        .executeTakeFirst();
       if (!open) return;
-      await database.staffTransaction({ requestId }, async ({ em }) => {
-        await em.execute(sql`select from impersonations where id = ${open.id} for update`);
-        await reportEnd(em, open.id);
+      await database.staffTransaction({ requestId }, async ({ db }) => {
+        await lockImpersonation(db, open.id);
+        await reportEnd(db, open.id);
       });
     },
   };
+}
+
+function lockImpersonation(db: Db, id: string): Promise<{ staffId: string } | undefined> {
+  return db
+    .selectFrom('impersonations')
+    .select('staff_id as staffId')
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst();
 }
 
 function requireWriter({ role, person }: StaffScope): void {
@@ -159,18 +183,18 @@ interface VisitedOrganization {
   isClosed: boolean;
 }
 
-async function findOrganization(em: EntityManager, organizationId: string): Promise<VisitedOrganization> {
-  const [organization] = await em.execute<VisitedOrganization[]>(sql`
-    select id, name, deleted_at is not null as "isClosed" from organizations where id = ${organizationId}`);
+async function findOrganization(db: Db, organizationId: string): Promise<VisitedOrganization> {
+  const organization = await db
+    .selectFrom('organizations')
+    .select((eb) => ['id', 'name', eb('deleted_at', 'is not', null).$castTo<boolean>().as('isClosed')])
+    .where('id', '=', organizationId)
+    .executeTakeFirst();
   if (!organization) throw notFound('organization', organizationId);
   return organization;
 }
 
-async function requireOpenOrganization(
-  em: EntityManager,
-  organizationId: string,
-): Promise<VisitedOrganization> {
-  const organization = await findOrganization(em, organizationId);
+async function requireOpenOrganization(db: Db, organizationId: string): Promise<VisitedOrganization> {
+  const organization = await findOrganization(db, organizationId);
   if (organization.isClosed)
     throw new AppError('conflict', {
       detail: 'The organization is closed: its people do not see its data either.',
@@ -185,7 +209,7 @@ async function requireConsent(
   notifications: NotificationService,
   { staff, organization, reason }: { staff: StaffScope; organization: VisitedOrganization; reason: string },
 ): Promise<void> {
-  const policies = await findPolicies(transaction.em, organization.id);
+  const policies = await findPolicies(transaction.db, organization.id);
   const { supportAccess, supportAccessUntil: until } = policies;
   if (supportAccess === 'allowed' || (until !== null && until.getTime() > Date.now())) return;
   const day = new Date().toISOString().slice(0, 10);
@@ -206,11 +230,15 @@ async function requireConsent(
 }
 
 /** Those that a staff member begins at the same time wait for each other, so that each is counted. */
-async function requireFewOpen(em: EntityManager, { staffId }: StaffScope): Promise<void> {
-  await lockKey(em, 'impersonations', staffId);
-  const [row] = await em.execute<{ open: number }[]>(sql`
-    select count(*)::int as open from impersonations
-    where staff_id = ${staffId} and ended_at is null and expires_at > now()`);
+async function requireFewOpen(db: Db, { staffId }: StaffScope): Promise<void> {
+  await lockKey(db, 'impersonations', staffId);
+  const row = await db
+    .selectFrom('impersonations')
+    .select((eb) => eb.fn.countAll<number>().as('open'))
+    .where('staff_id', '=', staffId)
+    .where('ended_at', 'is', null)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .executeTakeFirst();
   if ((row?.open ?? 0) >= MAX_OPEN)
     throw new AppError('conflict', {
       detail: `You have ${MAX_OPEN} open impersonations.`,
@@ -219,19 +247,30 @@ async function requireFewOpen(em: EntityManager, { staffId }: StaffScope): Promi
 }
 
 async function insertImpersonation(
-  em: EntityManager,
+  db: Db,
   { staffId, person, ip, requestId }: StaffScope,
   { organizationId, input, token }: { organizationId: string; input: NewImpersonation; token: string },
 ): Promise<{ id: string; expiresAt: Date }> {
-  const id = newId('impersonation');
-  const [row] = await em.execute<{ expiresAt: string }[]>(sql`
-    insert into impersonations (id, org_id, staff_id, staff_session_id, token_hash, allows_write, reason, ip, request_id,
-      expires_at, created_at)
-    values (${id}, ${organizationId}, ${staffId}, ${person.sessionId}, ${hashImpersonationToken(token)},
-      ${input.allowsWrite}, ${storableText(input.reason)}, ${ip}, ${requestId},
-      now() + make_interval(mins => ${input.durationMinutes}), now())
-    returning expires_at as "expiresAt"`);
-  return { id, expiresAt: new Date(row?.expiresAt ?? Number.NaN) };
+  const [started] = await db
+    .insertInto('impersonations')
+    .values({
+      id: newId('impersonation'),
+      org_id: organizationId,
+      staff_id: staffId,
+      staff_session_id: person.sessionId,
+      token_hash: hashImpersonationToken(token),
+      allows_write: input.allowsWrite,
+      reason: storableText(input.reason),
+      ip,
+      request_id: requestId,
+      expires_at: sql<Date>`now() + make_interval(mins => ${input.durationMinutes})`,
+      ended_at: null,
+      reported_at: null,
+    })
+    .returning(['id', 'expires_at as expiresAt'])
+    .execute();
+  if (!started) throw new Error('No impersonation was written');
+  return started;
 }
 
 const nameOf = ({ id, name }: VisitedOrganization) => ({

@@ -1,6 +1,9 @@
-import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { type ExpressionBuilder, type SqlBool, sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { toDb } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 
 /** How often an impersonation called an operation. */
@@ -12,14 +15,23 @@ export interface OperationCount {
 
 /** By impersonation, the most frequent first. */
 export async function findOperations(
-  em: EntityManager,
+  db: Db,
   impersonationIds: readonly string[],
 ): Promise<Map<string, OperationCount[]>> {
   if (impersonationIds.length === 0) return new Map();
-  const rows = await em.execute<(OperationCount & { id: string })[]>(sql`
-    select impersonation_id as id, operation, is_change as "isChange", sum(calls)::int as calls
-    from impersonated_operations where impersonation_id in (${[...impersonationIds]})
-    group by impersonation_id, operation, is_change order by sum(calls) desc, operation`);
+  const rows = await db
+    .selectFrom('impersonated_operations')
+    .select((eb) => [
+      'impersonation_id as id',
+      'operation',
+      'is_change as isChange',
+      sql<number>`${eb.fn.sum('calls')}::int`.as('calls'),
+    ])
+    .where('impersonation_id', '=', anyOf(impersonationIds))
+    .groupBy(['impersonation_id', 'operation', 'is_change'])
+    .orderBy((eb) => eb.fn.sum('calls'), 'desc')
+    .orderBy('operation')
+    .execute();
   const counts = Map.groupBy(rows, ({ id }) => id);
   return new Map([...counts].map(([id, found]) => [id, found.map(({ id: _id, ...operation }) => operation)]));
 }
@@ -30,19 +42,36 @@ const MAX_NAMED_RESOURCES = 100;
 /**
  * Ends an impersonation if it has not ended, and records in both logs what it called, once. The caller has locked it.
  */
-export async function reportEnd(em: EntityManager, impersonationId: string): Promise<void> {
-  const [ended] = await em.execute<EndedImpersonation[]>(sql`
-    update impersonations set reported_at = now(),
-      ended_at = case when expires_at > now() then coalesce(ended_at, now()) else ended_at end
-    where id = ${impersonationId} and reported_at is null
-    returning org_id as "organizationId", staff_id as "staffId", staff_session_id as "staffSessionId",
-      allows_write as "allowsWrite", reason, ip, request_id as "requestId"`);
+export async function reportEnd(db: Db, impersonationId: string): Promise<void> {
+  const ended = await db
+    .updateTable('impersonations')
+    .set({
+      reported_at: sql<Date>`now()`,
+      ended_at: sql<Date | null>`case when expires_at > now() then coalesce(ended_at, now()) else ended_at end`,
+    })
+    .where('id', '=', impersonationId)
+    .where('reported_at', 'is', null)
+    .returning([
+      'org_id as organizationId',
+      'staff_id as staffId',
+      'staff_session_id as staffSessionId',
+      'allows_write as allowsWrite',
+      'reason',
+      'ip',
+      'request_id as requestId',
+    ])
+    .executeTakeFirst();
   if (!ended) return;
-  const operations = (await findOperations(em, [impersonationId])).get(impersonationId) ?? [];
-  const resources = await em.execute<{ resourceId: string }[]>(sql`
-    select distinct resource_id as "resourceId" from impersonated_operations
-    where impersonation_id = ${impersonationId} and resource_id <> '' order by resource_id
-    limit ${MAX_NAMED_RESOURCES + 1}`);
+  const operations = (await findOperations(db, [impersonationId])).get(impersonationId) ?? [];
+  const resources = await db
+    .selectFrom('impersonated_operations')
+    .select('resource_id as resourceId')
+    .distinct()
+    .where('impersonation_id', '=', impersonationId)
+    .where('resource_id', '<>', '')
+    .orderBy('resource_id')
+    .limit(MAX_NAMED_RESOURCES + 1)
+    .execute();
   const callsOf = (isChange: boolean) =>
     Object.fromEntries(
       operations
@@ -51,7 +80,7 @@ export async function reportEnd(em: EntityManager, impersonationId: string): Pro
     );
   const { organizationId, staffId, staffSessionId: sessionId, allowsWrite, reason, ip, requestId } = ended;
   await recordStaffAudit(
-    em,
+    db,
     { staffId, person: { sessionId }, ip, requestId },
     {
       action: 'impersonation.ended',
@@ -70,16 +99,6 @@ export async function reportEnd(em: EntityManager, impersonationId: string): Pro
   );
 }
 
-interface EndedImpersonation {
-  organizationId: string;
-  staffId: string;
-  staffSessionId: string;
-  allowsWrite: boolean;
-  reason: string;
-  ip: string;
-  requestId: string;
-}
-
 const BATCH_SIZE = 100;
 
 /**
@@ -87,15 +106,20 @@ const BATCH_SIZE = 100;
  * not come back with it.
  */
 export async function endImpersonationsOf(
-  em: EntityManager,
+  connection: Db | EntityManager,
   staffId: string,
   { onlyWriting }: { onlyWriting: boolean },
 ): Promise<void> {
-  const open = await em.execute<{ id: string }[]>(sql`
-    select id from impersonations
-    where staff_id = ${staffId} and reported_at is null and (allows_write or not ${onlyWriting}::boolean)
-    order by id for update`);
-  for (const { id } of open) await reportEnd(em, id);
+  const db = toDb(connection);
+  const unreported = db
+    .selectFrom('impersonations')
+    .select('id')
+    .where('staff_id', '=', staffId)
+    .where('reported_at', 'is', null)
+    .orderBy('id')
+    .forUpdate();
+  const open = await (onlyWriting ? unreported.where('allows_write', '=', true) : unreported).execute();
+  for (const { id } of open) await reportEnd(db, id);
 }
 
 /**
@@ -103,23 +127,74 @@ export async function endImpersonationsOf(
  * not come back when it holds again. Returns their number.
  */
 export function settleImpersonations(database: Database): Promise<number> {
-  return database.systemTransaction(async ({ em }) => {
-    const ended = await em.execute<{ id: string }[]>(sql`
-      select id from impersonations i
-      where reported_at is null and (
-        ended_at is not null or expires_at <= now()
-        or not exists (
-          select from sessions s join users u on u.id = s.user_id and u.deleted_at is null and u.status = 'active'
-          where s.id = i.staff_session_id and s.revoked_at is null and s.expires_at > now()
-            and s.authenticated_at > now() - interval '12 hours')
-        or exists (
-          select from organizations o left join organization_policies p on p.org_id = o.id
-          where o.id = i.org_id and (o.deleted_at is not null
-            or p.support_access = 'ask' and coalesce(p.support_access_until, '-infinity') <= now()))
-        or not exists (
-          select from staff_members m where m.user_id = i.staff_id and (m.role = 'admin' or not i.allows_write)))
-      order by id limit ${BATCH_SIZE} for update of i skip locked`);
-    for (const { id } of ended) await reportEnd(em, id);
+  return database.systemTransaction(async ({ db }) => {
+    const ended = await findEnded(db);
+    for (const { id } of ended) await reportEnd(db, id);
     return ended.length;
   });
+}
+
+function findEnded(db: Db): Promise<{ id: string }[]> {
+  return db
+    .selectFrom('impersonations')
+    .select('impersonations.id')
+    .where('impersonations.reported_at', 'is', null)
+    .where((eb) =>
+      eb.or([
+        eb('impersonations.ended_at', 'is not', null),
+        eb('impersonations.expires_at', '<=', sql<Date>`now()`),
+        eb.not(eb.exists(findLiveSession(eb))),
+        eb.exists(findOrganizationWithoutAccess(eb)),
+        eb.not(
+          eb.exists(
+            eb
+              .selectFrom('staff_members')
+              .select('staff_members.user_id')
+              .whereRef('staff_members.user_id', '=', 'impersonations.staff_id')
+              .where((member) =>
+                member.or([
+                  member('staff_members.role', '=', 'admin'),
+                  member('impersonations.allows_write', '=', false),
+                ]),
+              ),
+          ),
+        ),
+      ]),
+    )
+    .orderBy('impersonations.id')
+    .limit(BATCH_SIZE)
+    .forUpdate('impersonations')
+    .skipLocked()
+    .execute();
+}
+
+function findLiveSession(eb: ExpressionBuilder<Tables, 'impersonations'>) {
+  return eb
+    .selectFrom('sessions')
+    .innerJoin('users', 'users.id', 'sessions.user_id')
+    .select('sessions.id')
+    .whereRef('sessions.id', '=', 'impersonations.staff_session_id')
+    .where('sessions.revoked_at', 'is', null)
+    .where('sessions.expires_at', '>', sql<Date>`now()`)
+    .where('sessions.authenticated_at', '>', sql<Date>`now() - interval '12 hours'`)
+    .where('users.deleted_at', 'is', null)
+    .where('users.status', '=', 'active');
+}
+
+/** Closed, or asks for a consent that it has not given. */
+function findOrganizationWithoutAccess(eb: ExpressionBuilder<Tables, 'impersonations'>) {
+  return eb
+    .selectFrom('organizations')
+    .leftJoin('organization_policies', 'organization_policies.org_id', 'organizations.id')
+    .select('organizations.id')
+    .whereRef('organizations.id', '=', 'impersonations.org_id')
+    .where((visited) =>
+      visited.or([
+        visited('organizations.deleted_at', 'is not', null),
+        visited.and([
+          visited('organization_policies.support_access', '=', 'ask'),
+          sql<SqlBool>`coalesce(${visited.ref('organization_policies.support_access_until')}, '-infinity') <= now()`,
+        ]),
+      ]),
+    );
 }

@@ -22,7 +22,7 @@ export async function announceLinkChange(
     change: 'linked' | 'unlinked';
   },
 ): Promise<void> {
-  await recordPersonAudit(transaction.em, person, {
+  await recordPersonAudit(transaction.db, person, {
     action: `user.oauth_${change}`,
     details: { provider: provider.id },
   });

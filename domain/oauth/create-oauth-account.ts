@@ -1,5 +1,4 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Db } from '../../platform/database/tables.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
 import { createOrganization } from '../organizations/create-organization.ts';
@@ -31,31 +30,25 @@ export function provedAddress(
  * @throws AppError `switched_off`.
  */
 export async function createOauthAccount(
-  em: EntityManager,
+  db: Db,
   { email, identity, tier, client }: { email: string; identity: OauthIdentity; tier: Tier; client: Client },
 ): Promise<string> {
-  await requireOn(em, 'sign_up');
+  await requireOn(db, 'sign_up');
   // The address is proved: what others have begun with it is void.
-  await voidSignUps(em, email);
+  await voidSignUps(db, email);
   // Providers let people choose any name, and it appears in emails to others.
   const name = identity.name === null ? null : orNull(() => requireSafeName(identity.name ?? '', '/name'));
-  const userId = await createUser(em, { email, name, passwordHash: null, emailVerifiedAt: new Date() });
+  const userId = await createUser(db, { email, name, passwordHash: null, emailVerifiedAt: new Date() });
   const organizationName =
     (name && orNull(() => requireSafeName(`${name}’s organization`, '/name'))) ?? DEFAULT_ORGANIZATION;
-  await createOrganization(em, {
+  await createOrganization(db, {
     name: organizationName,
-    slug: await findFreeSlug(em, organizationName),
+    slug: await findFreeSlug(db, organizationName),
     tier,
     ownerId: userId,
   });
-  await em.flush();
-  await recordPersonAudit(em, { userId, ...client }, { action: 'organization.created' });
+  await recordPersonAudit(db, { userId, ...client }, { action: 'organization.created' });
   return userId;
-}
-
-export async function isAddressTaken(em: EntityManager, email: string): Promise<boolean> {
-  const rows = await em.execute<object[]>(sql`select from users where email = ${email}`);
-  return rows.length > 0;
 }
 
 function orNull<T>(check: () => T): T | null {

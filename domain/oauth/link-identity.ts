@@ -1,18 +1,23 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import type { Db } from '../../platform/database/tables.ts';
 import type { OauthProvider } from '../../platform/oauth-providers.ts';
 import type { OauthIdentity } from './oauth-client.ts';
 import { linkedElsewhere, otherIdentityLinked } from './oauth-errors.ts';
 
 /** Finds the person whom an identity is linked with, and records its use. Runs in the caller's transaction. */
 export async function touchIdentity(
-  em: EntityManager,
+  db: Db,
   { id: provider }: Pick<OauthProvider, 'id'>,
   { issuer, subject, email }: OauthIdentity,
 ): Promise<string | undefined> {
-  const [linked] = await em.execute<{ userId: string }[]>(sql`
-    update oauth_identities set last_used_at = now(), email = ${email}
-    where provider = ${provider} and issuer = ${issuer} and subject = ${subject} returning user_id as "userId"`);
+  const linked = await db
+    .updateTable('oauth_identities')
+    .set({ last_used_at: sql<Date>`now()`, email })
+    .where('provider', '=', provider)
+    .where('issuer', '=', issuer)
+    .where('subject', '=', subject)
+    .returning('user_id as userId')
+    .executeTakeFirst();
   return linked?.userId;
 }
 
@@ -24,18 +29,27 @@ export async function touchIdentity(
  * identity of the provider.
  */
 export async function linkIdentity(
-  em: EntityManager,
+  db: Db,
   provider: OauthProvider,
   { userId, identity }: { userId: string; identity: OauthIdentity },
 ): Promise<boolean> {
-  const linkedWith = await touchIdentity(em, provider, identity);
+  const linkedWith = await touchIdentity(db, provider, identity);
   if (linkedWith === userId) return false;
   if (linkedWith !== undefined) throw linkedElsewhere(provider);
   const { issuer, subject, email } = identity;
-  const linked = await em.execute<object[]>(sql`
-    insert into oauth_identities (provider, issuer, subject, user_id, email, last_used_at, created_at)
-    values (${provider.id}, ${issuer}, ${subject}, ${userId}, ${email}, now(), now())
-    on conflict (user_id, provider) do nothing returning user_id`);
-  if (linked.length === 0) throw otherIdentityLinked(provider);
+  const linked = await db
+    .insertInto('oauth_identities')
+    .values({
+      provider: provider.id,
+      issuer,
+      subject,
+      user_id: userId,
+      email,
+      last_used_at: sql<Date>`now()`,
+    })
+    .onConflict((conflict) => conflict.columns(['user_id', 'provider']).doNothing())
+    .returning('user_id')
+    .executeTakeFirst();
+  if (!linked) throw otherIdentityLinked(provider);
   return true;
 }

@@ -1,7 +1,4 @@
-import { sql } from '@mikro-orm/core';
-import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { SerializedRow } from '../../platform/database/serialized-row.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Person } from '../identity/person.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
@@ -19,12 +16,7 @@ export interface OauthLink {
   lastUsedAt: Date;
 }
 
-export interface OauthLinkService {
-  /** Oldest first. */
-  list(person: Person): Promise<OauthLink[]>;
-  /** @throws AppError `not_found`; `conflict` if the person could not sign in without it. */
-  unlink(person: Person, provider: string): Promise<void>;
-}
+export type OauthLinkService = ReturnType<typeof createOauthLinkService>;
 
 export interface OauthLinkOptions {
   database: Database;
@@ -33,36 +25,39 @@ export interface OauthLinkOptions {
   names: ReadonlyMap<string, string>;
 }
 
-export function createOauthLinkService({
-  database,
-  notifications,
-  names,
-}: OauthLinkOptions): OauthLinkService {
+export function createOauthLinkService({ database, notifications, names }: OauthLinkOptions) {
   const nameOf = (provider: string) => names.get(provider) ?? provider;
   return {
-    list: ({ userId }) =>
-      database.peopleTransaction(async ({ em }) => {
-        const rows = await em.execute<SerializedRow<Omit<OauthLink, 'name'>>[]>(sql`
-          select provider, email, created_at as "createdAt", last_used_at as "lastUsedAt" from oauth_identities
-          where user_id = ${userId} order by created_at, provider`);
-        return rows.map((row) => ({
-          ...row,
-          name: nameOf(row.provider),
-          createdAt: new Date(row.createdAt),
-          lastUsedAt: new Date(row.lastUsedAt),
-        }));
+    /** Oldest first. */
+    list: ({ userId }: Person): Promise<OauthLink[]> =>
+      database.peopleTransaction(async ({ db }) => {
+        const rows = await db
+          .selectFrom('oauth_identities')
+          .select(['provider', 'email', 'created_at as createdAt', 'last_used_at as lastUsedAt'])
+          .where('user_id', '=', userId)
+          .orderBy('created_at')
+          .orderBy('provider')
+          .execute();
+        return rows.map((row) => ({ ...row, name: nameOf(row.provider) }));
       }),
 
-    unlink: (person, provider) =>
+    /** @throws AppError `not_found`; `conflict` if the person could not sign in without it. */
+    unlink: (person: Person, provider: string): Promise<void> =>
       database.peopleTransaction(async (transaction) => {
-        const { em } = transaction;
-        const [user] = await em.execute<{ email: string }[]>(
-          sql`select email from users where id = ${person.userId} for update`,
-        );
-        const removed = await em.execute<object[]>(sql`
-          delete from oauth_identities where user_id = ${person.userId} and provider = ${provider} returning provider`);
-        if (!user || removed.length === 0) throw notFound('linked provider', provider);
-        await requireOtherWayIn(dbOf(em), person.userId);
+        const { db } = transaction;
+        const user = await db
+          .selectFrom('users')
+          .select('email')
+          .where('id', '=', person.userId)
+          .forUpdate()
+          .executeTakeFirst();
+        const { numDeletedRows } = await db
+          .deleteFrom('oauth_identities')
+          .where('user_id', '=', person.userId)
+          .where('provider', '=', provider)
+          .executeTakeFirst();
+        if (!user || numDeletedRows === 0n) throw notFound('linked provider', provider);
+        await requireOtherWayIn(db, person.userId);
         await announceLinkChange(transaction, notifications, {
           person,
           email: user.email,

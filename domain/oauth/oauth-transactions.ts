@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto';
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { randomBase62, sha256 } from '../../platform/crypto.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 
 /** Secrets between the request to a provider and its answer. The database has hashes of the first two. */
 export interface OauthSecrets {
@@ -35,16 +36,22 @@ export function oauthSecretsOf(browserToken: string, state: string): OauthSecret
 
 /** Runs in the caller's transaction, as the people role. */
 export async function createOauthTransaction(
-  em: EntityManager,
+  db: Db,
   provider: string,
   { state, browserToken }: OauthSecrets,
   { redirectTo, sessionId }: OauthTransaction,
 ): Promise<void> {
-  await em.execute(sql`
-    insert into oauth_transactions (state_hash, provider, browser_token_hash, session_id, redirect_to, expires_at,
-      created_at)
-    values (${sha256(state)}, ${provider}, ${sha256(browserToken)}, ${sessionId}, ${redirectTo},
-      now() + ${OAUTH_LIFETIME_MINUTES} * interval '1 minute', now())`);
+  await db
+    .insertInto('oauth_transactions')
+    .values({
+      state_hash: sha256(state),
+      provider,
+      browser_token_hash: sha256(browserToken),
+      session_id: sessionId,
+      redirect_to: redirectTo,
+      expires_at: sql<Date>`now() + make_interval(mins => ${OAUTH_LIFETIME_MINUTES})`,
+    })
+    .execute();
 }
 
 /**
@@ -52,15 +59,34 @@ export async function createOauthTransaction(
  *
  * @returns undefined if it is unknown, used or expired, or belongs to another provider or browser.
  */
-export async function useOauthTransaction(
-  em: EntityManager,
+export function useOauthTransaction(
+  db: Db,
   provider: string,
   { state, browserToken }: Pick<OauthSecrets, 'state' | 'browserToken'>,
 ): Promise<OauthTransaction | undefined> {
-  const [transaction] = await em.execute<OauthTransaction[]>(sql`
-    delete from oauth_transactions
-    where state_hash = ${sha256(state)} and provider = ${provider} and browser_token_hash = ${sha256(browserToken)}
-      and expires_at > now()
-    returning redirect_to as "redirectTo", session_id as "sessionId"`);
-  return transaction;
+  return db
+    .deleteFrom('oauth_transactions')
+    .where('state_hash', '=', sha256(state))
+    .where('provider', '=', provider)
+    .where('browser_token_hash', '=', sha256(browserToken))
+    .where('expires_at', '>', sql<Date>`now()`)
+    .returning(['redirect_to as redirectTo', 'session_id as sessionId'])
+    .executeTakeFirst();
+}
+
+const PURGE_BATCH_SIZE = 5_000;
+
+/** Deletes sign-ins that never came back from their provider. Returns how many. */
+export async function purgeOauthTransactions({ db }: Pick<Database, 'db'>): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('oauth_transactions')
+    .where('state_hash', 'in', (eb) =>
+      eb
+        .selectFrom('oauth_transactions')
+        .select('state_hash')
+        .where('expires_at', '<', sql<Date>`now()`)
+        .limit(PURGE_BATCH_SIZE),
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }

@@ -1,4 +1,4 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
@@ -7,12 +7,12 @@ import type { OauthProvider } from '../../platform/oauth-providers.ts';
 import type { Person } from '../identity/person.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import type { Tier } from '../organizations/tier.ts';
-import { lockAccountAddress } from '../people/account-address.ts';
+import { isAddressTaken, lockAccountAddress } from '../people/account-address.ts';
 import type { Client } from '../people/client.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import { startSession } from '../people/start-session.ts';
 import { announceLinkChange } from './announce-link-change.ts';
-import { createOauthAccount, isAddressTaken, provedAddress } from './create-oauth-account.ts';
+import { createOauthAccount, provedAddress } from './create-oauth-account.ts';
 import { linkIdentity, touchIdentity } from './link-identity.ts';
 import type { OauthClient, OauthIdentity } from './oauth-client.ts';
 import {
@@ -40,31 +40,7 @@ export type OauthOutcome =
   | { kind: 'signed_in'; signedIn: SignedIn; redirectTo: string }
   | { kind: 'linked'; provider: string; redirectTo: string };
 
-export interface OauthService {
-  /** The providers that people may choose from. */
-  providers(): { id: string; name: string }[];
-  /**
-   * Begins a sign-in, or a link to the person's account.
-   *
-   * @param redirectTo a path of this service.
-   * @throws AppError `not_found` for an unknown provider; `unavailable` if the provider does not respond.
-   */
-  start(providerId: string, request: { redirectTo: string; person: Person | null }): Promise<OauthStart>;
-  /**
-   * Finishes what {@link start} began. A person is found by provider, issuer and subject alone, never by address. A
-   * person who signs in for the first time gets an account and an organization if the provider proves their address.
-   *
-   * @param answer.parameters of the callback, as the provider sent them.
-   * @throws AppError `oauth_failed` for a wrong, late, repeated or foreign answer; `account_exists` if the address has an
-   * account; `unprocessable` if the provider proves no address; `already_exists` or `conflict` for a link that contradicts
-   * another; `account_deleted` or `invalid_credentials` for a deleted or suspended person.
-   */
-  finish(
-    providerId: string,
-    answer: { parameters: URLSearchParams; browserToken: string | undefined },
-    client: Client,
-  ): Promise<OauthOutcome>;
-}
+export type OauthService = ReturnType<typeof createOauthService>;
 
 /** A provider with its protocol. */
 export interface OauthConnection {
@@ -81,7 +57,7 @@ export interface OauthOptions {
   logger: Logger;
 }
 
-export function createOauthService(options: OauthOptions): OauthService {
+export function createOauthService(options: OauthOptions) {
   const { database, connections, logger } = options;
 
   function find(providerId: string): OauthConnection {
@@ -107,9 +83,20 @@ export function createOauthService(options: OauthOptions): OauthService {
   }
 
   return {
-    providers: () => connections.map(({ provider: { id, name } }) => ({ id, name })),
+    /** The providers that people may choose from. */
+    providers: (): { id: string; name: string }[] =>
+      connections.map(({ provider: { id, name } }) => ({ id, name })),
 
-    async start(providerId, { redirectTo, person }) {
+    /**
+     * Begins a sign-in, or a link to the person's account.
+     *
+     * @param redirectTo a path of this service.
+     * @throws AppError `not_found` for an unknown provider; `unavailable` if the provider does not respond.
+     */
+    async start(
+      providerId: string,
+      { redirectTo, person }: { redirectTo: string; person: Person | null },
+    ): Promise<OauthStart> {
       const { provider, client } = find(providerId);
       const secrets = createOauthSecrets();
       let redirectUrl: string;
@@ -120,26 +107,39 @@ export function createOauthService(options: OauthOptions): OauthService {
         throw oauthUnavailable(provider);
       }
       const sessionId = person?.sessionId ?? null;
-      await database.peopleTransaction(({ em }) =>
-        createOauthTransaction(em, provider.id, secrets, { redirectTo, sessionId }),
+      await database.peopleTransaction(({ db }) =>
+        createOauthTransaction(db, provider.id, secrets, { redirectTo, sessionId }),
       );
       return { redirectUrl, browserToken: secrets.browserToken };
     },
 
-    async finish(providerId, { parameters, browserToken }, client) {
+    /**
+     * Finishes what `start` began. A person is found by provider, issuer and subject alone, never by address. A person who
+     * signs in for the first time gets an account and an organization if the provider proves their address.
+     *
+     * @param answer.parameters of the callback, as the provider sent them.
+     * @throws AppError `oauth_failed` for a wrong, late, repeated or foreign answer; `account_exists` if the address has an
+     * account; `unprocessable` if the provider proves no address; `already_exists` or `conflict` for a link that contradicts
+     * another; `account_deleted` or `invalid_credentials` for a deleted or suspended person.
+     */
+    async finish(
+      providerId: string,
+      { parameters, browserToken }: { parameters: URLSearchParams; browserToken: string | undefined },
+      client: Client,
+    ): Promise<OauthOutcome> {
       const connection = find(providerId);
       const { provider } = connection;
       const states = parameters.getAll('state');
       const [state = ''] = states;
       if (states.length !== 1 || browserToken === undefined) throw oauthFailed(provider);
-      const pending = await database.peopleTransaction(({ em }) =>
-        useOauthTransaction(em, provider.id, { state, browserToken }),
+      const pending = await database.peopleTransaction(({ db }) =>
+        useOauthTransaction(db, provider.id, { state, browserToken }),
       );
       if (!pending) throw oauthFailed(provider);
       const identity = await readAnswer(connection, parameters, oauthSecretsOf(browserToken, state));
       return database.peopleTransaction(async (transaction) => {
         // One identity or address at a time: of two first sign-ins one creates the account.
-        await lockKey(transaction.em, 'oauth identity', provider.id, identity.issuer, identity.subject);
+        await lockKey(transaction.db, 'oauth identity', provider.id, identity.issuer, identity.subject);
         const context = { options, provider, identity, client };
         const { redirectTo, sessionId } = pending;
         if (sessionId === null)
@@ -159,20 +159,20 @@ interface Context {
 }
 
 async function signIn(
-  { em }: Transaction,
+  { db }: Transaction,
   { options, provider, identity, client }: Context,
 ): Promise<SignedIn> {
-  const knownId = await touchIdentity(em, provider, identity);
+  const knownId = await touchIdentity(db, provider, identity);
   const userId = knownId ?? (await createAccount());
-  return { userId, signIn: await startSession(em, { userId, method: 'oauth', ...client }) };
+  return { userId, signIn: await startSession(db, { userId, method: 'oauth', ...client }) };
 
   async function createAccount(): Promise<string> {
     const email = provedAddress(identity, options.ownDomains);
     if (email === null) throw emailNotVerified(provider);
-    await lockAccountAddress(em, email);
-    if (await isAddressTaken(em, email)) throw accountExists(provider);
-    const newId = await createOauthAccount(em, { email, identity, tier: options.tier, client });
-    await linkIdentity(em, provider, { userId: newId, identity });
+    await lockAccountAddress(db, email);
+    if (await isAddressTaken(db, email)) throw accountExists(provider);
+    const newId = await createOauthAccount(db, { email, identity, tier: options.tier, client });
+    await linkIdentity(db, provider, { userId: newId, identity });
     return newId;
   }
 }
@@ -183,13 +183,20 @@ async function link(
   { options, provider, identity, client }: Context,
   { sessionId }: OauthTransaction & { sessionId: string },
 ): Promise<void> {
-  const { em } = transaction;
-  const [user] = await em.execute<{ id: string; email: string }[]>(sql`
-    select u.id, u.email from sessions s join users u on u.id = s.user_id
-    where s.id = ${sessionId} and s.revoked_at is null and s.expires_at > now() and u.deleted_at is null
-      and u.status = 'active' for update of u`);
+  const { db } = transaction;
+  const user = await db
+    .selectFrom('sessions')
+    .innerJoin('users', 'users.id', 'sessions.user_id')
+    .select(['users.id', 'users.email'])
+    .where('sessions.id', '=', sessionId)
+    .where('sessions.revoked_at', 'is', null)
+    .where('sessions.expires_at', '>', sql<Date>`now()`)
+    .where('users.deleted_at', 'is', null)
+    .where('users.status', '=', 'active')
+    .forUpdate('users')
+    .executeTakeFirst();
   if (!user) throw oauthFailed(provider);
-  const isNew = await linkIdentity(em, provider, { userId: user.id, identity });
+  const isNew = await linkIdentity(db, provider, { userId: user.id, identity });
   if (!isNew) return;
   const person = { userId: user.id, sessionId, ip: client.ip, requestId: client.requestId };
   await announceLinkChange(transaction, options.notifications, {

@@ -1,4 +1,4 @@
-import { purgeOauthTransactions } from '../../domain/oauth/purge-oauth-transactions.ts';
+import { purgeOauthTransactions } from '../../domain/oauth/oauth-transactions.ts';
 import type { Room } from '../room.ts';
 
 export const oauthRoom: Room = {
