@@ -1,4 +1,3 @@
-import { sql } from '@mikro-orm/core';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
@@ -14,14 +13,17 @@ export async function announceSetupTest(
   }: { notifications: PersonNotificationService; ownerNotifications: NotificationService },
   { id, organizationId, version, issuer, domains, defaultRole }: SsoSettings,
 ): Promise<void> {
-  const [link] = await transaction.em.execute<
-    { name: string; creatorId: string | null; creatorEmail: string | null }[]
-  >(sql`
-    select c.name, u.id as "creatorId", u.email as "creatorEmail"
-    from sso_setup_links l join organizations o on o.id = l.org_id
-      join sso_configurations c on c.id = l.configuration_id and c.activated_at is null
-      left join users u on u.id = l.created_by_user_id
-    where l.configuration_id = ${id} and ${IS_LIVE_SETUP_LINK}`);
+  const link = await transaction.db
+    .selectFrom('sso_setup_links as l')
+    .innerJoin('organizations as o', 'o.id', 'l.org_id')
+    .innerJoin('sso_configurations as c', (join) =>
+      join.onRef('c.id', '=', 'l.configuration_id').on('c.activated_at', 'is', null),
+    )
+    .leftJoin('users as u', 'u.id', 'l.created_by_user_id')
+    .select(['c.name', 'u.id as creatorId', 'u.email as creatorEmail'])
+    .where('l.configuration_id', '=', id)
+    .where(IS_LIVE_SETUP_LINK)
+    .executeTakeFirst();
   if (!link) return;
   const { name, creatorId, creatorEmail } = link;
   const template = 'sso-setup-tested';

@@ -1,4 +1,3 @@
-import { sql as sqlOfOrm } from '@mikro-orm/core';
 import { sql } from 'kysely';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -78,29 +77,22 @@ export function createSsoSetupService(options: SsoSetupOptions) {
   return {
     /** Changes nothing. Undefined unless the link can be used. */
     preview: (token: string): Promise<{ organizationName: string } | undefined> =>
-      database.peopleTransaction(async (transaction) => {
-        const [row] = await transaction.execute<{ organizationName: string }[]>(sqlOfOrm`
-          select o.name as "organizationName" from sso_setup_links l join organizations o on o.id = l.org_id
-          where l.token_hash = ${hashOneTimeToken(token)} and l.used_at is null and ${IS_LIVE_SETUP_LINK}`);
-        return row;
-      }),
+      database.peopleTransaction(({ db }) =>
+        db
+          .selectFrom('sso_setup_links as l')
+          .innerJoin('organizations as o', 'o.id', 'l.org_id')
+          .select('o.name as organizationName')
+          .where('l.token_hash', '=', hashOneTimeToken(token))
+          .where('l.used_at', 'is', null)
+          .where(IS_LIVE_SETUP_LINK)
+          .executeTakeFirst(),
+      ),
 
     /** Uses the link up. @returns the token of the session, for a cookie. @throws AppError `invalid_credentials`. */
     exchange: (token: string, client: Client): Promise<string> =>
-      database.peopleTransaction(async (transaction) => {
-        const { db } = transaction;
+      database.peopleTransaction(async ({ db }) => {
         const session = createOneTimeToken();
-        const [link] = await transaction.execute<
-          Pick<LiveLink, 'id' | 'organizationId' | 'createdBy'>[]
-        >(sqlOfOrm`
-          update sso_setup_links l set used_at = now(), session_hash = ${session.hash},
-            expires_at = now() + ${SETUP_SESSION_SECONDS} * interval '1 second'
-          from organizations o
-          where o.id = l.org_id and l.token_hash = ${hashOneTimeToken(token)} and l.used_at is null
-            and ${IS_LIVE_SETUP_LINK}
-          returning l.id, l.org_id as "organizationId",
-            coalesce(l.created_by_user_id, l.created_by_key_id) as "createdBy"`);
-        if (!link) throw setupEnded();
+        const link = await useLink(db, token, session.hash);
         const scope = scopeOf(link, client);
         await recordAudit(db, scope, {
           action: 'sso_setup_link.used',
@@ -148,6 +140,30 @@ export function createSsoSetupService(options: SsoSetupOptions) {
   };
 }
 
+const CREATED_BY = sql<string>`coalesce(l.created_by_user_id, l.created_by_key_id)`.as('createdBy');
+
+/** Of two concurrent uses one succeeds. */
+function useLink(
+  db: Db,
+  token: string,
+  sessionHash: Buffer,
+): Promise<Pick<LiveLink, 'id' | 'organizationId' | 'createdBy'>> {
+  return db
+    .updateTable('sso_setup_links as l')
+    .from('organizations as o')
+    .set({
+      used_at: sql<Date>`now()`,
+      session_hash: sessionHash,
+      expires_at: sql<Date>`now() + ${SETUP_SESSION_SECONDS} * interval '1 second'`,
+    })
+    .whereRef('o.id', '=', 'l.org_id')
+    .where('l.token_hash', '=', hashOneTimeToken(token))
+    .where('l.used_at', 'is', null)
+    .where(IS_LIVE_SETUP_LINK)
+    .returning(['l.id', 'l.org_id as organizationId', CREATED_BY])
+    .executeTakeFirstOrThrow(setupEnded);
+}
+
 /** Makes the draft that of the link, unless the link has another one or has ended since the request began. */
 async function claimDraft(db: Db, linkId: string, configuration: ChangedConfiguration): Promise<void> {
   requireDraft(configuration);
@@ -164,16 +180,28 @@ async function claimDraft(db: Db, linkId: string, configuration: ChangedConfigur
 }
 
 function findBySession(database: Database, sessionToken: string): Promise<LiveLink | undefined> {
-  return database.peopleTransaction(async (transaction) => {
-    const [link] = await transaction.execute<LiveLink[]>(sqlOfOrm`
-      select l.id, l.org_id as "organizationId", o.name as "organizationName",
-        coalesce(l.created_by_user_id, l.created_by_key_id) as "createdBy", l.configuration_id as "configurationId",
-        array(select d.domain_name from domains d where d.org_id = o.id and d.verification_status = 'verified'
-          order by d.domain_name limit ${MAX_DOMAINS}) as domains
-      from sso_setup_links l join organizations o on o.id = l.org_id
-      where l.session_hash = ${hashOneTimeToken(sessionToken)} and ${IS_LIVE_SETUP_LINK}`);
-    return link;
-  });
+  return database.peopleTransaction(({ db }) =>
+    db
+      .selectFrom('sso_setup_links as l')
+      .innerJoin('organizations as o', 'o.id', 'l.org_id')
+      .select((eb) => [
+        'l.id',
+        'l.org_id as organizationId',
+        'o.name as organizationName',
+        CREATED_BY,
+        'l.configuration_id as configurationId',
+        sql<string[]>`array(${eb
+          .selectFrom('domains as d')
+          .select('d.domain_name')
+          .whereRef('d.org_id', '=', 'o.id')
+          .where('d.verification_status', '=', 'verified')
+          .orderBy('d.domain_name')
+          .limit(MAX_DOMAINS)})`.as('domains'),
+      ])
+      .where('l.session_hash', '=', hashOneTimeToken(sessionToken))
+      .where(IS_LIVE_SETUP_LINK)
+      .executeTakeFirst(),
+  );
 }
 
 /** The audit log names the link as the actor, and its creator beside it. */
