@@ -1,24 +1,14 @@
-import { LockMode, sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
-import { createSystemScope, recordDraftRejected, rejectDraft } from './reject-draft.ts';
+import { createSystemScope, rejectDraft } from './reject-draft.ts';
 
 /** `decided`: the request is over. `waitUntil`: it still waits, ISO 8601. */
 export type SettledApproval = 'expired' | 'decided' | { waitUntil: string };
-
-/** The database steps of the workflow `awaitApproval`, and its sweep. Every step can be retried. */
-export interface ApprovalRunService {
-  /** Emails those who may approve, unless they got an email in the last ten minutes: then the sweep does. */
-  announce(draftId: string): Promise<void>;
-  /** Rejects the draft if its time is over. */
-  settle(draftId: string, episode: number): Promise<SettledApproval>;
-  /** Rejects the draft because an operator canceled the run. */
-  cancel(draftId: string, episode: number): Promise<void>;
-  /** Emails what earlier emails did not count. @returns the number of organizations. */
-  announceRest(): Promise<number>;
-}
 
 export interface ApprovalRunOptions {
   database: Database;
@@ -30,66 +20,88 @@ export interface ApprovalRunOptions {
 const DIGEST_INTERVAL = '10 minutes';
 const MAX_ORGANIZATIONS = 200;
 
-export function createApprovalRunService({
-  database,
-  events,
-  notifications,
-}: ApprovalRunOptions): ApprovalRunService {
+/** The database steps of the workflow `awaitApproval`, and its sweep. Every step can be retried. */
+export type ApprovalRunService = ReturnType<typeof createApprovalRunService>;
+
+export function createApprovalRunService({ database, events, notifications }: ApprovalRunOptions) {
   const announce = (organizationId: string) =>
     database.systemTransaction((transaction) => announceWaiting(transaction, notifications, organizationId));
   return {
-    async announce(draftId) {
-      const [draft] = await database.query<{ organizationId: string }>(
-        sql`select org_id as "organizationId" from drafts where id = ${draftId}`,
-      );
+    /** Emails those who may approve, unless they got an email in the last ten minutes: then the sweep does. */
+    async announce(draftId: string): Promise<void> {
+      const draft = await database.db
+        .selectFrom('drafts')
+        .select('org_id as organizationId')
+        .where('id', '=', draftId)
+        .executeTakeFirst();
       if (draft) await announce(draft.organizationId);
     },
 
-    async announceRest() {
-      const waiting = await database.query<{ organizationId: string }>(sql`
-        select distinct d.org_id as "organizationId" from drafts d
-        where d.send_status = 'pending_approval' and not d.approval_announced
-          and not exists (select from approval_digests g
-            where g.org_id = d.org_id and g.sent_at > now() - ${DIGEST_INTERVAL}::interval)
-        limit ${MAX_ORGANIZATIONS}`);
+    /** Emails what earlier emails did not count. @returns the number of organizations. */
+    async announceRest(): Promise<number> {
+      const waiting = await findUnannounced(database.db);
       for (const { organizationId } of waiting) await announce(organizationId);
       return waiting.length;
     },
 
-    settle: (draftId, episode) =>
+    /** Rejects the draft if its time is over. */
+    settle: (draftId: string, episode: number): Promise<SettledApproval> =>
       database.systemTransaction(async (transaction) => {
-        const draft = await lockEpisode(transaction, draftId, episode);
+        const draft = await lockEpisode(transaction.db, draftId, episode);
         if (!draft?.approvalExpiresAt) return 'decided';
         if (draft.approvalExpiresAt.getTime() > Date.now())
           return { waitUntil: draft.approvalExpiresAt.toISOString() };
-        await end(transaction, events, draft, 'expired');
+        await rejectDraft(transaction, events, draft, {
+          scope: createSystemScope(draft),
+          decision: 'expired',
+        });
         return 'expired';
       }),
 
-    cancel: (draftId, episode) =>
+    /** Rejects the draft because an operator canceled the run. */
+    cancel: (draftId: string, episode: number): Promise<void> =>
       database.systemTransaction(async (transaction) => {
-        const draft = await lockEpisode(transaction, draftId, episode);
-        if (draft) await end(transaction, events, draft, 'canceled');
+        const draft = await lockEpisode(transaction.db, draftId, episode);
+        if (!draft) return;
+        await rejectDraft(transaction, events, draft, {
+          scope: createSystemScope(draft),
+          decision: 'canceled',
+        });
       }),
   };
 }
 
-function lockEpisode({ em }: Transaction, draftId: string, episode: number): Promise<Draft | null> {
-  return em.findOne(
-    DraftEntity,
-    { id: draftId, approvalEpisode: episode, sendStatus: 'pending_approval' },
-    { lockMode: LockMode.PESSIMISTIC_WRITE },
-  );
+const longAgo = sql<Date>`now() - ${DIGEST_INTERVAL}::interval`;
+
+function findUnannounced(db: Db): Promise<{ organizationId: string }[]> {
+  return db
+    .selectFrom('drafts')
+    .select('org_id as organizationId')
+    .distinct()
+    .where('send_status', '=', 'pending_approval')
+    .where('approval_announced', '=', false)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('approval_digests as digest')
+            .whereRef('digest.org_id', '=', 'drafts.org_id')
+            .where('digest.sent_at', '>', longAgo),
+        ),
+      ),
+    )
+    .limit(MAX_ORGANIZATIONS)
+    .execute();
 }
 
-async function end(
-  transaction: Transaction,
-  events: EventService,
-  draft: Draft,
-  decision: 'expired' | 'canceled',
-): Promise<void> {
-  rejectDraft(draft, { decision, note: null, decidedById: null });
-  await recordDraftRejected(transaction, events, createSystemScope(draft), draft, { decision });
+function lockEpisode(db: Db, draftId: string, episode: number): Promise<Draft | undefined> {
+  return db
+    .selectFrom('drafts')
+    .select(columnsOf(DraftEntity))
+    .where('id', '=', draftId)
+    .where('approval_episode', '=', episode)
+    .where('send_status', '=', 'pending_approval')
+    .forUpdate()
+    .executeTakeFirst();
 }
 
 /**
@@ -101,29 +113,55 @@ async function announceWaiting(
   notifications: Pick<NotificationService, 'notifyMembers'>,
   organizationId: string,
 ): Promise<void> {
-  const { em } = transaction;
-  const claimed = await em.execute<{ sentAt: string }[]>(sql`
-    insert into approval_digests as g (org_id, sent_at)
-    select ${organizationId}, now()
-    where exists (select from drafts
-      where org_id = ${organizationId} and send_status = 'pending_approval' and not approval_announced)
-    on conflict (org_id) do update set sent_at = now()
-    where g.sent_at <= now() - ${DIGEST_INTERVAL}::interval
-    returning sent_at as "sentAt"`);
-  const [digest] = claimed;
+  const { db } = transaction;
+  const digest = await claimDigest(db, organizationId);
   if (!digest) return;
-  await em.execute(sql`
-    update drafts set approval_announced = true
-    where org_id = ${organizationId} and send_status = 'pending_approval' and not approval_announced`);
-  const [waiting] = await em.execute<{ count: number; expiresAt: string }[]>(sql`
-    select count(*)::int as count, min(approval_expires_at) as "expiresAt" from drafts
-    where org_id = ${organizationId} and send_status = 'pending_approval'`);
-  if (!waiting) return;
+  await db
+    .updateTable('drafts')
+    .set({ approval_announced: true })
+    .where('org_id', '=', organizationId)
+    .where('send_status', '=', 'pending_approval')
+    .where('approval_announced', '=', false)
+    .execute();
+  const waiting = await db
+    .selectFrom('drafts')
+    .select(({ fn }) => [fn.countAll<number>().as('count'), fn.min('approval_expires_at').as('expiresAt')])
+    .where('org_id', '=', organizationId)
+    .where('send_status', '=', 'pending_approval')
+    .executeTakeFirst();
+  if (!waiting?.expiresAt) return;
   await notifications.notifyMembers(transaction, {
     organizationId,
     permission: 'messages:approve',
     template: 'approvals-pending',
-    params: { organizationId, count: waiting.count, expiresAt: new Date(waiting.expiresAt).toISOString() },
-    dedupeKey: `approvals-pending/${organizationId}/${new Date(digest.sentAt).toISOString()}`,
+    params: { organizationId, count: waiting.count, expiresAt: waiting.expiresAt.toISOString() },
+    dedupeKey: `approvals-pending/${organizationId}/${digest.sentAt.toISOString()}`,
   });
+}
+
+/** @returns undefined if nothing is to be announced, or the last email is too recent. */
+function claimDigest(db: Db, organizationId: string): Promise<{ sentAt: Date } | undefined> {
+  return db
+    .insertInto('approval_digests')
+    .columns(['org_id', 'sent_at'])
+    .expression(
+      db
+        .selectNoFrom((eb) => [eb.val(organizationId).as('org_id'), sql<Date>`now()`.as('sent_at')])
+        .where(({ exists, selectFrom }) =>
+          exists(
+            selectFrom('drafts')
+              .where('org_id', '=', organizationId)
+              .where('send_status', '=', 'pending_approval')
+              .where('approval_announced', '=', false),
+          ),
+        ),
+    )
+    .onConflict((conflict) =>
+      conflict
+        .column('org_id')
+        .doUpdateSet({ sent_at: sql`now()` })
+        .where('approval_digests.sent_at', '<=', longAgo),
+    )
+    .returning('sent_at as sentAt')
+    .executeTakeFirst();
 }

@@ -1,7 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { DRAFT_APPROVED, DRAFT_REJECTED } from '../../workflows/drafts/await-approval.contract.ts';
@@ -15,10 +15,11 @@ import type { Draft } from './draft.entity.ts';
 import { recipientKeysOf, signalApproval } from './draft-approval.ts';
 import { findSendProblem, requesterOf } from './draft-requester.ts';
 import { scheduleSend } from './draft-schedule.ts';
-import { lockDraft, versionConflict, withinReach } from './find-draft.ts';
+import { versionConflict, withinReach } from './find-draft.ts';
 import { refuseRequester } from './refuse-requester.ts';
-import { recordDraftRejected, rejectDraft } from './reject-draft.ts';
+import { rejectDraft } from './reject-draft.ts';
 import { type SendDraftOptions, sendDraft } from './send-draft.ts';
+import { lockDraft, saveDraft } from './stored-draft.ts';
 
 export interface Decision {
   /** The version that the approver has seen. */
@@ -27,52 +28,48 @@ export interface Decision {
   note?: string | null | undefined;
 }
 
-export interface ApprovalService {
-  /**
-   * Sends a draft that waits for approval, or schedules it. If two approvers decide, or the draft is changed at the same
-   * time, one of them wins. If the requester may no longer send, the draft is rejected instead.
-   *
-   * @param rememberRecipients lets the inbox send to the draft's recipients without approval for 30 days.
-   * @throws AppError `not_found`, `conflict` if the draft does not wait or has another version, `permission_denied`, and
-   * whatever refuses a send: the draft then still waits.
-   */
-  approve(
-    scope: Scope,
-    draftId: string,
-    decision: Decision & { rememberRecipients?: boolean | undefined },
-  ): Promise<MessageDetails | DraftDetails>;
-  /** Rejects a draft that waits for approval. @throws AppError as `approve`. */
-  reject(scope: Scope, draftId: string, decision: Decision): Promise<DraftDetails>;
-}
+export type ApprovalService = ReturnType<typeof createApprovalService>;
 
 const REMEMBERED_DAYS = 30;
 
-export function createApprovalService({
-  database,
-  ...options
-}: SendDraftOptions & { database: Database }): ApprovalService {
+export function createApprovalService({ database, ...options }: SendDraftOptions & { database: Database }) {
   return {
-    approve: (scope, draftId, decision) =>
+    /**
+     * Sends a draft that waits for approval, or schedules it. If two approvers decide, or the draft is changed at the same
+     * time, one of them wins. If the requester may no longer send, the draft is rejected instead.
+     *
+     * @param decision.rememberRecipients lets the inbox send to the draft's recipients without approval for 30 days.
+     * @throws AppError `not_found`, `conflict` if the draft does not wait or has another version, `permission_denied`, and
+     * whatever refuses a send: the draft then still waits.
+     */
+    approve: (
+      scope: Scope,
+      draftId: string,
+      decision: Decision & { rememberRecipients?: boolean | undefined },
+    ): Promise<MessageDetails | DraftDetails> =>
       database.transaction(scope, async (transaction) => {
-        const { draft, approver } = await lockForDecision(transaction.em, scope, draftId, decision);
+        const { draft, approver } = await lockForDecision(transaction, scope, draftId, decision);
         await requireAllowedRequester(transaction, options, draft);
         const remembered = decision.rememberRecipients ? recipientKeysOf(draft) : [];
         const result = await sendOrSchedule(transaction, options, { scope, draft, approver, decision });
-        await rememberRecipients(transaction.em, draft, { approver, emails: remembered });
+        await rememberRecipients(transaction.db, draft, { approver, emails: remembered });
         signalApproval(transaction, options.outbox, draft, DRAFT_APPROVED);
         await recordApproved(transaction, options, { scope, draft, approver, decision, result, remembered });
         return result;
       }),
 
-    reject: (scope, draftId, decision) =>
+    /** Rejects a draft that waits for approval. @throws AppError as `approve`. */
+    reject: (scope: Scope, draftId: string, decision: Decision): Promise<DraftDetails> =>
       database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
-        const { draft, approver } = await lockForDecision(em, scope, draftId, decision);
-        const note = toNote(decision);
-        rejectDraft(draft, { decision: 'rejected', note, decidedById: approver });
+        const { draft, approver } = await lockForDecision(transaction, scope, draftId, decision);
         signalApproval(transaction, options.outbox, draft, DRAFT_REJECTED);
-        await recordDraftRejected(transaction, options.events, scope, draft, { decision: 'rejected' });
-        return { draft, attachments: await findDraftAttachments(em, draft.id) };
+        const rejected = await rejectDraft(transaction, options.events, draft, {
+          scope,
+          decision: 'rejected',
+          note: toNote(decision),
+          decidedById: approver,
+        });
+        return { draft: rejected, attachments: await findDraftAttachments(transaction.db, draft.id) };
       }),
   };
 }
@@ -83,7 +80,7 @@ async function requireAllowedRequester(
   options: SendDraftOptions,
   draft: Draft,
 ): Promise<void> {
-  const found = await findSendProblem(transaction.em, draft, { lock: true });
+  const found = await findSendProblem(transaction, draft, { lock: true });
   if (!found) return;
   await refuseRequester(transaction, options, draft, found);
   signalApproval(transaction, options.outbox, draft, DRAFT_REJECTED);
@@ -105,13 +102,13 @@ const toNote = ({ note }: Decision): string | null =>
 
 /** @throws AppError `not_found`, `permission_denied`, `conflict`. */
 async function lockForDecision(
-  em: EntityManager,
+  transaction: Transaction,
   scope: Scope,
   draftId: string,
   { version }: Decision,
 ): Promise<{ draft: Draft; approver: string }> {
-  const draft = await lockDraft(em, scope, draftId, withinReach(scope));
-  const approver = await requireApprover(em, scope);
+  const draft = await lockDraft(transaction.db, scope, draftId, withinReach(scope));
+  const approver = await requireApprover(transaction, scope);
   if (draft.sendStatus !== 'pending_approval')
     throw new AppError('conflict', {
       detail: `The draft does not wait for an approval; its send_status is ${draft.sendStatus}.`,
@@ -128,10 +125,14 @@ async function lockForDecision(
  * @returns the user's id.
  * @throws AppError `permission_denied`.
  */
-async function requireApprover(em: EntityManager, { organizationId, actor, member }: Scope): Promise<string> {
+async function requireApprover(
+  transaction: Transaction,
+  { organizationId, actor, member }: Scope,
+): Promise<string> {
   if (actor.kind === 'user' && member) {
     const requester = { organizationId, actor };
-    if (!(await findRequesterProblem(em, requester, { act: 'approval' }, { lock: true }))) return actor.id;
+    if (!(await findRequesterProblem(transaction, requester, { act: 'approval' }, { lock: true })))
+      return actor.id;
   }
   throw new AppError('permission_denied', {
     detail: 'Only a person whose role has the permission messages:approve decides about a draft.',
@@ -153,7 +154,6 @@ async function sendOrSchedule(
   options: SendDraftOptions,
   { scope, draft, approver, decision }: ApprovedDraft,
 ): Promise<MessageDetails | DraftDetails> {
-  const { em } = transaction;
   if (!draft.sendAt || draft.sendAt.getTime() <= Date.now()) {
     const sender = { ...scope, environmentId: draft.environmentId, actor: requesterOf(draft) };
     const sent = await sendDraft(transaction, draft, options, { scope: sender, isApproved: true });
@@ -168,24 +168,36 @@ async function sendOrSchedule(
     approvalExpiresAt: null,
   } satisfies Partial<Draft>);
   scheduleSend(transaction, options.outbox, draft, draft.sendAt);
-  return { draft, attachments: await findDraftAttachments(em, draft.id) };
+  const { db } = transaction;
+  return { draft: await saveDraft(db, draft), attachments: await findDraftAttachments(db, draft.id) };
 }
 
 async function rememberRecipients(
-  em: EntityManager,
+  db: Db,
   { inboxId, organizationId, environmentId }: Draft,
   { approver, emails }: { approver: string; emails: string[] },
 ): Promise<void> {
   if (emails.length === 0) return;
-  const rows = JSON.stringify(emails.map((email) => ({ id: newId('approvedRecipient'), email })));
-  await em.execute(sql`
-    insert into approved_recipients (id, org_id, env_id, inbox_id, email, approved_by, expires_at, created_at)
-    select r.id, ${organizationId}, ${environmentId}, ${inboxId}, r.email, ${approver},
-      now() + make_interval(days => ${REMEMBERED_DAYS}), now()
-    from jsonb_to_recordset(${rows}::jsonb) as r (id text, email text)
-    order by r.email
-    on conflict (inbox_id, email) do update
-    set expires_at = excluded.expires_at, approved_by = excluded.approved_by`);
+  await db
+    .insertInto('approved_recipients')
+    .values(
+      emails.toSorted().map((email) => ({
+        id: newId('approvedRecipient'),
+        org_id: organizationId,
+        env_id: environmentId,
+        inbox_id: inboxId,
+        email,
+        approved_by: approver,
+        expires_at: sql`now() + make_interval(days => ${REMEMBERED_DAYS})`,
+      })),
+    )
+    .onConflict((conflict) =>
+      conflict.columns(['inbox_id', 'email']).doUpdateSet((eb) => ({
+        expires_at: eb.ref('excluded.expires_at'),
+        approved_by: eb.ref('excluded.approved_by'),
+      })),
+    )
+    .execute();
 }
 
 async function recordApproved(
@@ -203,7 +215,7 @@ async function recordApproved(
   const messageId = 'message' in result ? result.message.id : null;
   const sendAt = messageId === null ? (draft.sendAt?.toISOString() ?? null) : null;
   const note = toNote(decision);
-  await recordAudit(transaction.em, scope, {
+  await recordAudit(transaction.db, scope, {
     action: 'draft.approved',
     resourceType: 'draft',
     resourceId: draft.id,

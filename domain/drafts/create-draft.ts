@@ -1,6 +1,4 @@
 import type { Transaction } from '../../platform/database/database.ts';
-import type { Row } from '../../platform/database/find-rows.ts';
-import { insertRow, updateRow } from '../../platform/database/write-rows.ts';
 import { newId } from '../../platform/ids.ts';
 import { saveAttachments } from '../attachments/attach-files.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
@@ -9,9 +7,10 @@ import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { rejectReceivedLabels } from '../messages/hidden-labels.ts';
 import type { OutboundContent, Submission } from '../outbound/outbound-content.ts';
 import type { DraftCreation, PendingSend } from '../outbound/send.service.ts';
-import { type Draft, DraftEntity } from './draft.entity.ts';
+import type { Draft } from './draft.entity.ts';
 import { type ApprovalOptions, requestApproval } from './draft-approval.ts';
 import { planSend } from './plan-send.ts';
+import { insertDraft, saveDraft } from './stored-draft.ts';
 
 /** An undefined field is unchanged; null or an empty array clears it. */
 export interface DraftFields extends Partial<OutboundContent> {
@@ -24,13 +23,13 @@ export interface DraftFields extends Partial<OutboundContent> {
 
 /** A draft with its files, in order. */
 export interface DraftDetails {
-  draft: Row<Draft>;
-  attachments: Row<Attachment>[];
+  draft: Draft;
+  attachments: Attachment[];
 }
 
 export interface NewDraft {
   scope: Scope;
-  inbox: Row<Inbox>;
+  inbox: Inbox;
   fields: DraftFields;
   submission?: Submission;
   /** Returns the rows of the draft's files, assigned to it. */
@@ -44,12 +43,11 @@ export async function createDraft(
   newDraft: NewDraft,
 ): Promise<DraftDetails> {
   const { scope, inbox, fields } = newDraft;
-  const { draft: inserted, attachments } = await insertDraft(transaction, newDraft);
+  const { draft, attachments } = await insertWithFiles(transaction, newDraft);
   const { sendAt } = fields;
-  if (!sendAt) return { draft: inserted, attachments };
-  const draft = { ...inserted };
+  if (!sendAt) return { draft, attachments };
   await planSend(transaction, options, draft, { scope, inbox, sendAt, attachments });
-  return { draft: await saveDraft(transaction, inserted, draft), attachments };
+  return { draft: await saveDraft(transaction.db, draft), attachments };
 }
 
 /** How sends become drafts, for the rooms that send. */
@@ -58,50 +56,74 @@ export function createDraftCreation(options: ApprovalOptions): DraftCreation<Dra
     schedule: (transaction, pending) => createDraft(transaction, options, pending),
     async requestApproval(transaction, pending: PendingSend) {
       const { scope, inbox, fields } = pending;
-      const { draft: inserted, attachments } = await insertDraft(transaction, pending);
+      const { draft: inserted, attachments } = await insertWithFiles(transaction, pending);
       const draft = { ...inserted, sendAt: fields.sendAt };
       await requestApproval(transaction, options, draft, {
         inbox,
         actor: scope.actor,
         attachmentCount: attachments.length,
       });
-      return { draft: await saveDraft(transaction, inserted, draft), attachments };
+      return { draft: await saveDraft(transaction.db, draft), attachments };
     },
   };
 }
 
-async function insertDraft(
-  transaction: Transaction,
+async function insertWithFiles(
+  { db }: Transaction,
   { scope: { actor }, inbox, fields, submission, attach }: NewDraft,
 ): Promise<{ draft: Draft; attachments: Attachment[] }> {
-  const draft: Partial<Draft> & Pick<Draft, 'id' | 'version'> = {
+  const now = new Date();
+  const draft: Draft = {
+    ...EMPTY,
     id: newId('draft'),
     organizationId: inbox.organizationId,
     environmentId: inbox.environmentId,
     inboxId: inbox.id,
-    to: [],
-    cc: [],
-    bcc: [],
-    replyTo: [],
-    headers: {},
     submission: submission ?? null,
     lastEditedByKind: actor.kind,
     lastEditedById: actor.id,
-    version: 0,
+    createdAt: now,
+    updatedAt: now,
   };
   setFields(draft, fields);
-  const inserted = await insertRow(transaction, DraftEntity, draft);
+  const inserted = await insertDraft(db, draft);
   const attachments = await attach(inserted.id);
-  await saveAttachments(transaction.db, attachments);
-  return { draft: inserted, attachments };
+  await saveAttachments(db, attachments);
+  return { draft: { ...inserted }, attachments };
 }
 
-/** Saves what was changed in a draft that was read as a row. @returns the row as stored. */
-export function saveDraft(transaction: Transaction, before: Row<Draft>, draft: Draft): Promise<Draft> {
-  const changed = Object.entries(draft).filter(([name, value]) => value !== before[name as keyof Draft]);
-  if (changed.length === 0) return Promise.resolve(draft);
-  return updateRow(transaction, DraftEntity, draft.id, Object.fromEntries(changed));
-}
+/** A draft without content that is neither scheduled nor waits. */
+const EMPTY = {
+  threadId: null,
+  inReplyTo: null,
+  subject: null,
+  to: [],
+  cc: [],
+  bcc: [],
+  replyTo: [],
+  textBody: null,
+  htmlBody: null,
+  labels: [],
+  headers: {},
+  unsubscribe: false,
+  sendAt: null,
+  sendStatus: 'draft' as const,
+  sendError: null,
+  scheduleVersion: 0,
+  requestedByKind: null,
+  requestedById: null,
+  approvalRequestedAt: null,
+  approvalExpiresAt: null,
+  approvalEpisode: 0,
+  approvalAnnounced: false,
+  approvalReview: null,
+  approvedVersion: null,
+  decidedById: null,
+  decidedAt: null,
+  decisionNote: null,
+  version: 0,
+  reconciledAt: null,
+} satisfies Partial<Draft>;
 
 /** Sets the content of a draft, which is then another version. Returns the API names of the fields that changed. */
 export function setFields(

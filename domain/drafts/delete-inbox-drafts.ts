@@ -1,8 +1,7 @@
-import { sql } from '@mikro-orm/core';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { forgetResponses } from '../../platform/idempotency/forget-responses.ts';
 import type { EventService } from '../events/event.service.ts';
-import { DraftEntity } from './draft.entity.ts';
 
 /** Deletes drafts of an inbox, with what is kept of them elsewhere. Returns the number of deleted drafts. */
 export function deleteInboxDrafts(
@@ -12,15 +11,20 @@ export function deleteInboxDrafts(
   batchSize: number,
 ): Promise<number> {
   return database.systemTransaction(async (transaction) => {
-    const { em } = transaction;
-    const rows = await em.execute<{ id: string }[]>(
-      sql`select id from drafts where inbox_id = ${inboxId} order by id limit ${batchSize} for update`,
-    );
+    const { db } = transaction;
+    const rows = await db
+      .selectFrom('drafts')
+      .select('id')
+      .where('inbox_id', '=', inboxId)
+      .orderBy('id')
+      .limit(batchSize)
+      .forUpdate()
+      .execute();
     const ids = rows.map(({ id }) => id);
     if (ids.length === 0) return 0;
     await events.redact(transaction, ids);
-    await forgetResponses(em, ids);
-    await em.nativeDelete(DraftEntity, { id: { $in: ids } });
+    await forgetResponses(db, ids);
+    await db.deleteFrom('drafts').where('id', '=', anyOf(ids)).execute();
     return ids.length;
   });
 }

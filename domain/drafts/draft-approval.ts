@@ -1,7 +1,6 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { Transaction } from '../../platform/database/database.ts';
-import type { Row } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import {
@@ -15,7 +14,7 @@ import type { Actor } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { toRecipientKeys } from '../outbound/check-send.ts';
 import { buildEnvelope, envelopeContent } from '../outbound/outbound-content.ts';
-import { isOwnAddressSql } from '../policies/approval-recipients.ts';
+import { isOwnAddress } from '../policies/approval-recipients.ts';
 import { extendHistory } from './approval-history.ts';
 import type { ApprovalReview, ApprovalSignal, Draft } from './draft.entity.ts';
 import { signalUnscheduled } from './draft-schedule.ts';
@@ -28,7 +27,7 @@ export interface ApprovalOptions {
 }
 
 export interface ApprovalRequest {
-  inbox: Row<Inbox>;
+  inbox: Pick<Inbox, 'email'>;
   /** Who asks to send the draft. */
   actor: Actor;
   attachmentCount: number;
@@ -68,8 +67,8 @@ export async function requestApproval(
     approvalExpiresAt: expiresAt,
     approvalEpisode: draft.approvalEpisode + 1,
     approvalAnnounced: false,
-    approvalReview: await buildReview(transaction.em, draft, { changes, attachmentCount }),
-    approvalHistory: await extendHistory(transaction.em, draft, { isWaiting: earlier !== null }),
+    approvalReview: await buildReview(transaction.db, draft, { changes, attachmentCount }),
+    approvalHistory: await extendHistory(transaction.db, draft, { isWaiting: earlier !== null }),
     decidedById: null,
     decidedAt: null,
     decisionNote: null,
@@ -144,25 +143,12 @@ export function recipientKeysOf(draft: Pick<Draft, 'to' | 'cc' | 'bcc' | 'submis
 const RECENT_MESSAGES = 1_000;
 
 async function buildReview(
-  em: EntityManager,
+  db: Db,
   draft: Draft,
   { changes, attachmentCount }: { changes: ApprovalReview['changes']; attachmentCount: number },
 ): Promise<ApprovalReview> {
   if (!draft.submission) buildEnvelope(draft);
-  const keys = JSON.stringify(recipientKeysOf(draft));
-  const recipients = await em.execute<{ email: string; external: boolean; known: boolean }[]>(sql`
-    with recent as materialized (
-      select id, direction, from_email from messages where inbox_id = ${draft.inboxId}
-      order by id desc limit ${RECENT_MESSAGES}),
-    correspondents as materialized (
-      select lower(from_email) as email from recent where direction = 'inbound'
-      union select lower(r.email) from recent m join message_recipients r on r.message_id = m.id
-        where m.direction = 'outbound')
-    select k.email, not ${isOwnAddressSql(sql`k.email`)} as external,
-      k.email in (select email from correspondents) as known
-    from jsonb_array_elements_text(${keys}::jsonb) with ordinality k(email, position)
-      join inboxes i on i.id = ${draft.inboxId}
-    order by k.position`);
+  const recipients = await findRecipients(db, draft.inboxId, recipientKeysOf(draft));
   const signals: [ApprovalSignal, boolean][] = [
     ['external_recipient', recipients.some(({ external }) => external)],
     ['first_contact', recipients.some(({ known }) => !known)],
@@ -178,4 +164,55 @@ async function buildReview(
     })),
     changes,
   };
+}
+
+interface ReviewedRecipient {
+  email: string;
+  external: boolean;
+  known: boolean;
+}
+
+/** Whether each address is outside the organization, and whether the inbox has exchanged messages with it recently. */
+function findRecipients(db: Db, inboxId: string, emails: string[]): Promise<ReviewedRecipient[]> {
+  return db
+    .with(
+      (cte) => cte('recent').materialized(),
+      (cte) =>
+        cte
+          .selectFrom('messages')
+          .select(['id', 'direction', 'from_email'])
+          .where('inbox_id', '=', inboxId)
+          .orderBy('id', 'desc')
+          .limit(RECENT_MESSAGES),
+    )
+    .with(
+      (cte) => cte('correspondents').materialized(),
+      (cte) =>
+        cte
+          .selectFrom('recent')
+          .select(sql<string>`lower(from_email)`.as('email'))
+          .where('direction', '=', 'inbound')
+          .union(
+            cte
+              .selectFrom('recent')
+              .innerJoin('message_recipients as r', 'r.message_id', 'recent.id')
+              .select(sql<string>`lower(r.email)`.as('email'))
+              .where('recent.direction', '=', 'outbound'),
+          ),
+    )
+    .selectFrom(
+      sql<{ email: string; position: number }>`unnest(${emails}::text[]) with ordinality`.as<'k'>(
+        sql`k(email, position)`,
+      ),
+    )
+    .innerJoin('inboxes as i', (join) => join.on('i.id', '=', inboxId))
+    .select((eb) => [
+      'k.email',
+      sql<boolean>`not ${isOwnAddress(sql.ref<string>('k.email'))}`.as('external'),
+      eb('k.email', 'in', eb.selectFrom('correspondents').select('correspondents.email'))
+        .$castTo<boolean>()
+        .as('known'),
+    ])
+    .orderBy('k.position')
+    .execute();
 }

@@ -1,4 +1,4 @@
-import type { Row, RowReader } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findPolicies } from '../policies/find-policies.ts';
@@ -16,7 +16,7 @@ export interface DraftPrecondition {
 }
 
 /** @throws AppError `precondition_failed` if `If-Match` names other versions, `conflict` if the body does. */
-export function requirePrecondition(draft: Row<Draft>, { ifMatch, version }: DraftPrecondition): void {
+export function requirePrecondition(draft: Draft, { ifMatch, version }: DraftPrecondition): void {
   if (ifMatch !== undefined && ifMatch !== 'any' && !ifMatch.includes(draft.version))
     throw new AppError('precondition_failed', {
       detail: `If-Match does not name the version of the draft, which is now ${draft.version}.`,
@@ -33,14 +33,14 @@ export function requirePrecondition(draft: Row<Draft>, { ifMatch, version }: Dra
  * @throws AppError `precondition_required`.
  */
 export async function requireSeenVersion(
-  reader: RowReader,
+  db: Db,
   { actor, organizationId }: Pick<Scope, 'actor' | 'organizationId'>,
-  draft: Row<Draft>,
+  draft: Draft,
   { ifMatch, version }: DraftPrecondition,
 ): Promise<void> {
   const isNamed = ifMatch !== undefined || version !== undefined;
   if (isNamed || actor.kind !== 'user' || draft.lastEditedByKind === 'user') return;
-  const { requireSendApproval } = await findPolicies(reader, organizationId);
+  const { requireSendApproval } = await findPolicies(db, organizationId);
   if (requireSendApproval === 'off') return;
   throw new AppError('precondition_required', {
     detail:

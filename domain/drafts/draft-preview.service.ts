@@ -1,18 +1,15 @@
 import type { Database } from '../../platform/database/database.ts';
-import { findRow, type RowReader } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { RequesterProblem } from '../identity/requester.ts';
 import type { Scope } from '../identity/scope.ts';
-import { InboxEntity } from '../inboxes/inbox.entity.ts';
-import { MessageEntity } from '../messages/message.entity.ts';
-import { ThreadEntity } from '../messages/thread.entity.ts';
 import type { HtmlConversions, HtmlConverter } from '../mime/converter/pool.ts';
 import { toReplySubject } from '../mime/subject.ts';
 import { MAX_BODY_BYTES } from '../outbound/outbound-content.ts';
 import { readHistory, toShownVersion } from './approval-history.ts';
 import type { DraftDetails } from './create-draft.ts';
-import { type Draft, DraftEntity, type ShownVersion } from './draft.entity.ts';
+import type { Draft, ShownVersion } from './draft.entity.ts';
 import { findSendProblem } from './draft-requester.ts';
-import { draftNotFound, loadDetailsForAll, withinReach } from './find-draft.ts';
+import { findDraft, loadDetailsForAll, withinReach } from './find-draft.ts';
 import { compareTexts, type DifferenceLine } from './text-difference.ts';
 
 /** A draft as its recipient will see it. */
@@ -41,18 +38,7 @@ export interface DraftComparison {
 export const COMPARED_FIELDS = ['subject', 'to', 'cc', 'bcc', 'text'] as const;
 export type ComparedField = (typeof COMPARED_FIELDS)[number];
 
-export interface DraftPreviewService {
-  /** @throws AppError `not_found`. */
-  get(scope: Scope, draftId: string): Promise<DraftPreview>;
-  /**
-   * Compares the draft with an earlier version that waited for approval.
-   *
-   * @param seenVersion undefined, or one that is not kept: the oldest version that is.
-   * @returns null if it does not wait, or has not changed.
-   * @throws AppError `not_found`.
-   */
-  compare(scope: Scope, draftId: string, seenVersion?: number): Promise<DraftComparison | null>;
-}
+export type DraftPreviewService = ReturnType<typeof createDraftPreviewService>;
 
 export function createDraftPreviewService({
   database,
@@ -60,19 +46,23 @@ export function createDraftPreviewService({
 }: {
   database: Database;
   converter: Pick<HtmlConverter, 'forOrganization'>;
-}): DraftPreviewService {
+}) {
   return {
-    async get(scope, draftId) {
+    /** @throws AppError `not_found`. */
+    async get(scope: Scope, draftId: string): Promise<DraftPreview> {
       const found = await database.read(scope, async (reader) => {
-        const where = withinReach(scope);
-        const draft = await findRow(reader, DraftEntity, { where: { id: draftId, ...where } });
-        if (!draft) throw await draftNotFound(reader, draftId, where);
-        const [details] = await loadDetailsForAll(reader, [draft]);
-        const inbox = await findRow(reader, InboxEntity, { where: { id: draft.inboxId } });
+        const { db } = reader;
+        const draft = await findDraft(db, draftId, withinReach(scope));
+        const [details] = await loadDetailsForAll(db, [draft]);
+        const inbox = await db
+          .selectFrom('inboxes')
+          .select('email')
+          .where('id', '=', draft.inboxId)
+          .executeTakeFirst();
         return {
           ...(details as DraftDetails),
           fromAddress: inbox?.email ?? '',
-          subject: await previewSubject(reader, draft),
+          subject: await previewSubject(db, draft),
           requesterProblem:
             draft.sendStatus === 'pending_approval'
               ? ((await findSendProblem(reader.db, draft))?.problem ?? null)
@@ -91,13 +81,18 @@ export function createDraftPreviewService({
       };
     },
 
-    async compare(scope, draftId, seenVersion) {
-      const { draft, history } = await database.read(scope, async (reader) => {
-        const where = withinReach(scope);
-        const found = await findRow(reader, DraftEntity, { where: { id: draftId, ...where } });
-        if (!found) throw await draftNotFound(reader, draftId, where);
-        return { draft: found, history: await readHistory(reader, draftId) };
-      });
+    /**
+     * Compares the draft with an earlier version that waited for approval.
+     *
+     * @param seenVersion undefined, or one that is not kept: the oldest version that is.
+     * @returns null if it does not wait, or has not changed.
+     * @throws AppError `not_found`.
+     */
+    async compare(scope: Scope, draftId: string, seenVersion?: number): Promise<DraftComparison | null> {
+      const { draft, history } = await database.read(scope, async ({ db }) => ({
+        draft: await findDraft(db, draftId, withinReach(scope)),
+        history: await readHistory(db, draftId),
+      }));
       if (draft.sendStatus !== 'pending_approval') return null;
       const earlier = history.filter(({ version }) => version < draft.version);
       const seen = earlier.findLast(({ version }) => version === seenVersion) ?? earlier[0];
@@ -140,19 +135,25 @@ const toAddressLines = (addresses: ShownVersion['to']): string =>
     .join('\n');
 
 /** The subject that the send gives it. A target that does not exist is an error of the send, not of the preview. */
-async function previewSubject(reader: RowReader, draft: Readonly<Draft>): Promise<string> {
+async function previewSubject(db: Db, draft: Draft): Promise<string> {
   const { inReplyTo, threadId, inboxId } = draft;
   if (draft.submission || (inReplyTo === null && threadId === null)) return draft.subject ?? '';
-  const parentId = inReplyTo ?? (await findLastMessageId(reader, inboxId, threadId ?? ''));
-  const parent = await findRow(reader, MessageEntity, { where: { id: parentId ?? '', inboxId } });
+  const parentId = inReplyTo ?? (await findLastMessageId(db, inboxId, threadId ?? ''));
+  const parent = await db
+    .selectFrom('messages')
+    .select('subject')
+    .where('id', '=', parentId ?? '')
+    .where('inbox_id', '=', inboxId)
+    .executeTakeFirst();
   return parent ? toReplySubject(draft.subject ?? parent.subject) : (draft.subject ?? '');
 }
 
-async function findLastMessageId(
-  reader: RowReader,
-  inboxId: string,
-  threadId: string,
-): Promise<string | null> {
-  const thread = await findRow(reader, ThreadEntity, { where: { id: threadId, inboxId } });
+async function findLastMessageId(db: Db, inboxId: string, threadId: string): Promise<string | null> {
+  const thread = await db
+    .selectFrom('threads')
+    .select('last_message_id as lastMessageId')
+    .where('id', '=', threadId)
+    .where('inbox_id', '=', inboxId)
+    .executeTakeFirst();
   return thread?.lastMessageId ?? null;
 }

@@ -1,4 +1,3 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Db } from '../../platform/database/tables.ts';
 import { findRequesterProblem, type RequesterProblem } from '../identity/requester.ts';
 import type { Actor } from '../identity/scope.ts';
@@ -43,7 +42,7 @@ const findRequester = ({
  * @param options.lock as {@link findRequesterProblem}.
  */
 export async function findSendProblem(
-  db: Db | EntityManager,
+  db: Db,
   draft: RequestedDraft,
   options: { lock?: boolean } = {},
 ): Promise<SendProblem | null> {
@@ -56,7 +55,7 @@ export async function findSendProblem(
 }
 
 async function findApprovalProblem(
-  db: Db | EntityManager,
+  db: Db,
   { organizationId, version, approvedVersion, decidedById }: RequestedDraft,
   options: { lock?: boolean },
 ): Promise<SendProblem | null> {

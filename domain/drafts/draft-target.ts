@@ -1,14 +1,17 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
-import { type Message, MessageEntity } from '../messages/message.entity.ts';
+import { MessageEntity } from '../messages/message.entity.ts';
 import { lockLivingThread, resolveThreadId } from '../messages/resolve-thread.ts';
 import type { Thread } from '../messages/thread.entity.ts';
 import type { Draft } from './draft.entity.ts';
 
+type Parent = RowOf<typeof MessageEntity>;
+
 export interface DraftTarget {
   /** Locked for the update of its summary. Null if the draft starts a thread. */
   thread: Thread | null;
-  parent: Message | null;
+  parent: Parent | null;
 }
 
 /**
@@ -17,19 +20,29 @@ export interface DraftTarget {
  *
  * @throws AppError `draft_target_not_found`.
  */
-export async function findDraftTarget(em: EntityManager, draft: Draft): Promise<DraftTarget> {
+export async function findDraftTarget(db: Db, draft: Draft): Promise<DraftTarget> {
   const { threadId, inReplyTo, inboxId } = draft;
-  const parent = inReplyTo === null ? null : await em.findOne(MessageEntity, { id: inReplyTo, inboxId });
+  const parent = inReplyTo === null ? null : await findParent(db, inReplyTo, inboxId);
   if (inReplyTo !== null && !parent) throw targetNotFound('in_reply_to', inReplyTo);
   const targetThreadId = threadId ?? parent?.threadId ?? null;
   if (targetThreadId === null) return { thread: null, parent: null };
-  const thread = await lockLivingThread(em, targetThreadId, { inbox_id: inboxId });
+  const thread = await lockLivingThread(db, targetThreadId, { inbox_id: inboxId });
   if (!thread) throw targetNotFound('thread_id', targetThreadId);
   const isElsewhere = parent && parent.threadId !== thread.id;
-  if (isElsewhere && (await resolveThreadId(em, parent.threadId)) !== thread.id)
+  if (isElsewhere && (await resolveThreadId(db, parent.threadId)) !== thread.id)
     throw targetNotFound('in_reply_to', parent.id, 'in that thread');
   if (parent || thread.lastMessageId === null) return { thread, parent };
-  return { thread, parent: await em.findOne(MessageEntity, { id: thread.lastMessageId, inboxId }) };
+  return { thread, parent: await findParent(db, thread.lastMessageId, inboxId) };
+}
+
+async function findParent(db: Db, id: string, inboxId: string): Promise<Parent | null> {
+  const parent = await db
+    .selectFrom('messages')
+    .select(columnsOf(MessageEntity))
+    .where('id', '=', id)
+    .where('inbox_id', '=', inboxId)
+    .executeTakeFirst();
+  return parent ?? null;
 }
 
 function targetNotFound(field: 'thread_id' | 'in_reply_to', value: string, where = 'in the inbox'): AppError {

@@ -140,4 +140,7 @@ export const DraftEntity = defineEntity({
   },
 });
 
-export type Draft = InferEntity<typeof DraftEntity>;
+export type Draft = Omit<InferEntity<typeof DraftEntity>, 'approvalHistory'> & {
+  /** Only after a request for approval, which extends it. */
+  approvalHistory?: ShownVersion[] | null;
+};

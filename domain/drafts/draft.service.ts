@@ -1,35 +1,35 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { dbOf } from '../../platform/database/bridge.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { findPage } from '../../platform/database/find-page.ts';
-import { findRow, type Row, type RowReader } from '../../platform/database/find-rows.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { forgetResponses } from '../../platform/idempotency/forget-responses.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { attachFiles, findDraftAttachments, saveAttachments } from '../attachments/attach-files.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
-import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
+import { columnsWithin, requirePermission, type Scope } from '../identity/scope.ts';
 import { findInbox, findPresentInbox, requireActive, requireActiveInbox } from '../inboxes/find-inbox.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { buildEnvelope, type OutboundContent } from '../outbound/outbound-content.ts';
-import { createDraft, type DraftDetails, type DraftFields, saveDraft, setFields } from './create-draft.ts';
+import { createDraft, type DraftDetails, type DraftFields, setFields } from './create-draft.ts';
 import { type Draft, DraftEntity, type DraftSendStatus } from './draft.entity.ts';
 import { requestApproval, voidApproval } from './draft-approval.ts';
 import { type DraftPrecondition, requirePrecondition, requireSeenVersion } from './draft-precondition.ts';
 import { signalUnscheduled } from './draft-schedule.ts';
 import {
-  draftNotFound,
+  type DraftPlace,
+  findDraft,
   loadDetailsForAll,
-  lockDraft,
-  lockDraftRow,
-  readInboxWithinReach,
+  requireInboxWithinReach,
   withinReach,
 } from './find-draft.ts';
 import { replanSend } from './plan-send.ts';
 import { type DueDraftResult, type SendDraftOptions, sendDraft, sendDueDraft } from './send-draft.ts';
+import { deleteDraft, lockDraft, saveDraft } from './stored-draft.ts';
 
 export interface DraftInput extends DraftFields {
   /** All files of the draft; files that are not listed are removed. */
@@ -43,185 +43,195 @@ export interface DraftFilter {
 
 export type { DraftDetails };
 
-export interface DraftService {
-  /**
-   * @throws AppError `not_found` for the inbox or a file, `payload_too_large`, `permission_denied` if `sendAt` is given
-   * without `messages:send`.
-   */
-  create(scope: Scope, inboxId: string, input: DraftInput): Promise<DraftDetails>;
-  /**
-   * Creates a draft that is sent at a time, for calls that would otherwise send immediately.
-   *
-   * @throws AppError `not_found`, `no_recipients`, `payload_too_large`.
-   */
-  schedule(
-    scope: Scope,
-    inboxId: string,
-    content: OutboundContent & { sendAt: Date; files?: readonly FileToAttach[] | undefined },
-  ): Promise<DraftDetails>;
-  /**
-   * @throws AppError `not_found`, `precondition_failed` if the draft has another version, `payload_too_large`,
-   * `permission_denied` if the draft is or becomes scheduled and the credential may not send, `precondition_required` if a
-   * person must name the version of such a draft.
-   */
-  update(
-    scope: Scope,
-    draftId: string,
-    patch: DraftInput,
-    precondition?: DraftPrecondition,
-  ): Promise<DraftDetails>;
-  get(scope: Scope, draftId: string): Promise<DraftDetails>;
-  list(scope: Scope, inboxId: string, page: PageRequest): Promise<Page<DraftDetails>>;
-  /** Lists the drafts of everything that the credential reaches, in every environment. */
-  listAll(scope: Scope, filter: DraftFilter, page: PageRequest): Promise<Page<DraftDetails>>;
-  /** @throws AppError `not_found`, `precondition_failed` if the draft has another version. */
-  delete(scope: Scope, draftId: string, precondition?: DraftPrecondition): Promise<void>;
-  /**
-   * Turns the draft into a message: afterwards the draft is deleted, the message is queued and its workflow starts,
-   * even if this process crashes right after the commit. If two calls race, one sends and the other finds no draft.
-   *
-   * @throws AppError `not_found`, `draft_target_not_found`, `no_recipients`, `message_rejected`, `*_suspended`,
-   * `usage_limit_exceeded`, `precondition_failed` or `conflict` if the draft has another version, `precondition_required` if
-   * a person must name the version, `conflict` if the draft waits for approval or was rejected; the draft is kept in each case.
-   * @returns the message, or the draft if it waits for an approval.
-   */
-  send(
-    scope: Scope,
-    draftId: string,
-    precondition?: DraftPrecondition,
-  ): Promise<MessageDetails | DraftDetails>;
-  /** See {@link sendDueDraft}. */
-  sendDue(draftId: string, scheduleVersion: number): Promise<DueDraftResult>;
-  /** Unschedules a draft because an operator ended its workflow, and records the reason in `send_error`. */
-  cancelSchedule(draftId: string, scheduleVersion: number): Promise<void>;
-}
+export type DraftService = ReturnType<typeof createDraftService>;
 
 export interface DraftServiceOptions extends SendDraftOptions {
   database: Database;
 }
 
-export function createDraftService({ database, ...options }: DraftServiceOptions): DraftService {
+export function createDraftService({ database, ...options }: DraftServiceOptions) {
   const { outbox } = options;
   return {
-    create: (scope, inboxId, input) =>
+    /**
+     * @throws AppError `not_found` for the inbox or a file, `payload_too_large`, `permission_denied` if `sendAt` is given
+     * without `messages:send`.
+     */
+    create: (scope: Scope, inboxId: string, input: DraftInput): Promise<DraftDetails> =>
       database.transaction(scope, async (transaction) => {
         if (input.sendAt) requirePermission(scope, 'messages:send');
         const inbox = requireActive(await findInbox(transaction.db, scope, inboxId));
         return createWithFiles(transaction, options, { scope, inbox, input });
       }),
 
-    schedule: (scope, inboxId, { sendAt, files, ...content }) =>
+    /**
+     * Creates a draft that is sent at a time, for calls that would otherwise send immediately.
+     *
+     * @throws AppError `not_found`, `no_recipients`, `payload_too_large`.
+     */
+    schedule: (
+      scope: Scope,
+      inboxId: string,
+      {
+        sendAt,
+        files,
+        ...content
+      }: OutboundContent & { sendAt: Date; files?: readonly FileToAttach[] | undefined },
+    ): Promise<DraftDetails> =>
       database.transaction(scope, async (transaction) => {
         const inbox = requireActive(await findInbox(transaction.db, scope, inboxId));
         buildEnvelope(content);
-        return createWithFiles(transaction, options, {
-          scope,
-          inbox,
-          input: { ...content, sendAt, files: files ?? [] },
-        });
+        const input = { ...content, sendAt, files: files ?? [] };
+        return createWithFiles(transaction, options, { scope, inbox, input });
       }),
 
-    update: (scope, draftId, patch, precondition = {}) =>
+    /**
+     * @throws AppError `not_found`, `precondition_failed` if the draft has another version, `payload_too_large`,
+     * `permission_denied` if the draft is or becomes scheduled and the credential may not send, `precondition_required` if a
+     * person must name the version of such a draft.
+     */
+    update: (
+      scope: Scope,
+      draftId: string,
+      patch: DraftInput,
+      precondition: DraftPrecondition = {},
+    ): Promise<DraftDetails> =>
       database.transaction(scope, async (transaction) => {
-        const before = await lockDraftRow(transaction, scope, draftId);
+        const { db } = transaction;
+        const draft = await lockDraft(db, scope, draftId);
         const { files, ...fields } = patch;
-        const inbox = requireActive(await findInbox(transaction.db, scope, before.inboxId));
+        const inbox = requireActive(await findInbox(db, scope, draft.inboxId));
         // Such a draft is sent without another call, so planning or changing it needs the permission to send.
-        if (fields.sendAt || ['scheduled', 'pending_approval'].includes(before.sendStatus))
+        if (fields.sendAt || ['scheduled', 'pending_approval'].includes(draft.sendStatus))
           requirePermission(scope, 'messages:send');
-        requirePrecondition(before, precondition);
-        if (isSendOfChange(before, fields))
-          await requireSeenVersion(transaction.em, scope, before, precondition);
-        if (before.submission) throw submittedBytesAreFixed();
-        const { kind: lastEditedByKind, id: lastEditedById } = scope.actor;
-        const draft = { ...before, lastEditedByKind, lastEditedById };
+        requirePrecondition(draft, precondition);
+        if (isSendOfChange(draft, fields)) await requireSeenVersion(db, scope, draft, precondition);
+        if (draft.submission) throw submittedBytesAreFixed();
+        draft.lastEditedByKind = scope.actor.kind;
+        draft.lastEditedById = scope.actor.id;
         const changedFields = setFields(draft, fields);
         const attachments = files
-          ? await replaceFiles(transaction.em, { scope, inbox, draftId, files })
-          : await findDraftAttachments(transaction.em, draftId);
+          ? await replaceFiles(db, { scope, inbox, draftId, files })
+          : await findDraftAttachments(db, draftId);
         if (files) changedFields.push('attachments');
         const { sendAt } = fields;
         if (sendAt !== undefined) changedFields.push('send_at');
         await replanSend(transaction, options, draft, { scope, inbox, sendAt, attachments, changedFields });
-        return { draft: await saveDraft(transaction, before, draft), attachments };
+        return { draft: await saveDraft(db, draft, { withContent: true }), attachments };
       }),
 
-    get: (scope, draftId) =>
-      database.read(scope, async (reader) => {
-        const draft = await findRow(reader, DraftEntity, { where: { id: draftId, ...withinScope(scope) } });
-        if (!draft) throw await draftNotFound(reader, draftId, withinScope(scope));
-        const [details] = await loadDetailsForAll(reader, [draft]);
+    get: (scope: Scope, draftId: string): Promise<DraftDetails> =>
+      database.read(scope, async ({ db }) => {
+        const draft = await findDraft(db, draftId, columnsWithin(scope));
+        const [details] = await loadDetailsForAll(db, [draft]);
         return details as DraftDetails;
       }),
 
-    list: (scope, inboxId, page) =>
-      database.read(scope, async (reader) => {
-        await findPresentInbox(reader.db, scope, inboxId);
-        const where = { ...withinScope(scope), inboxId };
-        const { items, next } = await findPage(reader, DraftEntity, { where, page });
-        return { items: await loadDetailsForAll(reader, items), next };
+    list: (scope: Scope, inboxId: string, page: PageRequest): Promise<Page<DraftDetails>> =>
+      database.read(scope, async ({ db }) => {
+        await findPresentInbox(db, scope, inboxId);
+        return listDrafts(db, { ...columnsWithin(scope), inbox_id: inboxId }, page);
       }),
 
-    delete: (scope, draftId, precondition = {}) =>
+    /** @throws AppError `not_found`, `precondition_failed` if the draft has another version. */
+    delete: (scope: Scope, draftId: string, precondition: DraftPrecondition = {}): Promise<void> =>
       database.transaction(scope, async (transaction) => {
-        const draft = await lockDraft(transaction.em, scope, draftId);
-        await requireActiveInbox(transaction.em, draft.inboxId);
+        const { db } = transaction;
+        const draft = await lockDraft(db, scope, draftId);
+        await requireActiveInbox(db, draft.inboxId);
         requirePrecondition(draft, precondition);
         voidApproval(transaction, outbox, draft);
         if (draft.sendStatus === 'scheduled') signalUnscheduled(transaction, outbox, draft);
         await options.events.redact(transaction, [draftId]);
-        await forgetResponses(transaction.em, [draftId]);
-        transaction.em.remove(draft);
+        await forgetResponses(db, [draftId]);
+        await deleteDraft(db, draft);
       }),
 
-    listAll: (scope, { sendStatus, inboxId }, page) =>
-      database.read(scope, async (reader) => {
-        if (inboxId !== undefined) await readInboxWithinReach(reader, scope, inboxId);
+    /** Lists the drafts of everything that the credential reaches, in every environment. */
+    listAll: (
+      scope: Scope,
+      { sendStatus, inboxId }: DraftFilter,
+      page: PageRequest,
+    ): Promise<Page<DraftDetails>> =>
+      database.read(scope, async ({ db }) => {
+        if (inboxId !== undefined) await requireInboxWithinReach(db, scope, inboxId);
         const where = {
           ...withinReach(scope),
-          ...(sendStatus === undefined ? {} : { sendStatus }),
-          ...(inboxId === undefined ? {} : { inboxId }),
+          ...(sendStatus === undefined ? {} : { send_status: sendStatus }),
+          ...(inboxId === undefined ? {} : { inbox_id: inboxId }),
         };
-        const { items, next } = await findPage(reader, DraftEntity, { where, page });
-        return { items: await loadDetailsForAll(reader, items), next };
+        return listDrafts(db, where, page);
       }),
 
-    send: (scope, draftId, precondition = {}) =>
+    /**
+     * Turns the draft into a message: afterwards the draft is deleted, the message is queued and its workflow starts,
+     * even if this process crashes right after the commit. If two calls race, one sends and the other finds no draft.
+     *
+     * @throws AppError `not_found`, `draft_target_not_found`, `no_recipients`, `message_rejected`, `*_suspended`,
+     * `usage_limit_exceeded`, `precondition_failed` or `conflict` if the draft has another version, `precondition_required` if
+     * a person must name the version, `conflict` if the draft waits for approval or was rejected; the draft is kept in each case.
+     * @returns the message, or the draft if it waits for an approval.
+     */
+    send: (
+      scope: Scope,
+      draftId: string,
+      precondition: DraftPrecondition = {},
+    ): Promise<MessageDetails | DraftDetails> =>
       database.transaction(scope, async (transaction) => {
-        const draft = await lockDraft(transaction.em, scope, draftId);
-        if (!scope.sendRefusal) await requireSendable(transaction, scope, draft, precondition);
+        const { db } = transaction;
+        const draft = await lockDraft(db, scope, draftId);
+        if (!scope.sendRefusal) await requireSendable(db, scope, draft, precondition);
         return sendOrRequestApproval(transaction, options, scope, draft).catch((error: unknown) => {
           throw scope.permissions.has('drafts:read') ? error : withoutDraftContent(error);
         });
       }),
 
-    sendDue: (draftId, scheduleVersion) => sendDueDraft({ ...options, database }, draftId, scheduleVersion),
+    /** See {@link sendDueDraft}. */
+    sendDue: (draftId: string, scheduleVersion: number): Promise<DueDraftResult> =>
+      sendDueDraft({ ...options, database }, draftId, scheduleVersion),
 
-    cancelSchedule: (draftId, scheduleVersion) =>
-      database.systemTransaction(async ({ em }) => {
-        await em.nativeUpdate(
-          DraftEntity,
-          { id: draftId, scheduleVersion, sendStatus: 'scheduled' },
-          {
-            sendStatus: 'draft',
-            sendAt: null,
-            sendError: 'An operator ended the workflow of the scheduled send.',
-            updatedAt: new Date(),
-          },
-        );
-      }),
+    /** Unschedules a draft because an operator ended its workflow, and records the reason in `send_error`. */
+    async cancelSchedule(draftId: string, scheduleVersion: number): Promise<void> {
+      await database.db
+        .updateTable('drafts')
+        .set({
+          send_status: 'draft',
+          send_at: null,
+          send_error: 'An operator ended the workflow of the scheduled send.',
+          updated_at: sql`now()`,
+        })
+        .where('id', '=', draftId)
+        .where('schedule_version', '=', scheduleVersion)
+        .where('send_status', '=', 'scheduled')
+        .execute();
+    },
   };
 }
 
+async function listDrafts(
+  db: Db,
+  where: Partial<DraftPlace> & { send_status?: DraftSendStatus },
+  page: PageRequest,
+): Promise<Page<DraftDetails>> {
+  const { items, next } = await findPage(
+    db
+      .selectFrom('drafts')
+      .select(columnsOf(DraftEntity))
+      .where((eb) => eb.and(where)),
+    'drafts.id',
+    page,
+  );
+  return { items: await loadDetailsForAll(db, items), next };
+}
+
 /** Whether the changed draft is sent in the name of the caller who changes it, without another call. */
-function isSendOfChange({ sendStatus }: Row<Draft>, { sendAt }: DraftInput): boolean {
+function isSendOfChange({ sendStatus }: Draft, { sendAt }: DraftInput): boolean {
   if (sendStatus === 'pending_approval' || sendAt === null) return false;
   return sendAt !== undefined || sendStatus === 'scheduled';
 }
 
 /** @throws AppError as {@link DraftService.send} for the state and version of the draft. */
 async function requireSendable(
-  reader: RowReader,
+  db: Db,
   scope: Scope,
   draft: Draft,
   precondition: DraftPrecondition,
@@ -230,7 +240,7 @@ async function requireSendable(
   requirePrecondition(draft, precondition);
   if (isPerson && draft.sendStatus === 'pending_approval') throw mustBeApproved(draft);
   if (!isPerson && draft.sendStatus === 'rejected' && draft.decidedById) throw wasRejected(draft);
-  await requireSeenVersion(reader, scope, draft, precondition);
+  await requireSeenVersion(db, scope, draft, precondition);
 }
 
 async function sendOrRequestApproval(
@@ -239,29 +249,28 @@ async function sendOrRequestApproval(
   scope: Scope,
   draft: Draft,
 ): Promise<MessageDetails | DraftDetails> {
-  const { em } = transaction;
+  const { db } = transaction;
   const wasPending = draft.sendStatus === 'pending_approval';
   // What waits keeps waiting for a person, whatever the policy is now.
   const sent = await sendDraft(transaction, draft, options, { scope, isWaiting: wasPending });
   if (sent !== 'needs_approval') return sent;
-  const attachments = await findDraftAttachments(em, draft.id);
-  if (!wasPending) {
-    const inbox = await findInbox(em, scope, draft.inboxId);
-    const request = { inbox, actor: scope.actor, attachmentCount: attachments.length };
-    await requestApproval(transaction, options, draft, request);
-    // It is sent as soon as it is approved.
-    draft.sendAt = null;
-  }
-  return { draft, attachments };
+  const attachments = await findDraftAttachments(db, draft.id);
+  if (wasPending) return { draft, attachments };
+  const inbox = await findInbox(db, scope, draft.inboxId);
+  const request = { inbox, actor: scope.actor, attachmentCount: attachments.length };
+  await requestApproval(transaction, options, draft, request);
+  // It is sent as soon as it is approved.
+  draft.sendAt = null;
+  return { draft: await saveDraft(db, draft), attachments };
 }
 
 function createWithFiles(
   transaction: Transaction,
   options: SendDraftOptions,
-  { scope, inbox, input: { files = [], ...fields } }: { scope: Scope; inbox: Row<Inbox>; input: DraftInput },
+  { scope, inbox, input: { files = [], ...fields } }: { scope: Scope; inbox: Inbox; input: DraftInput },
 ): Promise<DraftDetails> {
   const attach = async (draftId: string) =>
-    files.length === 0 ? [] : attachFiles(transaction.em, { scope, inbox, files, draftId });
+    files.length === 0 ? [] : attachFiles(transaction.db, { scope, inbox, files, draftId });
   return createDraft(transaction, options, { scope, inbox, fields, attach });
 }
 
@@ -279,20 +288,20 @@ function withoutDraftContent(error: unknown): unknown {
 }
 
 async function replaceFiles(
-  em: EntityManager,
+  db: Db,
   {
     scope,
     inbox,
     draftId,
     files,
-  }: { scope: Scope; inbox: Row<Inbox>; draftId: string; files: readonly FileToAttach[] },
+  }: { scope: Scope; inbox: Inbox; draftId: string; files: readonly FileToAttach[] },
 ): Promise<Attachment[]> {
-  const current = await findDraftAttachments(em, draftId);
-  const attachments = await attachFiles(em, { scope, inbox, files, draftId });
+  const current = await findDraftAttachments(db, draftId);
+  const attachments = await attachFiles(db, { scope, inbox, files, draftId });
   const kept = new Set(attachments.map(({ id }) => id));
   const removed = current.flatMap(({ id }) => (kept.has(id) ? [] : [id]));
-  if (removed.length > 0) await dbOf(em).deleteFrom('attachments').where('id', '=', anyOf(removed)).execute();
-  await saveAttachments(dbOf(em), attachments);
+  if (removed.length > 0) await db.deleteFrom('attachments').where('id', '=', anyOf(removed)).execute();
+  await saveAttachments(db, attachments);
   return attachments;
 }
 

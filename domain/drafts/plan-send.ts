@@ -1,5 +1,4 @@
 import type { Transaction } from '../../platform/database/database.ts';
-import type { Row } from '../../platform/database/find-rows.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
@@ -10,9 +9,9 @@ import { scheduleSend, unscheduleSend } from './draft-schedule.ts';
 
 export interface PlannedSend {
   scope: Scope;
-  inbox: Row<Inbox>;
+  inbox: Inbox;
   sendAt: Date;
-  attachments: readonly Row<Attachment>[];
+  attachments: readonly Attachment[];
 }
 
 /** Schedules a draft, or requests the approval that comes first. */
@@ -36,10 +35,10 @@ export async function planSend(
 
 export interface ChangedDraft {
   scope: Scope;
-  inbox: Row<Inbox>;
+  inbox: Inbox;
   /** Undefined if the time was not changed. */
   sendAt: Date | null | undefined;
-  attachments: readonly Row<Attachment>[];
+  attachments: readonly Attachment[];
   /** API names. */
   changedFields: string[];
 }

@@ -5,7 +5,7 @@ import type { NotificationService } from '../notifications/notification.service.
 import { notifyRefusedAct } from '../notifications/notify-refused-act.ts';
 import type { Draft } from './draft.entity.ts';
 import type { SendProblem } from './draft-requester.ts';
-import { createSystemScope, recordDraftRejected, rejectDraft } from './reject-draft.ts';
+import { createSystemScope, rejectDraft } from './reject-draft.ts';
 
 export interface RefuseRequesterOptions {
   events: EventService;
@@ -22,10 +22,9 @@ export async function refuseRequester(
   draft: Draft,
   { act, actor, problem }: SendProblem,
 ): Promise<void> {
-  const decision = REQUESTER_NOT_ALLOWED;
-  rejectDraft(draft, { decision, note: null, decidedById: null });
-  await recordDraftRejected(transaction, events, createSystemScope(draft), draft, {
-    decision,
+  await rejectDraft(transaction, events, draft, {
+    scope: createSystemScope(draft),
+    decision: REQUESTER_NOT_ALLOWED,
     details: { refused: act, actor: actor?.id ?? null, problem },
   });
   await notifyRefusedAct(transaction, notifications, {

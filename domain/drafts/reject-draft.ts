@@ -6,6 +6,7 @@ import { REQUESTER_NOT_ALLOWED } from '../identity/requester.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { Draft } from './draft.entity.ts';
 import { requesterOf } from './draft-requester.ts';
+import { saveDraft } from './stored-draft.ts';
 
 type RejectionKind = EventDataByType['draft.rejected']['decision'];
 
@@ -17,36 +18,42 @@ const SEND_ERRORS: Record<RejectionKind, string> = {
   requester_not_allowed: REQUESTER_NOT_ALLOWED,
 };
 
-/** Marks a draft as rejected. It keeps its content, and can be changed and sent again. */
-export function rejectDraft(
+export interface Rejection {
+  /** Who rejects it. */
+  scope: Scope;
+  decision: RejectionKind;
+  note?: string | null;
+  /** User id. */
+  decidedById?: string | null;
+  /** For the audit log. */
+  details?: Record<string, unknown>;
+}
+
+/**
+ * Rejects a locked draft, with an entry in the audit log and an event. It keeps its content, and can be changed and sent
+ * again.
+ *
+ * @returns the draft as stored.
+ */
+export async function rejectDraft(
+  transaction: Transaction,
+  events: EventService,
   draft: Draft,
-  {
-    decision,
-    note,
-    decidedById,
-  }: { decision: RejectionKind; note: string | null; decidedById: string | null },
-): void {
-  Object.assign(draft, {
+  { scope, decision, note = null, decidedById = null, details = {} }: Rejection,
+): Promise<Draft> {
+  const rejectedAt = new Date();
+  const rejected = await saveDraft(transaction.db, {
+    ...draft,
     sendStatus: 'rejected',
     sendAt: null,
     sendError: note === null ? SEND_ERRORS[decision] : `${SEND_ERRORS[decision]}: ${note}`,
     decidedById,
-    decidedAt: new Date(),
+    decidedAt: rejectedAt,
     decisionNote: note,
     approvedVersion: null,
-  } satisfies Partial<Draft>);
-}
-
-/** Records the audit entry and the event of a rejected draft. */
-export async function recordDraftRejected(
-  transaction: Transaction,
-  events: EventService,
-  scope: Scope,
-  draft: Draft,
-  { decision, details = {} }: { decision: RejectionKind; details?: Record<string, unknown> },
-): Promise<void> {
-  const { decisionNote: note, version, inboxId } = draft;
-  await recordAudit(transaction.em, scope, {
+  });
+  const { version, inboxId } = draft;
+  await recordAudit(transaction.db, scope, {
     action: 'draft.rejected',
     resourceType: 'draft',
     resourceId: draft.id,
@@ -67,10 +74,11 @@ export async function recordDraftRejected(
       version,
       decision,
       note,
-      rejected_by: draft.decidedById,
-      rejected_at: (draft.decidedAt ?? new Date()).toISOString(),
+      rejected_by: decidedById,
+      rejected_at: rejectedAt.toISOString(),
     },
   });
+  return rejected;
 }
 
 /** For what happens to a draft without a request. */

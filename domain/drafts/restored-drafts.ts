@@ -1,4 +1,4 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import type { Draft } from './draft.entity.ts';
 
@@ -36,18 +36,27 @@ export async function reconcileRestoredDrafts(
 }
 
 function findScheduled(
-  database: Database,
+  { db }: Database,
   { createdBefore, after }: { createdBefore: Date; after: string },
 ): Promise<RestoredDraft[]> {
-  return database.query<RestoredDraft>(sql`
-    select id, schedule_version as "scheduleVersion", send_at <= now() as "isDue" from drafts
-    where send_status = 'scheduled' and created_at < ${createdBefore.toISOString()}::timestamptz and id > ${after}
-    order by id limit ${BATCH_SIZE}`);
+  return db
+    .selectFrom('drafts')
+    .select(['id', 'schedule_version as scheduleVersion', sql<boolean>`send_at <= now()`.as('isDue')])
+    .where('send_status', '=', 'scheduled')
+    .where('created_at', '<', createdBefore)
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(BATCH_SIZE)
+    .execute();
 }
 
-async function unschedule(database: Database, { id, scheduleVersion }: RestoredDraft): Promise<number> {
-  const updated = await database.query<object>(sql`
-    update drafts set send_status = 'draft', send_at = null, send_error = ${RESTORED_ERROR}, updated_at = now()
-    where id = ${id} and schedule_version = ${scheduleVersion} and send_status = 'scheduled' returning id`);
-  return updated.length;
+async function unschedule({ db }: Database, { id, scheduleVersion }: RestoredDraft): Promise<number> {
+  const { numUpdatedRows } = await db
+    .updateTable('drafts')
+    .set({ send_status: 'draft', send_at: null, send_error: RESTORED_ERROR, updated_at: sql`now()` })
+    .where('id', '=', id)
+    .where('schedule_version', '=', scheduleVersion)
+    .where('send_status', '=', 'scheduled')
+    .executeTakeFirst();
+  return Number(numUpdatedRows);
 }

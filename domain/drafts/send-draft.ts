@@ -1,5 +1,7 @@
-import { LockMode } from '@mikro-orm/core';
+import { sql } from 'kysely';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { requireReconciled } from '../../platform/installation/pending-restore.ts';
 import { PRIORITY, type Priority } from '../../workflows/task-queues.contract.ts';
@@ -26,6 +28,7 @@ import { findSendProblem, requesterOf } from './draft-requester.ts';
 import { signalUnscheduled } from './draft-schedule.ts';
 import { findDraftTarget } from './draft-target.ts';
 import { type RefuseRequesterOptions, refuseRequester } from './refuse-requester.ts';
+import { deleteDraft, lockScheduledDraft, saveDraft } from './stored-draft.ts';
 
 export interface SendDraftOptions extends ApprovalOptions, RefuseRequesterOptions {
   unsubscribeLinks: UnsubscribeLinks;
@@ -54,14 +57,13 @@ export async function sendDraft(
   options: SendDraftOptions,
   send: DraftSend,
 ): Promise<MessageDetails | 'needs_approval'> {
-  const { em } = transaction;
-  const inbox = await findInbox(em, send.scope, draft.inboxId);
+  const inbox = await findInbox(transaction.db, send.scope, draft.inboxId);
   const created = draft.submission
     ? await sendSubmission(transaction, options, { draft, inbox, submission: draft.submission, send })
     : await sendComposed(transaction, options, { draft, inbox, send });
   if (created === 'needs_approval') return created;
   if (draft.sendStatus === 'scheduled') signalUnscheduled(transaction, options.outbox, draft);
-  em.remove(draft);
+  await deleteDraft(transaction.db, draft);
   return created;
 }
 
@@ -76,8 +78,8 @@ async function sendComposed(
   { outbox, events, unsubscribeLinks, sharedDomainLimit }: SendDraftOptions,
   { draft, inbox, send: { scope, isApproved, isWaiting, priority } }: DraftToSend,
 ): Promise<MessageDetails | 'needs_approval'> {
-  const { em } = transaction;
-  const { thread, parent } = await findDraftTarget(em, draft);
+  const { db } = transaction;
+  const { thread, parent } = await findDraftTarget(db, draft);
   const subject = parent ? toReplySubject(draft.subject ?? parent.subject) : draft.subject;
   const content = { ...draft, subject };
   const { needsApproval, autoSubmitted } = await checkSend(transaction, events, {
@@ -96,7 +98,7 @@ async function sendComposed(
     content: addUnsubscribeHeaders(content, inbox, unsubscribeLinks),
     place: thread && { thread, isNew: false },
     parent,
-    attachments: await findDraftAttachments(em, draft.id),
+    attachments: await findDraftAttachments(db, draft.id),
     draftId: draft.id,
     autoSubmitted,
     priority,
@@ -114,13 +116,13 @@ async function sendSubmission(
     send: { scope, isApproved, isWaiting },
   }: DraftToSend & { submission: Submission },
 ): Promise<MessageDetails | 'needs_approval'> {
-  const { em } = transaction;
+  const { db } = transaction;
   const { needsApproval } = await checkSend(transaction, events, {
     scope,
     inbox,
     content: envelopeContent(draft, submission),
     draftId: draft.id,
-    threadId: await findLinkedThreadId(em, inbox.id, submission),
+    threadId: await findLinkedThreadId(db, inbox.id, submission),
     isApproved,
     isWaiting,
     sharedDomainLimit,
@@ -130,7 +132,7 @@ async function sendSubmission(
     inbox,
     content: draft,
     submission,
-    attachments: await findDraftAttachments(em, draft.id),
+    attachments: await findDraftAttachments(db, draft.id),
     draftId: draft.id,
   });
 }
@@ -161,18 +163,15 @@ export async function sendDueDraft(
   await requireReconciled(database);
   try {
     return await database.systemTransaction(async (transaction) => {
-      const draft = await transaction.em.findOne(
-        DraftEntity,
-        { id: draftId, scheduleVersion, sendStatus: 'scheduled' },
-        { lockMode: LockMode.PESSIMISTIC_WRITE },
-      );
+      const { db } = transaction;
+      const draft = await lockScheduledDraft(db, draftId, scheduleVersion);
       if (!draft?.sendAt) return 'gone';
       if (draft.sendAt.getTime() > Date.now()) return { waitUntil: draft.sendAt.toISOString() };
       if (isHeld(await readGateInput(transaction.em, draft.inboxId, [], null))) {
-        draft.sendError = HELD_DETAIL;
+        await saveDraft(db, { ...draft, sendError: HELD_DETAIL });
         return 'held';
       }
-      const problem = await findSendProblem(transaction.em, draft, { lock: true });
+      const problem = await findSendProblem(transaction, draft, { lock: true });
       if (problem) {
         await refuseRequester(transaction, options, draft, problem);
         return 'refused';
@@ -184,15 +183,21 @@ export async function sendDueDraft(
   } catch (error) {
     if (!(error instanceof AppError) || error.status >= 500) throw error;
     await database.systemTransaction(async (transaction) => {
-      const failed = await transaction.em.nativeUpdate(
-        DraftEntity,
-        { id: draftId, scheduleVersion, sendStatus: 'scheduled' },
-        { sendStatus: 'failed', sendError: `${error.code}: ${error.detail}`, updatedAt: new Date() },
-      );
+      const failed = await transaction.db
+        .updateTable('drafts')
+        .set({
+          send_status: 'failed',
+          send_error: `${error.code}: ${error.detail}`,
+          updated_at: sql`now()`,
+        })
+        .where('id', '=', draftId)
+        .where('schedule_version', '=', scheduleVersion)
+        .where('send_status', '=', 'scheduled')
+        .returning(columnsOf(DraftEntity))
+        .executeTakeFirst();
       // The gate records its own refusals. Exceeding a limit rolls back the transaction, so that event is recorded
       // here.
-      if (failed === 1 && isUsageLimitExceeded(error))
-        await recordOverLimit(transaction, events, draftId, error);
+      if (failed && isUsageLimitExceeded(error)) await recordOverLimit(transaction, events, failed, error);
     });
     return 'refused';
   }
@@ -203,7 +208,8 @@ async function sendPlanned(
   options: SendDraftOptions,
   draft: Draft,
 ): Promise<MessageDetails | 'needs_approval'> {
-  const inbox = await transaction.em.findOneOrFail(InboxEntity, { id: draft.inboxId });
+  const { db } = transaction;
+  const inbox = await readInboxOf(db, draft);
   const scope = createRequesterScope(draft);
   const isApproved = draft.approvedVersion === draft.version;
   const result = await sendDraft(transaction, draft, options, {
@@ -214,25 +220,31 @@ async function sendPlanned(
   if (result !== 'needs_approval') return result;
   // The run that called this ends by itself.
   draft.sendStatus = 'draft';
-  const attachments = await findDraftAttachments(transaction.em, draft.id);
+  const attachments = await findDraftAttachments(db, draft.id);
   const request = { inbox, actor: scope.actor, attachmentCount: attachments.length };
   await requestApproval(transaction, options, draft, request);
+  await saveDraft(db, draft);
   return result;
+}
+
+function readInboxOf(db: Db, { inboxId }: Draft): Promise<Inbox> {
+  return db
+    .selectFrom('inboxes')
+    .select(columnsOf(InboxEntity))
+    .where('id', '=', inboxId)
+    .executeTakeFirstOrThrow(() => new Error('A draft has no inbox'));
 }
 
 async function recordOverLimit(
   transaction: Transaction,
   events: EventService,
-  draftId: string,
+  draft: Draft,
   { detail }: AppError,
 ): Promise<void> {
-  const { em } = transaction;
-  const content = await em.findOneOrFail(DraftEntity, { id: draftId });
-  const inbox = await em.findOneOrFail(InboxEntity, { id: content.inboxId });
   await recordRefusedSend(transaction, events, {
-    inbox,
-    content,
-    draftId,
+    inbox: await readInboxOf(transaction.db, draft),
+    content: draft,
+    draftId: draft.id,
     refusal: { reason: 'rate_limited', detail },
   });
 }

@@ -1,9 +1,11 @@
-import { LockMode } from '@mikro-orm/core';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { DraftEntity } from './draft.entity.ts';
 import { voidApproval } from './draft-approval.ts';
-import { unscheduleSend } from './draft-schedule.ts';
+import { signalUnscheduled } from './draft-schedule.ts';
 
 /** Limits the work in the transaction that deletes the inbox. Any further scheduled drafts fail when they are due. */
 const MAX_DRAFTS = 1_000;
@@ -14,13 +16,27 @@ export async function unscheduleDraftsOfInbox(
   outbox: Outbox,
   inboxId: string,
 ): Promise<void> {
-  const drafts = await transaction.em.find(
-    DraftEntity,
-    { inboxId, sendStatus: { $in: ['scheduled', 'pending_approval'] } },
-    { limit: MAX_DRAFTS, lockMode: LockMode.PESSIMISTIC_WRITE },
-  );
+  const { db } = transaction;
+  const drafts = await db
+    .selectFrom('drafts')
+    .select(columnsOf(DraftEntity))
+    .where('inbox_id', '=', inboxId)
+    .where('send_status', 'in', ['scheduled', 'pending_approval'])
+    .limit(MAX_DRAFTS)
+    .forUpdate()
+    .execute();
   for (const draft of drafts) {
     voidApproval(transaction, outbox, draft);
-    unscheduleSend(transaction, outbox, draft, 'The inbox was deleted.');
+    if (draft.sendStatus === 'scheduled') signalUnscheduled(transaction, outbox, draft);
   }
+  await db
+    .updateTable('drafts')
+    .set({
+      send_status: 'draft',
+      send_at: null,
+      send_error: 'The inbox was deleted.',
+      updated_at: sql`now()`,
+    })
+    .where('id', '=', anyOf(drafts.map(({ id }) => id)))
+    .execute();
 }

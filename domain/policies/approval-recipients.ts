@@ -1,4 +1,5 @@
 import { sql } from '@mikro-orm/core';
+import { type Expression, type RawBuilder, sql as typedSql } from 'kysely';
 import type { Sql } from '../../platform/database/sql.ts';
 import { requesterProblemSql } from '../identity/requester-problem-sql.ts';
 
@@ -9,6 +10,15 @@ import { requesterProblemSql } from '../identity/requester-problem-sql.ts';
 export function isOwnAddressSql(email: Sql): Sql {
   const domain = sql`split_part(${email}, '@', -1)`;
   return sql`(exists (select from inboxes own where own.deleted_at is null and own.org_id = i.org_id
+        and own.email = split_part(split_part(${email}, '@', 1), '+', 1) || '@' || ${domain})
+      or exists (select from domains own where own.org_id = i.org_id and own.verification_status = 'verified'
+        and own.domain_name = ${domain}))`;
+}
+
+/** As {@link isOwnAddressSql}, in a typed statement. */
+export function isOwnAddress(email: Expression<string>): RawBuilder<boolean> {
+  const domain = typedSql`split_part(${email}, '@', -1)`;
+  return typedSql`(exists (select from inboxes own where own.deleted_at is null and own.org_id = i.org_id
         and own.email = split_part(split_part(${email}, '@', 1), '+', 1) || '@' || ${domain})
       or exists (select from domains own where own.org_id = i.org_id and own.verification_status = 'verified'
         and own.domain_name = ${domain}))`;

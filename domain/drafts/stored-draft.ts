@@ -1,0 +1,121 @@
+import { sql } from 'kysely';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { columnsWithin, type Scope } from '../identity/scope.ts';
+import { type Draft, DraftEntity } from './draft.entity.ts';
+import { type DraftPlace, draftNotFound } from './find-draft.ts';
+
+/**
+ * @param within the rows that the credential reaches.
+ * @returns a copy to change, which {@link saveDraft} stores.
+ * @throws AppError `not_found`.
+ */
+export async function lockDraft(
+  db: Db,
+  scope: Scope,
+  draftId: string,
+  within: DraftPlace = columnsWithin(scope),
+): Promise<Draft> {
+  const draft = await db
+    .selectFrom('drafts')
+    .select(columnsOf(DraftEntity))
+    .where('id', '=', draftId)
+    .where((eb) => eb.and(within))
+    .forUpdate()
+    .executeTakeFirst();
+  if (!draft) throw await draftNotFound(db, draftId, within);
+  return { ...draft };
+}
+
+/** @returns a copy to change of a draft that is still scheduled, likewise; undefined of any other. */
+export async function lockScheduledDraft(
+  db: Db,
+  draftId: string,
+  scheduleVersion: number,
+): Promise<Draft | undefined> {
+  const draft = await db
+    .selectFrom('drafts')
+    .select(columnsOf(DraftEntity))
+    .where('id', '=', draftId)
+    .where('schedule_version', '=', scheduleVersion)
+    .where('send_status', '=', 'scheduled')
+    .forUpdate()
+    .executeTakeFirst();
+  return draft && { ...draft };
+}
+
+export function insertDraft(db: Db, draft: Draft): Promise<Draft> {
+  return db
+    .insertInto('drafts')
+    .values({
+      id: draft.id,
+      org_id: draft.organizationId,
+      env_id: draft.environmentId,
+      inbox_id: draft.inboxId,
+      submission: json(draft.submission),
+      ...contentOf(draft),
+      ...stateOf(draft),
+    })
+    .returning(columnsOf(DraftEntity))
+    .executeTakeFirstOrThrow(() => new Error('PostgreSQL returned no inserted draft'));
+}
+
+/**
+ * Stores a locked draft: what became of its send, and its content if that is another version.
+ *
+ * @returns the draft as stored.
+ */
+export function saveDraft(
+  db: Db,
+  draft: Draft,
+  { withContent = false }: { withContent?: boolean } = {},
+): Promise<Draft> {
+  return db
+    .updateTable('drafts')
+    .set({ ...(withContent ? contentOf(draft) : {}), ...stateOf(draft), updated_at: sql`now()` })
+    .where('id', '=', draft.id)
+    .returning(columnsOf(DraftEntity))
+    .executeTakeFirstOrThrow(() => new Error('A locked draft is gone'));
+}
+
+export async function deleteDraft(db: Db, { id }: Draft): Promise<void> {
+  await db.deleteFrom('drafts').where('id', '=', id).execute();
+}
+
+const contentOf = (draft: Draft) => ({
+  thread_id: draft.threadId,
+  in_reply_to: draft.inReplyTo,
+  subject: draft.subject,
+  to: json(draft.to),
+  cc: json(draft.cc),
+  bcc: json(draft.bcc),
+  reply_to: json(draft.replyTo),
+  text_body: draft.textBody,
+  html_body: draft.htmlBody,
+  labels: draft.labels,
+  headers: json(draft.headers),
+  unsubscribe: draft.unsubscribe,
+  version: draft.version,
+  last_edited_by_kind: draft.lastEditedByKind,
+  last_edited_by_id: draft.lastEditedById,
+});
+
+const stateOf = (draft: Draft) => ({
+  send_at: draft.sendAt,
+  send_status: draft.sendStatus,
+  send_error: draft.sendError,
+  schedule_version: draft.scheduleVersion,
+  requested_by_kind: draft.requestedByKind,
+  requested_by_id: draft.requestedById,
+  approval_requested_at: draft.approvalRequestedAt,
+  approval_expires_at: draft.approvalExpiresAt,
+  approval_episode: draft.approvalEpisode,
+  approval_announced: draft.approvalAnnounced,
+  approval_review: json(draft.approvalReview),
+  ...(draft.approvalHistory === undefined ? {} : { approval_history: json(draft.approvalHistory) }),
+  approved_version: draft.approvedVersion,
+  decided_by_id: draft.decidedById,
+  decided_at: draft.decidedAt,
+  decision_note: draft.decisionNote,
+});
