@@ -122,6 +122,20 @@ export async function saveAttachments(db: Db, attachments: readonly Attachment[]
     .execute();
 }
 
+/** Replaces the files of a locked draft: those that are not given are deleted. */
+export async function replaceDraftFiles(
+  db: Db,
+  request: AttachRequest & { draftId: string },
+): Promise<Attachment[]> {
+  const current = await findDraftAttachments(db, request.draftId);
+  const attachments = await attachFiles(db, request);
+  const kept = new Set(attachments.map(({ id }) => id));
+  const removed = current.flatMap(({ id }) => (kept.has(id) ? [] : [id]));
+  if (removed.length > 0) await db.deleteFrom('attachments').where('id', '=', anyOf(removed)).execute();
+  await saveAttachments(db, attachments);
+  return attachments;
+}
+
 export function findDraftAttachments(db: Db | EntityManager, draftId: string): Promise<Attachment[]> {
   return toDb(db)
     .selectFrom('attachments')

@@ -35,7 +35,7 @@ export async function deleteUnusedUploads({ db }: Database): Promise<number> {
 
 /** Deletes files of an inbox that no message or draft has used. Returns the number of deleted files. */
 export function deleteInboxUploads(database: Database, inboxId: string, batchSize: number): Promise<number> {
-  return database.systemTransaction(async ({ db, em }) => {
+  return database.systemTransaction(async ({ db }) => {
     const deleted = await db
       .deleteFrom('attachments')
       .where('id', 'in', (eb) =>
@@ -50,7 +50,7 @@ export function deleteInboxUploads(database: Database, inboxId: string, batchSiz
       .returning('id')
       .execute();
     await forgetResponses(
-      em,
+      db,
       deleted.map(({ id }) => id),
     );
     return deleted.length;

@@ -10,12 +10,12 @@ import { recordAudit } from '../audit/record-audit.ts';
 import { findRequesterProblem, REQUESTER_NOT_ALLOWED, REQUESTER_PROBLEMS } from '../identity/requester.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
-import type { DraftDetails } from './create-draft.ts';
+
 import type { Draft } from './draft.entity.ts';
 import { recipientKeysOf, signalApproval } from './draft-approval.ts';
 import { findSendProblem, requesterOf } from './draft-requester.ts';
 import { scheduleSend } from './draft-schedule.ts';
-import { versionConflict, withinReach } from './find-draft.ts';
+import { type DraftDetails, versionConflict, withinReach } from './find-draft.ts';
 import { refuseRequester } from './refuse-requester.ts';
 import { rejectDraft } from './reject-draft.ts';
 import { type SendDraftOptions, sendDraft } from './send-draft.ts';
@@ -80,7 +80,7 @@ async function requireAllowedRequester(
   options: SendDraftOptions,
   draft: Draft,
 ): Promise<void> {
-  const found = await findSendProblem(transaction, draft, { lock: true });
+  const found = await findSendProblem(transaction.db, draft, { lock: true });
   if (!found) return;
   await refuseRequester(transaction, options, draft, found);
   signalApproval(transaction, options.outbox, draft, DRAFT_REJECTED);
@@ -131,7 +131,7 @@ async function requireApprover(
 ): Promise<string> {
   if (actor.kind === 'user' && member) {
     const requester = { organizationId, actor };
-    if (!(await findRequesterProblem(transaction, requester, { act: 'approval' }, { lock: true })))
+    if (!(await findRequesterProblem(transaction.db, requester, { act: 'approval' }, { lock: true })))
       return actor.id;
   }
   throw new AppError('permission_denied', {

@@ -9,6 +9,7 @@ import type { OutboundContent, Submission } from '../outbound/outbound-content.t
 import type { DraftCreation, PendingSend } from '../outbound/send.service.ts';
 import type { Draft } from './draft.entity.ts';
 import { type ApprovalOptions, requestApproval } from './draft-approval.ts';
+import type { DraftDetails } from './find-draft.ts';
 import { planSend } from './plan-send.ts';
 import { insertDraft, saveDraft } from './stored-draft.ts';
 
@@ -19,12 +20,6 @@ export interface DraftFields extends Partial<OutboundContent> {
   inReplyTo?: string | null;
   /** When to send automatically; a time in the past means immediately. */
   sendAt?: Date | null;
-}
-
-/** A draft with its files, in order. */
-export interface DraftDetails {
-  draft: Draft;
-  attachments: Attachment[];
 }
 
 export interface NewDraft {

@@ -6,10 +6,10 @@ import type { HtmlConversions, HtmlConverter } from '../mime/converter/pool.ts';
 import { toReplySubject } from '../mime/subject.ts';
 import { MAX_BODY_BYTES } from '../outbound/outbound-content.ts';
 import { readHistory, toShownVersion } from './approval-history.ts';
-import type { DraftDetails } from './create-draft.ts';
+
 import type { Draft, ShownVersion } from './draft.entity.ts';
 import { findSendProblem } from './draft-requester.ts';
-import { findDraft, loadDetailsForAll, withinReach } from './find-draft.ts';
+import { type DraftDetails, findDraft, loadDetailsForAll, withinReach } from './find-draft.ts';
 import { compareTexts, type DifferenceLine } from './text-difference.ts';
 
 /** A draft as its recipient will see it. */
@@ -50,8 +50,7 @@ export function createDraftPreviewService({
   return {
     /** @throws AppError `not_found`. */
     async get(scope: Scope, draftId: string): Promise<DraftPreview> {
-      const found = await database.read(scope, async (reader) => {
-        const { db } = reader;
+      const found = await database.read(scope, async ({ db }) => {
         const draft = await findDraft(db, draftId, withinReach(scope));
         const [details] = await loadDetailsForAll(db, [draft]);
         const inbox = await db
@@ -65,7 +64,7 @@ export function createDraftPreviewService({
           subject: await previewSubject(db, draft),
           requesterProblem:
             draft.sendStatus === 'pending_approval'
-              ? ((await findSendProblem(reader.db, draft))?.problem ?? null)
+              ? ((await findSendProblem(db, draft))?.problem ?? null)
               : null,
         };
       });

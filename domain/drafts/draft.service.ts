@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { anyOf } from '../../platform/database/any-of.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
@@ -7,20 +6,20 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { forgetResponses } from '../../platform/idempotency/forget-responses.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
-import { attachFiles, findDraftAttachments, saveAttachments } from '../attachments/attach-files.ts';
-import type { Attachment } from '../attachments/attachment.entity.ts';
+import { attachFiles, findDraftAttachments, replaceDraftFiles } from '../attachments/attach-files.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
 import { columnsWithin, requirePermission, type Scope } from '../identity/scope.ts';
 import { findInbox, findPresentInbox, requireActive, requireActiveInbox } from '../inboxes/find-inbox.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { buildEnvelope, type OutboundContent } from '../outbound/outbound-content.ts';
-import { createDraft, type DraftDetails, type DraftFields, setFields } from './create-draft.ts';
+import { createDraft, type DraftFields, setFields } from './create-draft.ts';
 import { type Draft, DraftEntity, type DraftSendStatus } from './draft.entity.ts';
 import { requestApproval, voidApproval } from './draft-approval.ts';
 import { type DraftPrecondition, requirePrecondition, requireSeenVersion } from './draft-precondition.ts';
 import { signalUnscheduled } from './draft-schedule.ts';
 import {
+  type DraftDetails,
   type DraftPlace,
   findDraft,
   loadDetailsForAll,
@@ -110,7 +109,7 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
         draft.lastEditedById = scope.actor.id;
         const changedFields = setFields(draft, fields);
         const attachments = files
-          ? await replaceFiles(db, { scope, inbox, draftId, files })
+          ? await replaceDraftFiles(db, { scope, inbox, draftId, files })
           : await findDraftAttachments(db, draftId);
         if (files) changedFields.push('attachments');
         const { sendAt } = fields;
@@ -285,24 +284,6 @@ function withoutDraftContent(error: unknown): unknown {
     commitsTransaction,
     cause: error,
   });
-}
-
-async function replaceFiles(
-  db: Db,
-  {
-    scope,
-    inbox,
-    draftId,
-    files,
-  }: { scope: Scope; inbox: Inbox; draftId: string; files: readonly FileToAttach[] },
-): Promise<Attachment[]> {
-  const current = await findDraftAttachments(db, draftId);
-  const attachments = await attachFiles(db, { scope, inbox, files, draftId });
-  const kept = new Set(attachments.map(({ id }) => id));
-  const removed = current.flatMap(({ id }) => (kept.has(id) ? [] : [id]));
-  if (removed.length > 0) await db.deleteFrom('attachments').where('id', '=', anyOf(removed)).execute();
-  await saveAttachments(db, attachments);
-  return attachments;
 }
 
 function mustBeApproved({ id, version }: Draft): AppError {

@@ -2,10 +2,15 @@ import { anyOf } from '../../platform/database/any-of.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
-import { AttachmentEntity } from '../attachments/attachment.entity.ts';
+import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
 import { columnsWithin, isOrganizationWide, type Scope } from '../identity/scope.ts';
-import type { DraftDetails } from './create-draft.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
+
+/** A draft with its files, in order. */
+export interface DraftDetails {
+  draft: Draft;
+  attachments: Attachment[];
+}
 
 /** The columns of the rows that a credential reaches. */
 export interface DraftPlace {

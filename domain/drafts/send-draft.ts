@@ -171,7 +171,7 @@ export async function sendDueDraft(
         await saveDraft(db, { ...draft, sendError: HELD_DETAIL });
         return 'held';
       }
-      const problem = await findSendProblem(transaction, draft, { lock: true });
+      const problem = await findSendProblem(transaction.db, draft, { lock: true });
       if (problem) {
         await refuseRequester(transaction, options, draft, problem);
         return 'refused';

@@ -24,5 +24,5 @@ export async function forgetMessages(
     .select('id')
     .where('message_id', '=', anyOf(messageIds))
     .execute();
-  await forgetResponses(transaction.em, [...ids, ...files.map(({ id }) => id)]);
+  await forgetResponses(transaction.db, [...ids, ...files.map(({ id }) => id)]);
 }

@@ -1,5 +1,4 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
 import { toDb } from '../../platform/database/bridge.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
@@ -23,7 +22,7 @@ import {
   recordLinks,
   toLinkRows,
 } from './thread-message-id-rows.ts';
-import { normalizeBaseSubject, type OpenThread, startThread } from './thread-summary.ts';
+import { changeThread, normalizeBaseSubject, type OpenThread, startThread } from './thread-summary.ts';
 
 /** A message rarely arrives more than twice: directly and from a list. */
 const MAX_COPIES = 10;
@@ -66,17 +65,10 @@ export async function placeMessage(
     ? { thread: joined.thread, isNew: false }
     : startThread({ id: newThreadId, inbox, subject: mail.subject, hasRoot: isRoot, at });
   const { thread } = place;
-  if (isRoot && joined?.isByLink && !thread.hasRoot) await markRooted(transaction, thread.id);
+  if (isRoot && joined?.isByLink && !thread.hasRoot)
+    await changeThread(transaction.db, thread.id, { has_root: true });
   await assignRecordedIds(placing, joined, thread.id);
   return place;
-}
-
-async function markRooted({ db }: Transaction, threadId: string): Promise<void> {
-  await db
-    .updateTable('threads')
-    .set({ has_root: true, updated_at: sql`now()` })
-    .where('id', '=', threadId)
-    .execute();
 }
 
 /** Finds the thread that a message would join by its ids, without recording or locking anything. */

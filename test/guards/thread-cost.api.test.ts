@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { placeMessage } from '../../domain/messages/place-message.ts';
+import { addToThread } from '../../domain/messages/thread-summary.ts';
 import { newId } from '../../platform/ids.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { usePostgres, useWorkerDatabase } from '../support/resources.ts';
@@ -52,26 +53,32 @@ test.each([
     await worker.systemTransaction(async (transaction) => {
       const { em } = transaction;
       const before = await rowsRead(em);
-      const connection = em.getConnection() as unknown as {
-        executeQuery(query: string, run: () => Promise<unknown>): Promise<unknown>;
+      const executor = transaction.db.getExecutor();
+      const execute = executor.executeQuery.bind(executor);
+      executor.executeQuery = (query) => {
+        statements.push(query.sql);
+        return execute(query);
       };
-      const execute = connection.executeQuery.bind(connection);
-      connection.executeQuery = (query, ...rest) => {
-        statements.push(query);
-        return execute(query, ...rest);
-      };
-      try {
-        await placeMessage(transaction, recordingOutbox().outbox, {
-          inbox,
-          mail: { messageId: `<${newId('message')}@x>`, inReplyTo, references, subject: 'Re: Plan' },
-          isTrusted: true,
-          correspondents: null,
-          at: new Date(),
-        });
-      } finally {
-        connection.executeQuery = execute;
-      }
+      const place = await placeMessage(transaction, recordingOutbox().outbox, {
+        inbox,
+        mail: { messageId: `<${newId('message')}@x>`, inReplyTo, references, subject: 'Re: Plan' },
+        isTrusted: true,
+        correspondents: null,
+        at: new Date(),
+      });
+      executor.executeQuery = execute;
       expect((await rowsRead(em)) - before).toBeLessThanOrEqual(20);
+      await addToThread(transaction.db, place, {
+        message: {
+          id: newId('message'),
+          direction: 'inbound',
+          preview: '',
+          labels: [],
+          hasAttachments: false,
+        },
+        correspondents: [],
+        at: new Date(),
+      });
     });
     // The first statement looks ids up and records them, whatever their number; an existing thread is locked by another.
     expect(statements.filter((query) => /thread_message_ids|"threads"/.test(query))).toHaveLength(1 + locks);
