@@ -1,7 +1,9 @@
-import { raw, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { queryRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
-import { joinSql, type Sql } from '../../platform/database/sql.ts';
+import { type Expression, type SqlBool, sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import type { Scope } from '../identity/scope.ts';
 import { type Event, EventEntity } from './event.entity.ts';
@@ -35,7 +37,7 @@ export interface FeedQuery {
 }
 
 export interface FeedEvents {
-  events: Row<Event>[];
+  events: Event[];
   /** Whether `maxBytes` cut the page short: there are more events within `limit`. */
   truncated: boolean;
 }
@@ -48,40 +50,64 @@ export interface FeedEvents {
  * Includes the events of the scope's environment and organization-wide ones of any environment, as webhook endpoints
  * do. A credential bound to an inbox sees only the events of that inbox.
  */
-export async function readEvents(reader: RowReader, scope: FeedScope, query: FeedQuery): Promise<FeedEvents> {
-  const direction = query.order ?? 'asc';
-  const conditions = joinSql(buildConditions(query, direction), ' and ');
-  const order = sql`order by transaction_id ${raw(direction)}, id ${raw(direction)} limit ${query.limit}`;
+export async function readEvents(
+  connection: Db | EntityManager,
+  scope: FeedScope,
+  query: FeedQuery,
+): Promise<FeedEvents> {
+  const db = toDb(connection);
+  const { order = 'asc', limit, maxBytes = UNLIMITED } = query;
+  const conditions = buildConditions(query, order);
   // Each branch is one index scan, regardless of the number of events.
-  const branches = buildBranches(scope, query.inboxIds).map(
-    (branch) => sql`(select * from events where ${branch} and ${conditions} ${order})`,
+  const branches = buildBranches(scope, query.inboxIds).map((branch) =>
+    db
+      .selectFrom(
+        db
+          .selectFrom('events')
+          .selectAll()
+          .where((eb) => eb.and([branch, ...conditions]))
+          .orderBy('transaction_id', order)
+          .orderBy('id', order)
+          .limit(limit)
+          .as('branch'),
+      )
+      .selectAll(),
   );
-  const page = sql`select * from (${joinSql(branches, ' union all ')}) found ${order}`;
-  const rows = await queryRows<Event, { more?: boolean }>(reader, EventEntity, (columns) =>
-    query.maxBytes === undefined
-      ? sql`select ${columns} from (${page}) page`
-      : limitBytes(columns, page, direction, query.maxBytes),
-  );
-  const truncated = rows.at(-1)?.more ?? false;
-  return { events: rows.map(({ more: _, ...event }) => event), truncated };
+  const page = db
+    .selectFrom(branches.reduce((found, branch) => found.unionAll(branch)).as('found'))
+    .selectAll()
+    .orderBy('transaction_id', order)
+    .orderBy('id', order)
+    .limit(limit);
+  // Events beyond the limit are neither read nor transferred: a page of large events costs no more than what it returns.
+  const window = sql`order by transaction_id ${DIRECTIONS[order]}, id ${DIRECTIONS[order]}`;
+  const sized = db
+    .selectFrom(page.as('page'))
+    .selectAll()
+    .select([
+      sql<boolean>`lead(true, 1, false) over (${window})`.as('more'),
+      sql<number>`coalesce(sum(data_bytes) over (
+        ${window} rows between unbounded preceding and 1 preceding), 0)`.as('bytes_before'),
+    ]);
+  const rows = await db
+    .selectFrom(sized.as('sized'))
+    .select(columnsOf(EventEntity, { from: 'sized' }))
+    .select('more')
+    .where('bytes_before', '<', maxBytes)
+    .orderBy('transaction_id', order)
+    .orderBy('id', order)
+    .execute();
+  return { events: rows.map(({ more: _, ...event }) => event), truncated: rows.at(-1)?.more ?? false };
 }
 
-/** Events beyond the limit are neither read nor transferred: a page of large events costs no more than what it returns. */
-function limitBytes(columns: Sql, page: Sql, direction: 'asc' | 'desc', maxBytes: number): Sql {
-  const order = raw(`transaction_id ${direction}, id ${direction}`);
-  return sql`select ${columns}, more from (
-      select page.*, lead(true, 1, false) over (order by ${order}) as more,
-        coalesce(sum(data_bytes) over (
-          order by ${order} rows between unbounded preceding and 1 preceding), 0) as bytes_before
-      from (${page}) page) sized
-    where bytes_before < ${maxBytes} order by ${order}`;
-}
+const UNLIMITED = Number.MAX_SAFE_INTEGER;
+const DIRECTIONS = { asc: sql`asc`, desc: sql`desc` };
 
 /** The position after which every event that becomes visible from now on will appear. */
-export async function getFeedEnd(em: EntityManager): Promise<FeedPosition> {
-  const [row] = await em.execute<{ next: string }[]>(
-    sql`select pg_snapshot_xmin(pg_current_snapshot())::text as next`,
-  );
+export async function getFeedEnd(db: Db): Promise<FeedPosition> {
+  const row = await db
+    .selectNoFrom(sql<string>`pg_snapshot_xmin(pg_current_snapshot())::text`.as('next'))
+    .executeTakeFirst();
   return toPosition(row?.next ?? '0', '');
 }
 
@@ -104,16 +130,14 @@ function toPosition(transactionId: string, id: string): FeedPosition {
   return `${transactionId.padStart(20, '0')}.${id}` as FeedPosition;
 }
 
-function buildBranches(scope: FeedScope, inboxIds: readonly string[] | undefined): Sql[] {
-  const { organizationId, environmentId, inboxId } = scope;
-  const own = sql`org_id = ${organizationId} and env_id = ${environmentId}`;
+function buildBranches(
+  { organizationId, environmentId, inboxId }: FeedScope,
+  inboxIds: readonly string[] | undefined,
+): Expression<SqlBool>[] {
+  const own = sql<SqlBool>`org_id = ${organizationId} and env_id = ${environmentId}`;
   const visible = inboxIds?.filter((id) => inboxId === undefined || id === inboxId) ?? (inboxId && [inboxId]);
-  if (visible) return [sql`${own} and ${inList(sql`inbox_id`, visible)}`];
-  return [own, sql`org_id = ${organizationId} and inbox_id is null and env_id <> ${environmentId}`];
-}
-
-function inList(column: Sql, values: readonly string[]): Sql {
-  return values.length === 0 ? sql`false` : sql`${column} in (${values})`;
+  if (visible) return [sql<SqlBool>`${own} and inbox_id = ${anyOf(visible)}`];
+  return [own, sql<SqlBool>`org_id = ${organizationId} and inbox_id is null and env_id <> ${environmentId}`];
 }
 
 /** An id is generated shortly before its row's `created_at` is set. */
@@ -126,20 +150,22 @@ export function lowestEventIdSince(since: Date): string {
 
 function buildConditions(
   { after, types, messageId, since, until }: FeedQuery,
-  direction: 'asc' | 'desc',
-): Sql[] {
-  const conditions: Sql[] = [sql`not test`, sql`transaction_id < pg_snapshot_xmin(pg_current_snapshot())`];
+  order: 'asc' | 'desc',
+): Expression<SqlBool>[] {
+  const conditions = [
+    sql<SqlBool>`not test`,
+    sql<SqlBool>`transaction_id < pg_snapshot_xmin(pg_current_snapshot())`,
+  ];
   if (after !== undefined) {
     const [transactionId = '', id] = after.split('.');
-    const comparison = raw(direction === 'asc' ? '>' : '<');
-    conditions.push(sql`(transaction_id, id) ${comparison} (${String(BigInt(transactionId))}::xid8, ${id})`);
+    const comparison = order === 'asc' ? sql`>` : sql`<`;
+    conditions.push(
+      sql<SqlBool>`(transaction_id, id) ${comparison} (${String(BigInt(transactionId))}::xid8, ${id})`,
+    );
   }
-  if (types) conditions.push(inList(sql`type`, types));
-  if (messageId !== undefined) conditions.push(sql`message_id = ${messageId}`);
-  if (since) {
-    const lowestId = lowestEventIdSince(since);
-    conditions.push(sql`created_at >= ${since} and id >= ${lowestId}`);
-  }
-  if (until) conditions.push(sql`created_at < ${until} and id < ${lowestIdAt('event', until)}`);
+  if (types) conditions.push(sql<SqlBool>`type = ${anyOf(types)}`);
+  if (messageId !== undefined) conditions.push(sql<SqlBool>`message_id = ${messageId}`);
+  if (since) conditions.push(sql<SqlBool>`created_at >= ${since} and id >= ${lowestEventIdSince(since)}`);
+  if (until) conditions.push(sql<SqlBool>`created_at < ${until} and id < ${lowestIdAt('event', until)}`);
   return conditions;
 }

@@ -1,4 +1,4 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import { createFairShare, organizationHolder } from '../../platform/concurrency/fair-share.ts';
 import type { Database } from '../../platform/database/database.ts';
@@ -68,7 +68,7 @@ export function createEventStreams({ database, signals, logger }: EventStreamsOp
       );
       tail = createTail({
         read: (after) => read(scope, {}, after),
-        getStart: () => database.transaction(scope, ({ em }) => getFeedEnd(em)),
+        getStart: () => database.read(scope, ({ db }) => getFeedEnd(db)),
         onEmpty: () => {
           for (const end of unsubscribe) end();
           tails.delete(environmentId);
@@ -83,7 +83,7 @@ export function createEventStreams({ database, signals, logger }: EventStreamsOp
   return {
     async follow(scope, options) {
       const { organizationId, environmentId, inboxId } = scope;
-      const end = await database.transaction({ organizationId }, ({ em }) => getFeedEnd(em));
+      const end = await database.read({ organizationId }, ({ db }) => getFeedEnd(db));
       return createFollower({
         tail: getTail(scope),
         read: (after) => read({ organizationId, environmentId, inboxId }, options, after),
@@ -102,16 +102,34 @@ export function createEventStreams({ database, signals, logger }: EventStreamsOp
 type TailScope = Pick<Scope, 'organizationId' | 'environmentId' | 'inboxId'>;
 
 async function readPage(database: Database, scope: TailScope, options: FollowOptions): Promise<FeedPage> {
-  return database.transaction({ organizationId: scope.organizationId }, async ({ em }) => {
+  return database.read({ organizationId: scope.organizationId }, async ({ db }) => {
     // Read before the events, so that the snapshot of the later statement includes every event up to this position.
-    const end = await getFeedEnd(em);
-    const [row] = await em.execute<{ heldBack: boolean }[]>(
-      sql`select exists (select 1 from events where env_id = ${scope.environmentId}
-                      and transaction_id >= pg_snapshot_xmin(pg_current_snapshot()))
-           or exists (select 1 from events where org_id = ${scope.organizationId} and inbox_id is null
-                      and transaction_id >= pg_snapshot_xmin(pg_current_snapshot())) as "heldBack"`,
-    );
-    const { events, truncated } = await readEvents(em, scope, {
+    const end = await getFeedEnd(db);
+    const isHeldBack = sql<boolean>`transaction_id >= pg_snapshot_xmin(pg_current_snapshot())`;
+    const row = await db
+      .selectNoFrom((eb) =>
+        eb
+          .or([
+            eb.exists(
+              eb
+                .selectFrom('events')
+                .select('id')
+                .where('env_id', '=', scope.environmentId)
+                .where(isHeldBack),
+            ),
+            eb.exists(
+              eb
+                .selectFrom('events')
+                .select('id')
+                .where('org_id', '=', scope.organizationId)
+                .where('inbox_id', 'is', null)
+                .where(isHeldBack),
+            ),
+          ])
+          .as('heldBack'),
+      )
+      .executeTakeFirst();
+    const { events, truncated } = await readEvents(db, scope, {
       ...options,
       limit: PAGE_SIZE,
       maxBytes: PAGE_BYTES,
@@ -119,7 +137,7 @@ async function readPage(database: Database, scope: TailScope, options: FollowOpt
     const last = events.at(-1);
     const full = truncated || events.length === PAGE_SIZE;
     const read = last ? positionOf(last) : end;
-    return { events, position: full || read > end ? read : end, full, heldBack: row?.heldBack ?? false };
+    return { events, position: full || read > end ? read : end, full, heldBack: Boolean(row?.heldBack) };
   });
 }
 

@@ -1,51 +1,88 @@
-import { sql } from '@mikro-orm/core';
+import { sql as ormSql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { lockKey, lockKeyShared } from '../../platform/database/advisory-lock.ts';
-import { isSuspendedForAbuse } from '../suspensions/abuse-suspension.ts';
-import { isOffSql } from '../toggles/find-toggle.ts';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { toDb } from '../../platform/database/bridge.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { hasAbuseSuspension, isSuspendedForAbuse } from '../suspensions/abuse-suspension.ts';
+import { isSwitchedOff } from '../toggles/find-toggle.ts';
 import type { Event } from './event.entity.ts';
+import type { EventType } from './event-types.ts';
 
-/** SQL: joins what may be suspended to the event `v`. */
-export const JOIN_STATUSES = sql`join organizations o on o.id = v.org_id join environments n on n.id = v.env_id
+/** For statements as text: joins what may be suspended to the event `v`. */
+export const JOIN_STATUSES = ormSql`join organizations o on o.id = v.org_id join environments n on n.id = v.env_id
   left join inboxes i on i.id = v.inbox_id`;
 /**
- * SQL, with {@link JOIN_STATUSES}: the event `v` announces that a send was refused because its account is suspended. It is
+ * For statements as text, with {@link JOIN_STATUSES}: the event `v` announces that a send was refused because its account is suspended. It is
  * delivered while the suspension lasts, unless that is for abuse: otherwise the owner would learn of it only afterwards.
  */
-const ANNOUNCES_SUSPENSION = sql`(v.type = 'message.rejected' and v.data ->> 'rejection_reason' = 'account_paused'
-  and o.deleted_at is null and not ${isSuspendedForAbuse(sql`o.id, n.id, i.id`)})`;
+const ANNOUNCES_SUSPENSION_TEXT = ormSql`(v.type = 'message.rejected' and v.data ->> 'rejection_reason' = 'account_paused'
+  and o.deleted_at is null and not ${isSuspendedForAbuse(ormSql`o.id, n.id, i.id`)})`;
 
-/** SQL, with {@link JOIN_STATUSES}: a suspension holds the deliveries of the event `v`. */
-export const IS_HELD_BY_SUSPENSION = sql`((o.status <> 'active' or n.status <> 'active' or i.status is not distinct from 'suspended')
-  and not ${ANNOUNCES_SUSPENSION})`;
+/** For statements as text, with {@link JOIN_STATUSES}: a suspension holds the deliveries of the event `v`. */
+export const IS_HELD_BY_SUSPENSION = ormSql`((o.status <> 'active' or n.status <> 'active' or i.status is not distinct from 'suspended')
+  and not ${ANNOUNCES_SUSPENSION_TEXT})`;
 
 /** Why the deliveries of an event wait for its organization, environment or inbox. */
 export type OwnerHold = 'organization_deleted' | 'suspension';
 
-/** SQL: the {@link OwnerHold} of the event `v`, or null. A suspension has to be confirmed: see {@link confirmSuspension}. */
-export const OWNER_HOLD = sql`(select case when o.deleted_at is not null then 'organization_deleted'
-    when ${IS_HELD_BY_SUSPENSION} then 'suspension' end
-  from (select) suspended ${JOIN_STATUSES})`;
+/**
+ * SQL: the event `v` announces that a send was refused because its organization `o`, environment `n` or inbox `i` is suspended.
+ * It is delivered while the suspension lasts, unless that is for abuse: otherwise the owner would learn of it only afterwards.
+ */
+const ANNOUNCES_SUSPENSION = sql`(v.type = 'message.rejected' and v.data ->> 'rejection_reason' = 'account_paused'
+  and o.deleted_at is null and not ${hasAbuseSuspension(sql.ref('o.id'), sql.ref('n.id'), sql.ref('i.id'))})`;
+
+/** SQL: joins what may be suspended to the event `v`. */
+const STATUSES = sql`join organizations o on o.id = v.org_id join environments n on n.id = v.env_id
+  left join inboxes i on i.id = v.inbox_id`;
+
+const IS_SUSPENDED = sql`((o.status <> 'active' or n.status <> 'active' or i.status is not distinct from 'suspended')
+  and not ${ANNOUNCES_SUSPENSION})`;
+
+/**
+ * SQL: the {@link OwnerHold} of the event `v`, or null. A suspension has to be confirmed: see {@link confirmSuspension}.
+ */
+export const OWNER_HOLD = sql<OwnerHold | null>`(
+  select case when o.deleted_at is not null then 'organization_deleted' when ${IS_SUSPENDED} then 'suspension' end
+  from (select) suspended ${STATUSES})`;
+
+/** SQL: a suspension holds the deliveries of the event `v`. */
+const IS_HELD = sql<boolean>`(select ${IS_SUSPENDED} from (select) suspended ${STATUSES})`;
 
 /** Names the lock between what a suspension holds and what its end releases. */
 const HOLD_LOCK = 'deliveries held for a suspension';
 
 type SuspendableEvent = Pick<Event, 'organizationId' | 'environmentId' | 'inboxId' | 'type' | 'data'>;
 
+/** SQL: an event that may not be stored yet, as `v`, with what the holds depend on. */
+export const suspendableRow = ({ organizationId, environmentId, inboxId, type, data }: SuspendableEvent) => {
+  const reason = 'rejection_reason' in data ? data.rejection_reason : null;
+  return sql<SuspendableColumns>`(values (${organizationId}::text, ${environmentId}::text, ${inboxId}::text, ${type}::text,
+    jsonb_build_object('rejection_reason', ${reason}::text)))`.as<'v'>(
+    sql`v (org_id, env_id, inbox_id, type, data)`,
+  );
+};
+
+interface SuspendableColumns {
+  org_id: string;
+  env_id: string;
+  inbox_id: string | null;
+  type: EventType;
+}
+
 /**
  * Reads the statuses again, under a lock that the release takes too: either this transaction sees the reinstatement, or
  * what it holds is committed before the release begins.
  */
 export async function confirmSuspension(
-  em: EntityManager,
-  { organizationId, environmentId, inboxId, type, data }: SuspendableEvent,
+  connection: Db | EntityManager,
+  event: SuspendableEvent,
 ): Promise<boolean> {
-  await lockSuspensionHolds(em, organizationId);
-  const reason = 'rejection_reason' in data ? data.rejection_reason : null;
-  const [row] = await em.execute<{ isHeld: boolean }[]>(sql`
-    select ${IS_HELD_BY_SUSPENSION} as "isHeld"
-    from (values (${organizationId}, ${environmentId}, ${inboxId}, ${type}::text,
-      jsonb_build_object('rejection_reason', ${reason}::text))) v (org_id, env_id, inbox_id, type, data) ${JOIN_STATUSES}`);
+  const db = toDb(connection);
+  await lockSuspensionHolds(db, event.organizationId);
+  const row = await db.selectFrom(suspendableRow(event)).select(IS_HELD.as('isHeld')).executeTakeFirst();
   return row?.isHeld ?? false;
 }
 
@@ -59,19 +96,21 @@ export interface EventHold {
 
 /** @returns the holds of an organization's events, by event id. */
 export async function findEventHolds(
-  em: EntityManager,
+  connection: Db | EntityManager,
   organizationId: string,
   eventIds: readonly string[],
 ): Promise<Map<string, EventHold>> {
   if (eventIds.length === 0) return new Map();
-  const read = () =>
-    em.execute<(EventHold & { id: string })[]>(sql`
-      select v.id, ${OWNER_HOLD} as "ownerHold", ${isOffSql('webhook_deliveries')} as "isSwitchedOff"
-      from events v where v.org_id = ${organizationId} and v.id in (${[...eventIds]})`);
-  let rows = await read();
+  const db = toDb(connection);
+  const query = db
+    .selectFrom('events as v')
+    .select(['v.id', OWNER_HOLD.as('ownerHold'), isSwitchedOff('webhook_deliveries').as('isSwitchedOff')])
+    .where('v.org_id', '=', organizationId)
+    .where('v.id', '=', anyOf(eventIds));
+  let rows = await query.execute();
   if (rows.some(({ ownerHold }) => ownerHold === 'suspension')) {
-    await lockSuspensionHolds(em, organizationId);
-    rows = await read();
+    await lockSuspensionHolds(db, organizationId);
+    rows = await query.execute();
   }
   return new Map(rows.map(({ id, ...hold }) => [id, hold]));
 }
@@ -79,11 +118,11 @@ export async function findEventHolds(
 export const NOT_HELD: EventHold = { ownerHold: null, isSwitchedOff: false };
 
 /** Until the transaction ends, the release of what a suspension holds does not begin. Statuses have to be read after it. */
-export async function lockSuspensionHolds(em: EntityManager, organizationId: string): Promise<void> {
-  await lockKeyShared(em, HOLD_LOCK, organizationId);
+export async function lockSuspensionHolds(db: Db | EntityManager, organizationId: string): Promise<void> {
+  await lockKeyShared(db, HOLD_LOCK, organizationId);
 }
 
 /** Waits until every open transaction that has confirmed a suspension of the organization has ended. */
-export async function awaitSuspensionHolds(em: EntityManager, organizationId: string): Promise<void> {
-  await lockKey(em, HOLD_LOCK, organizationId);
+export async function awaitSuspensionHolds(db: Db | EntityManager, organizationId: string): Promise<void> {
+  await lockKey(db, HOLD_LOCK, organizationId);
 }

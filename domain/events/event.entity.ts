@@ -1,5 +1,6 @@
-import { defineEntity, type InferEntity, type Opt, p } from '@mikro-orm/core';
-import { createdAt, idColumn, json, primaryId } from '../../platform/database/columns.ts';
+import { defineEntity, type Opt, p } from '@mikro-orm/core';
+import { computed, createdAt, idColumn, json, lazy, primaryId } from '../../platform/database/columns.ts';
+import type { RowOf } from '../../platform/database/columns-of.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { functionTrigger } from '../../platform/database/triggers.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
@@ -46,7 +47,9 @@ export const EventEntity = defineEntity({
     type: p.text().$type<EventType>(),
     data: json(p.json().$type<EventData>()),
     /** Of `data` as text. A column, because PostgreSQL would read and convert each event to measure it. */
-    dataBytes: p.integer().$type<Opt<number>>().generated(`(octet_length((data)::text)) stored`).lazy(),
+    dataBytes: lazy(
+      computed(p.integer().$type<Opt<number>>().generated(`(octet_length((data)::text)) stored`)),
+    ),
     /** The message that the event is about. A column, because row-level security keeps an index on `data` from being used. */
     messageId: idColumn().strictNullable().generated(`(data ->> 'message_id'::text) stored`),
     /**
@@ -64,4 +67,4 @@ export const EventEntity = defineEntity({
   },
 });
 
-export type Event = InferEntity<typeof EventEntity>;
+export type Event = RowOf<typeof EventEntity>;

@@ -1,10 +1,12 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Transaction } from '../../platform/database/database.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
-import { isOffSql } from '../toggles/find-toggle.ts';
+import { isSwitchedOff } from '../toggles/find-toggle.ts';
 import { buildEnvelope, truncateToFit } from './envelope.ts';
 import type { Event } from './event.entity.ts';
-import { confirmSuspension, type EventHold, OWNER_HOLD } from './event-suspension.ts';
+import { confirmSuspension, type EventHold, OWNER_HOLD, suspendableRow } from './event-suspension.ts';
 import { type EventDataByType, isOrganizationWide } from './event-types.ts';
 import { type InboxEventPosition, redactEventsAbout, redactEventsOfInbox } from './redact-events.ts';
 
@@ -16,26 +18,6 @@ export interface NewEvent<Type extends keyof EventDataByType> {
   data: EventDataByType[Type];
   /** The message or draft that the event is about, if `data` does not name the message. */
   aboutId?: string | undefined;
-}
-
-export interface EventService {
-  /**
-   * Records an event in the caller's transaction, with one delivery for each subscribed endpoint. The deliveries'
-   * workflows start after the commit. The delivery to a disabled or failing endpoint is `held`, and so is every delivery of
-   * a suspended or closed organization, except the announcement that a suspension has refused a send.
-   */
-  record<Type extends keyof EventDataByType>(transaction: Transaction, event: NewEvent<Type>): Promise<void>;
-  /**
-   * Removes the content of the events about messages and drafts that are deleted in the caller's transaction, which has locked
-   * their rows. Events that wait for delivery go out without it; only `message.received` is canceled.
-   */
-  redact(transaction: Transaction, ids: readonly string[]): Promise<void>;
-  /** Likewise for the next events of an inbox. Returns where to continue; null at the end. */
-  redactInbox(
-    transaction: Transaction,
-    inboxId: string,
-    page: { after: InboxEventPosition; limit: number },
-  ): Promise<InboxEventPosition | null>;
 }
 
 /** An endpoint that gets the event. `isHolding`: its new deliveries wait behind earlier ones. */
@@ -58,52 +40,89 @@ export interface EventServiceOptions {
   redactDeliveries(transaction: Transaction, eventIds: readonly string[]): Promise<void>;
 }
 
-export function createEventService(options: EventServiceOptions): EventService {
+export type EventService = ReturnType<typeof createEventService>;
+
+export function createEventService(options: EventServiceOptions) {
   const { addDelivery, redactDeliveries, onRecorded } = options;
   return {
-    async record(transaction, { organizationId, environmentId, inboxId, type, data, aboutId = null }) {
-      const { em } = transaction;
+    /**
+     * Records an event in the caller's transaction, with one delivery for each subscribed endpoint. The deliveries'
+     * workflows start after the commit. The delivery to a disabled or failing endpoint is `held`, and so is every delivery of
+     * a suspended or closed organization, except the announcement that a suspension has refused a send.
+     */
+    async record<Type extends keyof EventDataByType>(
+      transaction: Transaction,
+      { organizationId, environmentId, inboxId, type, data, aboutId }: NewEvent<Type>,
+    ): Promise<void> {
+      const { db } = transaction;
       const fields = { id: newId('event'), organizationId, environmentId, type, createdAt: new Date() };
       const truncated = truncateToFit(buildEnvelope({ ...fields, data })).data;
-      const event = { ...fields, inboxId, aboutId };
-      const row = { ...event, createdAt: fields.createdAt.toISOString(), data: truncated };
-      const endpoints = await em.execute<Subscriber[]>(
-        recordEvent(JSON.stringify(row), isOrganizationWide(type)),
-      );
+      const event = { ...fields, inboxId, aboutId: aboutId ?? null, data: truncated };
+      const endpoints = await recordEvent(db, event);
       const isReinstated =
         endpoints.some(({ ownerHold }) => ownerHold === 'suspension') &&
-        !(await confirmSuspension(em, { ...event, data: truncated }));
+        !(await confirmSuspension(db, event));
       for (const endpoint of endpoints)
         addDelivery(transaction, event, isReinstated ? { ...endpoint, ownerHold: null } : endpoint);
       if (onRecorded) transaction.afterCommit(() => onRecorded(type));
     },
 
-    async redact(transaction, ids) {
+    /**
+     * Removes the content of the events about messages and drafts that are deleted in the caller's transaction, which has
+     * locked their rows. Events that wait for delivery go out without it; only `message.received` is canceled.
+     */
+    async redact(transaction: Transaction, ids: readonly string[]): Promise<void> {
       if (ids.length === 0) return;
-      const eventIds = await redactEventsAbout(transaction.em, ids);
+      const eventIds = await redactEventsAbout(transaction.db, ids);
       if (eventIds.length > 0) await redactDeliveries(transaction, eventIds);
     },
 
-    async redactInbox(transaction, inboxId, page) {
-      const { ids, next } = await redactEventsOfInbox(transaction.em, inboxId, page);
+    /** Likewise for the next events of an inbox. Returns where to continue; null at the end. */
+    async redactInbox(
+      transaction: Transaction,
+      inboxId: string,
+      page: { after: InboxEventPosition; limit: number },
+    ): Promise<InboxEventPosition | null> {
+      const { ids, next } = await redactEventsOfInbox(transaction.db, inboxId, page);
       if (ids.length > 0) await redactDeliveries(transaction, ids);
       return next;
     },
   };
 }
 
+type RecordedEvent = Pick<
+  Event,
+  'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'type' | 'data' | 'createdAt' | 'aboutId'
+>;
+
 /** Inserts the event and finds its subscribers in one statement, because every message has one or two events. */
-const recordEvent = (row: string, organizationWide: boolean) => sql`with event as (
-    select id, "organizationId" as org_id, "environmentId" as env_id, "inboxId" as inbox_id, "aboutId" as about_id, type,
-      data, "createdAt"
-    from jsonb_to_record(${row}::jsonb) as (id text, "organizationId" text, "environmentId" text, "inboxId" text,
-      "aboutId" text, type text, data jsonb, "createdAt" timestamptz)),
-  recorded as (
-    insert into events (id, org_id, env_id, inbox_id, about_id, type, data, test, created_at)
-    select id, org_id, env_id, inbox_id, about_id, type, data, false, "createdAt" from event)
-  select e.id, e.disabled, e.holding_since is not null as "isHolding", ${OWNER_HOLD} as "ownerHold",
-    ${isOffSql('webhook_deliveries')} as "isSwitchedOff"
-  from event v, webhook_endpoints e
-  where e.org_id = v.org_id and e.deleted_at is null and e.events @> array[v.type]
-    and (e.inbox_ids is null or v.inbox_id = any (e.inbox_ids))
-    and ${organizationWide ? sql`true` : sql`e.env_id = v.env_id`}`;
+function recordEvent(db: Db, event: RecordedEvent): Promise<Subscriber[]> {
+  const { id, organizationId, environmentId, inboxId, type, data, createdAt, aboutId } = event;
+  return db
+    .with('recorded', (cte) =>
+      cte.insertInto('events').values({
+        id,
+        org_id: organizationId,
+        env_id: environmentId,
+        inbox_id: inboxId,
+        about_id: aboutId,
+        type,
+        data: json(data),
+        created_at: createdAt,
+      }),
+    )
+    .selectFrom(suspendableRow(event))
+    .innerJoin('webhook_endpoints as e', 'e.org_id', 'v.org_id')
+    .select([
+      'e.id',
+      'e.disabled',
+      sql<boolean>`e.holding_since is not null`.as('isHolding'),
+      OWNER_HOLD.as('ownerHold'),
+      isSwitchedOff('webhook_deliveries').as('isSwitchedOff'),
+    ])
+    .where('e.deleted_at', 'is', null)
+    .where(sql<boolean>`e.events @> array[v.type]`)
+    .where(sql<boolean>`(e.inbox_ids is null or v.inbox_id = any(e.inbox_ids))`)
+    .$if(!isOrganizationWide(type), (query) => query.whereRef('e.env_id', '=', 'v.env_id'))
+    .execute();
+}

@@ -1,7 +1,9 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Sql } from '../../platform/database/sql.ts';
+import { type Expression, type SqlBool, sql } from 'kysely';
+import { anyLocked, anyOf } from '../../platform/database/any-of.ts';
+import type { JsonParameter } from '../../platform/database/json.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Event } from './event.entity.ts';
+import type { EventData } from './event-types.ts';
 
 /** Fields of a closed set of words: they tell nothing of the content, and receivers rely on the words. */
 const KEPT_WORDS = ['bounce_type', 'bounce_sub_type', 'rejection_reason', 'decision'];
@@ -12,9 +14,9 @@ const KEPT_NAMES = '_(id|by|at)$';
  * SQL: `data` without content. Strings are empty and arrays have no elements; ids, times, numbers and the words of a closed
  * set stay, so that every field keeps its type.
  */
-const REDACTED_DATA = sql`(
+const REDACTED_DATA = sql<JsonParameter<EventData>>`(
   select coalesce(jsonb_object_agg(key, case
-    when key ~ ${KEPT_NAMES} or key in (${KEPT_WORDS}) then value
+    when key ~ ${KEPT_NAMES} or key = any(${KEPT_WORDS}) then value
     when jsonb_typeof(value) = 'string' then '""'
     when jsonb_typeof(value) = 'array' then '[]'
     when jsonb_typeof(value) = 'object' then '{}'
@@ -27,8 +29,8 @@ const REDACTED_DATA = sql`(
  *
  * @returns the ids of the events.
  */
-export function redactEventsAbout(em: EntityManager, ids: readonly string[]): Promise<string[]> {
-  return redact(em, sql`(message_id in (${ids}) or about_id in (${ids}))`);
+export function redactEventsAbout(db: Db, ids: readonly string[]): Promise<string[]> {
+  return redact(db, sql`(message_id = ${anyOf(ids)} or about_id = ${anyOf(ids)})`);
 }
 
 /** Where the redaction of an inbox continues, in the order of its index. */
@@ -41,23 +43,42 @@ export const FIRST_EVENT: InboxEventPosition = { transactionId: '0', id: '' };
  * @returns the ids of the events, and the position after them; null at the end.
  */
 export async function redactEventsOfInbox(
-  em: EntityManager,
+  db: Db,
   inboxId: string,
   { after, limit }: { after: InboxEventPosition; limit: number },
 ): Promise<{ ids: string[]; next: InboxEventPosition | null }> {
-  const page = await em.execute<(InboxEventPosition & Pick<Event, 'redacted'>)[]>(sql`
-    select id, transaction_id::text as "transactionId", redacted from events
-    where inbox_id = ${inboxId} and (transaction_id, id) > (${after.transactionId}::xid8, ${after.id})
-    order by transaction_id, id limit ${limit}`);
+  const page = await db
+    .selectFrom('events')
+    .select(['id', sql<string>`transaction_id::text`.as('transactionId'), 'redacted'])
+    .where('inbox_id', '=', inboxId)
+    .where(sql<SqlBool>`(transaction_id, id) > (${after.transactionId}::xid8, ${after.id})`)
+    .orderBy('transaction_id')
+    .orderBy('id')
+    .limit(limit)
+    .execute();
   const open = page.filter(({ redacted }) => !redacted).map(({ id }) => id);
-  const ids = open.length === 0 ? [] : await redact(em, sql`id in (${open})`);
+  const ids = open.length === 0 ? [] : await redact(db, sql`id = ${anyOf(open)}`);
   return { ids, next: page.length < limit ? null : (page.at(-1) ?? null) };
 }
 
-async function redact(em: EntityManager, where: Sql): Promise<string[]> {
-  const rows = await em.execute<{ id: string }[]>(sql`
-    update events set data = ${REDACTED_DATA}, redacted = true
-    where id = any(array(select id from events where ${where} and not redacted order by id for no key update))
-    returning id`);
+async function redact(db: Db, where: Expression<SqlBool>): Promise<string[]> {
+  const rows = await db
+    .updateTable('events')
+    .set({ data: REDACTED_DATA, redacted: true })
+    .where(
+      'id',
+      '=',
+      anyLocked(
+        db
+          .selectFrom('events')
+          .select('id')
+          .where(where)
+          .where('redacted', '=', false)
+          .orderBy('id')
+          .forNoKeyUpdate(),
+      ),
+    )
+    .returning('id')
+    .execute();
   return rows.map(({ id }) => id);
 }

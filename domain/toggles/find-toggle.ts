@@ -1,5 +1,6 @@
-import { sql } from '@mikro-orm/core';
+import { sql as ormSql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { toDb } from '../../platform/database/bridge.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -10,8 +11,12 @@ import type { ToggleName } from './toggle-names.ts';
  * SQL: staff have turned the toggle off. Each decision reads the row, by its key: no process keeps a copy, so a change holds
  * in all of them with their next statement.
  */
+export const isSwitchedOff = (name: ToggleName) =>
+  sql<boolean>`exists (select from toggles where name = ${name} and not enabled)`;
+
+/** As {@link isSwitchedOff}, for statements as text. */
 export const isOffSql = (name: ToggleName): Sql =>
-  sql`exists (select from toggles where name = ${name} and not enabled)`;
+  ormSql`exists (select from toggles where name = ${name} and not enabled)`;
 
 export async function isOff(db: Db | EntityManager, name: ToggleName): Promise<boolean> {
   const row = await toDb(db)

@@ -136,7 +136,7 @@ export function createDeliveryControlService({
         const createdAt = new Date();
         const type = eventType ?? endpoint.events[0] ?? 'message.received';
         const inboxId = endpoint.inboxIds?.[0] ?? null;
-        const event = await createTestEvent(em, {
+        const event = await createTestEvent(transaction.db, {
           organizationId: endpoint.organizationId,
           environmentId: endpoint.environmentId,
           inboxId,

@@ -19,6 +19,10 @@ interface PropertyBuilder {
 export const json = <Builder extends PropertyBuilder>(builder: Builder) =>
   builder as Builder & { '~options': { json: true } };
 
+/** A column that PostgreSQL computes: statements do not write it. */
+export const computed = <Builder extends PropertyBuilder>(builder: Builder) =>
+  builder as Builder & { '~options': { defaultRaw: string } };
+
 /** A large column, which statements read only if they name it (`columnsOf`). */
 export const lazy = <Builder extends PropertyBuilder & { lazy(): unknown }>(builder: Builder) =>
   builder.lazy() as Builder & { '~options': { lazy: true } };

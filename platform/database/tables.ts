@@ -36,12 +36,11 @@ export type TableOf<Entity extends EntitySchemaWithMeta> = {
 };
 
 /** A plain list would be stored as an array of PostgreSQL, so only the result of `json()` can be written. */
-type WrittenAsJson<Column> =
-  Column extends Generated<infer Value>
-    ? ColumnType<Value, JsonParameter<Value> | undefined, JsonParameter<Value>>
-    : null extends Column
-      ? ColumnType<Column, JsonParameter<Column> | null, JsonParameter<Column> | null>
-      : ColumnType<Column, JsonParameter<Column>, JsonParameter<Column>>;
+type WrittenAsJson<Column> = [Column] extends [Generated<infer Value>]
+  ? ColumnType<Value, JsonParameter<Value> | undefined, JsonParameter<Value>>
+  : null extends Column
+    ? ColumnType<Column, JsonParameter<Column> | null, JsonParameter<Column> | null>
+    : ColumnType<Column, JsonParameter<Column>, JsonParameter<Column>>;
 
 type JsonColumnOf<Entity extends EntitySchemaWithMeta> = {
   [Name in keyof Entity['properties']]: Marked<Entity['properties'][Name]> extends { json: true }

@@ -170,7 +170,7 @@ test('a reader that starts at the end also gets events of transactions that are 
   await expectRead(scope, {}, []);
   const before = await record(organization);
   await expectRead(scope, {}, [before]);
-  const end = await database.transaction(scope, ({ em }) => getFeedEnd(em));
+  const end = await database.transaction(scope, ({ db }) => getFeedEnd(db));
   expect(parsePosition(end)).toBe(end);
   const next = await record(organization);
   await expectRead(scope, { after: end }, [next]);
