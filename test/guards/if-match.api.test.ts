@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals';
+import { billingConfig } from '../support/billing-config.ts';
 import type { Operation } from '../support/contract.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -9,7 +10,7 @@ import { createStaff } from '../support/staff.ts';
 /** Each has tests of a match, a failed match and a malformed header in test/drafts/draft-versions.api.test.ts. */
 const HONORING = ['drafts.delete', 'drafts.send', 'drafts.update'];
 
-const app = useTestApp();
+const app = useTestApp({ config: billingConfig() });
 let owner: string;
 let staff: string;
 beforeAll(async () => {
