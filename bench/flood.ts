@@ -108,11 +108,11 @@ interface Tenant {
 /** Ten organizations besides the one whose inbox is flooded. */
 async function createTenants(stack: IsolatedService): Promise<Tenant[]> {
   const database = await createDatabase({ url: stack.config.DATABASE_URL, poolSize: 1, entities });
-  const keys = await database.systemTransaction(async ({ em, db }) => {
+  const keys = await database.systemTransaction(async ({ db }) => {
     const tokens: string[] = [];
     for (let index = 0; index < ORGANIZATIONS; index += 1) {
-      const ownerId = await createUser(em, { email: `owner-${index}@tenants.example`, passwordHash: '' });
-      const { organizationId } = await createOrganization(em, {
+      const ownerId = await createUser(db, { email: `owner-${index}@tenants.example`, passwordHash: '' });
+      const { organizationId } = await createOrganization(db, {
         name: `Tenant ${index}`,
         tier: 'enterprise',
         ownerId,

@@ -234,11 +234,11 @@ interface Tenant {
 
 async function createTenants(stack: IsolatedService): Promise<[Greedy, Tenant]> {
   const database = await createDatabase({ url: stack.config.DATABASE_URL, poolSize: 1, entities });
-  const tokens = await database.systemTransaction(async ({ em, db }) => {
+  const tokens = await database.systemTransaction(async ({ db }) => {
     const tenants: { organizationId: string; keys: string[] }[] = [];
     for (const name of ['greedy', 'other']) {
-      const ownerId = await createUser(em, { email: `${name}@tenants.example`, passwordHash: '' });
-      const { organizationId } = await createOrganization(em, { name, tier: 'enterprise', ownerId });
+      const ownerId = await createUser(db, { email: `${name}@tenants.example`, passwordHash: '' });
+      const { organizationId } = await createOrganization(db, { name, tier: 'enterprise', ownerId });
       const input = { organizationId, environmentId: null, name: 'Bench', permissions: [...PERMISSIONS] };
       const keys: string[] = [];
       for (let made = 0; made < KEYS; made += 1) keys.push((await createApiKey(db, input, 'live')).token);

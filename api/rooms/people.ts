@@ -43,8 +43,8 @@ export function createPeopleRooms(
       database,
       ownerNotices,
       ofMember: {
-        revokeKeys: ({ em }, { organizationId, userId }) => revokeKeysOfUser(em, organizationId, userId),
-        limitKeys: ({ em }, member) => limitKeysOfUser(em, member),
+        revokeKeys: ({ db }, { organizationId, userId }) => revokeKeysOfUser(db, organizationId, userId),
+        limitKeys: ({ db }, member) => limitKeysOfUser(db, member),
         revokeInvitations: ({ db }, member) => revokeInvitationsOfLeaver(db, member),
       },
     }),

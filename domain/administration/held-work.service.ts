@@ -84,7 +84,7 @@ export function createHeldWorkService(options: HeldWorkOptions) {
       const counts = createCounter(onProgress);
       await releaseAll((tx) => releaseHeldSends(tx, outbox, organizationId), counts.add('messages'));
       await releaseAll((tx) => releaseHeldDrafts(tx, outbox, organizationId), counts.add('drafts'));
-      await database.systemTransaction(({ db }) => awaitSuspensionHolds(emOf(db), organizationId));
+      await database.systemTransaction(({ db }) => awaitSuspensionHolds(db, organizationId));
       await releaseAll(
         (tx) => releaseSuspendedDeliveries(tx, outbox, organizationId),
         counts.add('deliveries'),

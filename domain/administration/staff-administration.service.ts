@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
@@ -113,7 +112,7 @@ export function createStaffAdministrationService({ database, notifications }: St
             fix: 'Nothing is left to do.',
           });
         await setStaffRole(db, { userId, role, addedBy: staff.staffId });
-        if (role !== 'admin') await endImpersonationsOf(emOf(db), userId, { onlyWriting: true });
+        if (role !== 'admin') await endImpersonationsOf(db, userId, { onlyWriting: true });
         await record(transaction, staff, { userId, email, from, to: role, note });
         return readMember(db, userId);
       }),
@@ -125,7 +124,7 @@ export function createStaffAdministrationService({ database, notifications }: St
         const from = await requireMayChange(db, staff, userId);
         const { email } = await readMember(db, userId);
         await removeStaffMember(db, userId);
-        await endImpersonationsOf(emOf(db), userId, { onlyWriting: false });
+        await endImpersonationsOf(db, userId, { onlyWriting: false });
         await record(transaction, staff, { userId, email, from, to: null, note });
       }),
   };

@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
@@ -105,8 +104,8 @@ export function createUserAdministrationService({ database, notifications }: Use
     ): Promise<UserDetails> =>
       change(staff, { userId, note, ...SUSPEND }, async (db) => {
         const details = await lockOut(db, { userId, isAccepted }, async () => {
-          if (!(await setAccountStatus(emOf(db), userId, 'suspended'))) throw hasStatus('suspended already');
-          return { sessions_ended: await endSessions(emOf(db), userId, null) };
+          if (!(await setAccountStatus(db, userId, 'suspended'))) throw hasStatus('suspended already');
+          return { sessions_ended: await endSessions(db, userId, null) };
         });
         return { details, result: await readUser(db, userId) };
       }),
@@ -114,14 +113,14 @@ export function createUserAdministrationService({ database, notifications }: Use
     /** @throws AppError as {@link suspend}; `conflict` for a person who is not suspended. */
     reinstate: (staff: StaffScope, userId: string, note: string): Promise<UserDetails> =>
       change(staff, { userId, note, ...REINSTATE }, async (db) => {
-        if (!(await setAccountStatus(emOf(db), userId, 'active'))) throw hasStatus('not suspended');
+        if (!(await setAccountStatus(db, userId, 'active'))) throw hasStatus('not suspended');
         return { details: {}, result: await readUser(db, userId) };
       }),
 
     /** Ends all sessions of a person. @throws AppError as {@link suspend}. Returns their number. */
     revokeSessions: (staff: StaffScope, userId: string, note: string): Promise<number> =>
       change(staff, { userId, note, ...REVOKE_SESSIONS }, async (db) => {
-        const result = await endSessions(emOf(db), userId, null);
+        const result = await endSessions(db, userId, null);
         return { details: { sessions_ended: result }, result };
       }),
 
@@ -137,9 +136,9 @@ export function createUserAdministrationService({ database, notifications }: Use
     ): Promise<UserDetails> =>
       change(staff, { userId, note, ...RESET_MFA }, async (db) => {
         const details = await lockOut(db, { userId, isAccepted }, async () => {
-          const removed = await removeFactors(emOf(db), userId);
+          const removed = await removeFactors(db, userId);
           if (removed === 0) throw hasStatus('without a second factor');
-          return { factors_removed: removed, sessions_ended: await endSessions(emOf(db), userId, null) };
+          return { factors_removed: removed, sessions_ended: await endSessions(db, userId, null) };
         });
         return { details, result: await readUser(db, userId) };
       }),

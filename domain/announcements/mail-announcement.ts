@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -47,7 +46,7 @@ export function createAnnouncementMailing({ database, notifications, outbox }: A
         return { kind: 'withdrawn', total: announcement?.mailedCount ?? 0 };
       const { title, text, mailedTo, mailedCount, createdBy: id } = announcement;
       const author = { organizationId: null, actor: { kind: 'staff', id } } as const;
-      if (await findRequesterProblem(emOf(db), author, { act: 'announcement' })) {
+      if (await findRequesterProblem(db, author, { act: 'announcement' })) {
         await db
           .updateTable('announcements')
           .set({ withdrawn_at: sql`now()` })

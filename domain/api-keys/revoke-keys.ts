@@ -1,12 +1,10 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { type SqlBool, sql } from 'kysely';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Permission } from '../identity/permissions.ts';
 
 /** Revokes one key in the caller's transaction. @returns false if it is revoked already. */
-export async function revokeKey(db: Db | EntityManager, keyId: string): Promise<boolean> {
-  const revoked = await toDb(db)
+export async function revokeKey(db: Db, keyId: string): Promise<boolean> {
+  const revoked = await db
     .updateTable('api_keys')
     .set({ revoked_at: sql`now()` })
     .where('id', '=', keyId)
@@ -20,12 +18,8 @@ export async function revokeKey(db: Db | EntityManager, keyId: string): Promise<
  * Revokes the keys that a key created, and those that they created, in the caller's transaction. `union` instead of
  * `union all` ends the recursion even in a cycle.
  */
-export async function revokeDescendants(
-  db: Db | EntityManager,
-  organizationId: string,
-  keyId: string,
-): Promise<void> {
-  await toDb(db)
+export async function revokeDescendants(db: Db, organizationId: string, keyId: string): Promise<void> {
+  await db
     .withRecursive('descendants', (cte) =>
       cte
         .selectFrom('api_keys')
@@ -50,14 +44,10 @@ export async function revokeDescendants(
 /**
  * Revokes the keys that a person created, also through other keys, in the caller's transaction. Returns their number.
  */
-export async function revokeKeysOfUser(
-  db: Db | EntityManager,
-  organizationId: string,
-  userId: string,
-): Promise<number> {
+export async function revokeKeysOfUser(db: Db, organizationId: string, userId: string): Promise<number> {
   for (let total = 0; ; ) {
     // Waits for transactions in which one of the keys creates another one, which the next round then finds.
-    const revoked = await toDb(db)
+    const revoked = await db
       .updateTable('api_keys')
       .set({ revoked_at: sql`now()` })
       .where('org_id', '=', organizationId)
@@ -75,13 +65,13 @@ export async function revokeKeysOfUser(
  * in the caller's transaction. Returns the number of keys that lost some.
  */
 export async function limitKeysOfUser(
-  db: Db | EntityManager,
+  db: Db,
   { organizationId, userId, permissions }: LimitedKeys,
 ): Promise<number> {
   const allowed = sql`${permissions}::text[]`;
   for (let total = 0; ; ) {
     // As in the revocation: keys that one of them creates meanwhile.
-    const limited = await toDb(db)
+    const limited = await db
       .updateTable('api_keys')
       .set({
         permissions: sql<Permission[]>`array(

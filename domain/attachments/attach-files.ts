@@ -1,6 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { emOf, toDb } from '../../platform/database/bridge.ts';
+import { emOf } from '../../platform/database/bridge.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
@@ -25,10 +24,9 @@ type Owner = Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>;
  * `validation_error`, `usage_limit_exceeded` if the new rows exceed the storage limit.
  */
 export async function attachFiles(
-  connection: Db | EntityManager,
+  db: Db,
   { scope, inbox, files, draftId = null, copies = [] }: AttachRequest,
 ): Promise<Attachment[]> {
-  const db = toDb(connection);
   await claimObjects(
     db,
     files.flatMap((file) => (file.kind === 'stored' ? [file.file.storageKey] : [])),
@@ -65,12 +63,8 @@ export interface AttachRequest {
  * Returns rows with the same stored bytes for a forwarded message, which {@link saveAttachments} stores. The original rows
  * remain locked until the commit.
  */
-export async function copyAttachments(
-  db: Db | EntityManager,
-  messageId: string,
-  inbox: Owner,
-): Promise<Attachment[]> {
-  const originals = await toDb(db)
+export async function copyAttachments(db: Db, messageId: string, inbox: Owner): Promise<Attachment[]> {
+  const originals = await db
     .selectFrom('attachments')
     .select(columnsOf(AttachmentEntity))
     .where('message_id', '=', messageId)
@@ -136,8 +130,8 @@ export async function replaceDraftFiles(
   return attachments;
 }
 
-export function findDraftAttachments(db: Db | EntityManager, draftId: string): Promise<Attachment[]> {
-  return toDb(db)
+export function findDraftAttachments(db: Db, draftId: string): Promise<Attachment[]> {
+  return db
     .selectFrom('attachments')
     .select(columnsOf(AttachmentEntity))
     .where('draft_id', '=', draftId)

@@ -1,6 +1,4 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { InsertObject } from 'kysely';
-import { toDb } from '../../platform/database/bridge.ts';
 import { json } from '../../platform/database/json.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
@@ -28,7 +26,7 @@ export interface AuditedScope extends Pick<Scope, 'organizationId' | 'ip' | 'req
 
 /** Records a change of an organization in the caller's transaction, so that both commit or neither does. */
 export async function recordAudit(
-  db: Db | EntityManager,
+  db: Db,
   { organizationId, actor, member, impersonation, administration, ip, requestId }: AuditedScope,
   event: AuditEvent,
 ): Promise<void> {
@@ -57,7 +55,7 @@ type Author = Pick<Person, 'userId' | 'ip' | 'requestId'> & { sessionId?: string
 
 /** Records a person's change of an organization in which their session does not act. For the people role. */
 export async function recordOrganizationAudit(
-  db: Db | EntityManager,
+  db: Db,
   person: Author,
   { organizationId, ...event }: Pick<AuditEvent, 'action' | 'details'> & { organizationId: string },
 ): Promise<void> {
@@ -74,11 +72,11 @@ export async function recordOrganizationAudit(
 
 /** Records a person's change of their own account with each organization they belong to. For the people role. */
 export async function recordPersonAudit(
-  db: Db | EntityManager,
+  db: Db,
   person: Author,
   event: Pick<AuditEvent, 'action' | 'details'>,
 ): Promise<void> {
-  const memberships = await toDb(db)
+  const memberships = await db
     .selectFrom('members')
     .select('org_id')
     .where('user_id', '=', person.userId)
@@ -98,10 +96,10 @@ export async function recordPersonAudit(
 
 /** Whether the organization's log has an action on a resource. For the people role. */
 export async function hasAuditEntry(
-  db: Db | EntityManager,
+  db: Db,
   { organizationId, action, resourceId }: { organizationId: string; action: string; resourceId: string },
 ): Promise<boolean> {
-  const entry = await toDb(db)
+  const entry = await db
     .selectFrom('audit_entries')
     .select('resource_id')
     .where('org_id', '=', organizationId)
@@ -114,8 +112,8 @@ export async function hasAuditEntry(
 
 type Entry = Omit<InsertObject<Tables, 'audit_entries'>, 'id' | 'created_at'>;
 
-async function insertEntries(db: Db | EntityManager, entries: Entry[]): Promise<void> {
-  await toDb(db)
+async function insertEntries(db: Db, entries: Entry[]): Promise<void> {
+  await db
     .insertInto('audit_entries')
     .values(entries.map((entry) => ({ ...entry, id: newId('auditEntry') })))
     .execute();

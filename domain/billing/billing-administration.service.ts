@@ -45,8 +45,8 @@ export function createBillingAdministrationService({
 
     /** @throws AppError `not_found`. */
     get: (staff: StaffScope, organizationId: string): Promise<BillingState> =>
-      database.staffTransaction(staff, async ({ db, em }) => {
-        await requireOrganization(em, organizationId);
+      database.staffTransaction(staff, async ({ db }) => {
+        await requireOrganization(db, organizationId);
         return readBillingState(db, organizationId);
       }),
 
@@ -62,8 +62,8 @@ export function createBillingAdministrationService({
       { days, note }: { days: number; note: string },
     ): Promise<Date> =>
       database.staffTransaction(staff, async (transaction) => {
-        const { db, em } = transaction;
-        await requireOrganization(em, organizationId);
+        const { db } = transaction;
+        await requireOrganization(db, organizationId);
         // Several only with a second subscription: the organization would be suspended for each of them.
         const open = await db
           .selectFrom('payment_graces')

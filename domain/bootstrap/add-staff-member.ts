@@ -35,13 +35,13 @@ export async function addStaffMember(
   const email = address.toLowerCase();
   const password = randomBytes(18).toString('base64url');
   const passwordHash = await hashPassword(password, null);
-  return database.systemTransaction(async ({ db, em, flush }) => {
+  return database.systemTransaction(async ({ db, flush }) => {
     const existing = await db.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
     const userId =
-      existing?.id ?? (await createUser(em, { email, passwordHash, emailVerifiedAt: new Date() }));
+      existing?.id ?? (await createUser(db, { email, passwordHash, emailVerifiedAt: new Date() }));
     await flush();
     await setStaffRole(db, { userId, role, addedBy: null });
-    const totpSecret = totp && !existing ? await enrollTotp(em, { userId, email, ...totp }) : null;
+    const totpSecret = totp && !existing ? await enrollTotp(db, { userId, email, ...totp }) : null;
     return { userId, email, role, password: existing ? null : password, totpSecret };
   });
 }

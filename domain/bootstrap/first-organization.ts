@@ -41,14 +41,14 @@ export async function createFirstOrganization(
 ): Promise<FirstOrganization | null> {
   const ownerPassword = randomBytes(18).toString('base64url');
   const passwordHash = await hashPassword(ownerPassword, null);
-  return database.systemTransaction(async ({ db, em }) => {
+  return database.systemTransaction(async ({ db }) => {
     await lockKey(db, 'first-organization');
     if (await db.selectFrom('organizations').select('id').limit(1).executeTakeFirst()) return null;
     const ownerEmail = input.ownerEmail.toLowerCase();
-    const created = await createOrganization(em, {
+    const created = await createOrganization(db, {
       name: input.organizationName,
       tier: input.tier ?? 'enterprise',
-      ownerId: await createUser(em, { email: ownerEmail, passwordHash }),
+      ownerId: await createUser(db, { email: ownerEmail, passwordHash }),
     });
     const { organizationId, productionEnvironmentId } = created;
     const apiKey = await createApiKey(

@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -64,7 +63,7 @@ export function createAccountDeletionService(options: AccountDeletionOptions) {
       if (currentPassword === undefined) requireFreshLogin(person);
       else await requireCurrentPassword({ database, throttle }, person, currentPassword);
       return database.peopleTransaction(async (transaction) => {
-        const { db, em } = transaction;
+        const { db } = transaction;
         // Locked first, as in changes by staff, who may give them a role or suspend them at the same time.
         const user = await db
           .selectFrom('users')
@@ -73,8 +72,8 @@ export function createAccountDeletionService(options: AccountDeletionOptions) {
           .forNoKeyUpdate()
           .executeTakeFirst();
         await requireNoStaff(db, person.userId);
-        await lockOrganizationsOf(em, person.userId);
-        const organizations = await findOrganizationsOf(em, person.userId);
+        await lockOrganizationsOf(db, person.userId);
+        const organizations = await findOrganizationsOf(db, person.userId);
         requireOtherOwners(organizations);
         const abandoned = organizations.filter(({ otherMembers }) => otherMembers === 0);
         await requireDeletable(
@@ -83,9 +82,9 @@ export function createAccountDeletionService(options: AccountDeletionOptions) {
         );
         const deletedAt = new Date();
         await recordPersonAudit(db, person, { action: 'user.deleted' });
-        await markAccountDeleted(em, person.userId, deletedAt);
+        await markAccountDeleted(db, person.userId, deletedAt);
         for (const { id, isOwner, otherMembers } of organizations)
-          if (isOwner && otherMembers > 0) await requireBreakGlassOwner(em, id);
+          if (isOwner && otherMembers > 0) await requireBreakGlassOwner(db, id);
         const account = await createDeletion(db, {
           kind: 'account',
           subjectId: person.userId,
@@ -103,7 +102,7 @@ export function createAccountDeletionService(options: AccountDeletionOptions) {
             recoverableUntil: formatUtc(account.dueAt),
             organizations: abandoned.map(({ name }) => name),
           },
-          secrets: { token: await createRecoveryToken(em, person.userId) },
+          secrets: { token: await createRecoveryToken(db, person.userId) },
         });
         startPurges(transaction, [account, ...closed]);
         return { deletedAt, recoverableUntil: account.dueAt };
@@ -119,11 +118,11 @@ export function createAccountDeletionService(options: AccountDeletionOptions) {
     async recover(proof: RecoveryProof, client: Client): Promise<SignedIn> {
       const provedId = 'email' in proof ? await checkPassword(proof, client) : undefined;
       return database.peopleTransaction(async (transaction) => {
-        const { em } = transaction;
+        const { db } = transaction;
         const userId =
-          'token' in proof ? (await useAccountToken(em, proof.token, 'recover')).userId : (provedId ?? '');
-        if (!(await hasSecondFactor(em, userId))) await restoreDeleted(transaction, userId, client);
-        return { userId, signIn: await startSession(em, { userId, method: 'recovery', ...client }) };
+          'token' in proof ? (await useAccountToken(db, proof.token, 'recover')).userId : (provedId ?? '');
+        if (!(await hasSecondFactor(db, userId))) await restoreDeleted(transaction, userId, client);
+        return { userId, signIn: await startSession(db, { userId, method: 'recovery', ...client }) };
       });
     },
   };
@@ -171,10 +170,9 @@ async function closeAll(
   account: CreatedDeletion,
   deletedAt: Date,
 ): Promise<CreatedDeletion[]> {
-  const em = emOf(db);
   const closed: CreatedDeletion[] = [];
   for (const { id: organizationId } of organizations) {
-    await closeOrganization(em, organizationId, deletedAt);
+    await closeOrganization(db, organizationId, deletedAt);
     await recordOrganizationAudit(db, person, { action: 'organization.deleted', organizationId });
     closed.push(
       await createDeletion(db, {

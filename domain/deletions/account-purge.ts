@@ -48,15 +48,15 @@ export function createAccountPurge({ database, outbox, storage }: AccountPurgeOp
     userId: string,
     deletionId: string,
   ): Promise<string> {
-    const { db, em } = transaction;
+    const { db } = transaction;
     // One may have been made meanwhile; the next sweep deletes its object.
     await expireArchivesOf(transaction, userId);
     const user = await db.selectFrom('users').select('email').where('id', '=', userId).executeTakeFirst();
     const person = { userId, email: user?.email ?? '' };
     const emails = await deletePersonNotifications(transaction.db, person);
-    await deleteInvitationsOf(em, person);
+    await deleteInvitationsOf(db, person);
     const entries = await erasePersonFromAudit(db, userId);
-    await deleteUser(em, userId);
+    await deleteUser(db, userId);
     await markPurged(db, deletionId);
     return `purged: deleted the account and ${emails} email(s), erased ${entries} client address(es)`;
   }

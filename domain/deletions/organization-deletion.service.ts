@@ -1,4 +1,3 @@
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
@@ -50,11 +49,11 @@ export function createOrganizationDeletionService({
       const { person } = member;
       requireRecentSignIn(person);
       return database.peopleTransaction(async (transaction) => {
-        const { db, em } = transaction;
+        const { db } = transaction;
         await requireName(db, organizationId, confirmedName);
         await requireDeletable(db, [organizationId]);
         const deletedAt = new Date();
-        const name = await closeOrganization(em, organizationId, deletedAt);
+        const name = await closeOrganization(db, organizationId, deletedAt);
         if (name === undefined) throw organizationDeleted(organizationId);
         await recordAudit(db, scope, {
           action: 'organization.deleted',
@@ -93,7 +92,7 @@ export function createOrganizationDeletionService({
      */
     recover: (person: Person, organizationId: string): Promise<Membership> =>
       database.peopleTransaction(async (transaction) => {
-        const { db, em } = transaction;
+        const { db } = transaction;
         const membership = await findMembership(db, person.userId, organizationId);
         if (!membership) throw notFound('organization', organizationId);
         if (membership.role !== 'owner') throw notAnOwner();
@@ -102,7 +101,7 @@ export function createOrganizationDeletionService({
         if (membership.deletedAt === null) return reopened;
         const deletion = await recoverDeletion(db, organizationId);
         if (!deletion) return requireReopened(db, person, organizationId);
-        await reopenOrganizations(em, [organizationId]);
+        await reopenOrganizations(db, [organizationId]);
         await recordOrganizationAudit(db, person, { action: 'organization.recovered', organizationId });
         await notifications.notifyOwners(transaction, {
           organizationId,
@@ -152,7 +151,7 @@ const findMembership = (db: Db, userId: string, organizationId: string): Promise
 
 /** The session must be one that may enter the organization: what protects it while it is open protects its recovery. */
 async function requirePolicies(db: Db, person: Person, organizationId: string): Promise<void> {
-  const policies = await findPolicies(emOf(db), organizationId);
+  const policies = await findPolicies(db, organizationId);
   if (!isAddressAllowed(person.ip, policies.allowedCidrs)) throw addressNotAllowed('organization');
   const isActiveSso = await isActiveConfiguration(db, organizationId, person.ssoConfigurationId);
   const violation = findPolicyViolation(person, { ...policies, organizationId, role: 'owner', isActiveSso });

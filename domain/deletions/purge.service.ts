@@ -105,7 +105,7 @@ async function remindPerson(
   transaction: Transaction,
   { dedupeKey, deletion: { subjectId: userId, dueAt } }: Occasion,
 ): Promise<number> {
-  const { db, em } = transaction;
+  const { db } = transaction;
   const user = await db
     .selectFrom('users')
     .select('email')
@@ -118,7 +118,7 @@ async function remindPerson(
     email: user.email,
     template: 'account-deletion-reminder',
     params: { recoverableUntil: formatUtc(dueAt) },
-    secrets: { token: await createRecoveryToken(em, userId) },
+    secrets: { token: await createRecoveryToken(db, userId) },
     dedupeKey,
   });
   return 1;

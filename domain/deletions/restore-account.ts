@@ -26,13 +26,13 @@ export function createRestoreDeleted({
   notifications: PersonNotificationService;
 }): RestoreDeleted {
   return async (transaction, userId, { ip, requestId }) => {
-    const { db, em } = transaction;
+    const { db } = transaction;
     const account = await recoverDeletion(db, userId);
     if (!account) throw invalidCredentials();
     const organizations = await recoverClosedWith(db, account.deletionId);
-    const email = await restoreAccount(em, userId);
+    const email = await restoreAccount(db, userId);
     await reopenOrganizations(
-      em,
+      db,
       organizations.map(({ subjectId }) => subjectId),
     );
     const person = { userId, ip, requestId };

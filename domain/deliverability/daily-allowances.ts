@@ -1,6 +1,4 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
@@ -11,13 +9,13 @@ import type { Inbox } from '../inboxes/inbox.entity.ts';
  * before the cap was set.
  */
 export async function takeInboxAllowance(
-  db: Db | EntityManager,
+  db: Db,
   { id: inboxId, organizationId }: Pick<Inbox, 'id' | 'organizationId'>,
   cap: number,
   now = new Date(),
 ): Promise<'taken' | 'exceeded'> {
   const today = now.toISOString().slice(0, 10);
-  const taken = await toDb(db)
+  const taken = await db
     .with('known', (cte) =>
       cte
         .selectFrom('inbox_daily_sends')
@@ -72,8 +70,8 @@ export async function takeInboxAllowance(
 }
 
 /** Returns a message that was taken in the same transaction but is refused for another reason. */
-export async function returnInboxAllowance(db: Db | EntityManager, inboxId: string): Promise<void> {
-  await toDb(db)
+export async function returnInboxAllowance(db: Db, inboxId: string): Promise<void> {
+  await db
     .updateTable('inbox_daily_sends')
     .set((eb) => ({ messages: eb('messages', '-', 1) }))
     .where('inbox_id', '=', inboxId)
@@ -108,7 +106,7 @@ const SENT_TODAY = sql<number>`(case when shared_domain_caps.day < excluded.day 
  * taken on a refusal, and a rollback returns them. Custom domains and sandbox environments have no cap.
  */
 export async function takeSharedDomainAllowance(
-  db: Db | EntityManager,
+  db: Db,
   inbox: Pick<Inbox, 'organizationId' | 'environmentId' | 'domainId'>,
   recipients: number,
   { startingCap, now = () => new Date() }: SharedDomainLimit,
@@ -116,7 +114,7 @@ export async function takeSharedDomainAllowance(
   if (inbox.domainId !== null) return 'taken';
   const { organizationId, environmentId } = inbox;
   const today = now().toISOString().slice(0, 10);
-  const result = await toDb(db)
+  const result = await db
     .with('applicable', (cte) =>
       cte
         .selectFrom('environments')

@@ -1,6 +1,4 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { toAddressKey } from '../mime/address-key.ts';
 import { findDecidingMatch, type ListMatch } from './list-match.ts';
@@ -12,13 +10,13 @@ import { selectListMatches } from './recipient-restrictions.ts';
  * @returns the entry that applies; null if none matches.
  */
 export async function findReceiveListMatch(
-  db: Db | EntityManager,
+  db: Db,
   inboxId: string,
   address: string,
 ): Promise<ListMatch | null> {
   const key = toAddressKey(address);
   if (key === null) return null;
-  const found = await toDb(db)
+  const found = await db
     .selectFrom('inboxes as i')
     .select(selectListMatches('receive', sql`${key}::text`).as('matches'))
     .where('i.id', '=', inboxId)

@@ -1,7 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
@@ -23,12 +21,11 @@ const REPUTATION_WINDOW_MS = REPUTATION_WINDOW_DAYS * 24 * 3_600_000;
  * @param simulatorDomain recipients in this domain do not count as sends.
  */
 export async function recordReputation(
-  connection: Db | EntityManager,
+  db: Db,
   source: OutcomeSource,
   outcomes: readonly NegativeOutcome[],
   simulatorDomain: string,
 ): Promise<void> {
-  const db = toDb(connection);
   const { inboxId, organizationId, messageId } = source;
   await lockKey(db, 'reputation', inboxId);
   await db

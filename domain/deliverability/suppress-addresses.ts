@@ -1,5 +1,3 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { toAddressKey } from '../mime/address-key.ts';
@@ -27,7 +25,7 @@ export interface NegativeOutcome {
  * suppression.
  */
 export async function suppressAddresses(
-  db: Db | EntityManager,
+  db: Db,
   { organizationId, environmentId, inboxId, messageId }: OutcomeSource,
   outcomes: readonly NegativeOutcome[],
 ): Promise<void> {
@@ -39,7 +37,7 @@ export async function suppressAddresses(
     )
     .sort((a, b) => (a.email < b.email ? -1 : 1));
   if (rows.length === 0) return;
-  await toDb(db)
+  await db
     .insertInto('suppressions')
     .values(
       rows.map((row) => ({

@@ -61,7 +61,7 @@ export async function claimDomain(
     const found = await findExisting(transaction);
     if (found) return toResult(transaction, found, false);
     await requireUnclaimed(transaction.db, scope, name);
-    await requireQuota(transaction.em, scope.organizationId, 'domains');
+    await requireQuota(transaction.db, scope.organizationId, 'domains');
     const domain = await addDomain(options, transaction, { scope, name, clientId, pair });
     await recordAudit(transaction.db, scope, {
       action: 'domain.created',

@@ -1,7 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { type Expression, type SqlBool, sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
@@ -50,12 +48,7 @@ export interface FeedEvents {
  * Includes the events of the scope's environment and organization-wide ones of any environment, as webhook endpoints
  * do. A credential bound to an inbox sees only the events of that inbox.
  */
-export async function readEvents(
-  connection: Db | EntityManager,
-  scope: FeedScope,
-  query: FeedQuery,
-): Promise<FeedEvents> {
-  const db = toDb(connection);
+export async function readEvents(db: Db, scope: FeedScope, query: FeedQuery): Promise<FeedEvents> {
   const { order = 'asc', limit, maxBytes = UNLIMITED } = query;
   const conditions = buildConditions(query, order);
   // Each branch is one index scan, regardless of the number of events.

@@ -1,9 +1,7 @@
 import { sql as ormSql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
 import { lockKey, lockKeyShared } from '../../platform/database/advisory-lock.ts';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { hasAbuseSuspension, isSuspendedForAbuse } from '../suspensions/abuse-suspension.ts';
 import { isSwitchedOff } from '../toggles/find-toggle.ts';
@@ -76,11 +74,7 @@ interface SuspendableColumns {
  * Reads the statuses again, under a lock that the release takes too: either this transaction sees the reinstatement, or
  * what it holds is committed before the release begins.
  */
-export async function confirmSuspension(
-  connection: Db | EntityManager,
-  event: SuspendableEvent,
-): Promise<boolean> {
-  const db = toDb(connection);
+export async function confirmSuspension(db: Db, event: SuspendableEvent): Promise<boolean> {
   await lockSuspensionHolds(db, event.organizationId);
   const row = await db.selectFrom(suspendableRow(event)).select(IS_HELD.as('isHeld')).executeTakeFirst();
   return row?.isHeld ?? false;
@@ -96,12 +90,11 @@ export interface EventHold {
 
 /** @returns the holds of an organization's events, by event id. */
 export async function findEventHolds(
-  connection: Db | EntityManager,
+  db: Db,
   organizationId: string,
   eventIds: readonly string[],
 ): Promise<Map<string, EventHold>> {
   if (eventIds.length === 0) return new Map();
-  const db = toDb(connection);
   const query = db
     .selectFrom('events as v')
     .select(['v.id', OWNER_HOLD.as('ownerHold'), isSwitchedOff('webhook_deliveries').as('isSwitchedOff')])
@@ -118,11 +111,11 @@ export async function findEventHolds(
 export const NOT_HELD: EventHold = { ownerHold: null, isSwitchedOff: false };
 
 /** Until the transaction ends, the release of what a suspension holds does not begin. Statuses have to be read after it. */
-export async function lockSuspensionHolds(db: Db | EntityManager, organizationId: string): Promise<void> {
+export async function lockSuspensionHolds(db: Db, organizationId: string): Promise<void> {
   await lockKeyShared(db, HOLD_LOCK, organizationId);
 }
 
 /** Waits until every open transaction that has confirmed a suspension of the organization has ended. */
-export async function awaitSuspensionHolds(db: Db | EntityManager, organizationId: string): Promise<void> {
+export async function awaitSuspensionHolds(db: Db, organizationId: string): Promise<void> {
   await lockKey(db, HOLD_LOCK, organizationId);
 }

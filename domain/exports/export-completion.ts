@@ -170,9 +170,9 @@ async function readParts(database: Database, exportId: string): Promise<Uploaded
 }
 
 async function discardArchive(
-  { em }: Transaction,
+  { db }: Transaction,
   { storageKey, organizationId }: Pick<Export, 'storageKey' | 'organizationId'>,
   dueAt: Date,
 ): Promise<void> {
-  await releaseObject(em, { organizationId, storageKey, dueAt });
+  await releaseObject(db, { organizationId, storageKey, dueAt });
 }

@@ -81,8 +81,8 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
     const startedAt = now();
     const estimate = await estimateArchive(database, row.organizationId);
     const uploadId = await uploads.create(row.storageKey, CONTENT_TYPE);
-    const updated = await database.systemTransaction(async ({ em }) => {
-      await releaseObject(em, {
+    const updated = await database.systemTransaction(async ({ db, em }) => {
+      await releaseObject(db, {
         organizationId: row.organizationId,
         storageKey: row.storageKey,
         dueAt: new Date(startedAt.getTime() + UNFINISHED_RETENTION_MS),

@@ -1,5 +1,6 @@
 import { LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -123,13 +124,13 @@ export function createExportService({
     async remove(scope, organizationId, exportId) {
       requireWholeOrganization(scope, organizationId);
       const row = await database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
+        const { db, em } = transaction;
         const found = await find(em, scope, exportId, LockMode.PESSIMISTIC_WRITE);
         const at = now();
         if (found.status === 'ready') {
           Object.assign(found, { status: 'expired', expiresAt: at });
           const { storageKey } = found;
-          await releaseObject(em, { organizationId, storageKey, dueAt: at });
+          await releaseObject(db, { organizationId, storageKey, dueAt: at });
         } else if (RUNNING.includes(found.status)) {
           Object.assign(found, { status: 'canceled', statusDetail: 'Canceled.', completedAt: at });
           const workflowId = exportOrganizationWorkflowId(exportId);
@@ -146,7 +147,7 @@ export function createExportService({
 }
 
 function audit(em: EntityManager, scope: Scope, exportId: string, change: string): Promise<void> {
-  return recordAudit(em, scope, {
+  return recordAudit(dbOf(em), scope, {
     action: `export.${change}`,
     resourceType: 'export',
     resourceId: exportId,

@@ -20,7 +20,7 @@ export function refuseIfNotAllowed(
   exportId: string,
 ): Promise<void> {
   return database.systemTransaction(async (transaction) => {
-    const { em } = transaction;
+    const { db, em } = transaction;
     const row = await em.findOne(
       ExportEntity,
       { id: exportId, status: { $in: ['queued', 'running'] } },
@@ -29,7 +29,7 @@ export function refuseIfNotAllowed(
     if (!row) return;
     const { organizationId, requestedBy: id } = row;
     const actor: Actor = { kind: id.startsWith('key_') ? 'api_key' : 'user', id };
-    const problem = await findRequesterProblem(em, { organizationId, actor }, { act: 'export' });
+    const problem = await findRequesterProblem(db, { organizationId, actor }, { act: 'export' });
     if (!problem) return;
     Object.assign(row, { status: 'canceled', statusDetail: REQUESTER_NOT_ALLOWED, completedAt: now() });
     await recordRefusedAct(transaction, notifications, {

@@ -1,7 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { type Expression, expressionBuilder, type SqlBool, sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
 import { DEFERRED_ACTS, type DeferredAct, type OrganizationAct, type StaffAct } from './deferred-acts.ts';
 import type { Permission } from './permissions.ts';
@@ -56,12 +54,11 @@ export interface RequestedAct<Act extends DeferredAct = OrganizationAct> {
  * @returns null if they may.
  */
 export async function findRequesterProblem(
-  connection: Db | EntityManager,
+  db: Db,
   { organizationId, actor }: Requester,
   { act, permissions = [], place }: RequestedAct<DeferredAct>,
   { lock = false }: { lock?: boolean } = {},
 ): Promise<RequesterProblem | null> {
-  const db = toDb(connection);
   if (isStaffAct(act)) return findStaffProblem(db, actor, act);
   if (!actor || organizationId === null) return 'unknown';
   if (lock) await lockRight(db, organizationId, actor);

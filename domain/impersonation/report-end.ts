@@ -1,7 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { type ExpressionBuilder, type SqlBool, sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
@@ -106,11 +104,10 @@ const BATCH_SIZE = 100;
  * not come back with it.
  */
 export async function endImpersonationsOf(
-  connection: Db | EntityManager,
+  db: Db,
   staffId: string,
   { onlyWriting }: { onlyWriting: boolean },
 ): Promise<void> {
-  const db = toDb(connection);
   const unreported = db
     .selectFrom('impersonations')
     .select('id')

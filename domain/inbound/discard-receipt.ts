@@ -1,4 +1,3 @@
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -41,7 +40,7 @@ export function refundReceived(
   db: Db,
   { id, organizationId }: Pick<Receipt, 'id' | 'organizationId'>,
 ): Promise<void> {
-  return recordUsage(emOf(db), {
+  return recordUsage(db, {
     organizationId,
     counter: 'messages_received',
     amount: -1,

@@ -6,7 +6,6 @@ import {
   organizationHolder,
   thirdOf,
 } from '../../platform/concurrency/fair-share.ts';
-import { emOf } from '../../platform/database/bridge.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { isPermanentDataError, isUniqueViolation } from '../../platform/database/database-errors.ts';
@@ -201,7 +200,7 @@ async function storeOnce(
 
 /** Mail to a return path was accepted without being counted. Counts it now, without enforcing the limit. */
 function countReportAsReceived(db: Db, { organizationId }: Receipt): Promise<void> {
-  return recordUsage(emOf(db), {
+  return recordUsage(db, {
     organizationId,
     counter: 'messages_received',
     amount: 1,

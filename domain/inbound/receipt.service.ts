@@ -1,6 +1,5 @@
 import type { InsertObject } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { json } from '../../platform/database/json.ts';
 import { storableText } from '../../platform/database/storable.ts';
@@ -81,7 +80,7 @@ export function createReceiptService(options: ReceiptServiceOptions) {
       if (!inbox) return 'unknown';
       const { organizationId, inboxId } = inbox;
       if (await isBlocked(inboxId, sender)) return 'blocked';
-      const remaining = await receiveQuota.remaining(emOf(db), organizationId);
+      const remaining = await receiveQuota.remaining(db, organizationId);
       const route = { kind: 'mail', ...inbox } as const;
       const isFull = remaining !== null && remaining <= countOtherInboxes(organizationId, others, inboxId);
       return isFull ? { kind: 'full', route } : route;
@@ -168,7 +167,7 @@ async function countReceived(db: Db, accepted: readonly TenantRecipient[], at: D
   for (const { route } of accepted)
     if (route.kind === 'mail') counts.set(route.organizationId, (counts.get(route.organizationId) ?? 0) + 1);
   for (const [organizationId, amount] of [...counts].sort(([a], [b]) => (a < b ? -1 : 1)))
-    await countWithinLimit(emOf(db), { organizationId, counter: 'messages_received', amount, at });
+    await countWithinLimit(db, { organizationId, counter: 'messages_received', amount, at });
 }
 
 /** Counts other inboxes of the organization among the previous recipients. */

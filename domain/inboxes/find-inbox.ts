@@ -1,5 +1,3 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { toDb } from '../../platform/database/bridge.ts';
 import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
@@ -10,7 +8,7 @@ import { type Inbox, InboxEntity } from './inbox.entity.ts';
 export type InboxRow = RowOf<typeof InboxEntity>;
 
 /** @throws AppError `not_found`, including for a deleted inbox. */
-export async function findInbox(db: Db | EntityManager, scope: Scope, inboxId: string): Promise<InboxRow> {
+export async function findInbox(db: Db, scope: Scope, inboxId: string): Promise<InboxRow> {
   const inbox = await findInboxIncludingDeleted(db, scope, inboxId);
   if (inbox.deletedAt) throw notFound('inbox', inboxId);
   return inbox;
@@ -21,11 +19,7 @@ export async function findInbox(db: Db | EntityManager, scope: Scope, inboxId: s
  *
  * @throws AppError `not_found`, including for a deleted inbox; `inbox_suspended`.
  */
-export async function findActiveInbox(
-  db: Db | EntityManager,
-  scope: Scope,
-  inboxId: string,
-): Promise<InboxRow> {
+export async function findActiveInbox(db: Db, scope: Scope, inboxId: string): Promise<InboxRow> {
   return requireActive(await findInbox(db, scope, inboxId));
 }
 
@@ -34,12 +28,8 @@ export async function findActiveInbox(
  *
  * @throws AppError `inbox_suspended`.
  */
-export async function requireActiveInbox(db: Db | EntityManager, inboxId: string): Promise<void> {
-  const inbox = await toDb(db)
-    .selectFrom('inboxes')
-    .select('status')
-    .where('id', '=', inboxId)
-    .executeTakeFirst();
+export async function requireActiveInbox(db: Db, inboxId: string): Promise<void> {
+  const inbox = await db.selectFrom('inboxes').select('status').where('id', '=', inboxId).executeTakeFirst();
   if (!inbox) throw notFound('inbox', inboxId);
   requireActive(inbox);
 }
@@ -51,35 +41,23 @@ export function requireActive<Found extends Pick<Inbox, 'status'>>(inbox: Found)
 }
 
 /** An inbox that is being purged is shown until nothing of it is left. @throws AppError `not_found`. */
-export async function findPresentInbox(
-  db: Db | EntityManager,
-  scope: Scope,
-  inboxId: string,
-): Promise<InboxRow> {
+export async function findPresentInbox(db: Db, scope: Scope, inboxId: string): Promise<InboxRow> {
   const inbox = await findInboxWithMail(db, scope, inboxId);
   if (inbox.deletedAt && !inbox.purgeRequestedAt) throw notFound('inbox', inboxId);
   return inbox;
 }
 
 /** The messages of a deleted inbox stay readable until they are purged. @throws AppError `not_found`. */
-export async function findInboxWithMail(
-  db: Db | EntityManager,
-  scope: Scope,
-  inboxId: string,
-): Promise<InboxRow> {
+export async function findInboxWithMail(db: Db, scope: Scope, inboxId: string): Promise<InboxRow> {
   const inbox = await findInboxIncludingDeleted(db, scope, inboxId);
   if (inbox.purgedAt) throw notFound('inbox', inboxId);
   return inbox;
 }
 
 /** For what outlives an inbox and its messages, such as events. @throws AppError `not_found`. */
-export async function findInboxIncludingDeleted(
-  db: Db | EntityManager,
-  scope: Scope,
-  inboxId: string,
-): Promise<InboxRow> {
+export async function findInboxIncludingDeleted(db: Db, scope: Scope, inboxId: string): Promise<InboxRow> {
   const inbox = canAccessInbox(scope, inboxId)
-    ? await toDb(db)
+    ? await db
         .selectFrom('inboxes')
         .select(columnsOf(InboxEntity))
         .where('id', '=', inboxId)

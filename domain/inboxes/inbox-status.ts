@@ -1,15 +1,9 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
 /** For the room `suspensions`, which keeps the status in step with the suspensions that are in force. */
-export async function setInboxStatus(
-  db: Db | EntityManager,
-  id: string,
-  status: 'active' | 'suspended',
-): Promise<void> {
-  await toDb(db)
+export async function setInboxStatus(db: Db, id: string, status: 'active' | 'suspended'): Promise<void> {
+  await db
     .updateTable('inboxes')
     .set({ status, updated_at: sql`now()` })
     .where('id', '=', id)
@@ -18,8 +12,8 @@ export async function setInboxStatus(
 }
 
 /** Pauses sending from an inbox. An inbox that is already paused keeps its reason. */
-export async function pauseSending(db: Db | EntityManager, inboxId: string, reason: string): Promise<void> {
-  await toDb(db)
+export async function pauseSending(db: Db, inboxId: string, reason: string): Promise<void> {
+  await db
     .updateTable('inboxes')
     .set({ send_paused: true, send_paused_reason: reason, updated_at: sql`now()` })
     .where('id', '=', inboxId)

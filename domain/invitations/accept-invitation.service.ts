@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
@@ -96,7 +95,7 @@ export function createAcceptInvitationService({
       if (session) requireOwnInvitation(invitation, session, input);
       return database.peopleTransaction(async (transaction) => {
         const { db } = transaction;
-        if (newUser) await lockAccountAddress(emOf(db), invitation.email);
+        if (newUser) await lockAccountAddress(db, invitation.email);
         await claim(db, invitation);
         const userId = newUser ? await createUser(db, newUser) : await requireUser(db, invitation, session);
         const { id, organizationId, role } = invitation;
@@ -106,8 +105,8 @@ export function createAcceptInvitationService({
           .where('id', '=', id)
           .execute();
         const isNewMember = await addMember(db, { organizationId, userId, role });
-        await voidSignUps(emOf(db), invitation.email);
-        await markAddressVerified(emOf(db), userId);
+        await voidSignUps(db, invitation.email);
+        await markAddressVerified(db, userId);
         await recordAudit(
           db,
           { organizationId, actor: { kind: 'user', id: userId }, ...client },
@@ -121,7 +120,7 @@ export function createAcceptInvitationService({
           );
         const signIn = session
           ? await keepSession(db, session)
-          : await startSession(emOf(db), { userId, method: 'invitation', ...client });
+          : await startSession(db, { userId, method: 'invitation', ...client });
         return { userId, organizationId, signIn };
       });
     },
@@ -236,7 +235,7 @@ async function claim(db: Db, invitation: FoundInvitation): Promise<void> {
         : { kind: 'api_key', id: invitedByKeyId }
       : { kind: 'user', id: invitedByUserId };
   const permissions = ROLE_PERMISSIONS[role];
-  if (await findRequesterProblem(emOf(db), { organizationId, actor }, { act: 'invitation', permissions }))
+  if (await findRequesterProblem(db, { organizationId, actor }, { act: 'invitation', permissions }))
     throw new AppError('conflict', {
       detail: 'The person or key that invited you is no longer allowed to.',
       fix: 'Ask an administrator of the organization for a new invitation.',

@@ -1,6 +1,4 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
 /**
@@ -8,10 +6,10 @@ import type { Db } from '../../platform/database/tables.ts';
  * organization's offer to the address, and ends by itself. For workers.
  */
 export async function deleteInvitationsOf(
-  db: Db | EntityManager,
+  db: Db,
   { userId, email }: { userId: string; email: string },
 ): Promise<void> {
-  await toDb(db)
+  await db
     .deleteFrom('invitations')
     .where((eb) =>
       eb.or([

@@ -1,4 +1,3 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import { anyLocked, anyOf } from '../../platform/database/any-of.ts';
@@ -13,8 +12,7 @@ import { buildMoveStart, moveMessages } from './thread-moves.ts';
 export const MAX_MESSAGES_PER_MERGE = 1_000;
 
 /** Merges of an inbox wait for each other. */
-export const lockMerges = (db: Db | EntityManager, inboxId: string): Promise<void> =>
-  lockKey(db, 'merge-threads', inboxId);
+export const lockMerges = (db: Db, inboxId: string): Promise<void> => lockKey(db, 'merge-threads', inboxId);
 
 /** A locked thread that a merge may involve. */
 export interface MergeableThread {

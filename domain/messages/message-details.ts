@@ -1,6 +1,4 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AttachmentEntity } from '../attachments/attachment.entity.ts';
@@ -54,7 +52,7 @@ export async function loadDetailsForAll(
   }));
 }
 
-export async function loadDetails(db: Db | EntityManager, message: ListedMessage): Promise<MessageDetails> {
-  const [details] = await loadDetailsForAll(toDb(db), [message]);
+export async function loadDetails(db: Db, message: ListedMessage): Promise<MessageDetails> {
+  const [details] = await loadDetailsForAll(db, [message]);
   return details ?? { message, recipients: [], attachments: [] };
 }

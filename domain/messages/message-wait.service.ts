@@ -126,7 +126,7 @@ async function findStartPosition(
     .executeTakeFirst();
   if (!message) throw notFound('message', messageId);
   const of = { ...RECEIVED_EVENTS, inboxIds: [inboxId], messageId, limit: 1 };
-  const [received] = (await readEvents(transaction.em, scope, of)).events;
+  const [received] = (await readEvents(transaction.db, scope, of)).events;
   // Without an event the message is outbound or hidden, or its event is too old or not yet committed.
   return received ? { after: positionOf(received) } : { after: FEED_START, since: message.createdAt };
 }

@@ -1,6 +1,4 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -73,11 +71,10 @@ export async function placeMessage(
 
 /** Finds the thread that a message would join by its ids, without recording or locking anything. */
 export async function findLinkedThreadId(
-  connection: Db | EntityManager,
+  db: Db,
   inboxId: string,
   mail: ThreadReferences & { messageId: string | null },
 ): Promise<string | null> {
-  const db = toDb(connection);
   const links = getMessageLinks(mail);
   const known = await findKnownLinks(db, inboxId, toLinkRows(links, true));
   const provided = await findProviderLinks(db, inboxId, links);

@@ -1,7 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { IS_VISIBLE } from './hidden-labels.ts';
 import { MAX_LABELS, MAX_PARTICIPANTS } from './thread-summary.ts';
@@ -45,9 +43,9 @@ const summary = sql<Summary>`(
  * locked the threads. A merged thread has no summary. A thread without visible messages retains its timestamps and is not
  * listed.
  */
-export async function refreshThreads(db: Db | EntityManager, threadIds: readonly string[]): Promise<void> {
+export async function refreshThreads(db: Db, threadIds: readonly string[]): Promise<void> {
   if (threadIds.length === 0) return;
-  await toDb(db)
+  await db
     .updateTable('threads')
     .from((eb) =>
       eb

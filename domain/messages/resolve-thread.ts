@@ -1,5 +1,3 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { toDb } from '../../platform/database/bridge.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { columnsWithin, type Scope } from '../identity/scope.ts';
@@ -9,9 +7,9 @@ import { type Thread, ThreadEntity } from './thread.entity.ts';
  * Returns the living thread of a thread id, which may be an alias. Returns the id itself if no such thread exists, so that
  * a filter by it finds nothing.
  */
-export async function resolveThreadId(db: Db | EntityManager, threadId: string): Promise<string> {
+export async function resolveThreadId(db: Db, threadId: string): Promise<string> {
   // A merge usually makes every alias name the living thread, but skips aliases that are locked.
-  const living = await toDb(db)
+  const living = await db
     .withRecursive('chain', (cte) =>
       cte
         .selectFrom('threads')
@@ -53,11 +51,10 @@ export async function findLivingThread(db: Db, scope: Scope, threadId: string): 
  * @param within where the thread must be.
  */
 export async function lockLivingThread(
-  connection: Db | EntityManager,
+  db: Db,
   threadId: string,
   within: ThreadPlace = {},
 ): Promise<Thread | null> {
-  const db = toDb(connection);
   for (let id = threadId; ; ) {
     const thread = await db
       .selectFrom('threads')

@@ -1,7 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { Message } from './message.entity.ts';
@@ -55,7 +53,7 @@ export function toLinkRows(links: readonly MessageLink[], isTrusted: boolean): L
  * until the first one's transaction has ended, and no two can wait for each other.
  */
 export async function recordLinks(
-  connection: Db | EntityManager,
+  db: Db,
   {
     inbox,
     links,
@@ -69,7 +67,6 @@ export async function recordLinks(
   },
 ): Promise<RecordedLinks> {
   if (links.length === 0) return { known: [], inserted: [] };
-  const db = toDb(connection);
   const given = toLinkRows(links, isTrusted);
   const rows = await insertLinks(db, { inbox, given, isTrusted, newThreadId });
   const inserted = rows.flatMap(({ hash, insertedFor }) =>

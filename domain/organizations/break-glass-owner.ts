@@ -1,7 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 
@@ -26,8 +24,8 @@ const LACKS_BREAK_GLASS_OWNER = sql<boolean>`lacks_break_glass_owner(organizatio
  *
  * @throws AppError `conflict`.
  */
-export async function requireBreakGlassOwner(db: Db | EntityManager, organizationId: string): Promise<void> {
-  const found = await toDb(db)
+export async function requireBreakGlassOwner(db: Db, organizationId: string): Promise<void> {
+  const found = await db
     .selectFrom('organizations')
     .select('name')
     .where('id', '=', organizationId)

@@ -1,16 +1,14 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
 /** Closes an open organization. Returns its name; undefined if it is closed already or does not exist. */
 export async function closeOrganization(
-  db: Db | EntityManager,
+  db: Db,
   organizationId: string,
   deletedAt: Date,
 ): Promise<string | undefined> {
-  const closed = await toDb(db)
+  const closed = await db
     .updateTable('organizations')
     .set({ deleted_at: deletedAt, updated_at: deletedAt })
     .where('id', '=', organizationId)
@@ -21,11 +19,8 @@ export async function closeOrganization(
 }
 
 /** Opens closed organizations again. The caller has ended their deletions as recovered. */
-export async function reopenOrganizations(
-  db: Db | EntityManager,
-  organizationIds: readonly string[],
-): Promise<void> {
-  await toDb(db)
+export async function reopenOrganizations(db: Db, organizationIds: readonly string[]): Promise<void> {
+  await db
     .updateTable('organizations')
     .set({ deleted_at: null, updated_at: sql`now()` })
     .where('id', '=', anyOf(organizationIds))
@@ -33,8 +28,8 @@ export async function reopenOrganizations(
 }
 
 /** Locks the organizations of a person, in a fixed order: two owners who leave at the same time see each other's change. */
-export async function lockOrganizationsOf(db: Db | EntityManager, userId: string): Promise<void> {
-  await toDb(db)
+export async function lockOrganizationsOf(db: Db, userId: string): Promise<void> {
+  await db
     .selectFrom('organizations')
     .select('id')
     .where('id', 'in', (eb) => eb.selectFrom('members').select('org_id').where('user_id', '=', userId))
@@ -54,8 +49,8 @@ export interface LedOrganization {
 }
 
 /** The open organizations of a person, with their other living members. */
-export function findOrganizationsOf(db: Db | EntityManager, userId: string): Promise<LedOrganization[]> {
-  return toDb(db)
+export function findOrganizationsOf(db: Db, userId: string): Promise<LedOrganization[]> {
+  return db
     .selectFrom('members as m')
     .innerJoin('organizations as o', (join) =>
       join.onRef('o.id', '=', 'm.org_id').on('o.deleted_at', 'is', null),

@@ -1,5 +1,3 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { toSlug } from './slug.ts';
@@ -21,10 +19,10 @@ export interface CreatedOrganization {
 
 /** Creates an organization with its owner and two environments, in the caller's transaction. */
 export async function createOrganization(
-  db: Db | EntityManager,
+  db: Db,
   { name, slug = toSlug(name), tier, ownerId }: NewOrganization,
 ): Promise<CreatedOrganization> {
-  const typed = toDb(db);
+  const typed = db;
   const organizationId = newId('organization');
   const productionEnvironmentId = newId('environment');
   const sandboxEnvironmentId = newId('environment');

@@ -1,17 +1,11 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
 type Status = 'active' | 'suspended';
 
 /** For the room `suspensions`, which keeps the status in step with the suspensions that are in force. */
-export async function setOrganizationStatus(
-  db: Db | EntityManager,
-  id: string,
-  status: Status,
-): Promise<void> {
-  await toDb(db)
+export async function setOrganizationStatus(db: Db, id: string, status: Status): Promise<void> {
+  await db
     .updateTable('organizations')
     .set({ status, updated_at: sql`now()` })
     .where('id', '=', id)
@@ -20,12 +14,8 @@ export async function setOrganizationStatus(
 }
 
 /** As {@link setOrganizationStatus}. */
-export async function setEnvironmentStatus(
-  db: Db | EntityManager,
-  id: string,
-  status: Status,
-): Promise<void> {
-  await toDb(db)
+export async function setEnvironmentStatus(db: Db, id: string, status: Status): Promise<void> {
+  await db
     .updateTable('environments')
     .set({ status, updated_at: sql`now()` })
     .where('id', '=', id)

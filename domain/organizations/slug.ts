@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { invalid } from '../../platform/errors.ts';
@@ -47,9 +45,9 @@ export function toSlug(name: string): string {
 }
 
 /** Returns the slug of a name, with random characters appended if it is taken or reserved. For the people role. */
-export async function findFreeSlug(db: Db | EntityManager, name: string): Promise<string> {
+export async function findFreeSlug(db: Db, name: string): Promise<string> {
   const slug = toSlug(name);
-  const taken = await toDb(db)
+  const taken = await db
     .selectFrom('organizations')
     .select('slug')
     .where('slug', '=', slug)

@@ -28,7 +28,7 @@ export async function cancelSend(
   scope: Scope,
   messageId: string,
 ): Promise<MessageDetails> {
-  const { em } = transaction;
+  const { db, em } = transaction;
   const message = await em.findOne(
     MessageEntity,
     { id: messageId, ...withinScope(scope) },
@@ -38,7 +38,7 @@ export async function cancelSend(
     },
   );
   if (!message) throw notFound('message', messageId);
-  await requireActiveInbox(em, message.inboxId);
+  await requireActiveInbox(db, message.inboxId);
   const isCanceled =
     message.direction === 'outbound' &&
     ((await cancelUnsentMessage(em, message, CANCELED_DETAIL)) ||
@@ -54,7 +54,7 @@ export async function cancelSend(
   outbox.enqueue(transaction, message.organizationId, {
     signal: { workflowId: sendMessageWorkflowId(message.id), signalName: CANCEL_SEND, args: [] },
   });
-  return loadDetails(em, message);
+  return loadDetails(db, message);
 }
 
 function getCancelFix({ direction, status }: Message): string {

@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { RowReader } from '../../platform/database/find-rows.ts';
 import type { Sql } from '../../platform/database/sql.ts';
@@ -197,12 +198,13 @@ async function findCapRefusal(
   inbox: Inbox,
   { recipients, sharedDomainLimit, inboxCap }: DailyCaps,
 ): Promise<Refusal | null> {
-  if (inboxCap !== null && (await takeInboxAllowance(em, inbox, inboxCap)) === 'exceeded')
+  if (inboxCap !== null && (await takeInboxAllowance(dbOf(em), inbox, inboxCap)) === 'exceeded')
     return createInboxCapRefusal(inboxCap);
   if (!sharedDomainLimit) return null;
-  if ((await takeSharedDomainAllowance(em, inbox, recipients, sharedDomainLimit)) === 'taken') return null;
+  if ((await takeSharedDomainAllowance(dbOf(em), inbox, recipients, sharedDomainLimit)) === 'taken')
+    return null;
   // The refusal commits the transaction.
-  if (inboxCap !== null) await returnInboxAllowance(em, inbox.id);
+  if (inboxCap !== null) await returnInboxAllowance(dbOf(em), inbox.id);
   return SHARED_DOMAIN_REFUSAL;
 }
 

@@ -1,4 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { AmbiguityDecision } from '../../workflows/outbound/send-message.contract.ts';
@@ -270,8 +271,8 @@ async function applyReputation(
   if (outcomes.length === 0) return;
   const { organizationId, environmentId, inboxId, id } = message;
   const source = { organizationId, environmentId, inboxId, messageId: id };
-  await suppressAddresses(em, source, outcomes);
-  await recordReputation(em, source, outcomes, simulatorDomain);
+  await suppressAddresses(dbOf(em), source, outcomes);
+  await recordReputation(dbOf(em), source, outcomes, simulatorDomain);
 }
 
 /** Bounces because of an invalid address, and complaints. Policy, size and a full mailbox do not count. */

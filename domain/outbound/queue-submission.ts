@@ -69,16 +69,16 @@ export async function queueSubmission(
   },
   { submitter, mail, files, submittedKey, recipients }: ParsedSubmission,
 ): Promise<string> {
-  const { em } = transaction;
+  const { db } = transaction;
   const { scope } = submitter;
-  const inbox = await findInbox(em, scope, submitter.inboxId);
+  const inbox = await findInbox(db, scope, submitter.inboxId);
   await requireCurrentPassword(transaction, submitter);
   const duplicateId = await findDuplicate(transaction, inbox.id, mail.messageId, recipients);
   if (duplicateId) return duplicateId;
   const { content, envelope } = toOutboundContent(mail, recipients);
   const submission = toSubmission(mail, envelope, submittedKey);
   // A refusal commits the transaction, so nothing is recorded before the gate.
-  const threadId = await findLinkedThreadId(em, inbox.id, mail);
+  const threadId = await findLinkedThreadId(db, inbox.id, mail);
   const { needsApproval } = await checkSend(transaction, events, {
     scope,
     inbox,
@@ -86,8 +86,8 @@ export async function queueSubmission(
     threadId,
     sharedDomainLimit,
   });
-  await claimObjects(em, [submittedKey]);
-  const attach = (draftId: string | null) => attachFiles(em, { scope, inbox, files, draftId });
+  await claimObjects(db, [submittedKey]);
+  const attach = (draftId: string | null) => attachFiles(db, { scope, inbox, files, draftId });
   if (needsApproval) {
     const fields = { ...content, threadId: null, inReplyTo: null, sendAt: null };
     return drafts.requestApproval(transaction, { scope, inbox, fields, submission, attach });
@@ -165,13 +165,13 @@ async function requireCurrentPassword({ em }: Transaction, { inboxId, rotatedAt 
 
 /** Calls with the same Message-ID are serialized, so that the second one finds the message of the first one. */
 async function findDuplicate(
-  { em }: Transaction,
+  { db, em }: Transaction,
   inboxId: string,
   rfcMessageId: string | null,
   recipients: string[],
 ): Promise<string | null> {
   if (rfcMessageId === null) return null;
-  await lockKey(em, 'submission', inboxId, rfcMessageId);
+  await lockKey(db, 'submission', inboxId, rfcMessageId);
   const since = new Date(Date.now() - DUPLICATE_WINDOW_MS);
   const candidates = await em.find(
     MessageEntity,

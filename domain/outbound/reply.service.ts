@@ -1,4 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -106,7 +107,7 @@ async function findOriginal(em: EntityManager, scope: Scope, messageId: string):
     { populate: ['textBody', 'htmlBody', 'headers'] },
   );
   if (!original) throw notFound('message', messageId);
-  await findInbox(em, scope, original.inboxId);
+  await findInbox(dbOf(em), scope, original.inboxId);
   return original;
 }
 
@@ -123,8 +124,8 @@ async function sendReply<Draft>(
   services: ReplyServiceOptions<Draft>,
   { scope, original, request, bodies }: ReplyContext<ReplyRequest>,
 ): Promise<MessageDetails | Draft> {
-  const { em } = transaction;
-  const inbox = await findInbox(em, scope, original.inboxId);
+  const { db, em } = transaction;
+  const inbox = await findInbox(db, scope, original.inboxId);
   const { content: requested, replyAll, files = [] } = request;
   const content: OutboundContent = {
     ...requested,
@@ -135,11 +136,11 @@ async function sendReply<Draft>(
     ...bodies,
     subject: toReplySubject(original.subject),
   };
-  const thread = await lockLivingThread(em, original.threadId);
+  const thread = await lockLivingThread(db, original.threadId);
   // If the original was deleted in the meantime, the reply would start a new thread.
   if (!thread || (await em.count(MessageEntity, { id: original.id })) === 0)
     throw notFound('message', original.id);
-  const attach = (draftId: string | null) => attachFiles(em, { scope, inbox, files, draftId });
+  const attach = (draftId: string | null) => attachFiles(db, { scope, inbox, files, draftId });
   const message = { inbox, content, place: { thread, isNew: false }, parent: original };
   return sendOrSchedule(transaction, services, { scope, message, attach, sendAt: request.sendAt });
 }
@@ -149,8 +150,8 @@ async function sendForward<Draft>(
   services: ReplyServiceOptions<Draft>,
   { scope, original, request, bodies }: ReplyContext<ForwardRequest>,
 ): Promise<MessageDetails | Draft> {
-  const { em } = transaction;
-  const inbox = await findInbox(em, scope, original.inboxId);
+  const { db, em } = transaction;
+  const inbox = await findInbox(db, scope, original.inboxId);
   const { content: requested, includeAttachments, files = [] } = request;
   const content: OutboundContent = {
     ...requested,
@@ -158,11 +159,11 @@ async function sendForward<Draft>(
     subject: toForwardSubject(original.subject),
   };
   const attach = async (draftId: string | null) => {
-    const copies = includeAttachments ? await copyAttachments(em, original.id, inbox) : [];
+    const copies = includeAttachments ? await copyAttachments(db, original.id, inbox) : [];
     // If the original was deleted while this transaction waited for the lock on its files, the message would lack them.
     if (original.hasAttachments && (await em.count(MessageEntity, { id: original.id })) === 0)
       throw notFound('message', original.id);
-    const added = await attachFiles(em, { scope, inbox, files, draftId, copies });
+    const added = await attachFiles(db, { scope, inbox, files, draftId, copies });
     const all = [...copies, ...added].map((row, position) => Object.assign(row, { draftId, position }));
     checkAttachmentLimits(all, 'Send fewer files, or set include_attachments to false.');
     return all;

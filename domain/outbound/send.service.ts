@@ -87,7 +87,7 @@ export function createSendService<Draft>({
       files: readonly FileToAttach[] = [],
     ): Promise<MessageDetails | Draft> =>
       database.transaction(scope, async (transaction) => {
-        const inbox = await findInbox(transaction.em, scope, inboxId);
+        const inbox = await findInbox(transaction.db, scope, inboxId);
         const { needsApproval, autoSubmitted } = await checkSend(transaction, events, {
           scope,
           inbox,
@@ -95,7 +95,7 @@ export function createSendService<Draft>({
           sharedDomainLimit,
         });
         const attach = (draftId: string | null) =>
-          attachFiles(transaction.em, { scope, inbox, files, draftId });
+          attachFiles(transaction.db, { scope, inbox, files, draftId });
         if (needsApproval) {
           buildEnvelope(content);
           const fields = { ...content, threadId: null, inReplyTo: null, sendAt: null };
@@ -206,7 +206,7 @@ export async function createOutboundMessage(
   outbox.enqueue(transaction, inbox.organizationId, { start: buildSendStart(message, priority) });
   const { organizationId } = inbox;
   transaction.beforeCommit(() =>
-    countWithinLimit(em, { organizationId, counter: 'messages_sent', amount: 1, at: now }),
+    countWithinLimit(db, { organizationId, counter: 'messages_sent', amount: 1, at: now }),
   );
   return { message, recipients, attachments: files };
 }

@@ -112,9 +112,9 @@ async function storeSubmitted(
   };
   const mime = await signStream(write, key, message.createdAt);
   const { sizeBytes } = await storage.putStream(rawKey, mime, { contentType: 'message/rfc822' });
-  await database.systemTransaction(async ({ em }) => {
+  await database.systemTransaction(async ({ db, em }) => {
     await em.nativeUpdate(MessageEntity, { id: message.id }, { rawKey, sizeBytes, submittedKey: null });
-    await releaseObject(em, { organizationId: message.organizationId, storageKey: submittedKey });
+    await releaseObject(db, { organizationId: message.organizationId, storageKey: submittedKey });
   });
   return { rawKey, sizeBytes };
 }

@@ -1,4 +1,3 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { invalid } from '../../platform/errors.ts';
@@ -10,7 +9,7 @@ import { findAddressProblem } from '../mime/address-syntax.ts';
  *
  * @param email in lower case.
  */
-export const lockAccountAddress = (db: Db | EntityManager, email: string): Promise<void> =>
+export const lockAccountAddress = (db: Db, email: string): Promise<void> =>
   lockKey(db, 'account-address', email);
 
 /** Also for the address of a deleted account. */

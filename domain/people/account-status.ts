@@ -1,16 +1,14 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { deleteRecoveryCodes } from './recovery-codes.ts';
 
 /** Suspends or reinstates an account, in the caller's transaction. @returns false if it has the status already. */
 export async function setAccountStatus(
-  connection: Db | EntityManager,
+  db: Db,
   userId: string,
   status: 'active' | 'suspended',
 ): Promise<boolean> {
-  const { numUpdatedRows } = await toDb(connection)
+  const { numUpdatedRows } = await db
     .updateTable('users')
     .set({ status, updated_at: sql<Date>`now()` })
     .where('id', '=', userId)
@@ -20,8 +18,7 @@ export async function setAccountStatus(
 }
 
 /** Removes every second factor, passkey and recovery code of a person, in the caller's transaction. Returns their number. */
-export async function removeFactors(connection: Db | EntityManager, userId: string): Promise<number> {
-  const db = toDb(connection);
+export async function removeFactors(db: Db, userId: string): Promise<number> {
   await deleteRecoveryCodes(db, userId);
   const { numDeletedRows } = await db
     .deleteFrom('mfa_enrollments')

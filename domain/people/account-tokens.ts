@@ -1,6 +1,4 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { AccountTokenPurpose } from './account-token.entity.ts';
 import { createOneTimeToken, hashOneTimeToken } from './one-time-token.ts';
@@ -57,11 +55,11 @@ export async function voidAccountTokens(
  * @throws AppError `invalid_credentials` for an unknown, used or expired token.
  */
 export async function useAccountToken(
-  connection: Db | EntityManager,
+  db: Db,
   token: string,
   purpose: AccountTokenPurpose,
 ): Promise<{ userId: string; newEmail: string | null }> {
-  const row = await toDb(connection)
+  const row = await db
     .updateTable('account_tokens')
     .set({ used_at: sql<Date>`now()` })
     .where('token_hash', '=', hashOneTimeToken(token))

@@ -1,5 +1,3 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 
@@ -14,11 +12,11 @@ export interface NewUser {
 
 /** Creates a user in the caller's transaction. Returns the user's id. */
 export async function createUser(
-  connection: Db | EntityManager,
+  db: Db,
   { email, name = null, passwordHash, emailVerifiedAt = null }: NewUser,
 ): Promise<string> {
   const id = newId('user');
-  await toDb(connection)
+  await db
     .insertInto('users')
     .values({
       id,

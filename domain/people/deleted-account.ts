@@ -1,6 +1,4 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { RECOVERY_DAYS } from '../../workflows/deletions/purge.contract.ts';
@@ -12,12 +10,7 @@ import { createAccountToken, voidAccountTokens } from './account-tokens.ts';
 import { voidPendingSignIns } from './pending-sign-ins.ts';
 
 /** Marks an account as deleted, ends its sessions and voids all that waits for a token or a second factor. */
-export async function markAccountDeleted(
-  connection: Db | EntityManager,
-  userId: string,
-  deletedAt: Date,
-): Promise<void> {
-  const db = toDb(connection);
+export async function markAccountDeleted(db: Db, userId: string, deletedAt: Date): Promise<void> {
   const { numUpdatedRows } = await db
     .updateTable('users')
     .set({ deleted_at: deletedAt, updated_at: deletedAt })
@@ -32,8 +25,7 @@ export async function markAccountDeleted(
 }
 
 /** Restores a deleted account, and returns its address. The caller has ended the deletion as recovered. */
-export async function restoreAccount(connection: Db | EntityManager, userId: string): Promise<string> {
-  const db = toDb(connection);
+export async function restoreAccount(db: Db, userId: string): Promise<string> {
   const user = await db
     .updateTable('users')
     .set({ deleted_at: null, updated_at: sql<Date>`now()` })
@@ -47,8 +39,7 @@ export async function restoreAccount(connection: Db | EntityManager, userId: str
 }
 
 /** Deletes a user for good, with sessions, factors, tokens, memberships and sign-ups. For workers. */
-export async function deleteUser(connection: Db | EntityManager, userId: string): Promise<void> {
-  const db = toDb(connection);
+export async function deleteUser(db: Db, userId: string): Promise<void> {
   await db
     .deleteFrom('sign_ups')
     .where('email', '=', (eb) => eb.selectFrom('users').select('users.email').where('users.id', '=', userId))
@@ -63,8 +54,8 @@ const MAX_EMAILS_PER_HOUR = 3;
  * Creates a token that recovers a deleted account. Earlier ones stay valid, because each email of the deletion has its own;
  * the recovery voids all. The token can be used only while the deletion can be recovered.
  */
-export function createRecoveryToken(connection: Db | EntityManager, userId: string): Promise<string> {
-  return createAccountToken(toDb(connection), {
+export function createRecoveryToken(db: Db, userId: string): Promise<string> {
+  return createAccountToken(db, {
     userId,
     purpose: 'recover',
     lifetimeMinutes: RECOVERY_DAYS * DAY_MINUTES,

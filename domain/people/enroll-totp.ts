@@ -1,7 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
 import type { SecretBox } from '../../platform/crypto.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { totpContext } from './mfa.service.ts';
@@ -21,12 +19,12 @@ export interface TotpEnrollment {
  * (base32), which is not stored in plain text.
  */
 export async function enrollTotp(
-  connection: Db | EntityManager,
+  db: Db,
   { userId, email, issuer, secretBox }: TotpEnrollment,
 ): Promise<string> {
   const { secret } = createTotpSetup({ issuer, label: email });
   const id = newId('mfaEnrollment');
-  await toDb(connection)
+  await db
     .insertInto('mfa_enrollments')
     .values({
       id,

@@ -1,7 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { type ExpressionBuilder, sql } from 'kysely';
 import { randomBase62, sha256 } from '../../platform/crypto.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
 import type { SessionFactor, SessionMethod } from '../identity/person.ts';
 import { accountDeleted, invalidCredentials } from '../identity/sign-in-errors.ts';
@@ -53,8 +51,7 @@ const MFA_TOKEN_LENGTH = 43;
  * @throws AppError `account_deleted` for a person who can recover their account; `invalid_credentials` for a suspended one,
  * and for one whose recovery period has passed.
  */
-export async function startSession(connection: Db | EntityManager, signIn: SignIn): Promise<SignInResult> {
-  const db = toDb(connection);
+export async function startSession(db: Db, signIn: SignIn): Promise<SignInResult> {
   const { userId, method, factors = [], ssoConfigurationId = null, ip, userAgent } = signIn;
   const facts = await readFacts(db, userId);
   if (facts?.status !== 'active') throw invalidCredentials();
@@ -82,8 +79,8 @@ export async function startSession(connection: Db | EntityManager, signIn: SignI
 }
 
 /** Whether the person has a second factor, which {@link startSession} asks for after the first. */
-export async function hasSecondFactor(connection: Db | EntityManager, userId: string): Promise<boolean> {
-  const factor = await toDb(connection)
+export async function hasSecondFactor(db: Db, userId: string): Promise<boolean> {
+  const factor = await db
     .selectFrom('mfa_enrollments')
     .select('id')
     .where('user_id', '=', userId)

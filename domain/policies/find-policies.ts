@@ -1,6 +1,3 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { toDb } from '../../platform/database/bridge.ts';
-import type { RowReader } from '../../platform/database/find-rows.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { ApprovalMode, SupportAccess } from './organization-policies.entity.ts';
 
@@ -54,11 +51,8 @@ export const POLICY_COLUMNS = [
 ] as const;
 
 /** Returns the defaults for an organization that has set none. */
-export async function findPolicies(
-  db: Db | EntityManager | RowReader,
-  organizationId: string,
-): Promise<Policies> {
-  const policies = await toDb(db)
+export async function findPolicies(db: Db, organizationId: string): Promise<Policies> {
+  const policies = await db
     .selectFrom('organization_policies')
     .select(POLICY_COLUMNS)
     .where('org_id', '=', organizationId)

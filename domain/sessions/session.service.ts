@@ -1,6 +1,4 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
@@ -72,12 +70,7 @@ export function createSessionService({ database }: { database: Database }) {
  *
  * @param except the session to keep; null ends all.
  */
-export async function endSessions(
-  connection: Db | EntityManager,
-  userId: string,
-  except: string | null,
-): Promise<number> {
-  const db = toDb(connection);
+export async function endSessions(db: Db, userId: string, except: string | null): Promise<number> {
   const { numUpdatedRows } = await db
     .updateTable('sessions')
     .set({ revoked_at: sql<Date>`now()` })
@@ -90,8 +83,8 @@ export async function endSessions(
 }
 
 /** Ends the sessions that an SSO configuration made, in the caller's transaction. */
-export async function endSessionsOfSso(db: Db | EntityManager, ssoConfigurationId: string): Promise<void> {
-  await toDb(db)
+export async function endSessionsOfSso(db: Db, ssoConfigurationId: string): Promise<void> {
+  await db
     .updateTable('sessions')
     .set({ revoked_at: sql<Date>`now()` })
     .where('sso_configuration_id', '=', ssoConfigurationId)

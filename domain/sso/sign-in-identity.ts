@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { hasAuditEntry, recordAudit } from '../audit/record-audit.ts';
 import { FRESH_LOGIN_MS } from '../identity/person.ts';
@@ -38,7 +37,7 @@ export async function findAccount(
   const { subject, email } = claims;
   // Of two concurrent first logins one creates the account.
   await lockKey(db, 'sso-subject', requireProvider(settings), subject);
-  await lockAccountAddress(emOf(db), email);
+  await lockAccountAddress(db, email);
   const known = await findKnownUser(db, settings, claims, checks);
   if (known !== undefined) return { kind: 'user', userId: known };
   const user = await db.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
@@ -53,7 +52,7 @@ export async function findAccount(
     passwordHash: null,
     emailVerifiedAt: new Date(),
   });
-  await voidSignUps(emOf(db), email);
+  await voidSignUps(db, email);
   await addIdentity(db, settings, { claims, userId });
   await joinOrganization(db, settings, { userId, client });
   checks.pass('account', `new account ${redactAddress(email)}`);
@@ -99,7 +98,7 @@ export async function signInIdentity(
   { userId, authenticatedAt }: { userId: string; authenticatedAt: Date | null },
   client: Client,
 ): Promise<SignedIn> {
-  const signIn = await startSession(emOf(db), {
+  const signIn = await startSession(db, {
     userId,
     method: 'sso',
     ssoConfigurationId: settings.id,

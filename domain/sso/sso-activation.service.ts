@@ -1,5 +1,4 @@
 import type { SecretBox } from '../../platform/crypto.ts';
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -126,7 +125,7 @@ export function createSsoActivationService(options: SsoActivationOptions) {
           .where('org_id', '=', scope.organizationId)
           .where((eb) => eb.or([eb('id', '=', id), eb('replaces_id', '=', id)]))
           .execute();
-        await endSessionsOfSso(emOf(db), id);
+        await endSessionsOfSso(db, id);
         await auditConfiguration(db, scope, 'deleted', id);
         // A draft has let no one in.
         if (found.activatedAt !== null)

@@ -1,5 +1,3 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { toDb } from '../../platform/database/bridge.ts';
 import { json } from '../../platform/database/json.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -24,7 +22,7 @@ export type AuditedStaff = Pick<StaffScope, 'staffId' | 'ip' | 'requestId'> & {
  * it concerns.
  */
 export async function recordStaffAudit(
-  db: Db | EntityManager,
+  db: Db,
   staff: AuditedStaff,
   { organizationIds = [], ...event }: StaffAuditEvent,
 ): Promise<void> {
@@ -41,12 +39,12 @@ export async function recordStaffAudit(
 
 /** Records a change by staff in the service's log alone. The use-case that makes it records it for the organization. */
 export async function recordInServiceLog(
-  db: Db | EntityManager,
+  db: Db,
   { staffId, person, ip, requestId }: AuditedStaff,
   event: Omit<StaffAuditEvent, 'organizationIds'>,
   organizationId: string | null,
 ): Promise<void> {
-  await toDb(db)
+  await db
     .insertInto('staff_audit_entries')
     .values({
       id: newId('staffAuditEntry'),

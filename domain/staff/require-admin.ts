@@ -1,13 +1,11 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { StaffRole, StaffScope } from './staff-scope.ts';
 
 /** The staff role of a user, or null. */
-export async function findStaffRole(db: Db | EntityManager, userId: string): Promise<StaffRole | null> {
-  const row = await toDb(db)
+export async function findStaffRole(db: Db, userId: string): Promise<StaffRole | null> {
+  const row = await db
     .selectFrom('staff_members')
     .select('role')
     .where('user_id', '=', userId)
@@ -23,11 +21,7 @@ export async function findStaffRole(db: Db | EntityManager, userId: string): Pro
  * @returns the person's staff role.
  * @throws AppError `conflict` for the caller themselves; `permission_denied`.
  */
-export async function requireMayChange(
-  db: Db | EntityManager,
-  staff: StaffScope,
-  userId: string,
-): Promise<StaffRole | null> {
+export async function requireMayChange(db: Db, staff: StaffScope, userId: string): Promise<StaffRole | null> {
   if (userId === staff.staffId)
     throw new AppError('conflict', {
       detail: 'You cannot do this to yourself.',
@@ -40,8 +34,8 @@ export async function requireMayChange(
 }
 
 /** Whether the person is an admin of the service whose account can sign in. */
-export async function isActiveAdmin(db: Db | EntityManager, userId: string): Promise<boolean> {
-  const admin = await toDb(db)
+export async function isActiveAdmin(db: Db, userId: string): Promise<boolean> {
+  const admin = await db
     .selectFrom('staff_members as staff')
     .innerJoin('users', 'users.id', 'staff.user_id')
     .select('users.id')
@@ -54,7 +48,7 @@ export async function isActiveAdmin(db: Db | EntityManager, userId: string): Pro
 }
 
 /** The caller has locked the staff. @throws AppError `permission_denied`. */
-export async function requireActiveAdmin(db: Db | EntityManager, { staffId }: StaffScope): Promise<void> {
+export async function requireActiveAdmin(db: Db, { staffId }: StaffScope): Promise<void> {
   if (!(await isActiveAdmin(db, staffId)))
     throw new AppError('permission_denied', {
       detail: 'Staff can be changed only by another staff member with the role admin.',

@@ -1,5 +1,3 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { StaffRole } from './staff-scope.ts';
 
@@ -9,10 +7,10 @@ import type { StaffRole } from './staff-scope.ts';
  * @param addedBy user id of the staff member who does it; null for a command of the installation.
  */
 export async function setStaffRole(
-  db: Db | EntityManager,
+  db: Db,
   { userId, role, addedBy }: { userId: string; role: StaffRole; addedBy: string | null },
 ): Promise<void> {
-  await toDb(db)
+  await db
     .insertInto('staff_members')
     .values({ user_id: userId, role, created_by: addedBy })
     .onConflict((conflict) => conflict.column('user_id').doUpdateSet({ role }))
@@ -20,6 +18,6 @@ export async function setStaffRole(
 }
 
 /** Ends the role of a staff member, in the caller's transaction. Their account stays. */
-export async function removeStaffMember(db: Db | EntityManager, userId: string): Promise<void> {
-  await toDb(db).deleteFrom('staff_members').where('user_id', '=', userId).execute();
+export async function removeStaffMember(db: Db, userId: string): Promise<void> {
+  await db.deleteFrom('staff_members').where('user_id', '=', userId).execute();
 }

@@ -1,8 +1,6 @@
 import { sql as oldSql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { type Expression, sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Database, TenantScope } from '../../platform/database/database.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -28,12 +26,12 @@ export function registerObjects(
 
 /** Adds objects that no row refers to. They must not be registered yet. */
 export async function insertUnclaimed(
-  db: Db | EntityManager,
+  db: Db,
   organizationId: string,
   { storageKeys, dueAt = new Date() }: { storageKeys: string[]; dueAt?: Date },
 ): Promise<void> {
   if (storageKeys.length === 0) return;
-  await toDb(db)
+  await db
     .insertInto('unclaimed_objects')
     .values(storageKeys.map((storage_key) => ({ storage_key, org_id: organizationId, due_at: dueAt })))
     .execute();
@@ -93,9 +91,9 @@ export async function expediteDeletions(
  *
  * @throws AppError `unavailable` if the request took so long that the objects are already being deleted.
  */
-export async function claimObjects(db: Db | EntityManager, storageKeys: string[]): Promise<void> {
+export async function claimObjects(db: Db, storageKeys: string[]): Promise<void> {
   if (storageKeys.length === 0) return;
-  const { numDeletedRows } = await toDb(db)
+  const { numDeletedRows } = await db
     .deleteFrom('unclaimed_objects')
     .where('storage_key', '=', anyOf(storageKeys))
     .where('deleting', '=', false)
@@ -109,7 +107,7 @@ export async function claimObjects(db: Db | EntityManager, storageKeys: string[]
 
 /** Makes an object due for deletion because it is no longer referenced by any row. */
 export async function releaseObject(
-  db: Db | EntityManager,
+  db: Db,
   {
     organizationId,
     storageKey,
@@ -117,7 +115,7 @@ export async function releaseObject(
   }: { organizationId: string; storageKey: string; dueAt?: Date },
 ): Promise<void> {
   const entry = { org_id: organizationId, due_at: dueAt, deleting: false };
-  await toDb(db)
+  await db
     .insertInto('unclaimed_objects')
     .values({ storage_key: storageKey, ...entry })
     .onConflict((conflict) => conflict.column('storage_key').doUpdateSet(entry))

@@ -1,4 +1,3 @@
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { setInboxStatus } from '../inboxes/inbox-status.ts';
@@ -68,7 +67,7 @@ export async function setTargetStatus(
   { type, id }: SuspensionTarget,
   status: 'active' | 'suspended',
 ): Promise<void> {
-  if (type === 'organization') await setOrganizationStatus(emOf(db), id, status);
-  else if (type === 'environment') await setEnvironmentStatus(emOf(db), id, status);
+  if (type === 'organization') await setOrganizationStatus(db, id, status);
+  else if (type === 'environment') await setEnvironmentStatus(db, id, status);
   else await setInboxStatus(db, id, status);
 }

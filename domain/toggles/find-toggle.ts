@@ -1,7 +1,5 @@
 import { sql as ormSql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -18,17 +16,13 @@ export const isSwitchedOff = (name: ToggleName) =>
 export const isOffSql = (name: ToggleName): Sql =>
   ormSql`exists (select from toggles where name = ${name} and not enabled)`;
 
-export async function isOff(db: Db | EntityManager, name: ToggleName): Promise<boolean> {
-  const row = await toDb(db)
-    .selectFrom('toggles')
-    .select('enabled')
-    .where('name', '=', name)
-    .executeTakeFirst();
+export async function isOff(db: Db, name: ToggleName): Promise<boolean> {
+  const row = await db.selectFrom('toggles').select('enabled').where('name', '=', name).executeTakeFirst();
   return row?.enabled === false;
 }
 
 /** @throws AppError `switched_off`. */
-export async function requireOn(db: Db | EntityManager, name: ToggleName): Promise<void> {
+export async function requireOn(db: Db, name: ToggleName): Promise<void> {
   if (!(await isOff(db, name))) return;
   throw new AppError('switched_off', {
     detail: 'The operator of the service has switched this off for now.',

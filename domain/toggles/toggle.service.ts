@@ -37,11 +37,11 @@ export function createToggleService({ database, outbox }: { database: Database; 
       { enabled, note }: { enabled: boolean; note: string },
     ): Promise<ToggleState> =>
       database.staffTransaction(staff, async (transaction) => {
-        const { db, em } = transaction;
+        const { db } = transaction;
         const changed = { note, changedBy: staff.staffId, changedAt: new Date() };
         const wasEnabled = await lockEnabled(db, name);
         await upsertToggle(db, { name, enabled, ...changed });
-        await recordStaffAudit(em, staff, {
+        await recordStaffAudit(db, staff, {
           action: enabled ? 'toggle.switched_on' : 'toggle.switched_off',
           resourceType: 'toggle',
           resourceId: name,

@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { emOf } from '../../platform/database/bridge.ts';
 import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database, TenantScope, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
@@ -120,7 +119,7 @@ async function requireAllowedRequester(
   { organizationId, requestedByKind: kind, requestedById: id }: UpgradeRequest,
 ): Promise<void> {
   const requester = { organizationId, actor: { kind, id } };
-  const problem = await findRequesterProblem(emOf(db), requester, { act: 'upgrade_request' });
+  const problem = await findRequesterProblem(db, requester, { act: 'upgrade_request' });
   if (!problem) return;
   throw new AppError('conflict', {
     detail: `Who made the request may no longer decide about the tier. ${REQUESTER_PROBLEMS[problem]}`,
@@ -131,7 +130,7 @@ async function requireAllowedRequester(
 
 /** An approval must not take away a tier that the organization was given after it had asked. */
 async function requireSameTier(db: Db, { organizationId, tier, currentTier }: UpgradeRequest): Promise<void> {
-  await lockLimits(emOf(db), organizationId);
+  await lockLimits(db, organizationId);
   const organization = await db
     .selectFrom('organizations')
     .select('tier')

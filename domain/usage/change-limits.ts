@@ -1,4 +1,3 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -92,7 +91,7 @@ export async function removeOverride(
 }
 
 /** Serializes changes of an organization's limits, so that the ledger records the correct previous values. */
-export async function lockLimits(db: Db | EntityManager, organizationId: string): Promise<void> {
+export async function lockLimits(db: Db, organizationId: string): Promise<void> {
   await lockKey(db, 'limits', organizationId);
 }
 

@@ -1,6 +1,4 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { type Expression, sql } from 'kysely';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { STORAGE_COUNTER, type UsageCounter } from './counters.ts';
 import { effectiveLimit } from './effective-limit.ts';
@@ -134,8 +132,7 @@ function selectPending(
  *
  * @throws AppError `usage_limit_exceeded`; the caller must roll back.
  */
-export async function countWithinLimit(connection: Db | EntityManager, change: UsageChange): Promise<void> {
-  const db = toDb(connection);
+export async function countWithinLimit(db: Db, change: UsageChange): Promise<void> {
   const { counter, at } = change;
   if (counter === STORAGE_COUNTER) throw new Error('storage_bytes is counted by triggers');
   const row = await count(db, change);
@@ -157,8 +154,8 @@ async function readPending(db: Db, change: UsageChange): Promise<number> {
 
 /** Counts without checking a limit, or refunds (negative amount). Takes no lock. */
 export async function recordUsage(
-  db: Db | EntityManager,
+  db: Db,
   { organizationId, counter, amount, at }: UsageChange,
 ): Promise<void> {
-  await toDb(db).insertInto('usage_deltas').values({ org_id: organizationId, counter, at, amount }).execute();
+  await db.insertInto('usage_deltas').values({ org_id: organizationId, counter, at, amount }).execute();
 }

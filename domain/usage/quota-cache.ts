@@ -1,4 +1,3 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { LRUCache } from 'lru-cache';
 import type { Db } from '../../platform/database/tables.ts';
 import type { UsageCounter } from './counters.ts';
@@ -30,7 +29,7 @@ export function createQuotaCache({
      * Returns null without a hard limit; this result is cached, so most organizations need no query. Under a hard limit the
      * result is always read from the database.
      */
-    async remaining(db: Db | EntityManager, organizationId: string): Promise<number | null> {
+    async remaining(db: Db, organizationId: string): Promise<number | null> {
       const time = now();
       if ((unlimited.get(organizationId) ?? 0) > time.getTime()) return null;
       unlimited.delete(organizationId);

@@ -1,7 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { type EffectiveLimit, effectiveLimit, remainingQuota } from './effective-limit.ts';
 import { planLimitReached } from './limit-errors.ts';
@@ -50,12 +48,7 @@ export async function readResourceQuotas(db: Db, organizationId: string): Promis
  *
  * @throws AppError `plan_limit_reached`.
  */
-export async function requireQuota(
-  connection: Db | EntityManager,
-  organizationId: string,
-  resource: QuotaResource,
-): Promise<void> {
-  const db = toDb(connection);
+export async function requireQuota(db: Db, organizationId: string, resource: QuotaResource): Promise<void> {
   const row = await selectLimitInputs(db, [resource]).where('o.id', '=', organizationId).executeTakeFirst();
   if (!row) return;
   const limit = effectiveLimit(resource, toLimitInputs(row));

@@ -1,7 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
-import { toDb } from '../../platform/database/bridge.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { STORAGE_COUNTER, USAGE_COUNTERS, type UsageCounter } from './counters.ts';
 import { type EffectiveLimit, effectiveLimit, type LimitInputs } from './effective-limit.ts';
@@ -30,11 +28,10 @@ export interface UsageStatusQuery {
 
 /** Reads exact usage, including deltas that are not applied yet, in one statement. */
 export async function readUsageStatuses(
-  connection: Db | EntityManager,
+  db: Db,
   { organizationIds, counters = USAGE_COUNTERS, at }: UsageStatusQuery,
 ): Promise<UsageStatus[]> {
   if (organizationIds.length === 0 || counters.length === 0) return [];
-  const db = toDb(connection);
   const { start, end } = monthOf(at);
   const rows = await selectLimitInputs(db, counters)
     .leftJoin('usage_counters as u', (join) =>

@@ -95,7 +95,7 @@ export function beginAttempt(
   { deliveryId, now, episode }: AttemptRequest,
 ): Promise<StartedAttempt | AttemptOutcome | NoFreeSlot | NoShare> {
   return options.database.systemTransaction(async (transaction) => {
-    const { em } = transaction;
+    const { db, em } = transaction;
     const due = await lockDueDelivery(em, deliveryId);
     if (!due) return GONE;
     const { delivery, endpoint } = due;
@@ -112,7 +112,7 @@ export function beginAttempt(
     if (waitMs > 0 && !now) return retryLater(delivery, waitMs);
     if (attemptsInEpisode(delivery) >= WEBHOOK_SCHEDULE_MS.length)
       return settleAs(em, delivery, terminalChange('exhausted', delivery.lastError));
-    if ((await options.quota.remaining(em, delivery.organizationId)) === 0)
+    if ((await options.quota.remaining(db, delivery.organizationId)) === 0)
       return holdForUsageLimit(em, delivery);
     return takeSlot(transaction, options, due, now);
   });

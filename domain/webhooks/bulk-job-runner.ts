@@ -1,5 +1,6 @@
 import { LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { joinSql, type Sql } from '../../platform/database/sql.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
@@ -101,8 +102,11 @@ function findJobProblem(
 ): Promise<RequesterProblem | null> {
   const requester = { organizationId, actor: kind && id ? { kind, id } : null };
   // Staff ask for it through the administration, without a membership.
-  if (kind === 'staff') return findRequesterProblem(em, requester, { act: 'staff_job' });
-  return findRequesterProblem(em, requester, { act: 'webhook_job', place: { environmentId, inboxIds } });
+  if (kind === 'staff') return findRequesterProblem(dbOf(em), requester, { act: 'staff_job' });
+  return findRequesterProblem(dbOf(em), requester, {
+    act: 'webhook_job',
+    place: { environmentId, inboxIds },
+  });
 }
 
 /** What earlier batches did stays. */
@@ -140,7 +144,7 @@ async function replayBatch(
   job: BulkJob,
   endpoint: WebhookEndpoint,
 ): Promise<void> {
-  const { em } = transaction;
+  const { db, em } = transaction;
   if (job.onlyFailed) {
     const failed = await em.execute<{ id: string }[]>(selectFailedDeliveries(job, endpoint));
     job.position = failed.at(-1)?.id ?? job.position;
@@ -153,7 +157,7 @@ async function replayBatch(
   const existing = await findDeliveryIds(em, endpoint.id, idsOf(events));
   const missing = events.filter(({ id }) => !existing.has(id));
   const deliverable = missing.filter((event) => !isWithdrawn(event));
-  const holds = await findEventHolds(em, endpoint.organizationId, idsOf(deliverable));
+  const holds = await findEventHolds(db, endpoint.organizationId, idsOf(deliverable));
   const isHolding = endpoint.holdingSince !== null;
   for (const event of deliverable)
     addDelivery(transaction, outbox, event, { ...endpoint, isHolding, ...(holds.get(event.id) ?? NOT_HELD) });

@@ -132,7 +132,7 @@ async function createJob(
   });
   transaction.em.persist(job);
   outbox.enqueue(transaction, job.organizationId, { start: buildBulkJobStart(job) });
-  await recordAudit(transaction.em, scope, {
+  await recordAudit(transaction.db, scope, {
     action: plan.kind === 'replay' ? 'webhook_endpoint.replayed' : 'webhook_endpoint.deliveries_canceled',
     resourceType: 'webhook_endpoint',
     resourceId: endpoint.id,

@@ -130,7 +130,7 @@ export function createDeliveryControlService({
 
     sendTest: (scope, endpointId, eventType) =>
       database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
+        const { db, em } = transaction;
         const endpoint = await findEndpoint(em, scope, endpointId);
         requireEnabled(endpoint);
         const createdAt = new Date();
@@ -145,7 +145,7 @@ export function createDeliveryControlService({
           createdAt,
         });
         const waits = endpoint.holdingSince !== null && isFailing(endpoint);
-        const holds = await findEventHolds(em, event.organizationId, [event.id]);
+        const holds = await findEventHolds(db, event.organizationId, [event.id]);
         const hold = holds.get(event.id) ?? NOT_HELD;
         const delivery = addDelivery(transaction, outbox, event, { ...endpoint, isHolding: waits, ...hold });
         if (delivery.heldFor === 'endpoint_failing') await makeNext(transaction, outbox, delivery);

@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { dbOf } from '../../platform/database/bridge.ts';
 import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
 import type { Event } from '../events/event.entity.ts';
 import { confirmSuspension, IS_HELD_BY_SUSPENSION, JOIN_STATUSES } from '../events/event-suspension.ts';
@@ -115,7 +116,7 @@ export async function lockDueDelivery(em: EntityManager, id: string): Promise<Du
     isSwitchedOff: target.isSwitchedOff,
     isSuspended:
       target.isSuspended &&
-      (await confirmSuspension(em, { ...target, organizationId: target.eventOrganizationId })),
+      (await confirmSuspension(dbOf(em), { ...target, organizationId: target.eventOrganizationId })),
     endpoint: {
       id: target.endpointId,
       url,

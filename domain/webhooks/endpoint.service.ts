@@ -1,6 +1,7 @@
 import { LockMode, sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/find-page.ts';
 import type { Row, RowReader } from '../../platform/database/find-rows.ts';
@@ -184,7 +185,7 @@ function audit(
   change: string,
   details: Record<string, unknown>,
 ): Promise<void> {
-  return recordAudit(em, scope, {
+  return recordAudit(dbOf(em), scope, {
     action: `webhook_endpoint.${change}`,
     resourceType: 'webhook_endpoint',
     resourceId: endpointId,
@@ -253,7 +254,7 @@ async function findInboxIds(
 ): Promise<string[] | null> {
   if (inboxIds === null) return scope.inboxId === undefined ? null : [scope.inboxId];
   const unique = [...new Set(inboxIds)];
-  for (const inboxId of unique) await findInbox(em, scope, inboxId);
+  for (const inboxId of unique) await findInbox(dbOf(em), scope, inboxId);
   return unique;
 }
 

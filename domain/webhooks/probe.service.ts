@@ -64,7 +64,7 @@ export function createProbeService(options: DeliveryServiceOptions): ProbeServic
   const { database, outbox, shares, quota = createQuotaCache({ counter: 'webhook_deliveries' }) } = options;
 
   const beginProbe = (run: ProbeRun & { now: boolean }, share: AttemptShare) =>
-    database.systemTransaction(async ({ em }): Promise<StartedProbe | ProbeOutcome> => {
+    database.systemTransaction(async ({ db, em }): Promise<StartedProbe | ProbeOutcome> => {
       const { end, endpoint } = await lockFailingEndpoint(em, run);
       if (end) return ended(end);
       const requestedId = await lockFirst(em, requestedDeliveries(endpoint.id));
@@ -76,7 +76,7 @@ export function createProbeService(options: DeliveryServiceOptions): ProbeServic
         await stopHolding(em, endpoint.id);
         return ended('released');
       }
-      if ((await quota.remaining(em, endpoint.organizationId)) === 0)
+      if ((await quota.remaining(db, endpoint.organizationId)) === 0)
         return repeat(nextProbeMs(endpoint), 'Not probed: the limit of webhook_deliveries is reached.');
       const due = await lockDueDelivery(em, deliveryId);
       if (due?.isOrganizationDeleted)

@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { remainingQuota } from '../usage/effective-limit.ts';
@@ -32,7 +33,11 @@ export async function releaseUsageLimited(
 }
 
 async function readRemaining(em: EntityManager, organizationIds: string[], now: Date): Promise<number[]> {
-  const usage = await readUsageStatuses(em, { organizationIds, counters: ['webhook_deliveries'], at: now });
+  const usage = await readUsageStatuses(dbOf(em), {
+    organizationIds,
+    counters: ['webhook_deliveries'],
+    at: now,
+  });
   const remainingById = new Map(
     usage.map(({ organizationId, limit, current }) => [organizationId, remainingQuota(limit, current)]),
   );

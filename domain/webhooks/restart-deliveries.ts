@@ -1,5 +1,6 @@
 import { sql } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { dbOf } from '../../platform/database/bridge.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Sql } from '../../platform/database/sql.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -61,7 +62,7 @@ const RESTARTED = sql`d.id, d.held_for as "heldFor", d.episode, d.org_id as "org
 async function startReinstated(em: EntityManager, held: readonly RestartedRow[]): Promise<RestartedRow[]> {
   if (held.length === 0) return [];
   const organizationIds = [...new Set(held.map(({ organizationId }) => organizationId))].sort();
-  for (const organizationId of organizationIds) await lockSuspensionHolds(em, organizationId);
+  for (const organizationId of organizationIds) await lockSuspensionHolds(dbOf(em), organizationId);
   return em.execute<RestartedRow[]>(
     sql`update webhook_deliveries d set status = 'pending', held_for = null, next_attempt_at = now()
      from events v ${JOIN_STATUSES}

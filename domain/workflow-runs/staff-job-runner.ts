@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { emOf } from '../../platform/database/bridge.ts';
 import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { type JsonParameter, json } from '../../platform/database/json.ts';
@@ -97,11 +96,7 @@ async function stop(db: Db, jobId: string, detail: string): Promise<void> {
 }
 
 const findAuthorProblem = (db: Db, { staffId: id }: StaffJob): Promise<RequesterProblem | null> =>
-  findRequesterProblem(
-    emOf(db),
-    { organizationId: null, actor: { kind: 'staff', id } },
-    { act: 'staff_job' },
-  );
+  findRequesterProblem(db, { organizationId: null, actor: { kind: 'staff', id } }, { act: 'staff_job' });
 
 async function actOnBatch(options: StaffJobRunnerOptions, job: StaffJob): Promise<Batch> {
   const { runs } = options;

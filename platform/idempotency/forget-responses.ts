@@ -1,15 +1,13 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { anyOf } from '../database/any-of.ts';
-import { toDb } from '../database/bridge.ts';
 import type { Db } from '../database/tables.ts';
 
 /**
  * Removes the stored responses that show what is being deleted. The keys stay: a repeated request must not create it a second
  * time.
  */
-export async function forgetResponses(db: Db | EntityManager, resourceIds: readonly string[]): Promise<void> {
+export async function forgetResponses(db: Db, resourceIds: readonly string[]): Promise<void> {
   if (resourceIds.length === 0) return;
-  await toDb(db)
+  await db
     .updateTable('idempotency_keys')
     .set({ body: null })
     .where('resource_id', '=', anyOf(resourceIds))

@@ -1,6 +1,4 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { type NotNull, sql } from 'kysely';
-import { toDb } from '../database/bridge.ts';
 import type { Db } from '../database/tables.ts';
 
 export interface DeadCommand {
@@ -18,8 +16,8 @@ export const MAX_LISTED = 1_000;
 export const MAX_RETRIED = 1_000;
 
 /** Commands whose delivery to Temporal failed permanently, oldest first. For workers, and for staff. */
-export function listDeadCommands(db: Db | EntityManager, limit: number = MAX_LISTED): Promise<DeadCommand[]> {
-  return toDb(db)
+export function listDeadCommands(db: Db, limit: number = MAX_LISTED): Promise<DeadCommand[]> {
+  return db
     .selectFrom('outbox')
     .select([
       sql<string>`outbox.id::text`.as('id'),
@@ -40,14 +38,14 @@ export function listDeadCommands(db: Db | EntityManager, limit: number = MAX_LIS
 }
 
 /** At most {@link MAX_LISTED}. */
-export async function countDeadCommands(db: Db | EntityManager): Promise<number> {
-  const dead = toDb(db)
+export async function countDeadCommands(db: Db): Promise<number> {
+  const dead = db
     .selectFrom('outbox')
     .select('id')
     .where('dead_at', 'is not', null)
     .orderBy('dead_at')
     .limit(MAX_LISTED);
-  const row = await toDb(db)
+  const row = await db
     .selectFrom(dead.as('dead'))
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .executeTakeFirst();
@@ -59,11 +57,8 @@ export async function countDeadCommands(db: Db | EntityManager): Promise<number>
  *
  * @param id of one of them; undefined for the oldest {@link MAX_RETRIED}.
  */
-export function retryDeadCommands(
-  db: Db | EntityManager,
-  id?: string,
-): Promise<{ organizationId: string }[]> {
-  const dead = toDb(db)
+export function retryDeadCommands(db: Db, id?: string): Promise<{ organizationId: string }[]> {
+  const dead = db
     .selectFrom('outbox')
     .select('id')
     .where('dead_at', 'is not', null)
@@ -72,7 +67,7 @@ export function retryDeadCommands(
     .orderBy('id')
     .limit(MAX_RETRIED)
     .forUpdate();
-  return toDb(db)
+  return db
     .updateTable('outbox')
     .set({ dead_at: null, attempts: 0, available_at: sql`now()` })
     .where('id', 'in', dead)

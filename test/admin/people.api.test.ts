@@ -46,8 +46,8 @@ async function atTheSameTime(
         sql`select count(*)::int as count from pg_locks where locktype = 'advisory' and not granted`,
       )
     )[0]?.count;
-  const requests = await app.worker.systemTransaction(async ({ em }) => {
-    await lockKey(em, 'staff');
+  const requests = await app.worker.systemTransaction(async ({ db }) => {
+    await lockKey(db, 'staff');
     const started = start();
     await eventually(async () => expect(await countWaiting()).toBeGreaterThanOrEqual(started.length));
     return { started };

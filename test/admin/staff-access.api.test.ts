@@ -175,8 +175,8 @@ describe('the staff role of the database', () => {
     const { userId, sessionId, token: staffToken } = await createStaff(app);
     const person = { userId, sessionId } as Parameters<typeof recordStaffAudit>[1]['person'];
     const staff = { staffId: userId, role: 'admin', person, ip: '192.0.2.9', requestId: 'req_test' } as const;
-    await app.database.staffTransaction(staff, ({ em }) =>
-      recordStaffAudit(em, staff, {
+    await app.database.staffTransaction(staff, ({ db }) =>
+      recordStaffAudit(db, staff, {
         action: 'organization.noted',
         resourceType: 'organization',
         resourceId: organizationId,

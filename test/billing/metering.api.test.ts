@@ -52,8 +52,8 @@ async function createMetered(): Promise<Paying> {
 /** Counts use in the hour that begins now, and moves to the next one. */
 async function use({ organizationId }: TestOrganization, amount: number): Promise<void> {
   const at = new Date((app.ledger.now + 60) * 1_000);
-  await app.worker.systemTransaction(({ em }) =>
-    recordUsage(em, { organizationId, counter: 'messages_sent', amount, at }),
+  await app.worker.systemTransaction(({ db }) =>
+    recordUsage(db, { organizationId, counter: 'messages_sent', amount, at }),
   );
   advanceClock(app.ledger, HOUR_S);
 }
@@ -304,8 +304,8 @@ describe('a report of use', () => {
   test('that fails alone holds up no other, and is sent by the next run', async () => {
     const paying = await createMetered();
     const other = await app.createPaying();
-    await app.worker.systemTransaction(({ em }) =>
-      recordUsage(em, {
+    await app.worker.systemTransaction(({ db }) =>
+      recordUsage(db, {
         organizationId: other.organizationId,
         counter: 'messages_sent',
         amount: LIMIT + 2,
@@ -330,8 +330,8 @@ describe('a report of use', () => {
     const paying = await createMetered();
     const other = await app.createPaying();
     await use(paying, LIMIT + 6);
-    await app.worker.systemTransaction(({ em }) =>
-      recordUsage(em, {
+    await app.worker.systemTransaction(({ db }) =>
+      recordUsage(db, {
         organizationId: other.organizationId,
         counter: 'messages_sent',
         amount: LIMIT + 7,

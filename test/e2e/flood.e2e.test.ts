@@ -19,9 +19,9 @@ const flooded = useIsolatedOrganization();
 
 async function createNeighborKey(): Promise<string> {
   const database = await createDatabase({ url: flooded.service.config.DATABASE_URL, poolSize: 1, entities });
-  const token = await database.systemTransaction(async ({ em, db }) => {
-    const ownerId = await createUser(em, { email: 'neighbor@people.example', passwordHash: '' });
-    const { organizationId } = await createOrganization(em, {
+  const token = await database.systemTransaction(async ({ db }) => {
+    const ownerId = await createUser(db, { email: 'neighbor@people.example', passwordHash: '' });
+    const { organizationId } = await createOrganization(db, {
       name: 'Neighbor',
       tier: 'enterprise',
       ownerId,

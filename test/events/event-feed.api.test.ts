@@ -30,7 +30,7 @@ const scopeOf = (organization: TestOrganization, inboxId?: string): FeedScope =>
 });
 
 const readPage = (scope: FeedScope, query: Partial<FeedQuery> = {}) =>
-  database.transaction(scope, ({ em }) => readEvents(em, scope, { limit: 100, ...query }));
+  database.transaction(scope, ({ db }) => readEvents(db, scope, { limit: 100, ...query }));
 const read = async (scope: FeedScope, query: Partial<FeedQuery> = {}) =>
   (await readPage(scope, query)).events;
 
@@ -117,9 +117,9 @@ test('a page of large events reads only the events that it returns', async () =>
     ids.push(await record(organization, { text: randomBytes(50_000).toString('hex') }));
   await expectRead(scope, {}, ids);
   const readPieces = (query: Partial<FeedQuery>) =>
-    database.transaction(scope, async ({ em }) => {
+    database.transaction(scope, async ({ db, em }) => {
       const before = await countPieces(em);
-      const { events } = await readEvents(em, scope, { limit: 100, ...query });
+      const { events } = await readEvents(db, scope, { limit: 100, ...query });
       return { events: events.length, pieces: (await countPieces(em)) - before };
     });
   const all = await readPieces({});

@@ -273,6 +273,11 @@ describe('time and size', () => {
         expect(fromText(source).length).toBeLessThanOrEqual(source.length);
         fromHtml(source);
       }),
+      {
+        examples: [
+          [['On Mon, A <a@b> wrote:\n', 'text ', 'On Mon, A <a@b> wrote:\n', '<blockquote type=cite>']],
+        ],
+      },
     );
   });
 

@@ -54,7 +54,7 @@ describe('an organization', () => {
     const [first, second] = [newSlug(), newSlug()];
     for (const slug of [first, second]) expect((await patch({ slug })).statusCode).toBe(200);
     expectProblem(await patch({ slug: first }, token), 'already_exists');
-    const taken = await app.worker.systemTransaction(({ em }) => findFreeSlug(em, first));
+    const taken = await app.worker.systemTransaction(({ db }) => findFreeSlug(db, first));
     expect(taken).toMatch(new RegExp(`^${first}-[0-9a-f]{8}$`));
     expect((await patch({ slug: first })).statusCode).toBe(200);
     expectProblem(await patch({ slug: second }, token), 'already_exists');

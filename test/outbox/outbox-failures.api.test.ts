@@ -95,16 +95,16 @@ test('a dead command is retried by the command for operators', async () => {
   await database.systemTransaction(({ em }) => em.nativeUpdate(OutboxEntity, {}, { attempts: 199 }));
   await makeDue();
   await outbox.sweep(10);
-  const [dead] = await database.autocommit((em) => listDeadCommands(em));
+  const [dead] = await listDeadCommands(database.db);
   expect(dead).toMatchObject({ workflowId: 'a/1', attempts: 200, lastError: expect.stringContaining('14') });
   await makeDue();
   state.isAway = false;
   expect(await outbox.sweep(10)).toBe(0);
-  expect(await database.autocommit((em) => retryDeadCommands(em, '0'))).toHaveLength(0);
-  expect(await database.autocommit((em) => retryDeadCommands(em, dead?.id))).toHaveLength(1);
+  expect(await retryDeadCommands(database.db, '0')).toHaveLength(0);
+  expect(await retryDeadCommands(database.db, dead?.id)).toHaveLength(1);
   expect(await outbox.sweep(10)).toBe(1);
   expect(started).toHaveLength(1);
-  expect([await rows(), await database.autocommit((em) => listDeadCommands(em))]).toEqual([[], []]);
+  expect([await rows(), await listDeadCommands(database.db)]).toEqual([[], []]);
 });
 
 test('the trace of a request continues in the workflow that a sweep starts later', async () => {

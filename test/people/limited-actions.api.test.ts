@@ -222,8 +222,8 @@ const ACTIONS: Record<string, () => Promise<[done: number, limit: number]>> = {
 const startSessions = (userId: string) =>
   Promise.all(
     Array.from({ length: TIMES }, () =>
-      app.database.peopleTransaction(({ em }) =>
-        startSession(em, { userId, method: 'password', ip: '192.0.2.1', userAgent: null }),
+      app.database.peopleTransaction(({ db }) =>
+        startSession(db, { userId, method: 'password', ip: '192.0.2.1', userAgent: null }),
       ),
     ),
   );

@@ -248,7 +248,7 @@ describe('a long deletion', () => {
           lastMessageAt: daysAgo(60),
         });
     });
-    await database.systemTransaction(async ({ em }) => {
+    await database.systemTransaction(async ({ db, em }) => {
       for (let n = 0; n < MESSAGES; n += 1) {
         const at = new Date(Date.parse(stamp(60)) + (n * 40 * DAY_MS) / MESSAGES);
         // The first thread has most messages; the last threads have only expired ones.
@@ -256,7 +256,7 @@ describe('a long deletion', () => {
         const thread = n % 2 === 0 ? 0 : n < MESSAGES / 2 ? 6 + (turn % 6) : 1 + (turn % 5);
         await insertMessage(em, inbox, { at, threadId: threads[thread] ?? '', n });
       }
-      await refreshThreads(em, threads);
+      await refreshThreads(db, threads);
     });
   }
 
@@ -288,9 +288,9 @@ describe('a long deletion', () => {
   async function expectConsistentThreads(organizationId: string): Promise<Thread[]> {
     const shown = await threadsOf(organizationId);
     for (const { id } of shown) expect(await countIn(id)).toBeGreaterThan(0);
-    const recomputed = await database.systemTransaction(async ({ em }) => {
+    const recomputed = await database.systemTransaction(async ({ db, em }) => {
       await refreshThreads(
-        em,
+        db,
         shown.map(({ id }) => id),
       );
       return em.find(ThreadEntity, { organizationId }, { orderBy: { id: 'asc' } });

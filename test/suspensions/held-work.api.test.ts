@@ -380,7 +380,7 @@ describe('webhook deliveries', () => {
       await service.suspend(target);
       let recorded: Promise<unknown> = Promise.resolve();
       await database.systemTransaction(async (transaction) => {
-        await awaitSuspensionHolds(transaction.em, organizationId);
+        await awaitSuspensionHolds(transaction.db, organizationId);
         // Its statement sees the suspension; it waits before it holds the delivery.
         recorded = database.systemTransaction(record);
         await Promise.race([waitsFor(await backendOf(transaction)), recorded]);
@@ -412,7 +412,7 @@ describe('webhook deliveries', () => {
       await exhaust();
       let restarted: Promise<unknown> = Promise.resolve();
       await database.systemTransaction(async (transaction) => {
-        await awaitSuspensionHolds(transaction.em, organizationId);
+        await awaitSuspensionHolds(transaction.db, organizationId);
         restarted = database.systemTransaction(restart);
         await Promise.race([waitsFor(await backendOf(transaction)), restarted]);
         await service.reinstate(target);

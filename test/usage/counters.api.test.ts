@@ -29,8 +29,8 @@ const currentOf = async (token: string): Promise<Record<UsageCounter, { current:
   (await app.call('/org/usage', { token })).json().counters;
 
 const count = (organizationId: string) =>
-  app.worker.systemTransaction(({ em }) =>
-    countWithinLimit(em, { organizationId, counter: 'messages_sent', amount: 1, at: new Date() }),
+  app.worker.systemTransaction(({ db }) =>
+    countWithinLimit(db, { organizationId, counter: 'messages_sent', amount: 1, at: new Date() }),
   );
 
 test('applying deltas during concurrent counting loses nothing, counts nothing twice and refuses nothing below the limit', async () => {
@@ -62,8 +62,8 @@ test('a refund frees quota once, even if it is applied while another change wait
   await setLimit(limits, organizationId, { resource: 'messages_sent', limit: 3 });
   for (let sends = 0; sends < 3; sends += 1) await count(organizationId);
   const refund = () =>
-    app.worker.systemTransaction(({ em }) =>
-      recordUsage(em, { organizationId, counter: 'messages_sent', amount: -1, at: new Date() }),
+    app.worker.systemTransaction(({ db }) =>
+      recordUsage(db, { organizationId, counter: 'messages_sent', amount: -1, at: new Date() }),
     );
   const result = await app.worker.systemTransaction(async ({ em }) => {
     const [backend] = await em.execute<{ pid: number }[]>(sql`select pg_backend_pid() as pid`);

@@ -28,7 +28,7 @@ export function extractReplyLines(received: Line[]): ReplyLines {
   const quotes = cut !== null || runs.some((run) => run.quoted);
   const hasOwnText = hasText(runs.filter((run) => !run.quoted).flatMap((run) => run.lines));
   if (!hasOwnText && (forward || (cut !== null && runs.length === 0)))
-    return { lines: getAllLines(lines), hasQuotes: false };
+    return { lines: getAllLines(received), hasQuotes: false };
   return { lines: selectLines(removeSignatures(runs)), hasQuotes: quotes };
 }
 
