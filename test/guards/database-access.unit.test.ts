@@ -3,58 +3,26 @@ import { expect, test } from '@jest/globals';
 import { listSourceFiles } from './import-graph.ts';
 import { ownerOf } from './table-writers.ts';
 
-/** Folders that do not yet reach PostgreSQL by typed statements alone. None may be added. */
+/** Folders that do not yet reach PostgreSQL by typed statements alone. None may be added; a converted one goes. */
 const NOT_CONVERTED = new Set<string>([
   'api',
   'domain/administration',
-  'domain/announcements',
-  'domain/api-keys',
   'domain/attachments',
-  'domain/audit',
-  'domain/billing',
-  'domain/bootstrap',
-  'domain/deletions',
   'domain/deliverability',
-  'domain/domains',
   'domain/drafts',
   'domain/events',
   'domain/exports',
   'domain/identity',
-  'domain/impersonation',
-  'domain/inbound',
-  'domain/inboxes',
-  'domain/invitations',
-  'domain/messages',
-  'domain/metrics',
-  'domain/mime',
-  'domain/monitoring',
-  'domain/notifications',
-  'domain/oauth',
   'domain/organizations',
   'domain/outbound',
-  'domain/people',
   'domain/policies',
-  'domain/providers',
-  'domain/refusals',
-  'domain/restores',
-  'domain/retention',
-  'domain/sessions',
-  'domain/sso',
-  'domain/staff',
   'domain/stored-objects',
   'domain/suspensions',
   'domain/toggles',
-  'domain/upgrade-requests',
   'domain/usage',
-  'domain/usage-alerts',
   'domain/webhooks',
-  'domain/workflow-runs',
-  'platform/dependencies.ts',
-  'platform/idempotency',
   'platform/installation',
   'platform/outbox',
-  'platform/rate-limit',
-  'workers',
 ]);
 
 /** Statements that Kysely cannot express, as text, with the reason for each file. */
@@ -73,7 +41,7 @@ const MAX_TEXT_STATEMENTS = 40;
 
 /** Entity managers, their statements, and the functions that built statements of entities. */
 const OLD_WAYS: readonly RegExp[] = [
-  /\bem\b/,
+  /\bem\.[a-z]|[({,]\s*em\b\s*[,:})]/,
   /\bEntityManager\b/,
   /\b(?:sql|raw|LockMode|QueryOrder|RawQueryFragment)\b[^;]*from '@mikro-orm\//,
   /database\/(?:find-rows|find-page|write-rows|row-filter|delete-rows|sql|bridge|serialized-row)\.ts'/,
@@ -98,7 +66,7 @@ test('typed statements are the one way to the database in all folders but the li
       .filter((file) => ownerOf(file) !== FOUNDATION && usesOldWays(readFileSync(file, 'utf8')))
       .map(ownerOf),
   );
-  expect([...folders].filter((folder) => !NOT_CONVERTED.has(folder))).toEqual([]);
+  expect([...folders].sort()).toEqual([...NOT_CONVERTED].sort());
 });
 
 test('few statements are text, each for a reason', () => {
