@@ -7,8 +7,6 @@ const EXCEPTIONS: Record<string, string> = {
   'domain/outbound writes messages':
     'A send creates its message and moves its status, in one transaction with attempts and events.',
   'domain/outbound writes message_recipients': 'The same for each recipient.',
-  'domain/drafts writes attachments':
-    'A change of a draft attaches and removes its files, in the transaction of the change.',
   'domain/inbound writes messages':
     'The message, its thread and its attachments are created in one transaction.',
   'domain/inbound writes attachments': 'The same.',
