@@ -12,6 +12,7 @@ import { createSecretBox } from '../../platform/crypto.ts';
 import type { EgressRequest, EgressResult } from '../../platform/egress/egress.ts';
 import { newId } from '../../platform/ids.ts';
 import { findSchemaError } from '../support/event-schema.ts';
+import { eventually } from '../support/eventually.ts';
 import { purgeServiceOf } from '../support/inbox-purge.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -90,7 +91,16 @@ async function record(type: EventType, { id, draft_id: draftId }: Json): Promise
 }
 
 const ABOUT_MESSAGES = EVENT_TYPES.filter((type) => !isOrganizationWide(type));
-const listEvents = async () => (await call('/events?order=asc&limit=100')).json<{ data: EventJson[] }>().data;
+/** All events. The feed shows them once no transaction is open that began before theirs, also of other tests. */
+const listEvents = () =>
+  eventually(async () => {
+    const [row] = await app.worker.query<{ count: number }>(
+      sql`select count(*)::int as count from events where org_id = ${organization.organizationId}`,
+    );
+    const { data } = (await call('/events?order=asc&limit=100')).json<{ data: EventJson[] }>();
+    expect(data).toHaveLength(row?.count ?? -1);
+    return data;
+  });
 async function listDeliveries(): Promise<DeliveryJson[]> {
   const { data } = (await call(`/webhooks/endpoints/${endpointId}/deliveries?limit=100`)).json<{
     data: { id: string }[];
