@@ -134,13 +134,12 @@ describe('use beyond a soft limit', () => {
     const paying = await createMetered();
     const { organizationId } = paying;
     const limits = administerLimits({ database: app.worker });
-    const shift = (table: string, columns: string[]) =>
-      app.worker.autocommit((em) =>
-        em.execute(
-          `update ${table} set ${columns.map((column) => `${column} = ${column} + ? * interval '1 second'`)} where org_id = ?`,
-          [...columns.map(() => app.ledger.now - Math.floor(Date.now() / 1_000)), organizationId],
-        ),
-      );
+    const startsNow = (table: 'limit_overrides' | 'suspensions') =>
+      app.worker.db
+        .updateTable(table)
+        .set({ created_at: new Date(app.ledger.now * 1_000) })
+        .where('org_id', '=', organizationId)
+        .execute();
     await use(paying, LIMIT + 1);
     await limits.setOverride(organizationId, {
       resource: 'messages_sent',
@@ -149,7 +148,7 @@ describe('use beyond a soft limit', () => {
       expiresAt: null,
       reason: 'Test',
     });
-    await shift('limit_overrides', ['created_at']);
+    await startsNow('limit_overrides');
     await app.worker.query(sql`
       update usage_events set at = ${new Date(app.ledger.now * 1_000)}
       where org_id = ${organizationId} and kind = 'override_set' returning id`);
@@ -163,7 +162,7 @@ describe('use beyond a soft limit', () => {
     const system = createSystemSuspensionService({ suspensions });
     const request = { reason: 'payment' as const, note: 'Test' };
     await app.worker.systemTransaction((transaction) => system.suspend(transaction, organizationId, request));
-    await shift('suspensions', ['created_at']);
+    await startsNow('suspensions');
     await use(paying, 4_000);
     await app.worker.systemTransaction((transaction) =>
       system.reinstate(transaction, organizationId, request),
