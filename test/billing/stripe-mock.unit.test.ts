@@ -9,6 +9,7 @@ import { createMeterReader, type MeterView } from '../../domain/billing/read-met
 import { readSubscription, type SubscriptionView } from '../../domain/billing/read-subscription.ts';
 import type { Scope } from '../../domain/identity/scope.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { type Connection, typeConnection } from '../../platform/database/typed-connection.ts';
 import { createStripe } from '../../platform/stripe/stripe-client.ts';
 import { findStripeMockObstacle, startStripeMock } from '../support/stripe-mock.ts';
 import { useResource } from '../support/use-resource.ts';
@@ -21,9 +22,11 @@ if (obstacle) console.warn(`Tests with stripe-mock are skipped: ${obstacle}`);
   const mock = useResource(startStripeMock, (running) => running.close());
   const connect = (): Stripe =>
     createStripe({ STRIPE_SECRET_KEY: 'sk_test_123', STRIPE_API_BASE: mock.url, STRIPE_TIMEOUT_MS: 10_000 });
+  const db = typeConnection({
+    query: async () => ({ command: 'INSERT', rowCount: 1, rows: [{}] }),
+  } as unknown as Connection);
   const database = {
-    transaction: async (_scope: object, work: (transaction: object) => unknown) =>
-      work({ em: { execute: async () => [{}] } }),
+    transaction: async (_scope: object, work: (transaction: object) => unknown) => work({ db }),
   } as unknown as Database;
   const scope = { organizationId: 'org_1' } as Scope;
 
