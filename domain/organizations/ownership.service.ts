@@ -7,6 +7,7 @@ import { requireRecentSignIn } from '../identity/person.ts';
 import type { MemberRole } from '../identity/roles.ts';
 import type { Scope } from '../identity/scope.ts';
 import { lockOrganization, requireBreakGlassOwner } from './break-glass-owner.ts';
+import { selectMembers } from './reassign-owner.ts';
 
 /** A member, for emails. */
 export interface Recipient {
@@ -69,21 +70,7 @@ export function createOwnershipService({ database, onTransfer }: OwnershipOption
 }
 
 function findMember(db: Db, organizationId: string, userId: string): Promise<MemberRow | undefined> {
-  return db
-    .selectFrom('members')
-    .innerJoin('users', 'users.id', 'members.user_id')
-    .select((eb) => [
-      'members.user_id as userId',
-      'users.email',
-      'members.role',
-      eb
-        .and([eb('users.deleted_at', 'is', null), eb('users.status', '=', 'active')])
-        .$castTo<boolean>()
-        .as('isActive'),
-    ])
-    .where('members.org_id', '=', organizationId)
-    .where('members.user_id', '=', userId)
-    .executeTakeFirst();
+  return selectMembers(db, organizationId).where('members.user_id', '=', userId).executeTakeFirst();
 }
 
 async function exchangeRoles(db: Db, organizationId: string, { from, to }: Transfer): Promise<void> {

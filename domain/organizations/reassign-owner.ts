@@ -64,6 +64,13 @@ export async function reassignOwner(
 
 /** The owners, and the person if they are a member. */
 function findOwnersAnd(db: Db, organizationId: string, userId: string): Promise<MemberRow[]> {
+  return selectMembers(db, organizationId)
+    .where((eb) => eb.or([eb('members.role', '=', 'owner'), eb('members.user_id', '=', userId)]))
+    .execute();
+}
+
+/** Members of an organization, with their addresses, and whether they can sign in. */
+export function selectMembers(db: Db, organizationId: string) {
   return db
     .selectFrom('members')
     .innerJoin('users', 'users.id', 'members.user_id')
@@ -76,7 +83,5 @@ function findOwnersAnd(db: Db, organizationId: string, userId: string): Promise<
         .$castTo<boolean>()
         .as('isActive'),
     ])
-    .where('members.org_id', '=', organizationId)
-    .where((eb) => eb.or([eb('members.role', '=', 'owner'), eb('members.user_id', '=', userId)]))
-    .execute();
+    .where('members.org_id', '=', organizationId);
 }

@@ -36,7 +36,10 @@ const URGENT_PRIORITY = 2;
 const SIGNAL_PRIORITY = 1;
 /** An organization with more commands waiting for one queue has a burst. */
 const MAX_WAITING_WITHOUT_REST = 10;
-/** In a burst, of the time that a call takes, while others use Temporal: then one organization starts at most a third of what one call after the other could. */
+/**
+ * How long a burst rests after each call, as a multiple of the call, while others use Temporal: the organization then makes
+ * at most a third of the calls that it could make one after the other.
+ */
 const SHARED_REST = 2;
 /** The same for a paced queue while no other organization uses Temporal. */
 const PACED_REST = 1;
@@ -83,7 +86,7 @@ export function createDispatcher(options: DispatcherOptions): (waiting: WaitingC
 }
 
 interface Lane {
-  /** Waits for the command's turn. @returns ends the turn, after a call of so many milliseconds. */
+  /** Waits for the command's turn. @returns a function that ends the turn; its argument is the duration of the call. */
   acquire(
     organizationId: string,
     command: { priority: number; isSwept: boolean },

@@ -196,3 +196,21 @@ describe('the process that commits', () => {
     for (const rest of rests) expect(rest).toBeGreaterThanOrEqual(18);
   });
 });
+
+test('a transaction enqueues more commands than one statement could insert', async () => {
+  const temporal = new HeldTemporal();
+  const outbox = createOutbox({ database, workflows: temporal, logger });
+  const commands = 14_000;
+  await database.systemTransaction(async (transaction) => {
+    for (let index = 0; index < commands; index += 1)
+      outbox.enqueue(transaction, 'org_many', { start: start(`many/${index}`, 3, 'a', 'org_many') });
+  });
+  const row = await database.db
+    .selectFrom('outbox')
+    .select(({ fn }) => fn.max('id').as('last'))
+    .executeTakeFirst();
+  expect(row?.last).toBeGreaterThan(commands - 1);
+  await outbox.drain();
+  // One organization has so many waiting in a process; the sweep dispatches the others.
+  expect(new Set(temporal.arrived).size).toBe(5_000);
+});
