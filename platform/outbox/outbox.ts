@@ -217,7 +217,7 @@ function createOwnRows({ database, logger, renewIntervalMs = RENEW_INTERVAL_MS }
 
 type NewRow = InsertObject<Tables, 'outbox'>;
 /** A statement has at most 65,535 parameters; deleting an inbox cancels all its queued sends in one transaction. */
-const MAX_ROWS_PER_INSERT = 1_000;
+const INSERT_BATCH_SIZE = 1_000;
 /** The row's id, once it is inserted. */
 type InsertedRow = { id?: number };
 
@@ -228,8 +228,8 @@ function createBatchedInsert(): (transaction: Transaction, row: NewRow) => Inser
   async function insertBatch(transaction: Transaction): Promise<void> {
     const { rows, inserted } = batches.get(transaction) ?? { rows: [], inserted: [] };
     batches.delete(transaction);
-    for (let start = 0; start < rows.length; start += MAX_ROWS_PER_INSERT) {
-      const values = rows.slice(start, start + MAX_ROWS_PER_INSERT);
+    for (let start = 0; start < rows.length; start += INSERT_BATCH_SIZE) {
+      const values = rows.slice(start, start + INSERT_BATCH_SIZE);
       const ids = await transaction.db.insertInto('outbox').values(values).returning('id').execute();
       for (const [index, { id }] of ids.entries()) Object.assign(inserted[start + index] ?? {}, { id });
     }
