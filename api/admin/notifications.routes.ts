@@ -10,7 +10,6 @@ import {
   MAX_ORGANIZATIONS,
 } from '../../domain/announcements/announcement.service.ts';
 import { TIERS, type Tier } from '../../domain/organizations/tier.ts';
-import type { Row } from '../../platform/database/find-rows.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
 import {
   changeProblems,
@@ -162,7 +161,7 @@ export const adminNotificationRoutes =
     done();
   };
 
-function presentNotification(row: Row<Announcement>): Static<typeof AdminNotificationRecord> {
+function presentNotification(row: Announcement): Static<typeof AdminNotificationRecord> {
   return {
     id: row.id,
     title: row.title,
@@ -181,7 +180,7 @@ function presentNotification(row: Row<Announcement>): Static<typeof AdminNotific
   };
 }
 
-function statusOf({ withdrawnAt, startsAt, endsAt, delivery, mailedAt }: Row<Announcement>) {
+function statusOf({ withdrawnAt, startsAt, endsAt, delivery, mailedAt }: Announcement) {
   const now = Date.now();
   if (withdrawnAt) return 'withdrawn';
   if (startsAt.getTime() > now) return 'scheduled';

@@ -1,26 +1,11 @@
-import { sql as ormSql } from '@mikro-orm/core';
 import { sql } from 'kysely';
 import { lockKey, lockKeyShared } from '../../platform/database/advisory-lock.ts';
 import { anyOf } from '../../platform/database/any-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import { hasAbuseSuspension, isSuspendedForAbuse } from '../suspensions/abuse-suspension.ts';
+import { hasAbuseSuspension } from '../suspensions/abuse-suspension.ts';
 import { isSwitchedOff } from '../toggles/find-toggle.ts';
 import type { Event } from './event.entity.ts';
 import type { EventType } from './event-types.ts';
-
-/** For statements as text: joins what may be suspended to the event `v`. */
-export const JOIN_STATUSES = ormSql`join organizations o on o.id = v.org_id join environments n on n.id = v.env_id
-  left join inboxes i on i.id = v.inbox_id`;
-/**
- * For statements as text, with {@link JOIN_STATUSES}: the event `v` announces that a send was refused because its account is suspended. It is
- * delivered while the suspension lasts, unless that is for abuse: otherwise the owner would learn of it only afterwards.
- */
-const ANNOUNCES_SUSPENSION_TEXT = ormSql`(v.type = 'message.rejected' and v.data ->> 'rejection_reason' = 'account_paused'
-  and o.deleted_at is null and not ${isSuspendedForAbuse(ormSql`o.id, n.id, i.id`)})`;
-
-/** For statements as text, with {@link JOIN_STATUSES}: a suspension holds the deliveries of the event `v`. */
-export const IS_HELD_BY_SUSPENSION = ormSql`((o.status <> 'active' or n.status <> 'active' or i.status is not distinct from 'suspended')
-  and not ${ANNOUNCES_SUSPENSION_TEXT})`;
 
 /** Why the deliveries of an event wait for its organization, environment or inbox. */
 export type OwnerHold = 'organization_deleted' | 'suspension';
@@ -32,22 +17,26 @@ export type OwnerHold = 'organization_deleted' | 'suspension';
 const ANNOUNCES_SUSPENSION = sql`(v.type = 'message.rejected' and v.data ->> 'rejection_reason' = 'account_paused'
   and o.deleted_at is null and not ${hasAbuseSuspension(sql.ref('o.id'), sql.ref('n.id'), sql.ref('i.id'))})`;
 
-/** SQL: joins what may be suspended to the event `v`. */
+/** SQL: joins what may be suspended to the event `v`, in a subquery. */
 const STATUSES = sql`join organizations o on o.id = v.org_id join environments n on n.id = v.env_id
   left join inboxes i on i.id = v.inbox_id`;
 
-const IS_SUSPENDED = sql`((o.status <> 'active' or n.status <> 'active' or i.status is not distinct from 'suspended')
+/**
+ * SQL: a suspension holds the deliveries of the event `v`, whose organization is `o`, environment `n` and inbox, if it has one,
+ * `i`.
+ */
+export const IS_HELD_BY_SUSPENSION = sql<boolean>`((o.status <> 'active' or n.status <> 'active' or i.status is not distinct from 'suspended')
   and not ${ANNOUNCES_SUSPENSION})`;
 
 /**
  * SQL: the {@link OwnerHold} of the event `v`, or null. A suspension has to be confirmed: see {@link confirmSuspension}.
  */
 export const OWNER_HOLD = sql<OwnerHold | null>`(
-  select case when o.deleted_at is not null then 'organization_deleted' when ${IS_SUSPENDED} then 'suspension' end
+  select case when o.deleted_at is not null then 'organization_deleted' when ${IS_HELD_BY_SUSPENSION} then 'suspension' end
   from (select) suspended ${STATUSES})`;
 
-/** SQL: a suspension holds the deliveries of the event `v`. */
-const IS_HELD = sql<boolean>`(select ${IS_SUSPENDED} from (select) suspended ${STATUSES})`;
+/** SQL: as {@link IS_HELD_BY_SUSPENSION}, of `v` alone. */
+const IS_HELD = sql<boolean>`(select ${IS_HELD_BY_SUSPENSION} from (select) suspended ${STATUSES})`;
 
 /** Names the lock between what a suspension holds and what its end releases. */
 const HOLD_LOCK = 'deliveries held for a suspension';

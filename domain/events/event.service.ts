@@ -30,12 +30,12 @@ export interface Subscriber extends EventHold {
 export interface EventServiceOptions {
   /** Called after the commit of each event, for the metrics. */
   onRecorded?: ((type: string) => void) | undefined;
-  /** Creates the delivery of an event to a subscribed endpoint. Passed in, because `webhooks` may import `events`. */
-  addDelivery(
+  /** Creates the deliveries of an event to the endpoints subscribed to it. Passed in, because `webhooks` imports `events`. */
+  addDeliveries(
     transaction: Transaction,
     event: Pick<Event, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'type'>,
-    endpoint: Subscriber,
-  ): void;
+    endpoints: readonly Subscriber[],
+  ): Promise<void>;
   /** Follows a redaction: cancels what must not be delivered any more, and removes what receivers answered. Passed in, likewise. */
   redactDeliveries(transaction: Transaction, eventIds: readonly string[]): Promise<void>;
 }
@@ -43,7 +43,7 @@ export interface EventServiceOptions {
 export type EventService = ReturnType<typeof createEventService>;
 
 export function createEventService(options: EventServiceOptions) {
-  const { addDelivery, redactDeliveries, onRecorded } = options;
+  const { addDeliveries, redactDeliveries, onRecorded } = options;
   return {
     /**
      * Records an event in the caller's transaction, with one delivery for each subscribed endpoint. The deliveries'
@@ -62,8 +62,10 @@ export function createEventService(options: EventServiceOptions) {
       const isReinstated =
         endpoints.some(({ ownerHold }) => ownerHold === 'suspension') &&
         !(await confirmSuspension(db, event));
-      for (const endpoint of endpoints)
-        addDelivery(transaction, event, isReinstated ? { ...endpoint, ownerHold: null } : endpoint);
+      const subscribers = isReinstated
+        ? endpoints.map((endpoint) => ({ ...endpoint, ownerHold: null }))
+        : endpoints;
+      await addDeliveries(transaction, event, subscribers);
       if (onRecorded) transaction.afterCommit(() => onRecorded(type));
     },
 

@@ -1,4 +1,4 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { defineEntity, p } from '@mikro-orm/core';
 import { idColumn, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { WebhookEndpointEntity } from './endpoint.entity.ts';
@@ -22,5 +22,3 @@ export const WebhookSlotEntity = defineEntity({
     deliveryId: idColumn().strictNullable(),
   },
 });
-
-export type WebhookSlot = InferEntity<typeof WebhookSlotEntity>;

@@ -1,13 +1,18 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { SecretBox } from '../../platform/crypto.ts';
-import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { WEBHOOK_SCHEDULE_MS } from '../../workflows/webhooks/deliver-webhook.contract.ts';
+import type { Event } from '../events/event.entity.ts';
+import { confirmSuspension, type EventHold, OWNER_HOLD } from '../events/event-suspension.ts';
+import { isSwitchedOff } from '../toggles/find-toggle.ts';
 import type { QuotaCache } from '../usage/quota-cache.ts';
+import { type AttemptShare, MAX_CONCURRENT_ATTEMPTS, openAttempt } from './attempt-slots.ts';
 import {
   type AttemptOutcome,
   attemptsInEpisode,
+  type DeliveryState,
   GONE,
   HELD,
   HELD_WHILE_DELETED,
@@ -16,22 +21,16 @@ import {
   HELD_WHILE_SWITCHED_OFF,
   isSuperseded,
   isWithdrawn,
+  lockDelivery,
   PURGED,
   retryLater,
   SUPERSEDED,
   settleAs,
   settled,
   terminalChange,
-} from './attempt-outcome.ts';
-import { type AttemptShare, MAX_CONCURRENT_ATTEMPTS, openAttempt } from './attempt-slots.ts';
-import {
-  type DeliveryRow,
-  type DueDelivery,
-  type EndpointRow,
-  type EventRow,
-  lockDueDelivery,
   updateDelivery,
-} from './delivery-rows.ts';
+} from './delivery-state.ts';
+import type { WebhookEndpoint } from './endpoint.entity.ts';
 import { isFailing, requestProbe, startHolding } from './endpoint-health.ts';
 import { openSecrets } from './endpoint-secret.ts';
 import type { Pace, RetryPacing } from './retry-pacing.ts';
@@ -64,9 +63,9 @@ export interface BeginOptions extends OpenOptions {
 export interface StartedAttempt {
   kind: 'started';
   number: number;
-  endpoint: EndpointRow;
+  endpoint: AttemptedEndpoint;
   secrets: ReturnType<typeof openSecrets>;
-  event: EventRow;
+  event: AttemptedEvent;
   slot: number;
 }
 
@@ -89,31 +88,122 @@ const SLOT_PACE: Pace = { minDelayMs: 500, intervalMs: 20, slots: MAX_CONCURRENT
 /** How often it tries to get a share for an organization whose attempts have lasted longer than the wait for one. */
 const SHARE_PACE: Pace = { minDelayMs: 500, intervalMs: 50, slots: 50 };
 
+export type AttemptedEndpoint = Pick<
+  WebhookEndpoint,
+  | 'id'
+  | 'url'
+  | 'secret'
+  | 'previousSecret'
+  | 'previousSecretExpiresAt'
+  | 'disabled'
+  | 'deletedAt'
+  | 'failingSince'
+  | 'consecutiveFailures'
+  | 'holdingSince'
+>;
+export type AttemptedEvent = Pick<
+  Event,
+  'id' | 'organizationId' | 'environmentId' | 'type' | 'data' | 'redacted' | 'test' | 'createdAt'
+>;
+
+/** A delivery with what an attempt needs, and why its event waits. */
+export interface DueDelivery extends EventHold {
+  delivery: DeliveryState;
+  endpoint: AttemptedEndpoint;
+  event: AttemptedEvent;
+}
+
+/**
+ * Locks the delivery and reads its endpoint and event. The second read is a separate statement: a statement that waits
+ * for a lock sees all other rows as they were before the wait.
+ */
+export async function lockDueDelivery(db: Db, id: string): Promise<DueDelivery | null> {
+  const delivery = await lockDelivery(db, id);
+  const target = delivery && (await readTarget(db, id));
+  if (!target) return null;
+  const { url, secret, previousSecret, previousSecretExpiresAt, disabled, deletedAt } = target;
+  const { failingSince, consecutiveFailures, holdingSince, ownerHold } = target;
+  const { organizationId, environmentId, type, data, redacted, test, createdAt } = target;
+  const isReinstated = ownerHold === 'suspension' && !(await confirmSuspension(db, target));
+  return {
+    delivery,
+    ownerHold: isReinstated ? null : ownerHold,
+    isSwitchedOff: target.isSwitchedOff,
+    endpoint: {
+      id: target.endpointId,
+      url,
+      secret,
+      previousSecret,
+      previousSecretExpiresAt,
+      disabled,
+      deletedAt,
+      failingSince,
+      consecutiveFailures,
+      holdingSince,
+    },
+    event: { id: target.eventId, organizationId, environmentId, type, data, redacted, test, createdAt },
+  };
+}
+
+/** Prepared, because to plan it takes longer than to run it, for every webhook. */
+function readTarget(db: Db, deliveryId: string) {
+  return db
+    .selectFrom('webhook_deliveries as d')
+    .innerJoin('webhook_endpoints as e', 'e.id', 'd.endpoint_id')
+    .innerJoin('events as v', 'v.id', 'd.event_id')
+    .select([
+      'e.id as endpointId',
+      'e.url',
+      'e.secret',
+      'e.previous_secret as previousSecret',
+      'e.previous_secret_expires_at as previousSecretExpiresAt',
+      'e.disabled',
+      'e.deleted_at as deletedAt',
+      'e.failing_since as failingSince',
+      'e.consecutive_failures as consecutiveFailures',
+      'e.holding_since as holdingSince',
+      'v.id as eventId',
+      'v.org_id as organizationId',
+      'v.env_id as environmentId',
+      'v.inbox_id as inboxId',
+      'v.type',
+      'v.data',
+      'v.redacted',
+      'v.test',
+      'v.created_at as createdAt',
+      OWNER_HOLD.as('ownerHold'),
+      isSwitchedOff('webhook_deliveries').as('isSwitchedOff'),
+    ])
+    .where('d.id', '=', deliveryId)
+    .modifyEnd(PREPARED)
+    .executeTakeFirst();
+}
+
 /** Starts an attempt if the delivery is due and a slot is free; otherwise returns why not. */
 export function beginAttempt(
   options: BeginOptions,
   { deliveryId, now, episode }: AttemptRequest,
 ): Promise<StartedAttempt | AttemptOutcome | NoFreeSlot | NoShare> {
   return options.database.systemTransaction(async (transaction) => {
-    const { db, em } = transaction;
-    const due = await lockDueDelivery(em, deliveryId);
+    const { db } = transaction;
+    const due = await lockDueDelivery(db, deliveryId);
     if (!due) return GONE;
     const { delivery, endpoint } = due;
     if (isSuperseded(delivery, episode)) return SUPERSEDED;
     if (delivery.status !== 'pending') return settled(delivery);
     if (endpoint.deletedAt)
-      return settleAs(em, delivery, terminalChange('canceled', 'The endpoint was deleted.'));
-    if (isWithdrawn(due.event)) return settleAs(em, delivery, terminalChange('canceled', PURGED));
-    if (endpoint.disabled) return settleAs(em, delivery, HELD);
-    if (due.isOrganizationDeleted) return settleAs(em, delivery, HELD_WHILE_DELETED);
-    if (due.isSuspended) return settleAs(em, delivery, HELD_WHILE_SUSPENDED);
-    if (due.isSwitchedOff) return settleAs(em, delivery, HELD_WHILE_SWITCHED_OFF);
+      return settleAs(db, delivery, terminalChange('canceled', 'The endpoint was deleted.'));
+    if (isWithdrawn(due.event)) return settleAs(db, delivery, terminalChange('canceled', PURGED));
+    if (endpoint.disabled) return settleAs(db, delivery, HELD);
+    if (due.ownerHold === 'organization_deleted') return settleAs(db, delivery, HELD_WHILE_DELETED);
+    if (due.ownerHold === 'suspension') return settleAs(db, delivery, HELD_WHILE_SUSPENDED);
+    if (due.isSwitchedOff) return settleAs(db, delivery, HELD_WHILE_SWITCHED_OFF);
     const waitMs = (delivery.nextAttemptAt?.getTime() ?? 0) - Date.now();
     if (waitMs > 0 && !now) return retryLater(delivery, waitMs);
     if (attemptsInEpisode(delivery) >= WEBHOOK_SCHEDULE_MS.length)
-      return settleAs(em, delivery, terminalChange('exhausted', delivery.lastError));
+      return settleAs(db, delivery, terminalChange('exhausted', delivery.lastError));
     if ((await options.quota.remaining(db, delivery.organizationId)) === 0)
-      return holdForUsageLimit(em, delivery);
+      return holdForUsageLimit(db, delivery);
     return takeSlot(transaction, options, due, now);
   });
 }
@@ -124,30 +214,30 @@ async function takeSlot(
   due: DueDelivery,
   now: boolean,
 ): Promise<StartedAttempt | AttemptOutcome | NoFreeSlot | NoShare> {
-  const { em } = transaction;
+  const { db } = transaction;
   const { endpoint, delivery } = due;
   const { organizationId } = delivery;
   if (!options.share.claim(organizationId))
     return options.share.shouldWait()
       ? { kind: 'no_share', organizationId }
-      : postponeUntilShare(em, due, options.pacing);
-  const started = await startAttempt(em, options, due);
+      : postponeUntilShare(db, due, options.pacing);
+  const started = await startAttempt(db, options, due);
   if (started) return started;
   if (isFailing(endpoint)) return holdWhileFailing(transaction, options.outbox, due, now);
   if (options.canWaitForSlot(endpoint.id)) return { kind: 'no_free_slot', endpointId: endpoint.id };
-  return postponeUntilSlot(em, due, options.pacing);
+  return postponeUntilSlot(db, due, options.pacing);
 }
 
 /** Leases a slot and records the attempt. A failing endpoint gets one attempt at a time. Returns null without a slot. */
 export async function startAttempt(
-  em: EntityManager,
+  db: Db,
   { secretBox, timeoutMs }: OpenOptions,
   { delivery, endpoint, event }: DueDelivery,
 ): Promise<StartedAttempt | null> {
   // Opened before the attempt is counted: a wrong ENCRYPTION_KEY would otherwise use up all attempts within minutes.
   const secrets = openSecrets(endpoint, secretBox);
   const number = delivery.attempts + 1;
-  const slot = await openAttempt(dbOf(em), {
+  const slot = await openAttempt(db, {
     deliveryId: delivery.id,
     number,
     organizationId: delivery.organizationId,
@@ -170,45 +260,37 @@ async function holdWhileFailing(
 ): Promise<AttemptOutcome> {
   if (now) await requestProbe(transaction, outbox, endpoint.id);
   else if (!endpoint.holdingSince) await startHolding(transaction, outbox, endpoint.id);
-  return settleAs(transaction.em, delivery, {
+  return settleAs(transaction.db, delivery, {
     ...HELD_WHILE_FAILING,
     nextAttemptAt: now ? new Date() : null,
   });
 }
 
-function postponeUntilSlot(
-  em: EntityManager,
-  due: DueDelivery,
-  pacing: RetryPacing,
-): Promise<AttemptOutcome> {
+function postponeUntilSlot(db: Db, due: DueDelivery, pacing: RetryPacing): Promise<AttemptOutcome> {
   const delayMs = pacing.nextDelayMs(due.endpoint.id, SLOT_PACE);
   const detail = `Waiting for a slot: the endpoint has ${MAX_CONCURRENT_ATTEMPTS} attempts in progress.`;
-  return postpone(em, due, { delayMs, detail });
+  return postpone(db, due, { delayMs, detail });
 }
 
-function postponeUntilShare(
-  em: EntityManager,
-  due: DueDelivery,
-  pacing: RetryPacing,
-): Promise<AttemptOutcome> {
+function postponeUntilShare(db: Db, due: DueDelivery, pacing: RetryPacing): Promise<AttemptOutcome> {
   const delayMs = pacing.nextDelayMs(due.delivery.organizationId, SHARE_PACE);
   const detail = 'Waiting for a slot: the organization has its share of the attempts in progress.';
-  return postpone(em, due, { delayMs, detail });
+  return postpone(db, due, { delayMs, detail });
 }
 
 /** Sets `nextAttemptAt` to the next try. Does not count as an attempt. */
 async function postpone(
-  em: EntityManager,
+  db: Db,
   { delivery }: DueDelivery,
   { delayMs, detail }: { delayMs: number; detail: string },
 ): Promise<AttemptOutcome> {
-  await updateDelivery(em, delivery.id, { nextAttemptAt: new Date(Date.now() + delayMs) });
+  await updateDelivery(db, delivery.id, { nextAttemptAt: new Date(Date.now() + delayMs) });
   return { kind: 'busy', delayMs, attempts: delivery.attempts, detail };
 }
 
 /** Holds the delivery without a run until the usage limit allows it: a new month or another tier, override or custom limit. */
-async function holdForUsageLimit(em: EntityManager, delivery: DeliveryRow): Promise<AttemptOutcome> {
-  await updateDelivery(em, delivery.id, { ...HELD, heldFor: 'usage_limit' });
+async function holdForUsageLimit(db: Db, delivery: DeliveryState): Promise<AttemptOutcome> {
+  await updateDelivery(db, delivery.id, { ...HELD, heldFor: 'usage_limit' });
   return {
     kind: 'settled',
     status: 'held: usage limit of webhook_deliveries reached',

@@ -1,5 +1,6 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { defineEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn, json, primaryId, timestamp } from '../../platform/database/columns.ts';
+import type { RowOf } from '../../platform/database/columns-of.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Actor } from '../identity/scope.ts';
@@ -77,4 +78,4 @@ export const BulkJobEntity = defineEntity({
   },
 });
 
-export type BulkJob = InferEntity<typeof BulkJobEntity>;
+export type BulkJob = RowOf<typeof BulkJobEntity>;

@@ -1,6 +1,6 @@
-import { LockMode } from '@mikro-orm/core';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { findRow } from '../../platform/database/find-rows.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -8,10 +8,9 @@ import { recordAudit } from '../audit/record-audit.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { type BulkJob, BulkJobEntity } from './bulk-job.entity.ts';
-import { closeJob } from './bulk-job-runner.ts';
-import { buildBulkJobStart } from './bulk-job-start.ts';
-import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
-import { endpointsInScope, findEndpoint, requireEnabled } from './find-endpoint.ts';
+import { buildBulkJobStart, closeJob } from './bulk-job-runner.ts';
+import type { WebhookEndpoint } from './endpoint.entity.ts';
+import { endpointsInScope, lockEndpoint, requireEnabled } from './find-endpoint.ts';
 
 export interface ReplayRequest {
   /** Events recorded at or after this time. */
@@ -24,39 +23,28 @@ export interface ReplayRequest {
   onlyFailed?: boolean | undefined;
 }
 
-export interface BulkJobService {
-  /**
-   * Redelivers the events of a time range with their original ids: those that match the endpoint's current subscription,
-   * even if the endpoint did not exist at that time. Deliveries that wait for their next attempt become due; those in flight or held stay as they are.
-   *
-   * @throws AppError `not_found`, `validation_error`; `conflict` if the endpoint is disabled or another job is running.
-   */
-  replay(scope: Scope, endpointId: string, request: ReplayRequest): Promise<BulkJob>;
-  /**
-   * Cancels all pending and held deliveries of the endpoint, and a running replay.
-   *
-   * @throws AppError `not_found`.
-   */
-  cancelPending(scope: Scope, endpointId: string): Promise<BulkJob>;
-  /** @throws AppError `not_found`. */
-  get(scope: Scope, jobId: string): Promise<BulkJob>;
-}
+export type BulkJobService = ReturnType<typeof createBulkJobService>;
 
-export function createBulkJobService({
-  database,
-  outbox,
-}: {
-  database: Database;
-  outbox: Outbox;
-}): BulkJobService {
+export function createBulkJobService({ database, outbox }: { database: Database; outbox: Outbox }) {
   return {
-    replay: (scope, endpointId, { since, until = new Date(), eventTypes, onlyFailed = false }) =>
+    /**
+     * Redelivers the events of a time range with their original ids: those that match the endpoint's current subscription,
+     * even if the endpoint did not exist at that time. Deliveries that wait for their next attempt become due; those in flight
+     * or held stay as they are.
+     *
+     * @throws AppError `not_found`, `validation_error`; `conflict` if the endpoint is disabled or another job is running.
+     */
+    replay: (
+      scope: Scope,
+      endpointId: string,
+      { since, until = new Date(), eventTypes, onlyFailed = false }: ReplayRequest,
+    ): Promise<BulkJob> =>
       database.transaction(scope, async (transaction) => {
         if (since >= until) throw emptyRange();
-        const { em } = transaction;
-        const endpoint = await findEndpoint(em, scope, endpointId, LockMode.PESSIMISTIC_WRITE);
+        const { db } = transaction;
+        const endpoint = await lockEndpoint(db, scope, endpointId);
         requireEnabled(endpoint);
-        const running = await em.findOne(BulkJobEntity, { endpointId, status: 'running' });
+        const running = await findRunning(db, endpointId).executeTakeFirst();
         if (running) throw alreadyRunning(running);
         return createJob(transaction, outbox, endpoint, scope, {
           kind: 'replay',
@@ -67,44 +55,55 @@ export function createBulkJobService({
         });
       }),
 
-    cancelPending: (scope, endpointId) =>
+    /**
+     * Cancels all pending and held deliveries of the endpoint, and a running replay.
+     *
+     * @throws AppError `not_found`.
+     */
+    cancelPending: (scope: Scope, endpointId: string): Promise<BulkJob> =>
       database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
-        const endpoint = await findEndpoint(em, scope, endpointId, LockMode.PESSIMISTIC_WRITE);
-        const running = await em.findOne(
-          BulkJobEntity,
-          { endpointId, status: 'running' },
-          { lockMode: LockMode.PESSIMISTIC_WRITE },
-        );
+        const { db } = transaction;
+        const endpoint = await lockEndpoint(db, scope, endpointId);
+        const running = await findRunning(db, endpointId).forUpdate().executeTakeFirst();
         if (running?.kind === 'cancel') return running;
-        if (running) {
-          closeJob(running, 'stopped', 'The pending deliveries of the endpoint were canceled.');
-          await em.flush();
-        }
-        const until = new Date();
+        if (running)
+          await closeJob(db, running.id, {
+            status: 'stopped',
+            detail: 'The pending deliveries of the endpoint were canceled.',
+          });
         return createJob(transaction, outbox, endpoint, scope, {
           kind: 'cancel',
           since: null,
-          until,
+          until: new Date(),
           eventTypes: null,
           onlyFailed: false,
         });
       }),
 
-    get: (scope, jobId) =>
-      database.read(scope, async (reader) => {
-        const { organizationId } = scope;
-        const job = await findRow(reader, BulkJobEntity, { where: { id: jobId, organizationId } });
+    /** @throws AppError `not_found`. */
+    get: (scope: Scope, jobId: string): Promise<BulkJob> =>
+      database.read(scope, async ({ db }) => {
+        const job = await db
+          .selectFrom('webhook_bulk_jobs')
+          .select(columnsOf(BulkJobEntity))
+          .where('id', '=', jobId)
+          .where('org_id', '=', scope.organizationId)
+          .executeTakeFirst();
         const endpoint =
-          job &&
-          (await findRow(reader, WebhookEndpointEntity, {
-            where: [{ id: job.endpointId }, endpointsInScope(scope)],
-          }));
+          job && (await endpointsInScope(db, scope).where('id', '=', job.endpointId).executeTakeFirst());
         if (!endpoint) throw notFound('webhook job', jobId);
         return job;
       }),
   };
 }
+
+/** The unique index allows one. */
+const findRunning = (db: Db, endpointId: string) =>
+  db
+    .selectFrom('webhook_bulk_jobs')
+    .select(columnsOf(BulkJobEntity))
+    .where('endpoint_id', '=', endpointId)
+    .where('status', '=', 'running');
 
 type JobSpec = Pick<BulkJob, 'kind' | 'since' | 'until' | 'eventTypes' | 'onlyFailed'>;
 
@@ -113,30 +112,33 @@ async function createJob(
   outbox: Outbox,
   endpoint: WebhookEndpoint,
   scope: Scope,
-  plan: JobSpec,
+  { kind, since, until, eventTypes, onlyFailed }: JobSpec,
 ): Promise<BulkJob> {
-  const job = transaction.em.create(BulkJobEntity, {
-    id: newId('bulkJob'),
-    organizationId: endpoint.organizationId,
-    environmentId: endpoint.environmentId,
-    endpointId: endpoint.id,
-    requestedByKind: scope.actor.kind,
-    requestedById: scope.actor.id,
-    ...plan,
-    detail: null,
-    position: null,
-    expedited: 0,
-    skipped: {},
-    createdAt: new Date(),
-    completedAt: null,
-  });
-  transaction.em.persist(job);
+  const { db } = transaction;
+  const job = await db
+    .insertInto('webhook_bulk_jobs')
+    .values({
+      id: newId('bulkJob'),
+      org_id: endpoint.organizationId,
+      env_id: endpoint.environmentId,
+      endpoint_id: endpoint.id,
+      kind,
+      requested_by_kind: scope.actor.kind,
+      requested_by_id: scope.actor.id,
+      since,
+      until,
+      event_types: eventTypes,
+      only_failed: onlyFailed,
+      created_at: new Date(),
+    })
+    .returning(columnsOf(BulkJobEntity))
+    .executeTakeFirstOrThrow(() => new Error('The job was not stored'));
   outbox.enqueue(transaction, job.organizationId, { start: buildBulkJobStart(job) });
-  await recordAudit(transaction.db, scope, {
-    action: plan.kind === 'replay' ? 'webhook_endpoint.replayed' : 'webhook_endpoint.deliveries_canceled',
+  await recordAudit(db, scope, {
+    action: kind === 'replay' ? 'webhook_endpoint.replayed' : 'webhook_endpoint.deliveries_canceled',
     resourceType: 'webhook_endpoint',
     resourceId: endpoint.id,
-    details: { job_id: job.id, since: plan.since, until: plan.until },
+    details: { job_id: job.id, since, until },
   });
   return job;
 }

@@ -1,5 +1,6 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { defineEntity, p } from '@mikro-orm/core';
 import { idColumn, timestamp } from '../../platform/database/columns.ts';
+import type { RowOf } from '../../platform/database/columns-of.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { WebhookDeliveryEntity } from './delivery.entity.ts';
 
@@ -25,4 +26,4 @@ export const DeliveryAttemptEntity = defineEntity({
   },
 });
 
-export type DeliveryAttempt = InferEntity<typeof DeliveryAttemptEntity>;
+export type DeliveryAttempt = RowOf<typeof DeliveryAttemptEntity>;

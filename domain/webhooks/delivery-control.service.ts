@@ -1,12 +1,13 @@
-import { type FilterQuery, LockMode, raw, sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Updateable } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { findRow, findRows, queryRows, type Row, type RowReader } from '../../platform/database/find-rows.ts';
-import { joinSql } from '../../platform/database/sql.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
+import type { Page, PageRequest } from '../../platform/pagination.ts';
 import {
   CANCEL_DELIVERY,
   deliverWebhookWorkflowId,
@@ -17,14 +18,13 @@ import type { Event } from '../events/event.entity.ts';
 import { findEventHolds, NOT_HELD } from '../events/event-suspension.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
-import { addDelivery } from './add-delivery.ts';
-import { HELD_WHILE_FAILING, isWithdrawn } from './attempt-outcome.ts';
+import { addDeliveries, buildDeliveryStart } from './add-deliveries.ts';
 import { type DeliveryStatus, type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
 import { type DeliveryAttempt, DeliveryAttemptEntity } from './delivery-attempt.entity.ts';
-import { buildDeliveryStart } from './delivery-start.ts';
-import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
+import { isWithdrawn } from './delivery-state.ts';
+import type { WebhookEndpoint } from './endpoint.entity.ts';
 import { isFailing, requestProbe } from './endpoint-health.ts';
-import { endpointsInScope, findEndpoint, readEndpoint, requireEnabled } from './find-endpoint.ts';
+import { endpointsInScope, findEndpoint, requireEnabled } from './find-endpoint.ts';
 import { restartDeliveries } from './restart-deliveries.ts';
 import { buildSampleData } from './sample-data.ts';
 
@@ -32,7 +32,7 @@ type DeliveryEvent = Pick<Event, 'id' | 'type' | 'redacted' | 'test' | 'environm
 
 /** A delivery and the event it carries. */
 export interface DeliveryDetails {
-  delivery: Row<WebhookDelivery>;
+  delivery: WebhookDelivery;
   event: DeliveryEvent;
 }
 
@@ -41,208 +41,181 @@ export interface DeliveryFilter {
   eventType?: EventType | undefined;
 }
 
-export interface DeliveryControlService {
-  /** @throws AppError `not_found`. */
-  list(
-    scope: Scope,
-    endpointId: string,
-    filter: DeliveryFilter,
-    page: PageRequest,
-  ): Promise<Page<DeliveryDetails>>;
-  /** Includes the attempts, oldest first. Works for deleted endpoints too. @throws AppError `not_found`. */
-  get(scope: Scope, deliveryId: string): Promise<DeliveryDetails & { attempts: Row<DeliveryAttempt>[] }>;
-  /**
-   * Makes the next attempt now, whatever the delivery's status. The run of a pending delivery is woken; any other delivery
-   * restarts with the full schedule and the same event. While the endpoint is failing, the delivery is held and its
-   * probe makes the attempt, before that of older ones.
-   *
-   * @throws AppError `not_found`; `conflict` if the endpoint is disabled or deleted, or the announced message was deleted.
-   */
-  retry(scope: Scope, deliveryId: string): Promise<DeliveryDetails>;
-  /**
-   * Cancels a pending or held delivery. An attempt in progress finishes and is recorded.
-   *
-   * @throws AppError `not_found`; `conflict` if the delivery already has another final status.
-   */
-  cancel(scope: Scope, deliveryId: string): Promise<DeliveryDetails>;
-  /**
-   * Sends a test event with sample data to this endpoint only.
-   *
-   * @param eventType any type, subscribed to or not; by default the first type the endpoint subscribes to.
-   * @throws AppError `not_found`; `conflict` if the endpoint is disabled.
-   */
-  sendTest(scope: Scope, endpointId: string, eventType: EventType | undefined): Promise<DeliveryDetails>;
-}
+export type DeliveryControlService = ReturnType<typeof createDeliveryControlService>;
 
-export function createDeliveryControlService({
-  database,
-  outbox,
-}: {
-  database: Database;
-  outbox: Outbox;
-}): DeliveryControlService {
+export function createDeliveryControlService({ database, outbox }: { database: Database; outbox: Outbox }) {
   return {
-    list: (scope, endpointId, filter, page) =>
-      database.read(scope, async (reader) => {
-        await readEndpoint(reader, scope, endpointId);
-        const rows = await findDeliveries(reader, { endpointId, filter, page });
-        const { items, next } = toPage(rows, page.limit, ({ id }) => [id]);
-        return { items: await attachEvents(reader, items), next };
+    /** @throws AppError `not_found`. */
+    list: (
+      scope: Scope,
+      endpointId: string,
+      filter: DeliveryFilter,
+      page: PageRequest,
+    ): Promise<Page<DeliveryDetails>> =>
+      database.read(scope, async ({ db }) => {
+        await findEndpoint(db, scope, endpointId);
+        const { items, next } = await findPage(selectDeliveries(db, endpointId, filter), 'd.id', page);
+        return { items: await attachEvents(db, items), next };
       }),
 
-    get: (scope, deliveryId) =>
-      database.read(scope, async (reader) => {
-        const delivery = await readDelivery(reader, scope, deliveryId);
-        const attempts = await findRows(reader, DeliveryAttemptEntity, {
-          where: { deliveryId },
-          orderBy: { number: 'asc' },
-        });
-        return { ...(await attachEvent(reader, delivery)), attempts };
+    /** Includes the attempts, oldest first. Works for deleted endpoints too. @throws AppError `not_found`. */
+    get: (scope: Scope, deliveryId: string): Promise<DeliveryDetails & { attempts: DeliveryAttempt[] }> =>
+      database.read(scope, async ({ db }) => {
+        const delivery = await selectDelivery(db, scope, deliveryId).executeTakeFirst();
+        if (!delivery || !(await findItsEndpoint(db, scope, delivery)))
+          throw notFound('webhook delivery', deliveryId);
+        const attempts = await db
+          .selectFrom('webhook_delivery_attempts')
+          .select(columnsOf(DeliveryAttemptEntity))
+          .where('delivery_id', '=', deliveryId)
+          .orderBy('number')
+          .execute();
+        return { ...(await attachEvent(db, delivery)), attempts };
       }),
 
-    retry: (scope, deliveryId) =>
+    /**
+     * Makes the next attempt now, whatever the delivery's status. The run of a pending delivery is woken; any other delivery
+     * restarts with the full schedule and the same event. While the endpoint is failing, the delivery is held and its
+     * probe makes the attempt, before that of older ones.
+     *
+     * @throws AppError `not_found`; `conflict` if the endpoint is disabled or deleted, or the announced message was deleted.
+     */
+    retry: (scope: Scope, deliveryId: string): Promise<DeliveryDetails> =>
       database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
-        const { delivery, endpoint } = await findDelivery(em, scope, deliveryId, LockMode.PESSIMISTIC_WRITE);
+        const { db } = transaction;
+        const { delivery, endpoint } = await lockInScope(db, scope, deliveryId);
         if (endpoint.deletedAt) throw endpointDeleted(endpoint);
         requireEnabled(endpoint);
-        const details = await attachEvent(em, delivery);
+        const details = await attachEvent(db, delivery);
         if (isWithdrawn(details.event)) throw messageDeleted(delivery);
-        if (delivery.status === 'pending') wakeRun(transaction, outbox, details);
-        else if (isFailing(endpoint)) await makeNext(transaction, outbox, delivery);
-        else {
-          await restartDeliveries(transaction, outbox, {
-            selection: sql`select ${deliveryId}::text`,
-            mode: 'start',
-          });
-          await em.refresh(delivery);
+        if (delivery.status === 'pending') {
+          wakeRun(transaction, outbox, details);
+          return details;
         }
-        return details;
+        const retried = isFailing(endpoint)
+          ? await makeNext(transaction, outbox, delivery)
+          : await restart(transaction, outbox, delivery);
+        return { ...details, delivery: retried };
       }),
 
-    cancel: (scope, deliveryId) =>
+    /**
+     * Cancels a pending or held delivery. An attempt in progress finishes and is recorded.
+     *
+     * @throws AppError `not_found`; `conflict` if the delivery already has another final status.
+     */
+    cancel: (scope: Scope, deliveryId: string): Promise<DeliveryDetails> =>
       database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
-        const { delivery } = await findDelivery(em, scope, deliveryId, LockMode.PESSIMISTIC_WRITE);
-        if (delivery.status !== 'canceled') cancelDelivery(transaction, outbox, delivery);
-        return attachEvent(em, delivery);
+        const { db } = transaction;
+        const { delivery } = await lockInScope(db, scope, deliveryId);
+        const canceled =
+          delivery.status === 'canceled' ? delivery : await cancelWaiting(transaction, outbox, delivery);
+        return attachEvent(db, canceled);
       }),
 
-    sendTest: (scope, endpointId, eventType) =>
+    /**
+     * Sends a test event with sample data to this endpoint only.
+     *
+     * @param eventType any type, subscribed to or not; by default the first type the endpoint subscribes to.
+     * @throws AppError `not_found`; `conflict` if the endpoint is disabled.
+     */
+    sendTest: (
+      scope: Scope,
+      endpointId: string,
+      eventType: EventType | undefined,
+    ): Promise<DeliveryDetails> =>
       database.transaction(scope, async (transaction) => {
-        const { db, em } = transaction;
-        const endpoint = await findEndpoint(em, scope, endpointId);
+        const { db } = transaction;
+        const endpoint = await findEndpoint(db, scope, endpointId);
         requireEnabled(endpoint);
-        const createdAt = new Date();
-        const type = eventType ?? endpoint.events[0] ?? 'message.received';
-        const inboxId = endpoint.inboxIds?.[0] ?? null;
-        const event = await createTestEvent(transaction.db, {
-          organizationId: endpoint.organizationId,
-          environmentId: endpoint.environmentId,
-          inboxId,
-          type,
-          data: buildSampleData(type, { inboxId: inboxId ?? newId('inbox'), time: createdAt }),
-          createdAt,
-        });
+        const event = await createEndpointTest(db, endpoint, eventType);
         const waits = endpoint.holdingSince !== null && isFailing(endpoint);
         const holds = await findEventHolds(db, event.organizationId, [event.id]);
         const hold = holds.get(event.id) ?? NOT_HELD;
-        const delivery = addDelivery(transaction, outbox, event, { ...endpoint, isHolding: waits, ...hold });
-        if (delivery.heldFor === 'endpoint_failing') await makeNext(transaction, outbox, delivery);
-        return { delivery, event };
+        const [delivery] = await addDeliveries(transaction, outbox, [
+          { event, endpoint: { ...endpoint, isHolding: waits, ...hold } },
+        ]);
+        if (!delivery) throw new Error('The delivery was not stored');
+        if (delivery.heldFor !== 'endpoint_failing') return { delivery, event };
+        return { delivery: await makeNext(transaction, outbox, delivery), event };
       }),
   };
 }
 
-interface DeliveryQuery {
-  endpointId: string;
-  filter: DeliveryFilter;
-  page: PageRequest;
-}
-
-function findDeliveries(
-  reader: RowReader,
-  { endpointId, filter, page }: DeliveryQuery,
-): Promise<Row<WebhookDelivery>[]> {
-  const conditions = [sql`d.endpoint_id = ${endpointId}`];
-  if (filter.status) conditions.push(sql`d.status = ${filter.status}`);
-  if (filter.eventType)
-    conditions.push(
-      sql`exists (select from events e where e.id = d.event_id and e.type = ${filter.eventType})`,
+function selectDeliveries(db: Db, endpointId: string, { status, eventType }: DeliveryFilter) {
+  return db
+    .selectFrom('webhook_deliveries as d')
+    .select(columnsOf(WebhookDeliveryEntity, { from: 'd' }))
+    .where('d.endpoint_id', '=', endpointId)
+    .$if(status !== undefined, (query) => query.where('d.status', '=', status as DeliveryStatus))
+    .$if(eventType !== undefined, (query) =>
+      query.where(({ exists, selectFrom }) =>
+        exists(
+          selectFrom('events as e')
+            .select('e.id')
+            .whereRef('e.id', '=', 'd.event_id')
+            .where('e.type', '=', eventType as EventType),
+        ),
+      ),
     );
-  const [after] = page.after ?? [];
-  if (after !== undefined)
-    conditions.push(page.order === 'asc' ? sql`d.id > ${after}` : sql`d.id < ${after}`);
-  return queryRows(
-    reader,
-    WebhookDeliveryEntity,
-    (columns) => sql`select ${columns} from webhook_deliveries d where ${joinSql(conditions, ' and ')}
-      order by d.id ${raw(page.order)} limit ${page.limit + 1}`,
-  );
 }
 
-async function readDelivery(
-  reader: RowReader,
-  scope: Scope,
-  deliveryId: string,
-): Promise<Row<WebhookDelivery>> {
-  const { organizationId } = scope;
-  const delivery = await findRow(reader, WebhookDeliveryEntity, {
-    where: { id: deliveryId, organizationId },
-  });
-  const endpoint =
-    delivery &&
-    (await findRow(reader, WebhookEndpointEntity, {
-      where: [{ id: delivery.endpointId }, endpointsInScope(scope)],
-    }));
-  if (!endpoint) throw notFound('webhook delivery', deliveryId);
-  return delivery;
-}
+const selectDelivery = (db: Db, { organizationId }: Scope, deliveryId: string) =>
+  db
+    .selectFrom('webhook_deliveries')
+    .select(columnsOf(WebhookDeliveryEntity))
+    .where('id', '=', deliveryId)
+    .where('org_id', '=', organizationId);
 
-async function findDelivery(
-  em: EntityManager,
+/** The endpoint, if it is in the scope; it may be deleted. */
+const findItsEndpoint = (db: Db, scope: Scope, { endpointId }: WebhookDelivery) =>
+  endpointsInScope(db, scope).where('id', '=', endpointId).executeTakeFirst();
+
+async function lockInScope(
+  db: Db,
   scope: Scope,
   deliveryId: string,
-  lockMode: LockMode.PESSIMISTIC_WRITE,
 ): Promise<{ delivery: WebhookDelivery; endpoint: WebhookEndpoint }> {
-  const { organizationId } = scope;
-  const where: FilterQuery<WebhookDelivery> = { id: deliveryId, organizationId };
-  const delivery = await em.findOne(WebhookDeliveryEntity, where, { lockMode });
-  const endpoint =
-    delivery &&
-    (await em.findOne(WebhookEndpointEntity, {
-      $and: [{ id: delivery.endpointId }, endpointsInScope(scope)],
-    }));
-  if (!delivery || !endpoint) throw notFound('webhook delivery', deliveryId);
+  const delivery = await selectDelivery(db, scope, deliveryId).forUpdate().executeTakeFirst();
+  const endpoint = delivery && (await findItsEndpoint(db, scope, delivery));
+  if (!endpoint) throw notFound('webhook delivery', deliveryId);
   return { delivery, endpoint };
 }
 
-async function attachEvents(
-  reader: RowReader,
-  deliveries: Row<WebhookDelivery>[],
-): Promise<DeliveryDetails[]> {
+function createEndpointTest(
+  db: Db,
+  { organizationId, environmentId, events, inboxIds }: WebhookEndpoint,
+  eventType: EventType | undefined,
+): Promise<Event> {
+  const createdAt = new Date();
+  const type = eventType ?? events[0] ?? 'message.received';
+  const inboxId = inboxIds?.[0] ?? null;
+  const data = buildSampleData(type, { inboxId: inboxId ?? newId('inbox'), time: createdAt });
+  return createTestEvent(db, { organizationId, environmentId, inboxId, type, data, createdAt });
+}
+
+async function attachEvents(db: Db, deliveries: readonly WebhookDelivery[]): Promise<DeliveryDetails[]> {
   const ids = deliveries.map(({ eventId }) => eventId);
-  const events = ids.length === 0 ? [] : await readDeliveryEvents(reader, ids);
-  const byId = new Map<string, DeliveryEvent>(events.map((event) => [event.id, event]));
+  const events = ids.length === 0 ? [] : await readDeliveryEvents(db, ids);
+  const byId = new Map(events.map((event) => [event.id, event]));
   return deliveries.flatMap((delivery) => {
     const event = byId.get(delivery.eventId);
     return event ? [{ delivery, event }] : [];
   });
 }
 
-async function attachEvent<Delivery extends Row<WebhookDelivery>>(
-  reader: RowReader,
-  delivery: Delivery,
-): Promise<{ delivery: Delivery; event: DeliveryEvent }> {
-  const [event] = await readDeliveryEvents(reader, [delivery.eventId]);
+async function attachEvent(db: Db, delivery: WebhookDelivery): Promise<DeliveryDetails> {
+  const [event] = await readDeliveryEvents(db, [delivery.eventId]);
   if (!event) throw new Error(`Delivery ${delivery.id} has no event`);
   return { delivery, event };
 }
 
 /** Without `data`: a page of deliveries would otherwise load megabytes of message text. */
-function readDeliveryEvents(reader: RowReader, ids: readonly string[]): Promise<DeliveryEvent[]> {
-  return reader.execute<DeliveryEvent[]>(sql`
-    select id, type, redacted, test, env_id as "environmentId", inbox_id as "inboxId" from events where id in (${ids})`);
+function readDeliveryEvents(db: Db, ids: readonly string[]): Promise<DeliveryEvent[]> {
+  return db
+    .selectFrom('events')
+    .select(['id', 'type', 'redacted', 'test', 'env_id as environmentId', 'inbox_id as inboxId'])
+    .where('id', '=', anyOf(ids))
+    .execute();
 }
 
 /** Signal-with-start: if an operator ended the run, a new one is started, because the row is still pending. */
@@ -260,31 +233,70 @@ function wakeRun(transaction: Transaction, outbox: Outbox, { delivery, event }: 
 }
 
 /** Holds the delivery for the failing endpoint's probe, which attempts it next. */
-async function makeNext(transaction: Transaction, outbox: Outbox, delivery: WebhookDelivery): Promise<void> {
-  if (delivery.status !== 'held' || delivery.heldFor !== 'endpoint_failing') {
-    delivery.priorAttempts = delivery.attempts;
-    delivery.completedAt = null;
-    delivery.reconciledAt = null;
-  }
-  Object.assign(delivery, HELD_WHILE_FAILING, { nextAttemptAt: new Date() });
-  await requestProbe(transaction, outbox, delivery.endpointId);
+async function makeNext(
+  transaction: Transaction,
+  outbox: Outbox,
+  { id, status, heldFor, attempts, endpointId }: WebhookDelivery,
+): Promise<WebhookDelivery> {
+  const isWaiting = status === 'held' && heldFor === 'endpoint_failing';
+  const delivery = await changeDelivery(transaction.db, id, {
+    status: 'held',
+    held_for: 'endpoint_failing',
+    next_attempt_at: new Date(),
+    ...(isWaiting ? {} : { prior_attempts: attempts, completed_at: null, reconciled_at: null }),
+  });
+  await requestProbe(transaction, outbox, endpointId);
+  return delivery;
 }
 
-function cancelDelivery(transaction: Transaction, outbox: Outbox, delivery: WebhookDelivery): void {
-  const { id, episode, status, organizationId } = delivery;
+async function restart(
+  transaction: Transaction,
+  outbox: Outbox,
+  { id }: WebhookDelivery,
+): Promise<WebhookDelivery> {
+  const { db } = transaction;
+  const selection = db.selectFrom('webhook_deliveries').select('id').where('id', '=', id);
+  await restartDeliveries(transaction, outbox, { selection, mode: 'start' });
+  return db
+    .selectFrom('webhook_deliveries')
+    .select(columnsOf(WebhookDeliveryEntity))
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow(() => notFound('webhook delivery', id));
+}
+
+async function cancelWaiting(
+  transaction: Transaction,
+  outbox: Outbox,
+  { id, episode, status, organizationId }: WebhookDelivery,
+): Promise<WebhookDelivery> {
   if (status !== 'pending' && status !== 'held')
     throw new AppError('conflict', {
       detail: `The delivery ${id} is ${status}; only a pending or held delivery can be canceled.`,
       fix: 'There is nothing to cancel. To deliver it again, POST to its retry path.',
     });
-  delivery.status = 'canceled';
-  delivery.lastError = 'Canceled through the API.';
-  delivery.nextAttemptAt = null;
-  delivery.completedAt = new Date();
-  if (status === 'held') return;
-  outbox.enqueue(transaction, organizationId, {
-    signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: CANCEL_DELIVERY, args: [] },
+  if (status === 'pending')
+    outbox.enqueue(transaction, organizationId, {
+      signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: CANCEL_DELIVERY, args: [] },
+    });
+  return changeDelivery(transaction.db, id, {
+    status: 'canceled',
+    last_error: 'Canceled through the API.',
+    next_attempt_at: null,
+    completed_at: new Date(),
   });
+}
+
+function changeDelivery(
+  db: Db,
+  id: string,
+  change: Updateable<Tables['webhook_deliveries']>,
+): Promise<WebhookDelivery> {
+  return db
+    .updateTable('webhook_deliveries')
+    .set(change)
+    .where('id', '=', id)
+    .returning(columnsOf(WebhookDeliveryEntity))
+    .executeTakeFirstOrThrow(() => notFound('webhook delivery', id));
 }
 
 function messageDeleted({ id }: WebhookDelivery): AppError {

@@ -1,5 +1,6 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { defineEntity, p } from '@mikro-orm/core';
 import { createdAt, primaryId, timestamp } from '../../platform/database/columns.ts';
+import type { RowOf } from '../../platform/database/columns-of.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { EventEntity } from '../events/event.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
@@ -94,4 +95,4 @@ export const WebhookDeliveryEntity = defineEntity({
   },
 });
 
-export type WebhookDelivery = InferEntity<typeof WebhookDeliveryEntity>;
+export type WebhookDelivery = RowOf<typeof WebhookDeliveryEntity>;

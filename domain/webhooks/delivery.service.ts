@@ -3,36 +3,27 @@ import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Egress } from '../../platform/egress/egress.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { createQuotaCache, type QuotaCache } from '../usage/quota-cache.ts';
+import { buildDeliveryStart, type DeliveryStartInput } from './add-deliveries.ts';
+import { type AttemptShare, createAttemptShare } from './attempt-slots.ts';
+import { type AttemptRequest, beginAttempt, type StartedAttempt } from './begin-attempt.ts';
 import {
   type AttemptOutcome,
   GONE,
   isSuperseded,
+  lockDelivery,
   SUPERSEDED,
   settleAs,
   terminalChange,
-} from './attempt-outcome.ts';
-import { type AttemptShare, createAttemptShare } from './attempt-slots.ts';
-import { type AttemptRequest, beginAttempt, type StartedAttempt } from './begin-attempt.ts';
-import { lockDelivery } from './delivery-rows.ts';
+} from './delivery-state.ts';
 import { postEvent } from './post-event.ts';
 import { recordAttempt } from './record-attempt.ts';
 import { createRetryPacing } from './retry-pacing.ts';
 import { createSlotWaiters } from './slot-waiters.ts';
 
-export interface DeliveryService {
-  /**
-   * Makes one attempt if one is due, and records it. The attempt's row is committed before the request is sent, so an
-   * interrupted attempt stays visible.
-   *
-   * @param now attempt even if the schedule says later.
-   * @param episode of the calling run; a run of an earlier episode gets `superseded` and changes nothing.
-   */
-  attempt(deliveryId: string, now: boolean, episode?: number): Promise<AttemptOutcome>;
-  /** Cancels a pending delivery of this episode; any other stays as it is. @returns the resulting status. */
-  cancel(deliveryId: string, episode?: number): Promise<string>;
-}
+export type DeliveryService = ReturnType<typeof createDeliveryService>;
 
 export interface DeliveryServiceOptions {
   database: Database;
@@ -56,7 +47,7 @@ const MAX_PACING_DELAY_MS = 1_800_000;
 const MAX_SLOT_WAITERS = 25;
 const SLOT_WAIT_MS = 500;
 
-export function createDeliveryService(options: DeliveryServiceOptions): DeliveryService {
+export function createDeliveryService(options: DeliveryServiceOptions) {
   const { database, shares, slotWaitMs = SLOT_WAIT_MS } = options;
   const { quota = createQuotaCache({ counter: 'webhook_deliveries' }) } = options;
   const pacing = createRetryPacing({ maxDelayMs: MAX_PACING_DELAY_MS, now: Date.now });
@@ -86,7 +77,14 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
   }
 
   return {
-    async attempt(deliveryId, now, episode) {
+    /**
+     * Makes one attempt if one is due, and records it. The attempt's row is committed before the request is sent, so an
+     * interrupted attempt stays visible.
+     *
+     * @param now attempt even if the schedule says later.
+     * @param episode of the calling run; a run of an earlier episode gets `superseded` and changes nothing.
+     */
+    async attempt(deliveryId: string, now: boolean, episode?: number): Promise<AttemptOutcome> {
       // Kept while the attempt waits for a slot of its endpoint: waiting occupies the worker, too.
       const share = createAttemptShare(shares);
       try {
@@ -102,17 +100,43 @@ export function createDeliveryService(options: DeliveryServiceOptions): Delivery
       }
     },
 
-    cancel: (deliveryId, episode) => cancelDelivery(database, deliveryId, episode),
+    /** See {@link cancelDelivery}. */
+    cancel: (deliveryId: string, episode?: number): Promise<string> =>
+      cancelDelivery(database, deliveryId, episode),
   };
 }
 
-/** See {@link DeliveryService.cancel}. */
+/** Cancels a pending delivery of this episode; any other stays as it is. @returns the resulting status. */
 export function cancelDelivery(database: Database, deliveryId: string, episode?: number): Promise<string> {
-  return database.systemTransaction(async ({ em }) => {
-    const delivery = await lockDelivery(em, deliveryId);
+  return database.systemTransaction(async ({ db }) => {
+    const delivery = await lockDelivery(db, deliveryId);
     if (!delivery) return GONE.status;
     if (isSuperseded(delivery, episode)) return SUPERSEDED.status;
     if (delivery.status !== 'pending') return delivery.status;
-    return (await settleAs(em, delivery, terminalChange('canceled', 'Canceled by an operator.'))).status;
+    return (await settleAs(db, delivery, terminalChange('canceled', 'Canceled by an operator.'))).status;
   });
+}
+
+/** Deliveries whose next attempt is overdue. If an operator stopped the run, the delivery is canceled. */
+export function overdueDeliveries(database: Database): OverdueSource {
+  return {
+    name: 'deliveries',
+    async take(limit) {
+      const rows = await takeOverdue<DeliveryStartInput>(database, {
+        table: 'webhook_deliveries',
+        overdue: `status = 'pending' and next_attempt_at < now() - interval '2 minutes'`,
+        columns: `id, episode, org_id as "organizationId", endpoint_id as "endpointId", event_id as "eventId",
+          (select env_id from events where events.id = event_id) as "environmentId",
+          (select inbox_id from events where events.id = event_id) as "inboxId",
+          (select type from events where events.id = event_id) as "eventType"`,
+        limit,
+      });
+      return rows.map((row) => ({
+        start: buildDeliveryStart(row),
+        whenStopped: async () => {
+          await cancelDelivery(database, row.id, row.episode);
+        },
+      }));
+    },
+  };
 }

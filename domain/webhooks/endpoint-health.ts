@@ -1,12 +1,18 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Transaction } from '../../platform/database/database.ts';
-import { parseTimestamp, type SerializedRow } from '../../platform/database/serialized-row.ts';
+import { sql } from 'kysely';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
+import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
+import { PRIORITY, WEBHOOKS_QUEUE } from '../../workflows/task-queues.contract.ts';
+import {
+  PROBE_ENDPOINT,
+  PROBE_NOW,
+  probeEndpointWorkflowId,
+} from '../../workflows/webhooks/probe-endpoint.contract.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { WebhookEndpoint } from './endpoint.entity.ts';
 import { holdPendingDeliveries } from './hold-deliveries.ts';
-import { buildProbeStart, type ProbedEndpoint, wakeProbe } from './probe-start.ts';
 
 /** An endpoint is disabled when every attempt has failed for this long. */
 export const MAX_FAILING_DAYS = 5;
@@ -27,39 +33,58 @@ export interface EndpointHealth {
 }
 
 /** Counts a failed attempt. The first one after a success sets `failing_since`. */
-export async function recordFailure(em: EntityManager, endpointId: string): Promise<EndpointHealth> {
-  const [endpoint] = await em.execute<EndpointHealth[]>(
-    sql`update webhook_endpoints
-     set failing_since = coalesce(failing_since, now()), consecutive_failures = consecutive_failures + 1
-     where id = ${endpointId}
-     returning disabled, failing_since < now() - ${MAX_FAILING_DAYS} * interval '1 day' as "failedTooLong",
-       consecutive_failures >= ${FAILING_AFTER_FAILURES} as failing,
-       consecutive_failures = ${FAILING_AFTER_FAILURES}
-         or consecutive_failures > ${FAILING_AFTER_FAILURES} and holding_since is null as "needsProbe"`,
-  );
-  return endpoint ?? { disabled: false, failedTooLong: false, failing: false, needsProbe: false };
+export async function recordFailure(db: Db, endpointId: string): Promise<EndpointHealth> {
+  const health = await db
+    .updateTable('webhook_endpoints')
+    .set((eb) => ({
+      failing_since: eb.fn.coalesce('failing_since', sql<Date>`now()`),
+      consecutive_failures: eb('consecutive_failures', '+', 1),
+    }))
+    .where('id', '=', endpointId)
+    .returning([
+      'disabled',
+      sql<boolean>`failing_since < now() - ${MAX_FAILING_DAYS} * interval '1 day'`.as('failedTooLong'),
+      sql<boolean>`consecutive_failures >= ${FAILING_AFTER_FAILURES}`.as('failing'),
+      sql<boolean>`consecutive_failures = ${FAILING_AFTER_FAILURES}
+        or consecutive_failures > ${FAILING_AFTER_FAILURES} and holding_since is null`.as('needsProbe'),
+    ])
+    .executeTakeFirst();
+  return health ?? { disabled: false, failedTooLong: false, failing: false, needsProbe: false };
 }
 
-export type ProbedEndpointRow = Pick<
+export type ProbedEndpoint = Pick<
+  WebhookEndpoint,
+  'id' | 'organizationId' | 'environmentId' | 'probeEpisode'
+>;
+export type ProbeState = Pick<
   WebhookEndpoint,
   'id' | 'organizationId' | 'disabled' | 'deletedAt' | 'consecutiveFailures' | 'holdingSince' | 'probeEpisode'
 >;
 
 /** Locks the endpoint until the transaction ends. Events and attempts that only refer to it do not wait. */
-export async function lockProbedEndpoint(em: EntityManager, id: string): Promise<ProbedEndpointRow | null> {
-  const [row] = await em.execute<SerializedRow<ProbedEndpointRow>[]>(
-    sql`select id, org_id as "organizationId", disabled, deleted_at as "deletedAt",
-       consecutive_failures as "consecutiveFailures", holding_since as "holdingSince",
-       probe_episode as "probeEpisode"
-     from webhook_endpoints where id = ${id} for no key update`,
-  );
-  return row
-    ? { ...row, deletedAt: parseTimestamp(row.deletedAt), holdingSince: parseTimestamp(row.holdingSince) }
-    : null;
+export function lockProbedEndpoint(db: Db, id: string): Promise<ProbeState | undefined> {
+  return db
+    .selectFrom('webhook_endpoints')
+    .select([
+      'id',
+      'org_id as organizationId',
+      'disabled',
+      'deleted_at as deletedAt',
+      'consecutive_failures as consecutiveFailures',
+      'holding_since as holdingSince',
+      'probe_episode as probeEpisode',
+    ])
+    .where('id', '=', id)
+    .forNoKeyUpdate()
+    .executeTakeFirst();
 }
 
-const PROBED_COLUMNS = sql`w.id, w.org_id as "organizationId", w.env_id as "environmentId",
-  w.probe_episode as "probeEpisode"`;
+const PROBED_COLUMNS = [
+  'w.id',
+  'w.org_id as organizationId',
+  'w.env_id as environmentId',
+  'w.probe_episode as probeEpisode',
+] as const;
 
 /**
  * From now on new deliveries are held behind earlier ones, and a new run probes the endpoint and releases them. Does
@@ -70,12 +95,18 @@ export async function startHolding(
   outbox: Outbox,
   endpointId: string,
 ): Promise<void> {
-  const [endpoint] = await transaction.em.execute<ProbedEndpoint[]>(
-    sql`update webhook_endpoints w
-     set holding_since = now(), probe_episode = w.probe_episode + 1, reconciled_at = null
-     where w.id = ${endpointId} and not w.disabled and w.deleted_at is null
-     returning ${PROBED_COLUMNS}`,
-  );
+  const endpoint = await transaction.db
+    .updateTable('webhook_endpoints as w')
+    .set((eb) => ({
+      holding_since: sql`now()`,
+      probe_episode: eb('w.probe_episode', '+', 1),
+      reconciled_at: null,
+    }))
+    .where('w.id', '=', endpointId)
+    .where('w.disabled', '=', false)
+    .where('w.deleted_at', 'is', null)
+    .returning(PROBED_COLUMNS)
+    .executeTakeFirst();
   if (endpoint) outbox.enqueue(transaction, endpoint.organizationId, { start: buildProbeStart(endpoint) });
 }
 
@@ -85,17 +116,23 @@ export async function requestProbe(
   outbox: Outbox,
   endpointId: string,
 ): Promise<void> {
-  const [endpoint] = await transaction.em.execute<ProbedEndpoint[]>(
-    sql`select ${PROBED_COLUMNS} from webhook_endpoints w
-     where w.id = ${endpointId} and w.holding_since is not null`,
-  );
+  const endpoint = await transaction.db
+    .selectFrom('webhook_endpoints as w')
+    .select(PROBED_COLUMNS)
+    .where('w.id', '=', endpointId)
+    .where('w.holding_since', 'is not', null)
+    .executeTakeFirst();
   if (endpoint) wakeProbe(transaction, outbox, endpoint);
   else await startHolding(transaction, outbox, endpointId);
 }
 
 /** New deliveries start immediately again. Call it when no earlier delivery waits. */
-export async function stopHolding(em: EntityManager, endpointId: string): Promise<void> {
-  await em.execute(sql`update webhook_endpoints set holding_since = null where id = ${endpointId}`);
+export async function stopHolding(db: Db, endpointId: string): Promise<void> {
+  await db
+    .updateTable('webhook_endpoints')
+    .set({ holding_since: null })
+    .where('id', '=', endpointId)
+    .execute();
 }
 
 /**
@@ -103,15 +140,26 @@ export async function stopHolding(em: EntityManager, endpointId: string): Promis
  *
  * @returns the endpoint if it was failing: its probe now has deliveries to release.
  */
-export async function clearFailures(em: EntityManager, endpointId: string): Promise<ProbedEndpoint | null> {
-  const [endpoint] = await em.execute<(ProbedEndpoint & { hasBacklog: boolean })[]>(
-    sql`with previous as (
-       select id, consecutive_failures from webhook_endpoints where id = ${endpointId} for no key update)
-     update webhook_endpoints w set failing_since = null, consecutive_failures = 0
-     from previous where w.id = previous.id
-     returning ${PROBED_COLUMNS},
-       previous.consecutive_failures >= ${FAILING_AFTER_FAILURES} and w.holding_since is not null as "hasBacklog"`,
-  );
+export async function clearFailures(db: Db, endpointId: string): Promise<ProbedEndpoint | null> {
+  const endpoint = await db
+    .with('previous', (cte) =>
+      cte
+        .selectFrom('webhook_endpoints')
+        .select(['id', 'consecutive_failures'])
+        .where('id', '=', endpointId)
+        .forNoKeyUpdate(),
+    )
+    .updateTable('webhook_endpoints as w')
+    .from('previous')
+    .set({ failing_since: null, consecutive_failures: 0 })
+    .whereRef('w.id', '=', 'previous.id')
+    .returning(PROBED_COLUMNS)
+    .returning(
+      sql<boolean>`previous.consecutive_failures >= ${FAILING_AFTER_FAILURES} and w.holding_since is not null`.as(
+        'hasBacklog',
+      ),
+    )
+    .executeTakeFirst();
   return endpoint?.hasBacklog ? endpoint : null;
 }
 
@@ -128,18 +176,24 @@ export async function disableEndpoint(
   notifications: NotificationService,
   { endpointId, reason, attempt }: DisableEndpointInput,
 ): Promise<void> {
-  const { em } = transaction;
-  const [endpoint] = await em.execute<
-    { organizationId: string; environmentId: string; url: string; failingSince: string | null }[]
-  >(
-    sql`update webhook_endpoints
-     set disabled = true, disabled_reason = ${reason}, holding_since = null, updated_at = now()
-     where id = ${endpointId} and not disabled and deleted_at is null
-     returning org_id as "organizationId", env_id as "environmentId", url,
-       to_char(failing_since at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"') as "failingSince"`,
-  );
+  const { db } = transaction;
+  const endpoint = await db
+    .updateTable('webhook_endpoints')
+    .set({ disabled: true, disabled_reason: reason, holding_since: null, updated_at: sql`now()` })
+    .where('id', '=', endpointId)
+    .where('disabled', '=', false)
+    .where('deleted_at', 'is', null)
+    .returning([
+      'org_id as organizationId',
+      'env_id as environmentId',
+      'url',
+      sql<string | null>`to_char(failing_since at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"')`.as(
+        'failingSince',
+      ),
+    ])
+    .executeTakeFirst();
   if (!endpoint) return;
-  await holdPendingDeliveries(em, endpointId);
+  await holdPendingDeliveries(db, endpointId);
   const { organizationId, ...params } = endpoint;
   await notifications.notifyOwners(transaction, {
     organizationId,
@@ -147,4 +201,51 @@ export async function disableEndpoint(
     params: { ...params, endpointId, reason },
     dedupeKey: `webhook-endpoint-disabled/${endpointId}/${attempt.deliveryId}.${attempt.number}`,
   });
+}
+
+/** Operators find the run by endpoint (`ResourceId`). */
+export function buildProbeStart(endpoint: ProbedEndpoint): StartCommand {
+  return {
+    workflowType: PROBE_ENDPOINT,
+    workflowId: probeEndpointWorkflowId(endpoint.id, endpoint.probeEpisode),
+    taskQueue: WEBHOOKS_QUEUE,
+    input: { endpointId: endpoint.id, episode: endpoint.probeEpisode },
+    priority: { priorityKey: PRIORITY.default, fairnessKey: endpoint.id },
+    searchAttributes: {
+      OrgId: endpoint.organizationId,
+      EnvId: endpoint.environmentId,
+      ResourceId: endpoint.id,
+      Stage: 'probing',
+    },
+    summary: `Probe ${endpoint.id}`,
+  };
+}
+
+/** Makes the run look at the endpoint now. A run that an operator ended is started again. */
+export function wakeProbe(transaction: Transaction, outbox: Outbox, endpoint: ProbedEndpoint): void {
+  const start = buildProbeStart(endpoint);
+  outbox.enqueue(transaction, endpoint.organizationId, {
+    start,
+    signal: { workflowId: start.workflowId, signalName: PROBE_NOW, args: [] },
+  });
+}
+
+/** Endpoints whose deliveries wait for a probe. If an operator stopped the run, it starts again. */
+export function overdueProbes(database: Database): OverdueSource {
+  return {
+    name: 'webhookProbes',
+    async take(limit) {
+      const endpoints = await takeOverdue<ProbedEndpoint>(database, {
+        table: 'webhook_endpoints',
+        overdue: `holding_since < now() - interval '2 minutes' and not disabled and deleted_at is null`,
+        columns: `id, org_id as "organizationId", env_id as "environmentId", probe_episode as "probeEpisode"`,
+        limit,
+        recheckDelay: '2 minutes',
+      });
+      return endpoints.map((endpoint) => ({
+        start: buildProbeStart(endpoint),
+        whenStopped: 'restart' as const,
+      }));
+    },
+  };
 }

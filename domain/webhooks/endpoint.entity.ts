@@ -1,5 +1,6 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { defineEntity, p } from '@mikro-orm/core';
 import { createdAt, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
+import type { RowOf } from '../../platform/database/columns-of.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import type { EventType } from '../events/event-types.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
@@ -58,4 +59,4 @@ export const WebhookEndpointEntity = defineEntity({
   },
 });
 
-export type WebhookEndpoint = InferEntity<typeof WebhookEndpointEntity>;
+export type WebhookEndpoint = RowOf<typeof WebhookEndpointEntity>;

@@ -1,11 +1,11 @@
-import { LockMode, sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { type Insertable, sql, type Updateable } from 'kysely';
 import type { SecretBox } from '../../platform/crypto.ts';
-import { dbOf } from '../../platform/database/bridge.ts';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { findPage } from '../../platform/database/find-page.ts';
-import type { Row, RowReader } from '../../platform/database/find-rows.ts';
-import { AppError, invalid } from '../../platform/errors.ts';
+import { findPage } from '../../platform/database/pages.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
@@ -17,12 +17,11 @@ import { recordAudit } from '../audit/record-audit.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
-import { WebhookDeliveryEntity } from './delivery.entity.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
+import { wakeProbe } from './endpoint-health.ts';
 import { createEndpointSecret, secretContext } from './endpoint-secret.ts';
-import { endpointsInScope, findEndpoint, readEndpoint } from './find-endpoint.ts';
+import { endpointsInScope, findEndpoint, lockEndpoint } from './find-endpoint.ts';
 import { holdPendingDeliveries } from './hold-deliveries.ts';
-import { wakeProbe } from './probe-start.ts';
 import { startRelease } from './release-held-deliveries.ts';
 
 export interface EndpointInput {
@@ -39,7 +38,7 @@ export interface EndpointPatch extends Partial<EndpointInput> {
 
 /** An endpoint and how many of its deliveries are held, of which at most {@link MAX_COUNTED_DELIVERIES} are counted. */
 export interface EndpointDetails {
-  endpoint: Row<WebhookEndpoint>;
+  endpoint: WebhookEndpoint;
   heldDeliveries: number;
 }
 
@@ -51,32 +50,7 @@ export interface CreatedEndpoint extends EndpointDetails {
 /** The `disabledReason` of an endpoint that its owner disabled. */
 export const DISABLED_THROUGH_API = 'Disabled through the API.';
 
-export interface WebhookEndpointService {
-  /**
-   * @throws AppError `validation_error`; `unprocessable` for a URL that the egress guard refuses; `not_found` for an inbox
-   * outside the scope.
-   */
-  create(scope: Scope, input: EndpointInput): Promise<CreatedEndpoint>;
-  list(scope: Scope, page: PageRequest): Promise<Page<EndpointDetails>>;
-  /** @throws AppError `not_found`. */
-  get(scope: Scope, endpointId: string): Promise<EndpointDetails>;
-  /**
-   * Changes the given fields. Enabling a disabled endpoint releases its held deliveries; a new URL of a failing endpoint is
-   * probed immediately.
-   *
-   * @throws AppError `not_found`, `validation_error`, `unprocessable`.
-   */
-  update(scope: Scope, endpointId: string, patch: EndpointPatch): Promise<EndpointDetails>;
-  /**
-   * Creates a new signing secret. Deliveries are also signed with the old secret for `overlapSeconds`. Drops a secret that
-   * still overlaps from an earlier rotation.
-   *
-   * @throws AppError `not_found`.
-   */
-  rotateSecret(scope: Scope, endpointId: string, overlapSeconds: number): Promise<CreatedEndpoint>;
-  /** Cancels the endpoint's deliveries, except for an attempt in progress. @throws AppError `not_found`. */
-  delete(scope: Scope, endpointId: string): Promise<void>;
-}
+export type WebhookEndpointService = ReturnType<typeof createWebhookEndpointService>;
 
 export interface WebhookEndpointServiceOptions {
   database: Database;
@@ -89,103 +63,149 @@ export interface WebhookEndpointServiceOptions {
 /** Bounds the cost of the count; the exact number above this does not matter. */
 export const MAX_COUNTED_DELIVERIES = 10_000;
 
-export function createWebhookEndpointService(options: WebhookEndpointServiceOptions): WebhookEndpointService {
+export function createWebhookEndpointService(options: WebhookEndpointServiceOptions) {
   const { database, outbox, secretBox, findTargetRefusal } = options;
 
   return {
-    create: (scope, input) =>
-      database.transaction(scope, async ({ em }) => {
+    /**
+     * @throws AppError `validation_error`; `unprocessable` for a URL that the egress guard refuses; `not_found` for an inbox
+     * outside the scope.
+     */
+    create: (scope: Scope, input: EndpointInput): Promise<CreatedEndpoint> =>
+      database.transaction(scope, async ({ db }) => {
         const id = newId('webhookEndpoint');
         const secret = createEndpointSecret();
-        const endpoint = em.create(WebhookEndpointEntity, {
+        const endpoint = await insertEndpoint(db, {
           id,
-          organizationId: scope.organizationId,
-          environmentId: scope.environmentId,
+          org_id: scope.organizationId,
+          env_id: scope.environmentId,
           url: parseReceiverUrl(input.url, findTargetRefusal),
           events: [...new Set(input.events)],
           description: input.description ?? null,
-          inboxIds: await findInboxIds(em, scope, input.inboxIds ?? null),
+          inbox_ids: await findInboxIds(db, scope, input.inboxIds ?? null),
           secret: secretBox.seal(secret, secretContext(id)),
-          previousSecret: null,
-          previousSecretExpiresAt: null,
-          disabledReason: null,
-          failingSince: null,
-          deletedAt: null,
         });
-        em.persist(endpoint);
-        await audit(em, scope, id, 'created', { host: hostOf(endpoint), events: endpoint.events });
+        await audit(db, scope, id, 'created', { host: hostOf(endpoint), events: endpoint.events });
         return { endpoint, heldDeliveries: 0, secret };
       }),
 
-    list: (scope, page) =>
-      database.read(scope, async (reader) => {
-        const where = [endpointsInScope(scope), { deletedAt: null }];
-        const { items, next } = await findPage(reader, WebhookEndpointEntity, { where, page });
-        return { items: await attachHeldDeliveries(reader, items), next };
+    list: (scope: Scope, page: PageRequest): Promise<Page<EndpointDetails>> =>
+      database.read(scope, async ({ db }) => {
+        const present = endpointsInScope(db, scope).where('deleted_at', 'is', null);
+        const { items, next } = await findPage(present, 'id', page);
+        return { items: await attachHeldDeliveries(db, items), next };
       }),
 
-    get: (scope, endpointId) =>
-      database.read(scope, async (reader) =>
-        attachHeldCount(reader, await readEndpoint(reader, scope, endpointId)),
-      ),
+    /** @throws AppError `not_found`. */
+    get: (scope: Scope, endpointId: string): Promise<EndpointDetails> =>
+      database.read(scope, async ({ db }) => attachHeldCount(db, await findEndpoint(db, scope, endpointId))),
 
-    update: (scope, endpointId, patch) =>
+    /**
+     * Changes the given fields. Enabling a disabled endpoint releases its held deliveries; a new URL of a failing endpoint is
+     * probed immediately.
+     *
+     * @throws AppError `not_found`, `validation_error`, `unprocessable`.
+     */
+    update: (scope: Scope, endpointId: string, patch: EndpointPatch): Promise<EndpointDetails> =>
       database.transaction(scope, async (transaction) => {
-        const { em } = transaction;
-        const found = await findEndpoint(em, scope, endpointId);
-        const { disabled: wasDisabled, url: oldUrl, holdingSince: wasHoldingSince } = found;
-        if (patch.url !== undefined) found.url = parseReceiverUrl(patch.url, findTargetRefusal);
-        if (patch.events !== undefined) found.events = [...new Set(patch.events)];
-        if (patch.description !== undefined) found.description = patch.description;
-        if (patch.inboxIds !== undefined) found.inboxIds = await findInboxIds(em, scope, patch.inboxIds);
-        if (patch.disabled !== undefined) setDisabled(found, patch.disabled);
-        await em.flush();
-        if (!wasDisabled && found.disabled) await holdPendingDeliveries(em, endpointId);
-        if (wasDisabled && !found.disabled) await startRelease(transaction, outbox, endpointId);
-        // The probe of a disabled endpoint ends.
-        if (wasHoldingSince && (found.disabled || found.url !== oldUrl))
-          wakeProbe(transaction, outbox, found);
-        await audit(em, scope, endpointId, 'updated', {
-          fields: Object.keys(patch),
-          host: hostOf(found),
-          events: found.events,
-          disabled: found.disabled,
+        const { db } = transaction;
+        const found = await findEndpoint(db, scope, endpointId);
+        const { url, events, description, inboxIds, disabled = found.disabled } = patch;
+        const changed = await changeEndpoint(db, found, {
+          url: url === undefined ? undefined : parseReceiverUrl(url, findTargetRefusal),
+          events: events && [...new Set(events)],
+          description,
+          inbox_ids: inboxIds === undefined ? undefined : await findInboxIds(db, scope, inboxIds),
+          ...(disabled === found.disabled ? {} : disabledChange(disabled)),
         });
-        return attachHeldCount(em, found);
+        if (!found.disabled && disabled) await holdPendingDeliveries(db, endpointId);
+        if (found.disabled && !disabled) await startRelease(transaction, outbox, endpointId);
+        // The probe of a disabled endpoint ends.
+        if (found.holdingSince && (disabled || changed.url !== found.url))
+          wakeProbe(transaction, outbox, changed);
+        await audit(db, scope, endpointId, 'updated', {
+          fields: Object.keys(patch),
+          host: hostOf(changed),
+          events: changed.events,
+          disabled,
+        });
+        return attachHeldCount(db, changed);
       }),
 
-    rotateSecret: (scope, endpointId, overlapSeconds) =>
-      database.transaction(scope, async ({ em }) => {
-        const endpoint = await findEndpoint(em, scope, endpointId, LockMode.PESSIMISTIC_WRITE);
+    /**
+     * Creates a new signing secret. Deliveries are also signed with the old secret for `overlapSeconds`. Drops a secret that
+     * still overlaps from an earlier rotation.
+     *
+     * @throws AppError `not_found`.
+     */
+    rotateSecret: (scope: Scope, endpointId: string, overlapSeconds: number): Promise<CreatedEndpoint> =>
+      database.transaction(scope, async ({ db }) => {
+        const found = await lockEndpoint(db, scope, endpointId);
         const secret = createEndpointSecret();
-        endpoint.previousSecret = overlapSeconds > 0 ? endpoint.secret : null;
-        endpoint.previousSecretExpiresAt =
-          overlapSeconds > 0 ? new Date(Date.now() + overlapSeconds * 1000) : null;
-        endpoint.secret = secretBox.seal(secret, secretContext(endpointId));
-        await audit(em, scope, endpointId, 'secret_rotated', { overlap_seconds: overlapSeconds });
-        return { ...(await attachHeldCount(em, endpoint)), secret };
+        const overlaps = overlapSeconds > 0;
+        const endpoint = await changeEndpoint(db, found, {
+          secret: secretBox.seal(secret, secretContext(endpointId)),
+          previous_secret: overlaps ? found.secret : null,
+          previous_secret_expires_at: overlaps ? new Date(Date.now() + overlapSeconds * 1000) : null,
+        });
+        await audit(db, scope, endpointId, 'secret_rotated', { overlap_seconds: overlapSeconds });
+        return { ...(await attachHeldCount(db, endpoint)), secret };
       }),
 
-    delete: (scope, endpointId) =>
+    /** Cancels the endpoint's deliveries, except for an attempt in progress. @throws AppError `not_found`. */
+    delete: (scope: Scope, endpointId: string): Promise<void> =>
       database.transaction(scope, async (transaction) => {
-        const endpoint = await findEndpoint(transaction.em, scope, endpointId);
-        endpoint.deletedAt = new Date();
+        const { db } = transaction;
+        const endpoint = await findEndpoint(db, scope, endpointId);
         if (endpoint.holdingSince) wakeProbe(transaction, outbox, endpoint);
-        endpoint.holdingSince = null;
+        await changeEndpoint(db, endpoint, { deleted_at: new Date(), holding_since: null });
         await cancelDeliveries(transaction, outbox, endpoint);
-        await audit(transaction.em, scope, endpointId, 'deleted', { host: hostOf(endpoint) });
+        await audit(db, scope, endpointId, 'deleted', { host: hostOf(endpoint) });
       }),
   };
 }
 
+function insertEndpoint(db: Db, endpoint: Insertable<Tables['webhook_endpoints']>): Promise<WebhookEndpoint> {
+  return db
+    .insertInto('webhook_endpoints')
+    .values(endpoint)
+    .returning(columnsOf(WebhookEndpointEntity))
+    .executeTakeFirstOrThrow(() => new Error('The endpoint was not stored'));
+}
+
+function changeEndpoint(
+  db: Db,
+  { id }: WebhookEndpoint,
+  change: Updateable<Tables['webhook_endpoints']>,
+): Promise<WebhookEndpoint> {
+  return db
+    .updateTable('webhook_endpoints')
+    .set({ ...change, updated_at: sql`now()` })
+    .where('id', '=', id)
+    .returning(columnsOf(WebhookEndpointEntity))
+    .executeTakeFirstOrThrow(() => notFound('webhook endpoint', id));
+}
+
+/** Enabling resets the failure state: a repaired receiver again gets the full time before it is disabled. */
+function disabledChange(disabled: boolean): Updateable<Tables['webhook_endpoints']> {
+  if (disabled) return { disabled, disabled_reason: DISABLED_THROUGH_API, holding_since: null };
+  return {
+    disabled,
+    disabled_reason: null,
+    holding_since: null,
+    failing_since: null,
+    consecutive_failures: 0,
+  };
+}
+
 function audit(
-  em: EntityManager,
+  db: Db,
   scope: Scope,
   endpointId: string,
   change: string,
   details: Record<string, unknown>,
 ): Promise<void> {
-  return recordAudit(dbOf(em), scope, {
+  return recordAudit(db, scope, {
     action: `webhook_endpoint.${change}`,
     resourceType: 'webhook_endpoint',
     resourceId: endpointId,
@@ -204,22 +224,25 @@ async function cancelDeliveries(
   outbox: Outbox,
   endpoint: WebhookEndpoint,
 ): Promise<void> {
-  const { em } = transaction;
-  const waiting = await em.find(
-    WebhookDeliveryEntity,
-    { endpointId: endpoint.id, status: 'pending' },
-    { fields: ['id', 'episode'], limit: MAX_SIGNALED_RUNS },
-  );
-  await em.nativeUpdate(
-    WebhookDeliveryEntity,
-    { endpointId: endpoint.id, status: { $in: ['pending', 'held'] } },
-    {
+  const { db } = transaction;
+  const waiting = await db
+    .selectFrom('webhook_deliveries')
+    .select(['id', 'episode'])
+    .where('endpoint_id', '=', endpoint.id)
+    .where('status', '=', 'pending')
+    .limit(MAX_SIGNALED_RUNS)
+    .execute();
+  await db
+    .updateTable('webhook_deliveries')
+    .set({
       status: 'canceled',
-      lastError: 'The endpoint was deleted.',
-      nextAttemptAt: null,
-      completedAt: new Date(),
-    },
-  );
+      last_error: 'The endpoint was deleted.',
+      next_attempt_at: null,
+      completed_at: new Date(),
+    })
+    .where('endpoint_id', '=', endpoint.id)
+    .where('status', 'in', ['pending', 'held'])
+    .execute();
   for (const { id, episode } of waiting) {
     outbox.enqueue(transaction, endpoint.organizationId, {
       signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: CANCEL_DELIVERY, args: [] },
@@ -227,47 +250,46 @@ async function cancelDeliveries(
   }
 }
 
-async function attachHeldCount(reader: RowReader, endpoint: Row<WebhookEndpoint>): Promise<EndpointDetails> {
-  const [details] = await attachHeldDeliveries(reader, [endpoint]);
+async function attachHeldCount(db: Db, endpoint: WebhookEndpoint): Promise<EndpointDetails> {
+  const [details] = await attachHeldDeliveries(db, [endpoint]);
   return details ?? { endpoint, heldDeliveries: 0 };
 }
 
 async function attachHeldDeliveries(
-  reader: RowReader,
-  endpoints: Row<WebhookEndpoint>[],
+  db: Db,
+  endpoints: readonly WebhookEndpoint[],
 ): Promise<EndpointDetails[]> {
   if (endpoints.length === 0) return [];
-  const rows = await reader.execute<{ id: string; held: number }[]>(
-    sql`select w.id, (select count(*)::int from (
-         select from webhook_deliveries d where d.endpoint_id = w.id and d.status = 'held'
-         limit ${MAX_COUNTED_DELIVERIES}) counted) as held
-       from webhook_endpoints w where w.id in (${endpoints.map(({ id }) => id)})`,
-  );
-  const heldById = new Map(rows.map(({ id, held }) => [id, held]));
+  const rows = await db
+    .selectFrom('webhook_endpoints as w')
+    .innerJoinLateral(
+      (eb) =>
+        eb
+          .selectFrom((held) =>
+            held
+              .selectFrom('webhook_deliveries as d')
+              .select('d.id')
+              .whereRef('d.endpoint_id', '=', 'w.id')
+              .where('d.status', '=', 'held')
+              .limit(MAX_COUNTED_DELIVERIES)
+              .as('counted'),
+          )
+          .select((counted) => counted.fn.countAll<number>().as('count'))
+          .as('held'),
+      (join) => join.onTrue(),
+    )
+    .select(['w.id', 'held.count'])
+    .where('w.id', '=', anyOf(endpoints.map(({ id }) => id)))
+    .execute();
+  const heldById = new Map(rows.map(({ id, count }) => [id, count]));
   return endpoints.map((endpoint) => ({ endpoint, heldDeliveries: heldById.get(endpoint.id) ?? 0 }));
 }
 
-async function findInboxIds(
-  em: EntityManager,
-  scope: Scope,
-  inboxIds: string[] | null,
-): Promise<string[] | null> {
+async function findInboxIds(db: Db, scope: Scope, inboxIds: string[] | null): Promise<string[] | null> {
   if (inboxIds === null) return scope.inboxId === undefined ? null : [scope.inboxId];
   const unique = [...new Set(inboxIds)];
-  for (const inboxId of unique) await findInbox(dbOf(em), scope, inboxId);
+  for (const inboxId of unique) await findInbox(db, scope, inboxId);
   return unique;
-}
-
-function setDisabled(endpoint: WebhookEndpoint, disabled: boolean): void {
-  if (endpoint.disabled === disabled) return;
-  endpoint.disabled = disabled;
-  endpoint.disabledReason = disabled ? DISABLED_THROUGH_API : null;
-  endpoint.holdingSince = null;
-  // Enabling resets the failure state: a repaired receiver again gets the full time before it is disabled.
-  if (!disabled) {
-    endpoint.failingSince = null;
-    endpoint.consecutiveFailures = 0;
-  }
 }
 
 /**

@@ -1,46 +1,39 @@
-import type { FilterQuery, LockMode } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { findRow, type Row, type RowReader } from '../../platform/database/find-rows.ts';
+import { sql } from 'kysely';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Scope } from '../identity/scope.ts';
 import { type WebhookEndpoint, WebhookEndpointEntity } from './endpoint.entity.ts';
 
 /** @throws AppError `not_found`, also for a deleted endpoint. */
-export async function findEndpoint(
-  em: EntityManager,
-  scope: Scope,
-  endpointId: string,
-  lockMode?: LockMode.PESSIMISTIC_READ | LockMode.PESSIMISTIC_WRITE,
-): Promise<WebhookEndpoint> {
-  const endpoint = await em.findOne(
-    WebhookEndpointEntity,
-    { $and: [{ id: endpointId, deletedAt: null }, endpointsInScope(scope)] },
-    lockMode === undefined ? {} : { lockMode },
-  );
+export async function findEndpoint(db: Db, scope: Scope, endpointId: string): Promise<WebhookEndpoint> {
+  const endpoint = await endpointsInScope(db, scope)
+    .where('id', '=', endpointId)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
   if (!endpoint) throw notFound('webhook endpoint', endpointId);
   return endpoint;
 }
 
-/** As {@link findEndpoint}, for use-cases that do not change it. */
-export async function readEndpoint(
-  reader: RowReader,
-  scope: Scope,
-  endpointId: string,
-): Promise<Row<WebhookEndpoint>> {
-  const endpoint = await findRow(reader, WebhookEndpointEntity, {
-    where: [{ id: endpointId, deletedAt: null }, endpointsInScope(scope)],
-  });
+/** Locks it until the transaction ends. @throws AppError `not_found`, also for a deleted endpoint. */
+export async function lockEndpoint(db: Db, scope: Scope, endpointId: string): Promise<WebhookEndpoint> {
+  const endpoint = await endpointsInScope(db, scope)
+    .where('id', '=', endpointId)
+    .where('deleted_at', 'is', null)
+    .forUpdate()
+    .executeTakeFirst();
   if (!endpoint) throw notFound('webhook endpoint', endpointId);
   return endpoint;
 }
 
 /** A credential bound to one inbox sees only endpoints that are limited to that inbox. */
-export function endpointsInScope(scope: Scope): FilterQuery<WebhookEndpoint> {
-  return {
-    organizationId: scope.organizationId,
-    environmentId: scope.environmentId,
-    ...(scope.inboxId === undefined ? {} : { inboxIds: { $contained: [scope.inboxId] } }),
-  };
+export function endpointsInScope(db: Db, { organizationId, environmentId, inboxId }: Scope) {
+  return db
+    .selectFrom('webhook_endpoints')
+    .select(columnsOf(WebhookEndpointEntity))
+    .where('org_id', '=', organizationId)
+    .where('env_id', '=', environmentId)
+    .$if(inboxId !== undefined, (query) => query.where(sql<boolean>`inbox_ids <@ ${[inboxId]}`));
 }
 
 /** @throws AppError `conflict` if the endpoint is disabled. */

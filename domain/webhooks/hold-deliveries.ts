@@ -1,50 +1,76 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { anyLocked } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { IS_HELD_BY_SUSPENSION, JOIN_STATUSES } from '../events/event-suspension.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { IS_HELD_BY_SUSPENSION } from '../events/event-suspension.ts';
 
 /** Deliveries held per transaction. */
 const HOLD_BATCH_SIZE = 1_000;
 
-/** Those of a disabled endpoint that do not wait for it to be enabled yet. */
-const UNHELD = sql`(d.status = 'pending' or d.status = 'held' and d.held_for = 'endpoint_failing')`;
-const HOLD = sql`update webhook_deliveries set status = 'held', held_for = null, next_attempt_at = null`;
+/** SQL: the delivery `d` of a disabled endpoint does not wait for it to be enabled yet. */
+const IS_UNHELD = sql<boolean>`(d.status = 'pending' or d.status = 'held' and d.held_for = 'endpoint_failing')`;
+const HOLD = { status: 'held', held_for: null, next_attempt_at: null } as const;
 
 /**
  * Holds the waiting deliveries of an endpoint that has just been disabled: at most {@link HOLD_BATCH_SIZE}; the sweep
  * holds the rest. Skips locked rows: their attempt finds the endpoint disabled. A waiting run ends without an attempt the
  * next time it wakes.
  */
-export async function holdPendingDeliveries(em: EntityManager, endpointId: string): Promise<void> {
-  await em.execute(
-    sql`${HOLD} where id = any(array(
-       select d.id from webhook_deliveries d where d.endpoint_id = ${endpointId} and ${UNHELD}
-       limit ${HOLD_BATCH_SIZE} for update skip locked))`,
-  );
+export async function holdPendingDeliveries(db: Db, endpointId: string): Promise<void> {
+  const waiting = db
+    .selectFrom('webhook_deliveries as d')
+    .select('d.id')
+    .where('d.endpoint_id', '=', endpointId)
+    .where(IS_UNHELD)
+    .limit(HOLD_BATCH_SIZE)
+    .forUpdate()
+    .skipLocked();
+  await db.updateTable('webhook_deliveries').set(HOLD).where('id', '=', anyLocked(waiting)).execute();
 }
 
 /** Sweep: holds deliveries that still wait for disabled endpoints. @returns how many were held. */
-export async function holdDeliveriesOfDisabledEndpoints(database: Database): Promise<number> {
-  const held = await database.autocommit((em) =>
-    em.execute<{ id: string }[]>(
-      sql`${HOLD} where id = any(array(
-         select d.id from webhook_deliveries d
-         join webhook_endpoints w on w.id = d.endpoint_id and w.disabled and w.deleted_at is null
-         where ${UNHELD} limit ${10 * HOLD_BATCH_SIZE} for update of d skip locked))
-       returning id`,
-    ),
-  );
-  return held.length;
+export async function holdDeliveriesOfDisabledEndpoints({ db }: Database): Promise<number> {
+  const waiting = db
+    .selectFrom('webhook_deliveries as d')
+    .innerJoin('webhook_endpoints as w', 'w.id', 'd.endpoint_id')
+    .select('d.id')
+    .where('w.disabled', '=', true)
+    .where('w.deleted_at', 'is', null)
+    .where(IS_UNHELD)
+    .limit(10 * HOLD_BATCH_SIZE)
+    .forUpdate('d')
+    .skipLocked();
+  const { numUpdatedRows } = await db
+    .updateTable('webhook_deliveries')
+    .set(HOLD)
+    .where('id', '=', anyLocked(waiting))
+    .executeTakeFirst();
+  return Number(numUpdatedRows);
 }
 
 /**
  * Moves what a failing endpoint's probe cannot attempt to the deliveries that wait for the end of a suspension: at most
  * {@link HOLD_BATCH_SIZE}. The caller has confirmed that a suspension is in force.
  */
-export async function holdSuspendedDeliveries(em: EntityManager, endpointId: string): Promise<void> {
-  await em.execute(sql`
-    update webhook_deliveries set held_for = 'suspension', next_attempt_at = null where id = any(array(
-      select d.id from webhook_deliveries d join events v on v.id = d.event_id ${JOIN_STATUSES}
-      where d.endpoint_id = ${endpointId} and d.status = 'held' and d.held_for = 'endpoint_failing' and ${IS_HELD_BY_SUSPENSION}
-      order by d.id limit ${HOLD_BATCH_SIZE} for update of d skip locked))`);
+export async function holdSuspendedDeliveries(db: Db, endpointId: string): Promise<void> {
+  const suspended = db
+    .selectFrom('webhook_deliveries as d')
+    .innerJoin('events as v', 'v.id', 'd.event_id')
+    .innerJoin('organizations as o', 'o.id', 'v.org_id')
+    .innerJoin('environments as n', 'n.id', 'v.env_id')
+    .leftJoin('inboxes as i', 'i.id', 'v.inbox_id')
+    .select('d.id')
+    .where('d.endpoint_id', '=', endpointId)
+    .where('d.status', '=', 'held')
+    .where('d.held_for', '=', 'endpoint_failing')
+    .where(IS_HELD_BY_SUSPENSION)
+    .orderBy('d.id')
+    .limit(HOLD_BATCH_SIZE)
+    .forUpdate('d')
+    .skipLocked();
+  await db
+    .updateTable('webhook_deliveries')
+    .set({ held_for: 'suspension', next_attempt_at: null })
+    .where('id', '=', anyLocked(suspended))
+    .execute();
 }

@@ -1,15 +1,14 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Sql } from '../../platform/database/sql.ts';
+import { sql } from 'kysely';
+import type { Db } from '../../platform/database/tables.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';
 import { WEBHOOK_MAX_RETRY_AFTER_MS } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { probeIntervalMs } from '../../workflows/webhooks/probe-endpoint.contract.ts';
 import { createQuotaCache } from '../usage/quota-cache.ts';
 import { type AttemptShare, createAttemptShare } from './attempt-slots.ts';
-import { type StartedAttempt, startAttempt } from './begin-attempt.ts';
+import { lockDueDelivery, type StartedAttempt, startAttempt } from './begin-attempt.ts';
 import type { DeliveryServiceOptions } from './delivery.service.ts';
-import { lockDueDelivery, updateDelivery } from './delivery-rows.ts';
-import { isFailing, lockProbedEndpoint, type ProbedEndpointRow, stopHolding } from './endpoint-health.ts';
+import { updateDelivery } from './delivery-state.ts';
+import { isFailing, lockProbedEndpoint, type ProbeState, stopHolding } from './endpoint-health.ts';
 import { holdSuspendedDeliveries } from './hold-deliveries.ts';
 import { postEvent } from './post-event.ts';
 import { describeResult, recordAttempt } from './record-attempt.ts';
@@ -32,23 +31,7 @@ export interface ProbeRun {
   episode: number;
 }
 
-export interface ProbeService {
-  /**
-   * Makes one attempt at a failing endpoint with a held delivery: the one a caller asked for, otherwise the oldest. The
-   * attempt does not count against the delivery's schedule. Ends holding if no delivery waits.
-   *
-   * @param now attempt even if the first interval has not passed.
-   * @returns `ended` with `recovered` once the endpoint is not failing.
-   */
-  attempt(run: ProbeRun & { now: boolean }): Promise<ProbeOutcome>;
-  /**
-   * Starts the next held deliveries, oldest first, if most of the last batch have been attempted. With the last batch,
-   * new deliveries start immediately again.
-   *
-   * @returns `ended` with `failing` if the endpoint fails again.
-   */
-  release(run: ProbeRun): Promise<ProbeOutcome>;
-}
+export type ProbeService = ReturnType<typeof createProbeService>;
 
 /** Another attempt at the endpoint is in progress. */
 const BUSY_DELAY_MS = 5_000;
@@ -60,55 +43,60 @@ const MAX_DUE_BEFORE_RELEASE = RELEASE_BATCH_SIZE / 2;
 /** Longer than deliveries wait for a slot, shorter than most of the schedule's delays. */
 const SOON_MS = 10_000;
 
-export function createProbeService(options: DeliveryServiceOptions): ProbeService {
+export function createProbeService(options: DeliveryServiceOptions) {
   const { database, outbox, shares, quota = createQuotaCache({ counter: 'webhook_deliveries' }) } = options;
 
   const beginProbe = (run: ProbeRun & { now: boolean }, share: AttemptShare) =>
-    database.systemTransaction(async ({ db, em }): Promise<StartedProbe | ProbeOutcome> => {
-      const { end, endpoint } = await lockFailingEndpoint(em, run);
+    database.systemTransaction(async ({ db }): Promise<StartedProbe | ProbeOutcome> => {
+      const { end, endpoint } = await lockFailingEndpoint(db, run);
       if (end) return ended(end);
-      const requestedId = await lockFirst(em, requestedDeliveries(endpoint.id));
+      const requestedId = await lockFirst(requestedDeliveries(db, endpoint.id));
       const firstProbeInMs = untilFirstProbeMs(endpoint);
       if (firstProbeInMs > 0 && !run.now && !requestedId)
         return repeat(firstProbeInMs, 'The first probe is due after a minute.');
-      const deliveryId = requestedId ?? (await lockFirst(em, oldestDeliveries(endpoint.id)));
+      const deliveryId = requestedId ?? (await lockFirst(oldestDeliveries(db, endpoint.id)));
       if (deliveryId === null) {
-        await stopHolding(em, endpoint.id);
+        await stopHolding(db, endpoint.id);
         return ended('released');
       }
       if ((await quota.remaining(db, endpoint.organizationId)) === 0)
         return repeat(nextProbeMs(endpoint), 'Not probed: the limit of webhook_deliveries is reached.');
-      const due = await lockDueDelivery(em, deliveryId);
-      if (due?.isOrganizationDeleted)
+      const due = await lockDueDelivery(db, deliveryId);
+      if (due?.ownerHold === 'organization_deleted')
         return repeat(nextProbeMs(endpoint), 'Not probed: the organization is closed.');
       if (due?.isSwitchedOff)
         return repeat(nextProbeMs(endpoint), 'Not probed: webhook deliveries are switched off.');
-      if (due?.isSuspended) {
-        await holdSuspendedDeliveries(em, endpoint.id);
+      if (due?.ownerHold === 'suspension') {
+        await holdSuspendedDeliveries(db, endpoint.id);
         return repeat(REQUESTED_DELAY_MS, 'The oldest deliveries wait for the end of a suspension.');
       }
       if (due && !share.claim(endpoint.organizationId))
         return repeat(BUSY_DELAY_MS, 'The organization has its share of the attempts in progress.');
-      const started = due && (await startAttempt(em, options, due));
+      const started = due && (await startAttempt(db, options, due));
       if (!started) return repeat(BUSY_DELAY_MS, 'Another attempt is in progress.');
       const priorAttempts = due.delivery.priorAttempts + 1;
-      await updateDelivery(em, deliveryId, { priorAttempts, nextAttemptAt: null });
+      await updateDelivery(db, deliveryId, { priorAttempts, nextAttemptAt: null });
       return { ...started, deliveryId };
     });
 
   const afterProbe = (run: ProbeRun, result: EgressResult) =>
-    database.systemTransaction(async ({ em }): Promise<ProbeOutcome> => {
-      const { end, endpoint } = await lockFailingEndpoint(em, run);
+    database.systemTransaction(async ({ db }): Promise<ProbeOutcome> => {
+      const { end, endpoint } = await lockFailingEndpoint(db, run);
       if (end) return ended(end);
       const detail = `${endpoint.consecutiveFailures} failures in a row: ${describeResult(result)}`;
-      const [requested] = await em.execute<{ id: string }[]>(
-        sql`${requestedDeliveries(endpoint.id)} limit 1`,
-      );
+      const requested = await requestedDeliveries(db, endpoint.id).executeTakeFirst();
       return repeat(requested ? REQUESTED_DELAY_MS : nextProbeMs(endpoint, result), detail);
     });
 
   return {
-    async attempt(run) {
+    /**
+     * Makes one attempt at a failing endpoint with a held delivery: the one a caller asked for, otherwise the oldest. The
+     * attempt does not count against the delivery's schedule. Ends holding if no delivery waits.
+     *
+     * @param run.now attempt even if the first interval has not passed.
+     * @returns `ended` with `recovered` once the endpoint is not failing.
+     */
+    async attempt(run: ProbeRun & { now: boolean }): Promise<ProbeOutcome> {
       const share = createAttemptShare(shares);
       try {
         const started = await beginProbe(run, share);
@@ -121,18 +109,24 @@ export function createProbeService(options: DeliveryServiceOptions): ProbeServic
       }
     },
 
-    async release(run) {
+    /**
+     * Starts the next held deliveries, oldest first, if most of the last batch have been attempted. With the last batch,
+     * new deliveries start immediately again.
+     *
+     * @returns `ended` with `failing` if the endpoint fails again.
+     */
+    async release(run: ProbeRun): Promise<ProbeOutcome> {
       const { endpointId } = run;
       const outcome = await database.systemTransaction(async (transaction): Promise<ProbeOutcome> => {
-        const { em } = transaction;
-        const { end } = await lockFailingEndpoint(em, run);
+        const { db } = transaction;
+        const { end } = await lockFailingEndpoint(db, run);
         if (end !== 'recovered') return ended(end ?? 'failing');
-        if ((await countDue(em, endpointId)) >= MAX_DUE_BEFORE_RELEASE)
+        if ((await countDue(db, endpointId)) >= MAX_DUE_BEFORE_RELEASE)
           return repeat(RELEASE_INTERVAL_MS, 'Waiting until the last batch has been attempted.');
         const released = await releaseHeldDeliveries(transaction, outbox, endpointId);
         if (released === RELEASE_BATCH_SIZE)
           return repeat(RELEASE_INTERVAL_MS, `Started ${released} deliveries; more are held.`);
-        await stopHolding(em, endpointId);
+        await stopHolding(db, endpointId);
         return ended('released');
       });
       // Backpressure: the next batch waits until Temporal has accepted this one.
@@ -149,15 +143,15 @@ interface StartedProbe extends StartedAttempt {
 const ended = (status: ProbeEnd): ProbeOutcome => ({ kind: 'ended', status });
 const repeat = (delayMs: number, detail: string): ProbeOutcome => ({ kind: 'repeat', delayMs, detail });
 
-interface FailingEndpoint extends ProbedEndpointRow {
+interface FailingEndpoint extends ProbeState {
   holdingSince: Date;
 }
 
 type Probed = { end: ProbeEnd; endpoint?: undefined } | { end: null; endpoint: FailingEndpoint };
 
 /** Locks the endpoint and returns it if it is failing, or otherwise why there is nothing to probe. */
-async function lockFailingEndpoint(em: EntityManager, { endpointId, episode }: ProbeRun): Promise<Probed> {
-  const endpoint = await lockProbedEndpoint(em, endpointId);
+async function lockFailingEndpoint(db: Db, { endpointId, episode }: ProbeRun): Promise<Probed> {
+  const endpoint = await lockProbedEndpoint(db, endpointId);
   if (!endpoint || endpoint.deletedAt) return { end: 'deleted' };
   if (endpoint.disabled) return { end: 'disabled' };
   if (endpoint.probeEpisode !== episode) return { end: 'superseded' };
@@ -177,23 +171,36 @@ function nextProbeMs({ holdingSince }: FailingEndpoint, result?: EgressResult): 
   return Math.max(intervalMs, Math.min(requestedMs, WEBHOOK_MAX_RETRY_AFTER_MS));
 }
 
-const requestedDeliveries = (endpointId: string) => sql`select id from webhook_deliveries
-  where endpoint_id = ${endpointId} and status = 'held' and held_for = 'endpoint_failing' and next_attempt_at is not null
-  order by next_attempt_at`;
-const oldestDeliveries = (endpointId: string) => sql`select id from webhook_deliveries
-  where endpoint_id = ${endpointId} and status = 'held' and held_for = 'endpoint_failing' order by id`;
+/** The delivery that a caller has waited for longest. */
+const requestedDeliveries = (db: Db, endpointId: string) =>
+  heldDeliveries(db, endpointId).where('next_attempt_at', 'is not', null).orderBy('next_attempt_at').limit(1);
+
+const oldestDeliveries = (db: Db, endpointId: string) =>
+  heldDeliveries(db, endpointId).orderBy('id').limit(1);
+
+const heldDeliveries = (db: Db, endpointId: string) =>
+  db
+    .selectFrom('webhook_deliveries')
+    .select('id')
+    .where('endpoint_id', '=', endpointId)
+    .where('status', '=', 'held')
+    .where('held_for', '=', 'endpoint_failing');
 
 /** Skips a delivery that a caller is canceling or retrying. */
-async function lockFirst(em: EntityManager, deliveries: Sql): Promise<string | null> {
-  const [first] = await em.execute<{ id: string }[]>(sql`${deliveries} limit 1 for update skip locked`);
+async function lockFirst(deliveries: ReturnType<typeof heldDeliveries>): Promise<string | null> {
+  const first = await deliveries.forUpdate().skipLocked().executeTakeFirst();
   return first?.id ?? null;
 }
 
 /** Deliveries that are due now or soon, up to the number that matters. Those with a longer backoff do not count. */
-async function countDue(em: EntityManager, endpointId: string): Promise<number> {
-  const due = await em.execute<object[]>(
-    sql`select from webhook_deliveries where endpoint_id = ${endpointId} and status = 'pending'
-      and next_attempt_at < now() + ${SOON_MS} * interval '1 millisecond' limit ${MAX_DUE_BEFORE_RELEASE}`,
-  );
+async function countDue(db: Db, endpointId: string): Promise<number> {
+  const due = await db
+    .selectFrom('webhook_deliveries')
+    .select('id')
+    .where('endpoint_id', '=', endpointId)
+    .where('status', '=', 'pending')
+    .where('next_attempt_at', '<', sql<Date>`now() + ${SOON_MS} * interval '1 millisecond'`)
+    .limit(MAX_DUE_BEFORE_RELEASE)
+    .execute();
   return due.length;
 }

@@ -8,20 +8,23 @@ import {
   WEBHOOK_SCHEDULE_MS,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
+import { closeAttempt, closeDelivered } from './attempt-slots.ts';
+import type { StartedAttempt } from './begin-attempt.ts';
 import {
   type AttemptOutcome,
   attemptsInEpisode,
+  type DeliveryChange,
+  type DeliveryState,
   GONE,
   HELD,
   HELD_WHILE_FAILING,
+  lockDelivery,
   retryLater,
   settleAs,
   settled,
   terminalChange,
-} from './attempt-outcome.ts';
-import { closeAttempt, closeDelivered } from './attempt-slots.ts';
-import type { StartedAttempt } from './begin-attempt.ts';
-import { type DeliveryChange, type DeliveryRow, lockDelivery, updateDelivery } from './delivery-rows.ts';
+  updateDelivery,
+} from './delivery-state.ts';
 import {
   clearFailures,
   disableEndpoint,
@@ -29,8 +32,8 @@ import {
   MAX_FAILING_DAYS,
   recordFailure,
   startHolding,
+  wakeProbe,
 } from './endpoint-health.ts';
-import { wakeProbe } from './probe-start.ts';
 
 export interface RecordOptions {
   database: Database;
@@ -75,17 +78,17 @@ async function recordInTransaction(
 ): Promise<AttemptOutcome> {
   const { deliveryId, result } = finished;
   return options.database.systemTransaction(async (transaction) => {
-    const { em } = transaction;
-    const delivery = await lockDelivery(em, deliveryId);
+    const { db } = transaction;
+    const delivery = await lockDelivery(db, deliveryId);
     if (!delivery) return GONE;
     const failed = isFailure(result);
     const detail = describeResult(result);
-    await closeAttempt(transaction.db, { ...attempt, error: failed ? detail : null });
+    await closeAttempt(db, { ...attempt, error: failed ? detail : null });
     const { disabled, failing } = await recordHealth(transaction, options, { ...finished, delivery });
     // A delivery that was held during the attempt still counts as delivered if the receiver accepted it.
     if (delivery.status !== 'pending' && delivery.status !== 'held') return settled(delivery);
     const recorded = { lastStatusCode: attempt.statusCode, lastError: failed ? detail : null };
-    const settle = (change: DeliveryChange) => settleAs(em, delivery, { ...recorded, ...change });
+    const settle = (change: DeliveryChange) => settleAs(db, delivery, { ...recorded, ...change });
     if (!failed) return settle({ ...terminalChange('delivered', null), heldFor: null });
     if (result.kind === 'blocked') return settle({ ...terminalChange('blocked', detail), heldFor: null });
     if (disabled) return settle(HELD);
@@ -94,7 +97,7 @@ async function recordInTransaction(
       return settle(terminalChange('exhausted', detail));
     if (failing) return settle(HELD_WHILE_FAILING);
     const delayMs = retryDelayMs(attemptsInEpisode(delivery) + 1, result, options.random);
-    await updateDelivery(em, deliveryId, { ...recorded, nextAttemptAt: new Date(Date.now() + delayMs) });
+    await updateDelivery(db, deliveryId, { ...recorded, nextAttemptAt: new Date(Date.now() + delayMs) });
     return retryLater({ ...delivery, ...recorded }, delayMs);
   });
 }
@@ -103,16 +106,16 @@ async function recordInTransaction(
 async function recordHealth(
   transaction: Transaction,
   { outbox, notifications }: RecordOptions,
-  { deliveryId, number, endpoint, result, delivery }: FinishedAttempt & { delivery: DeliveryRow },
+  { deliveryId, number, endpoint, result, delivery }: FinishedAttempt & { delivery: DeliveryState },
 ): Promise<{ disabled: boolean; failing: boolean }> {
-  const { em } = transaction;
+  const { db } = transaction;
   if (!isFailure(result)) {
-    const recovered = endpoint.failingSince === null ? null : await clearFailures(em, endpoint.id);
+    const recovered = endpoint.failingSince === null ? null : await clearFailures(db, endpoint.id);
     // A held delivery was attempted by the probe itself.
     if (recovered && delivery.status === 'pending') wakeProbe(transaction, outbox, recovered);
     return { disabled: false, failing: false };
   }
-  const health = await recordFailure(em, endpoint.id);
+  const health = await recordFailure(db, endpoint.id);
   const reason = findDisableReason(result, health);
   if (reason !== null) {
     const attempt = { deliveryId, number };

@@ -1,14 +1,17 @@
-import { sql } from '@mikro-orm/core';
+import { type Expression, sql } from 'kysely';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import type { Sql } from '../../platform/database/sql.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { IS_HELD_BY_SUSPENSION, JOIN_STATUSES } from '../events/event-suspension.ts';
-import { isOffSql } from '../toggles/find-toggle.ts';
+import { IS_HELD_BY_SUSPENSION } from '../events/event-suspension.ts';
+import { isSwitchedOff } from '../toggles/find-toggle.ts';
 import { isFailing, lockProbedEndpoint, startHolding } from './endpoint-health.ts';
 import { restartDeliveries } from './restart-deliveries.ts';
 
 /** Deliveries released per transaction; their rows stay locked until it commits. */
 export const RELEASE_BATCH_SIZE = 200;
+
+/** SQL: the held delivery `h` waits until its endpoint is enabled or answers again. */
+const IS_BACKLOG = sql<boolean>`(h.held_for is null or h.held_for = 'endpoint_failing')`;
 
 /**
  * Restarts deliveries that were held while the endpoint was disabled or failing, oldest first, at most
@@ -22,11 +25,19 @@ export async function releaseHeldDeliveries(
   outbox: Outbox,
   endpointId: string,
 ): Promise<number> {
-  const selection = sql`select h.id from webhook_deliveries h
-      join webhook_endpoints w on w.id = h.endpoint_id and not w.disabled and w.deleted_at is null
-      where h.endpoint_id = ${endpointId} and h.status = 'held'
-        and (h.held_for is null or h.held_for = 'endpoint_failing')
-      order by h.id limit ${RELEASE_BATCH_SIZE} for update of h skip locked`;
+  const selection = transaction.db
+    .selectFrom('webhook_deliveries as h')
+    .innerJoin('webhook_endpoints as w', 'w.id', 'h.endpoint_id')
+    .select('h.id')
+    .where('w.disabled', '=', false)
+    .where('w.deleted_at', 'is', null)
+    .where('h.endpoint_id', '=', endpointId)
+    .where('h.status', '=', 'held')
+    .where(IS_BACKLOG)
+    .orderBy('h.id')
+    .limit(RELEASE_BATCH_SIZE)
+    .forUpdate('h')
+    .skipLocked();
   return restartDeliveries(transaction, outbox, { selection, mode: 'release' });
 }
 
@@ -51,19 +62,27 @@ const MAX_SWEPT_ENDPOINTS = 50;
  * @returns how many were released.
  */
 export async function releaseHeldForEnabledEndpoints(database: Database, outbox: Outbox): Promise<number> {
-  const endpoints = await database.autocommit((em) =>
-    em.execute<{ id: string }[]>(
-      sql`select w.id from webhook_endpoints w
-       where not w.disabled and w.deleted_at is null and w.holding_since is null
-         and exists (select from webhook_deliveries h where h.endpoint_id = w.id and h.status = 'held'
-           and (h.held_for is null or h.held_for = 'endpoint_failing'))
-       limit ${MAX_SWEPT_ENDPOINTS}`,
-    ),
-  );
+  const endpoints = await database.db
+    .selectFrom('webhook_endpoints as w')
+    .select('w.id')
+    .where('w.disabled', '=', false)
+    .where('w.deleted_at', 'is', null)
+    .where('w.holding_since', 'is', null)
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('webhook_deliveries as h')
+          .select('h.id')
+          .whereRef('h.endpoint_id', '=', 'w.id')
+          .where('h.status', '=', 'held')
+          .where(IS_BACKLOG),
+      ),
+    )
+    .limit(MAX_SWEPT_ENDPOINTS)
+    .execute();
   let released = 0;
   for (const { id } of endpoints) {
     released += await database.systemTransaction(async (transaction) => {
-      const endpoint = await lockProbedEndpoint(transaction.em, id);
+      const endpoint = await lockProbedEndpoint(transaction.db, id);
       if (!endpoint || endpoint.holdingSince) return 0;
       if (!isFailing(endpoint)) return startRelease(transaction, outbox, id);
       await startHolding(transaction, outbox, id);
@@ -83,13 +102,18 @@ const MAX_RECOVERED_BATCHES = 10;
  * @returns how many were restarted.
  */
 export function releaseOfRecoveredOrganizations(database: Database, outbox: Outbox): Promise<number> {
-  return releaseBatches(
-    database,
-    outbox,
-    sql`select h.id from webhook_deliveries h
-      join organizations o on o.id = h.org_id and o.deleted_at is null
-      where h.status = 'held' and h.held_for = 'organization_deleted'
-      order by h.created_at limit ${RELEASE_BATCH_SIZE} for update of h skip locked`,
+  return releaseBatches(database, outbox, (db) =>
+    db
+      .selectFrom('webhook_deliveries as h')
+      .innerJoin('organizations as o', 'o.id', 'h.org_id')
+      .select('h.id')
+      .where('o.deleted_at', 'is', null)
+      .where('h.status', '=', 'held')
+      .where('h.held_for', '=', 'organization_deleted')
+      .orderBy('h.created_at')
+      .limit(RELEASE_BATCH_SIZE)
+      .forUpdate('h')
+      .skipLocked(),
   );
 }
 
@@ -100,20 +124,29 @@ export function releaseOfRecoveredOrganizations(database: Database, outbox: Outb
  * @returns how many were restarted; 0 only if none is left.
  */
 export function releaseSwitchedOffDeliveries(database: Database, outbox: Outbox): Promise<number> {
-  return releaseBatches(
-    database,
-    outbox,
-    sql`select h.id from webhook_deliveries h
-      where h.status = 'held' and h.held_for = 'switched_off' and not ${isOffSql('webhook_deliveries')}
-      order by h.created_at limit ${RELEASE_BATCH_SIZE} for update of h skip locked`,
+  return releaseBatches(database, outbox, (db) =>
+    db
+      .selectFrom('webhook_deliveries')
+      .select('id')
+      .where('status', '=', 'held')
+      .where('held_for', '=', 'switched_off')
+      .where(sql<boolean>`not ${isSwitchedOff('webhook_deliveries')}`)
+      .orderBy('created_at')
+      .limit(RELEASE_BATCH_SIZE)
+      .forUpdate()
+      .skipLocked(),
   );
 }
 
-async function releaseBatches(database: Database, outbox: Outbox, selection: Sql): Promise<number> {
+async function releaseBatches(
+  database: Database,
+  outbox: Outbox,
+  select: (db: Db) => Expression<{ id: string }>,
+): Promise<number> {
   let total = 0;
   for (let batch = 0; batch < MAX_RECOVERED_BATCHES; batch += 1) {
     const released = await database.systemTransaction((transaction) =>
-      restartDeliveries(transaction, outbox, { selection, mode: 'release' }),
+      restartDeliveries(transaction, outbox, { selection: select(transaction.db), mode: 'release' }),
     );
     total += released;
     if (released < RELEASE_BATCH_SIZE) break;
@@ -132,8 +165,20 @@ export function releaseSuspendedDeliveries(
   outbox: Outbox,
   organizationId: string,
 ): Promise<number> {
-  const selection = sql`select d.id from webhook_deliveries d join events v on v.id = d.event_id ${JOIN_STATUSES}
-      where d.org_id = ${organizationId} and d.status = 'held' and d.held_for = 'suspension' and not ${IS_HELD_BY_SUSPENSION}
-      order by d.id limit ${RELEASE_BATCH_SIZE} for update of d skip locked`;
+  const selection = transaction.db
+    .selectFrom('webhook_deliveries as d')
+    .innerJoin('events as v', 'v.id', 'd.event_id')
+    .innerJoin('organizations as o', 'o.id', 'v.org_id')
+    .innerJoin('environments as n', 'n.id', 'v.env_id')
+    .leftJoin('inboxes as i', 'i.id', 'v.inbox_id')
+    .select('d.id')
+    .where('d.org_id', '=', organizationId)
+    .where('d.status', '=', 'held')
+    .where('d.held_for', '=', 'suspension')
+    .where(sql<boolean>`not ${IS_HELD_BY_SUSPENSION}`)
+    .orderBy('d.id')
+    .limit(RELEASE_BATCH_SIZE)
+    .forUpdate('d')
+    .skipLocked();
   return restartDeliveries(transaction, outbox, { selection, mode: 'release' });
 }

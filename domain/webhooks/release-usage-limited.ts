@@ -1,7 +1,6 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { dbOf } from '../../platform/database/bridge.ts';
+import { type Expression, sql } from 'kysely';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { remainingQuota } from '../usage/effective-limit.ts';
 import { readUsageStatuses } from '../usage/usage-status.ts';
@@ -19,21 +18,28 @@ export async function releaseUsageLimited(
   outbox: Outbox,
   { organizationId, now }: { organizationId: string; now: Date },
 ): Promise<number> {
-  const [remaining = 0] = await readRemaining(transaction.em, [organizationId], now);
+  const { db } = transaction;
+  const [remaining = 0] = await readRemaining(db, [organizationId], now);
   const maxReleased = Math.min(remaining, RELEASE_BATCH_SIZE);
   if (maxReleased === 0) return 0;
-  // Materialized: a plan that re-evaluates the subquery for each row would exceed the limit.
-  const selection = sql`with oldest as materialized (
-        select h.id from webhook_deliveries h
-        join webhook_endpoints w on w.id = h.endpoint_id and not w.disabled and w.deleted_at is null
-        where h.org_id = ${organizationId} and h.status = 'held' and h.held_for = 'usage_limit'
-        order by h.id limit ${maxReleased} for update of h skip locked)
-      select id from oldest`;
+  const selection = db
+    .selectFrom('webhook_deliveries as h')
+    .innerJoin('webhook_endpoints as w', 'w.id', 'h.endpoint_id')
+    .select('h.id')
+    .where('w.disabled', '=', false)
+    .where('w.deleted_at', 'is', null)
+    .where('h.org_id', '=', organizationId)
+    .where('h.status', '=', 'held')
+    .where('h.held_for', '=', 'usage_limit')
+    .orderBy('h.id')
+    .limit(maxReleased)
+    .forUpdate('h')
+    .skipLocked();
   return restartDeliveries(transaction, outbox, { selection, mode: 'queue' });
 }
 
-async function readRemaining(em: EntityManager, organizationIds: string[], now: Date): Promise<number[]> {
-  const usage = await readUsageStatuses(dbOf(em), {
+async function readRemaining(db: Db, organizationIds: string[], now: Date): Promise<number[]> {
+  const usage = await readUsageStatuses(db, {
     organizationIds,
     counters: ['webhook_deliveries'],
     at: now,
@@ -51,15 +57,32 @@ async function readRemaining(em: EntityManager, organizationIds: string[], now: 
 const PAGE_SIZE = 200;
 
 /** Loose index scan: one step per organization, regardless of its number of held deliveries. */
-const findOrganizationsSql = (after: string) => sql`with recursive waiting as (
-    (select org_id from webhook_deliveries
-     where status = 'held' and held_for = 'usage_limit' and org_id > ${after} order by org_id limit 1)
-    union all
-    select (select d.org_id from webhook_deliveries d
-      where d.status = 'held' and d.held_for = 'usage_limit' and d.org_id > waiting.org_id
-      order by d.org_id limit 1)
-    from waiting where waiting.org_id is not null)
-  select org_id as id from waiting where org_id is not null limit ${PAGE_SIZE}`;
+function findLimitedOrganizations(db: Db, after: string): Promise<{ id: string }[]> {
+  const nextAfter = (previous: Expression<string>) =>
+    db
+      .selectFrom('webhook_deliveries as d')
+      .select('d.org_id as id')
+      .where('d.status', '=', 'held')
+      .where('d.held_for', '=', 'usage_limit')
+      .where('d.org_id', '>', previous)
+      .orderBy('d.org_id')
+      .limit(1);
+  return db
+    .withRecursive('waiting', (cte) =>
+      cte.selectNoFrom(nextAfter(sql`${after}::text`).as('id')).unionAll(
+        cte
+          .selectFrom('waiting')
+          .select(nextAfter(sql.ref('waiting.id')).as('id'))
+          .where('waiting.id', 'is not', null),
+      ),
+    )
+    .selectFrom('waiting')
+    .select('id')
+    .where('id', 'is not', null)
+    .$narrowType<{ id: string }>()
+    .limit(PAGE_SIZE)
+    .execute();
+}
 
 /**
  * Sweep: releases deliveries after the start of a new month or the end of an override, and from queues longer than one
@@ -72,9 +95,9 @@ export async function releaseUsageLimitedForAll(
 ): Promise<number> {
   let released = 0;
   for (let after = ''; ; ) {
-    const page = await database.query<{ id: string }>(findOrganizationsSql(after));
+    const page = await findLimitedOrganizations(database.db, after);
     const ids = page.map(({ id }) => id);
-    const remaining = await database.autocommit((em) => readRemaining(em, ids, now()));
+    const remaining = await readRemaining(database.db, ids, now());
     for (const [index, organizationId] of ids.entries()) {
       if (!remaining[index]) continue;
       released += await database.systemTransaction((transaction) =>

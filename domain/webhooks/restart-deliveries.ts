@@ -1,13 +1,12 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { dbOf } from '../../platform/database/bridge.ts';
+import { type Expression, sql } from 'kysely';
+import { anyLocked, anyOf } from '../../platform/database/any-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
-import type { Sql } from '../../platform/database/sql.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { IS_HELD_BY_SUSPENSION, JOIN_STATUSES, lockSuspensionHolds } from '../events/event-suspension.ts';
-import { IS_WITHDRAWN } from './attempt-outcome.ts';
+import { IS_HELD_BY_SUSPENSION, lockSuspensionHolds } from '../events/event-suspension.ts';
+import { buildDeliveryStart, type DeliveryStartInput } from './add-deliveries.ts';
 import type { HoldReason } from './delivery.entity.ts';
-import { buildDeliveryStart, type DeliveryStartInput } from './delivery-start.ts';
+import { IS_WITHDRAWN } from './delivery-state.ts';
 
 /**
  * `queue`: behind the deliveries that already wait for the endpoint. `start`: immediately. `release`: immediately; a
@@ -20,53 +19,90 @@ export type RestartMode = 'queue' | 'start' | 'release';
  * as they are, so concurrent calls create only one episode, and so do those already waiting in a queue. Those of a suspended
  * owner are held for it, without a run. A deleted message is not announced any more.
  *
- * @param selection SQL that selects the ids.
+ * @param selection selects the ids.
  * @returns how many were restarted.
  */
 export async function restartDeliveries(
   transaction: Transaction,
   outbox: Outbox,
-  { selection, mode }: { selection: Sql; mode: RestartMode },
+  restart: { selection: Expression<{ id: string }>; mode: RestartMode },
 ): Promise<number> {
-  const { em } = transaction;
-  const waits = mode === 'queue' ? sql`w.holding_since is not null` : sql`false`;
-  const priorAttempts =
-    mode === 'release'
-      ? sql`case when d.held_for in ('endpoint_failing', 'organization_deleted', 'suspension', 'switched_off') then d.prior_attempts else d.attempts end`
-      : sql`d.attempts`;
-  const rows = await em.execute<RestartedRow[]>(
-    sql`update webhook_deliveries d
-     set status = case when ${IS_HELD_BY_SUSPENSION} or ${waits} then 'held' else 'pending' end,
-       held_for = case when ${IS_HELD_BY_SUSPENSION} then 'suspension' when ${waits} then 'endpoint_failing' end,
-       next_attempt_at = case when ${IS_HELD_BY_SUSPENSION} or ${waits} then null else now() end,
-       episode = d.episode + 1, prior_attempts = ${priorAttempts}, completed_at = null, reconciled_at = null
-     from events v ${JOIN_STATUSES}, webhook_endpoints w
-     where v.id = d.event_id and w.id = d.endpoint_id and d.status <> 'pending' and not ${IS_WITHDRAWN}
-       and not (${waits} and d.status = 'held' and d.held_for is not distinct from 'endpoint_failing')
-       and d.id = any(array(${selection}))
-     returning ${RESTARTED}`,
-  );
+  const { db } = transaction;
+  const rows = await restartRows(db, restart);
   const suspended = rows.filter(({ heldFor }) => heldFor === 'suspension');
   const started = rows.filter(({ heldFor }) => heldFor === null);
-  for (const row of [...started, ...(await startReinstated(em, suspended))])
+  for (const row of [...started, ...(await startReinstated(db, suspended))])
     outbox.enqueue(transaction, row.organizationId, { start: buildDeliveryStart(row) });
   return rows.length;
 }
 
 type RestartedRow = DeliveryStartInput & { heldFor: HoldReason | null };
 
-const RESTARTED = sql`d.id, d.held_for as "heldFor", d.episode, d.org_id as "organizationId",
-  d.endpoint_id as "endpointId", v.env_id as "environmentId", v.inbox_id as "inboxId", v.id as "eventId", v.type as "eventType"`;
+const RESTARTED = [
+  'd.id',
+  'd.held_for as heldFor',
+  'd.episode',
+  'd.org_id as organizationId',
+  'd.endpoint_id as endpointId',
+  'v.env_id as environmentId',
+  'v.inbox_id as inboxId',
+  'v.id as eventId',
+  'v.type as eventType',
+] as const;
+
+const PRIOR_ATTEMPTS = sql<number>`d.attempts`;
+const PRIOR_ATTEMPTS_OF_RELEASED = sql<number>`case
+  when d.held_for in ('endpoint_failing', 'organization_deleted', 'suspension', 'switched_off') then d.prior_attempts
+  else d.attempts end`;
+
+function restartRows(
+  db: Db,
+  { selection, mode }: { selection: Expression<{ id: string }>; mode: RestartMode },
+): Promise<RestartedRow[]> {
+  const waits = mode === 'queue' ? sql<boolean>`w.holding_since is not null` : sql<boolean>`false`;
+  return db
+    .updateTable('webhook_deliveries as d')
+    .from('webhook_endpoints as w')
+    .from('events as v')
+    .innerJoin('organizations as o', 'o.id', 'v.org_id')
+    .innerJoin('environments as n', 'n.id', 'v.env_id')
+    .leftJoin('inboxes as i', 'i.id', 'v.inbox_id')
+    .set((eb) => ({
+      status: sql`case when ${IS_HELD_BY_SUSPENSION} or ${waits} then 'held' else 'pending' end`,
+      held_for: sql`case when ${IS_HELD_BY_SUSPENSION} then 'suspension' when ${waits} then 'endpoint_failing' end`,
+      next_attempt_at: sql`case when ${IS_HELD_BY_SUSPENSION} or ${waits} then null else now() end`,
+      episode: eb('d.episode', '+', 1),
+      prior_attempts: mode === 'release' ? PRIOR_ATTEMPTS_OF_RELEASED : PRIOR_ATTEMPTS,
+      completed_at: null,
+      reconciled_at: null,
+    }))
+    .whereRef('v.id', '=', 'd.event_id')
+    .whereRef('w.id', '=', 'd.endpoint_id')
+    .where('d.status', '<>', 'pending')
+    .where(sql<boolean>`not ${IS_WITHDRAWN}`)
+    .where(
+      sql<boolean>`not (${waits} and d.status = 'held' and d.held_for is not distinct from 'endpoint_failing')`,
+    )
+    .where('d.id', '=', anyLocked(selection))
+    .returning(RESTARTED)
+    .execute();
+}
 
 /** Starts those of deliveries just held for a suspension whose suspension has ended: see `confirmSuspension`. */
-async function startReinstated(em: EntityManager, held: readonly RestartedRow[]): Promise<RestartedRow[]> {
+async function startReinstated(db: Db, held: readonly RestartedRow[]): Promise<RestartedRow[]> {
   if (held.length === 0) return [];
   const organizationIds = [...new Set(held.map(({ organizationId }) => organizationId))].sort();
-  for (const organizationId of organizationIds) await lockSuspensionHolds(dbOf(em), organizationId);
-  return em.execute<RestartedRow[]>(
-    sql`update webhook_deliveries d set status = 'pending', held_for = null, next_attempt_at = now()
-     from events v ${JOIN_STATUSES}
-     where v.id = d.event_id and d.id in (${held.map(({ id }) => id)}) and not ${IS_HELD_BY_SUSPENSION}
-     returning ${RESTARTED}`,
-  );
+  for (const organizationId of organizationIds) await lockSuspensionHolds(db, organizationId);
+  return db
+    .updateTable('webhook_deliveries as d')
+    .from('events as v')
+    .innerJoin('organizations as o', 'o.id', 'v.org_id')
+    .innerJoin('environments as n', 'n.id', 'v.env_id')
+    .leftJoin('inboxes as i', 'i.id', 'v.inbox_id')
+    .set({ status: 'pending', held_for: null, next_attempt_at: sql`now()` })
+    .whereRef('v.id', '=', 'd.event_id')
+    .where('d.id', '=', anyOf(held.map(({ id }) => id)))
+    .where(sql<boolean>`not ${IS_HELD_BY_SUSPENSION}`)
+    .returning(RESTARTED)
+    .execute();
 }

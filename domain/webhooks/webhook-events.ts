@@ -1,13 +1,15 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import {
   CANCEL_DELIVERY,
   deliverWebhookWorkflowId,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import { createEventService, type EventService } from '../events/event.service.ts';
-import { addDelivery } from './add-delivery.ts';
-import { PURGED } from './attempt-outcome.ts';
+import { addDeliveries } from './add-deliveries.ts';
+import { PURGED } from './delivery-state.ts';
 
 /** The event service that delivers events to the webhook endpoints subscribed to them. */
 export function createWebhookEvents({
@@ -19,8 +21,9 @@ export function createWebhookEvents({
 }): EventService {
   return createEventService({
     onRecorded,
-    addDelivery: (transaction, event, endpoint) => {
-      addDelivery(transaction, outbox, event, endpoint);
+    async addDeliveries(transaction, event, endpoints) {
+      const added = endpoints.map((endpoint) => ({ event, endpoint }));
+      await addDeliveries(transaction, outbox, added);
     },
     redactDeliveries: (transaction, eventIds) => redactDeliveries(transaction, outbox, eventIds),
   });
@@ -38,34 +41,56 @@ async function redactDeliveries(
   outbox: Outbox,
   eventIds: readonly string[],
 ): Promise<void> {
-  const { em } = transaction;
-  await em.execute(
-    sql`select id from webhook_deliveries where event_id in (${eventIds}) order by id for no key update`,
-  );
-  const canceled = await em.execute<CanceledDelivery[]>(sql`
-    update webhook_deliveries d
-    set status = 'canceled', held_for = null, last_error = ${PURGED}, next_attempt_at = null, completed_at = now()
-    from (
-      select w.id, w.status from webhook_deliveries w join events v on v.id = w.event_id
-      where w.event_id in (${eventIds}) and v.type = 'message.received' and w.status in ('pending', 'held')) waiting
-    where d.id = waiting.id
-    returning d.id, d.org_id as "organizationId", d.episode, waiting.status = 'pending' as "hasRun"`);
-  for (const { id, organizationId, episode, hasRun } of canceled) {
+  const { db } = transaction;
+  await db
+    .selectFrom('webhook_deliveries')
+    .select('id')
+    .where('event_id', '=', anyOf(eventIds))
+    .orderBy('id')
+    .forNoKeyUpdate()
+    .execute();
+  for (const { id, organizationId, episode, hasRun } of await cancelAnnouncements(db, eventIds)) {
     if (!hasRun) continue;
     outbox.enqueue(transaction, organizationId, {
       signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: CANCEL_DELIVERY, args: [] },
     });
   }
-  await em.execute(sql`
-    update webhook_delivery_attempts
-    set redacted = true, response_body = case when response_body is not null then '' end
-    where delivery_id in (select id from webhook_deliveries where event_id in (${eventIds}))`);
+  await db
+    .updateTable('webhook_delivery_attempts')
+    .set({ redacted: true, response_body: sql`case when response_body is not null then '' end` })
+    .where('delivery_id', 'in', (eb) =>
+      eb.selectFrom('webhook_deliveries').select('id').where('event_id', '=', anyOf(eventIds)),
+    )
+    .execute();
 }
 
-interface CanceledDelivery {
-  id: string;
-  organizationId: string;
-  episode: number;
-  /** A held delivery has no run. */
-  hasRun: boolean;
+/** Cancels the waiting deliveries of `message.received`. A held delivery has no run. */
+function cancelAnnouncements(db: Db, eventIds: readonly string[]) {
+  return db
+    .updateTable('webhook_deliveries as d')
+    .from(
+      db
+        .selectFrom('webhook_deliveries as w')
+        .innerJoin('events as v', 'v.id', 'w.event_id')
+        .select(['w.id', 'w.status'])
+        .where('w.event_id', '=', anyOf(eventIds))
+        .where('v.type', '=', 'message.received')
+        .where('w.status', 'in', ['pending', 'held'])
+        .as('waiting'),
+    )
+    .set({
+      status: 'canceled',
+      held_for: null,
+      last_error: PURGED,
+      next_attempt_at: null,
+      completed_at: sql`now()`,
+    })
+    .whereRef('d.id', '=', 'waiting.id')
+    .returning([
+      'd.id',
+      'd.org_id as organizationId',
+      'd.episode',
+      sql<boolean>`waiting.status = 'pending'`.as('hasRun'),
+    ])
+    .execute();
 }

@@ -10,7 +10,6 @@ const NOT_CONVERTED = new Set<string>([
   'domain/attachments',
   'domain/deliverability',
   'domain/drafts',
-  'domain/events',
   'domain/exports',
   'domain/identity',
   'domain/organizations',
@@ -20,7 +19,6 @@ const NOT_CONVERTED = new Set<string>([
   'domain/suspensions',
   'domain/toggles',
   'domain/usage',
-  'domain/webhooks',
   'platform/installation',
   'platform/outbox',
 ]);

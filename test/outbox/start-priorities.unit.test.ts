@@ -4,8 +4,8 @@ import { buildReceiveStart } from '../../domain/inbound/receipt.service.ts';
 import { buildNotificationStart } from '../../domain/notifications/notification-start.ts';
 import { buildTrackingStart } from '../../domain/outbound/notify-workflows.ts';
 import { buildSendStart } from '../../domain/outbound/send.service.ts';
-import { buildDeliveryStart } from '../../domain/webhooks/delivery-start.ts';
-import { buildProbeStart } from '../../domain/webhooks/probe-start.ts';
+import { buildDeliveryStart } from '../../domain/webhooks/add-deliveries.ts';
+import { buildProbeStart } from '../../domain/webhooks/endpoint-health.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import { PRIORITY } from '../../workflows/task-queues.contract.ts';
 

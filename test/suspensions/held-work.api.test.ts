@@ -7,9 +7,9 @@ import type { RejectionReason } from '../../domain/events/event-types.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import type { SuspensionTargetType } from '../../domain/suspensions/suspension.entity.ts';
 import type { SuspensionTarget } from '../../domain/suspensions/suspension-target.ts';
-import { HELD_WHILE_SUSPENDED } from '../../domain/webhooks/attempt-outcome.ts';
+import { lockDueDelivery } from '../../domain/webhooks/begin-attempt.ts';
 import { createBulkJobRunner } from '../../domain/webhooks/bulk-job-runner.ts';
-import { lockDueDelivery, updateDelivery } from '../../domain/webhooks/delivery-rows.ts';
+import { HELD_WHILE_SUSPENDED, updateDelivery } from '../../domain/webhooks/delivery-state.ts';
 import { restartDeliveries } from '../../domain/webhooks/restart-deliveries.ts';
 import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
@@ -225,8 +225,8 @@ describe('webhook deliveries', () => {
     const [id = ''] = arranged.deliveryIds;
     await service.suspend(target);
     let reinstated: Promise<unknown> = Promise.resolve();
-    await database.systemTransaction(async ({ em }) => {
-      expect(await lockDueDelivery(em, id)).toMatchObject({ isSuspended: true });
+    await database.systemTransaction(async ({ db, em }) => {
+      expect(await lockDueDelivery(db, id)).toMatchObject({ ownerHold: 'suspension' });
       const [backend] = await em.execute<{ pid: number }[]>(sql`select pg_backend_pid() as pid`);
       reinstated = service.reinstate(target).then(() => service.settle(organizationId));
       // It waits for this transaction; otherwise its run would end before the delivery is held.
@@ -236,7 +236,7 @@ describe('webhook deliveries', () => {
         expect(waiting).toHaveLength(1);
       });
       await Promise.race([waits, reinstated]);
-      await updateDelivery(em, id, HELD_WHILE_SUSPENDED);
+      await updateDelivery(db, id, HELD_WHILE_SUSPENDED);
     });
     await reinstated;
     expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', heldFor: null }]);
@@ -396,7 +396,10 @@ describe('webhook deliveries', () => {
       await database.systemTransaction(record);
       const restart = (transaction: Transaction) =>
         restartDeliveries(transaction, service.outbox, {
-          selection: sql`select id from webhook_deliveries where org_id = ${organizationId}`,
+          selection: transaction.db
+            .selectFrom('webhook_deliveries')
+            .select('id')
+            .where('org_id', '=', organizationId),
           mode: 'start',
         });
       const exhaust = () =>

@@ -668,7 +668,7 @@ describe('replay', () => {
     await app.worker.systemTransaction(({ em }) =>
       em.nativeUpdate(BulkJobEntity, { id }, { createdAt: new Date(Date.now() - 180_000) }),
     );
-    const runs = await overdueBulkJobs(app.worker, jobs).take(1_000);
+    const runs = await overdueBulkJobs(app.worker).take(1_000);
     const own = runs.find(({ start }) => start.workflowId === `webhook-job/${id}`);
     if (typeof own?.whenStopped !== 'function') throw new Error('not taken');
     await own.whenStopped();

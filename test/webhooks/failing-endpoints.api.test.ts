@@ -3,9 +3,8 @@ import { sql } from '@mikro-orm/core';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createBulkJobRunner } from '../../domain/webhooks/bulk-job-runner.ts';
-import { FAILING_AFTER_FAILURES } from '../../domain/webhooks/endpoint-health.ts';
+import { FAILING_AFTER_FAILURES, overdueProbes } from '../../domain/webhooks/endpoint-health.ts';
 import { holdDeliveriesOfDisabledEndpoints } from '../../domain/webhooks/hold-deliveries.ts';
-import { overdueProbes } from '../../domain/webhooks/overdue-probes.ts';
 import {
   RELEASE_BATCH_SIZE,
   releaseHeldForEnabledEndpoints,

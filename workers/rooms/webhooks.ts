@@ -2,17 +2,19 @@ import { createWebhookJobActivities } from '../../activities/webhook-jobs.activi
 import { createWebhookProbeActivities } from '../../activities/webhook-probes.activities.ts';
 import { createWebhookActivities } from '../../activities/webhooks.activities.ts';
 import { createAttemptShares } from '../../domain/webhooks/attempt-slots.ts';
-import { createBulkJobRunner, overdueBulkJobs } from '../../domain/webhooks/bulk-job-runner.ts';
 import {
-  cancelDelivery,
+  createBulkJobRunner,
+  overdueBulkJobs,
+  purgeBulkJobs,
+} from '../../domain/webhooks/bulk-job-runner.ts';
+import {
   createDeliveryService,
   type DeliveryServiceOptions,
+  overdueDeliveries,
 } from '../../domain/webhooks/delivery.service.ts';
+import { overdueProbes } from '../../domain/webhooks/endpoint-health.ts';
 import { holdDeliveriesOfDisabledEndpoints } from '../../domain/webhooks/hold-deliveries.ts';
-import { overdueDeliveries } from '../../domain/webhooks/overdue-deliveries.ts';
-import { overdueProbes } from '../../domain/webhooks/overdue-probes.ts';
 import { createProbeService } from '../../domain/webhooks/probe.service.ts';
-import { purgeBulkJobs } from '../../domain/webhooks/purge-bulk-jobs.ts';
 import {
   releaseHeldForEnabledEndpoints,
   releaseOfRecoveredOrganizations,
@@ -53,12 +55,8 @@ export const webhooksRoom: Room = {
         shares: jobShares,
       }),
   },
-  maintenance: ({ config, database, outbox, services: { notifications } }) => ({
-    overdue: [
-      overdueDeliveries(database, { cancel: (id, episode) => cancelDelivery(database, id, episode) }),
-      overdueProbes(database),
-      overdueBulkJobs(database, createBulkJobRunner({ database, outbox, notifications })),
-    ],
+  maintenance: ({ config, database, outbox }) => ({
+    overdue: [overdueDeliveries(database), overdueProbes(database), overdueBulkJobs(database)],
     sweeps: {
       expiredBulkJobs: () => purgeBulkJobs(database, config.EVENT_RETENTION_DAYS),
       heldDeliveries: () => holdDeliveriesOfDisabledEndpoints(database),

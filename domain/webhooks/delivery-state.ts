@@ -1,7 +1,63 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Event } from '../events/event.entity.ts';
-import { type DeliveryChange, type DeliveryRow, updateDelivery } from './delivery-rows.ts';
+import type { WebhookDelivery } from './delivery.entity.ts';
+
+/** What attempts read of a delivery. */
+export type DeliveryState = Pick<
+  WebhookDelivery,
+  | 'id'
+  | 'organizationId'
+  | 'status'
+  | 'attempts'
+  | 'priorAttempts'
+  | 'episode'
+  | 'nextAttemptAt'
+  | 'lastError'
+>;
+
+/** Locks the delivery until the transaction ends. */
+export function lockDelivery(db: Db, id: string): Promise<DeliveryState | undefined> {
+  return db
+    .selectFrom('webhook_deliveries')
+    .select([
+      'id',
+      'org_id as organizationId',
+      'status',
+      'attempts',
+      'prior_attempts as priorAttempts',
+      'episode',
+      'next_attempt_at as nextAttemptAt',
+      'last_error as lastError',
+    ])
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst();
+}
+
+/** What attempts change of a delivery. */
+export type DeliveryChange = Partial<
+  Pick<
+    WebhookDelivery,
+    'status' | 'heldFor' | 'priorAttempts' | 'nextAttemptAt' | 'lastStatusCode' | 'lastError' | 'completedAt'
+  >
+>;
+
+export async function updateDelivery(db: Db, id: string, change: DeliveryChange): Promise<void> {
+  await db
+    .updateTable('webhook_deliveries')
+    .set({
+      status: change.status,
+      held_for: change.heldFor,
+      prior_attempts: change.priorAttempts,
+      next_attempt_at: change.nextAttemptAt,
+      last_status_code: change.lastStatusCode,
+      last_error: change.lastError,
+      completed_at: change.completedAt,
+    })
+    .where('id', '=', id)
+    .execute();
+}
 
 /**
  * `settled`: `status` says how the delivery ended or why it waits. `retry`: another attempt is due after `delayMs`.
@@ -41,7 +97,7 @@ export function isWithdrawn({ type, redacted }: Pick<Event, 'type' | 'redacted'>
 }
 
 /** SQL: likewise, of the event `v`. */
-export const IS_WITHDRAWN = sql`(v.redacted and v.type = 'message.received')`;
+export const IS_WITHDRAWN = sql<boolean>`(v.redacted and v.type = 'message.received')`;
 
 /** A held delivery has no run and waits until the endpoint is enabled. */
 export const HELD = { status: 'held', heldFor: null, nextAttemptAt: null } satisfies DeliveryChange;
@@ -64,31 +120,27 @@ export function terminalChange(
   return { status, lastError, nextAttemptAt: null, completedAt: new Date() };
 }
 
-export async function settleAs(
-  em: EntityManager,
-  delivery: DeliveryRow,
-  change: DeliveryChange,
-): Promise<Settled> {
-  await updateDelivery(em, delivery.id, change);
+export async function settleAs(db: Db, delivery: DeliveryState, change: DeliveryChange): Promise<Settled> {
+  await updateDelivery(db, delivery.id, change);
   return settled({ ...delivery, ...change });
 }
 
-export function settled(delivery: Pick<DeliveryRow, 'status' | 'lastError'>): Settled {
+export function settled(delivery: Pick<DeliveryState, 'status' | 'lastError'>): Settled {
   return { kind: 'settled', status: delivery.status, detail: delivery.lastError ?? '' };
 }
 
 export function retryLater(
-  delivery: Pick<DeliveryRow, 'attempts' | 'lastError'>,
+  delivery: Pick<DeliveryState, 'attempts' | 'lastError'>,
   delayMs: number,
 ): AttemptOutcome {
   return { kind: 'retry', delayMs, attempts: delivery.attempts, detail: delivery.lastError ?? 'not due yet' };
 }
 
-export function isSuperseded(delivery: DeliveryRow, episode: number | undefined): boolean {
+export function isSuperseded(delivery: DeliveryState, episode: number | undefined): boolean {
   return episode !== undefined && episode !== delivery.episode;
 }
 
 /** The attempts that count against the schedule: those of the current episode. */
-export function attemptsInEpisode({ attempts, priorAttempts }: DeliveryRow): number {
+export function attemptsInEpisode({ attempts, priorAttempts }: DeliveryState): number {
   return attempts - priorAttempts;
 }
