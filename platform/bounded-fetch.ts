@@ -4,7 +4,7 @@ export type BoundedFetch = (url: string, request?: BoundedFetchRequest) => Promi
 export interface BoundedFetchRequest {
   method?: string;
   headers?: Record<string, string>;
-  body?: RequestInit['body'];
+  body?: RequestInit['body'] | Uint8Array | undefined;
 }
 
 const TIMEOUT_MS = 10_000;
@@ -20,7 +20,7 @@ export const boundedFetch: BoundedFetch = async (url, { method = 'GET', headers 
   const response = await fetch(url, {
     method,
     headers,
-    body,
+    body: body as RequestInit['body'],
     redirect: 'manual',
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });

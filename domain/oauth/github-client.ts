@@ -27,8 +27,7 @@ export function createGithubClient(
     {},
     ClientSecretPost(clientSecret),
   );
-  configuration[customFetch] = (target, { method, headers, body }) =>
-    fetch(target, { method, headers, body: body as RequestInit['body'] });
+  configuration[customFetch] = fetch;
   if (url.startsWith('http:')) allowInsecureRequests(configuration);
 
   async function get(path: string, accessToken: string): Promise<unknown> {

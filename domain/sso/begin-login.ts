@@ -1,8 +1,9 @@
+import type { OidcSecrets } from '../../platform/oidc-client.ts';
 import { type CompletionOptions, recordRefusals } from './complete-login.ts';
-import type { OidcClient, OidcSecrets } from './oidc-client.ts';
+import type { OidcLogin } from './oidc-login.ts';
 import type { SamlClient } from './saml/saml-client.ts';
 import { ssoFailed, ssoTestFailed } from './sso-checks.ts';
-import { oidcSettings, type SsoSettings } from './sso-settings.ts';
+import type { SsoSettings } from './sso-settings.ts';
 import { createSsoToken, createSsoTransaction } from './sso-transactions.ts';
 
 /** A login that has begun. */
@@ -33,7 +34,7 @@ export interface LoginSecrets extends OidcSecrets {
 }
 
 export interface BeginOptions extends CompletionOptions {
-  oidc: OidcClient;
+  oidc: OidcLogin;
   saml: SamlClient;
 }
 
@@ -49,7 +50,7 @@ export async function beginLogin(
   const secrets: LoginSecrets = {
     state,
     nonce: createSsoToken(),
-    verifier: createSsoToken(),
+    codeVerifier: createSsoToken(),
     requestId: `_${createSsoToken()}`,
     ...(linkToken === undefined ? {} : { linkToken }),
   };
@@ -60,7 +61,7 @@ export async function beginLogin(
     request.purpose,
     (checks) =>
       settings.type === 'oidc'
-        ? oidc.authorizationUrl(oidcSettings(settings, checks), { ...secrets, isFresh, loginHint }, checks)
+        ? oidc.authorizationUrl(settings, { ...secrets, isFresh, loginHint }, checks)
         : saml.authorizationUrl(
             settings.idpMetadataXml,
             {

@@ -1,13 +1,14 @@
 import type { Logger } from 'pino';
 import { createTargetCheck, type EgressOptions } from '../../platform/egress/egress.ts';
 import type { GuardedFetch } from '../../platform/egress/guarded-fetch.ts';
+import { createOidcClient } from '../../platform/oidc-client.ts';
 import type { OptionsOf } from '../../platform/options-of.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { PeopleDependencies } from '../people/create-people.ts';
 import { createBreakGlass } from './break-glass.ts';
 import { createKeyRenewal } from './key-renewal.ts';
 import { createMetadataSource } from './metadata-source.ts';
-import { createOidcClient } from './oidc-client.ts';
+import { createOidcLogin } from './oidc-login.ts';
 import { createSamlClient } from './saml/saml-client.ts';
 import { createSsoActivationService } from './sso-activation.service.ts';
 import { createSsoConfigurationService } from './sso-configuration.service.ts';
@@ -32,11 +33,10 @@ export function createSso(options: Options) {
     options;
   const allowHttp = !options.egressOptions.requireHttps;
   const saml = createSamlClient({ publicUrl, allowHttp });
-  const oidc = createOidcClient({
-    fetch: guardedFetch,
-    redirectUri: `${publicUrl}/api/v1/auth/sso/oidc/callback`,
-    allowHttp,
-  });
+  const oidc = createOidcLogin(
+    createOidcClient({ fetch: guardedFetch, allowHttp }),
+    `${publicUrl}/api/v1/auth/sso/oidc/callback`,
+  );
   const metadataSource = createMetadataSource(guardedFetch);
   const ssoConfigurations = createSsoConfigurationService({
     database,

@@ -7,12 +7,12 @@ import { AppError, notFound } from '../../platform/errors.ts';
 import { requireOrganizationWide } from '../identity/scope.ts';
 import { auditConfiguration } from './change-configuration.ts';
 import type { MetadataSource } from './metadata-source.ts';
-import type { OidcClient } from './oidc-client.ts';
+import type { OidcLogin } from './oidc-login.ts';
 import type { SamlClient } from './saml/saml-client.ts';
 import { createSsoChecks, SsoRefusal, ssoTestFailed } from './sso-checks.ts';
 import { storeMetadata } from './sso-metadata.ts';
 import type { SsoScope } from './sso-scope.ts';
-import { findSettingsById, oidcSettings, type SsoSettings } from './sso-settings.ts';
+import { findSettingsById, type SsoSettings } from './sso-settings.ts';
 
 /** An answer with a forged signature must not make the service call the identity provider at every attempt. */
 const MIN_INTERVAL_SECONDS = 30;
@@ -23,7 +23,7 @@ export interface KeyRenewalOptions {
   database: Database;
   secretBox: SecretBox;
   metadataSource: MetadataSource;
-  oidc: OidcClient;
+  oidc: OidcLogin;
   saml: SamlClient;
   logger: Pick<Logger, 'warn'>;
 }
@@ -56,7 +56,7 @@ export function createKeyRenewal({
   async function read(settings: SsoSettings): Promise<void> {
     const checks = createSsoChecks();
     try {
-      if (settings.type === 'oidc') await oidc.readProvider(oidcSettings(settings, checks), checks);
+      if (settings.type === 'oidc') await oidc.readProvider(settings, checks);
       else
         await readMetadata(settings).catch((error: unknown) =>
           checks.fail(

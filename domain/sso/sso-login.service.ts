@@ -22,7 +22,6 @@ import {
   findActiveSettings,
   findSettingsById,
   findTestedSettings,
-  oidcSettings,
   type SsoSettings,
 } from './sso-settings.ts';
 import { browserTokenOf, useSsoTransaction } from './sso-transactions.ts';
@@ -128,12 +127,8 @@ export function createSsoLoginService(options: SsoLoginOptions) {
       const { transaction, settings } = used;
       return recordRefusals(options, settings, transaction.purpose, async (checks) => {
         const { secrets } = transaction;
-        const renewKeys = async () => {
-          const renewed = await keyRenewal.claim(settings);
-          return renewed && oidcSettings(renewed, checks);
-        };
-        const answer = { parameters, secrets, renewKeys };
-        const identity = await oidc.readAnswer(oidcSettings(settings, checks), answer, checks);
+        const answer = { parameters, secrets, renewKeys: () => keyRenewal.claim(settings) };
+        const identity = await oidc.readAnswer(settings, answer, checks);
         checkFreshness(transaction, identity.authenticatedAt, checks);
         const { linkToken } = secrets;
         const login = { settings, transaction, identity, browserToken, linkToken };

@@ -4,8 +4,6 @@ import type { Db } from '../../platform/database/tables.ts';
 import { isId } from '../../platform/ids.ts';
 import type { SealedColumn } from '../../platform/sealed-column.ts';
 import type { Scope } from '../identity/scope.ts';
-import type { OidcSettings } from './oidc-client.ts';
-import type { SsoChecks } from './sso-checks.ts';
 import type { SsoRole, SsoStatus, SsoType } from './sso-configuration.entity.ts';
 
 /** A configuration as a login needs it, with its secret. */
@@ -131,14 +129,6 @@ export async function findActiveSettings(
 const hasDomain = (domain: string) => sql<boolean>`${domain} = any(c.domains) and exists (
   select from domains d
   where d.org_id = c.org_id and d.domain_name = ${domain} and d.verification_status = 'verified')`;
-
-/** The settings of a configuration for OpenID Connect. @throws SsoRefusal if one is missing. */
-export function oidcSettings(settings: SsoSettings, checks: SsoChecks): OidcSettings {
-  const { id, issuer, clientId, clientSecret, keysReadAt } = settings;
-  if (issuer === null || clientId === null || clientSecret === null)
-    return checks.fail('provider', 'incomplete settings', 'issuer, client_id and client_secret');
-  return { configurationId: id, issuer, clientId, clientSecret, keysReadAt };
-}
 
 /** Whether the organization's active configuration made the caller's session. Locks it until the transaction ends. */
 export async function isOwnSsoSession(db: Db, { organizationId, member }: Scope): Promise<boolean> {

@@ -18,7 +18,7 @@ export interface NewSsoTransaction {
   redirectTo: string;
   isFresh?: boolean;
   userId?: string | null;
-  /** Known to this service alone: nonce, verifier, id of a request. */
+  /** Known to this service alone: nonce, PKCE verifier, id of a request. */
   secrets?: object;
   claims?: SsoClaims;
 }

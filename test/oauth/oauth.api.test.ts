@@ -1,12 +1,16 @@
 import { createHash, createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto';
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
+import { createOpenIdClient } from '../../domain/oauth/oauth-client.ts';
 import { createOauthSecrets } from '../../domain/oauth/oauth-transactions.ts';
-import { createOidcClient } from '../../domain/oauth/oidc-client.ts';
 import { boundedFetch } from '../../platform/bounded-fetch.ts';
+import { createOidcClient } from '../../platform/oidc-client.ts';
 import { readAccountMail } from '../support/account-mail.ts';
 import { createAccountQuickly, newAddress, newNetwork, PASSWORD, signIn } from '../support/accounts.ts';
 import {
+  AUTHORIZED_PARTIES,
+  CLIENT_AUTHENTICATIONS,
+  expectClientAuthentication,
   OIDC_CLIENT,
   signInAtOidcProvider,
   startForgingProvider,
@@ -402,14 +406,26 @@ describe('an ID token', () => {
     ['the issuer of another provider', { iss: 'https://accounts.google.com' }],
     ['no issuer', { iss: undefined }],
     ['another audience', { aud: 'another-client' }],
-    ['several audiences without an authorized party', { aud: [OIDC_CLIENT.clientId, 'another-client'] }],
-    ['an authorized party that is not this service', { azp: 'another-client' }],
     ['an expiry in the past', { exp: seconds() - 3_600 }],
     ['no expiry', { exp: undefined }],
     ['no subject', { sub: undefined }],
     ['a subject that is no text', { sub: 7 }],
   ])('is refused with %s', async (_case, claims) => {
     expectProblem(await signInWith(forge, 'forge', { sub: newSubject(), ...claims }), 'oauth_failed');
+  });
+
+  test.each(AUTHORIZED_PARTIES)('with %s: %j is accepted: %s', async (_case, claims, isAccepted) => {
+    const answer = await signInWith(forge, 'forge', { sub: newSubject(), ...claims });
+    if (isAccepted) expect(answer.statusCode).toBe(200);
+    else expectProblem(answer, 'oauth_failed');
+  });
+
+  test.each([
+    ['a time of issue', 'iat'],
+    ['a time of sign-in', 'auth_time'],
+  ])('is refused with %s in the future', async (_case, claim) => {
+    const claims = { sub: newSubject(), [claim]: seconds() + 300 };
+    expectProblem(await signInWith(forge, 'forge', claims), 'oauth_failed');
   });
 
   test.each([
@@ -449,7 +465,7 @@ describe('an ID token', () => {
     ['of elsewhere, which Google verified once', { email: 'someone@people.example' }, false],
     ['that is not verified', { email: 'someone@gmail.com', email_verified: false }, false],
   ])('of Google proves an address %s: %j %s', async (_case, claims, isVerified) => {
-    const client = createOidcClient(
+    const client = createOpenIdClient(
       {
         kind: 'oidc',
         id: 'google',
@@ -459,12 +475,59 @@ describe('an ID token', () => {
         clientId: OIDC_CLIENT.clientId,
         clientSecret: OIDC_CLIENT.clientSecret,
       },
-      { fetch: boundedFetch, redirectUri: `${CALLBACK}/google/callback` },
+      {
+        oidc: createOidcClient({ fetch: boundedFetch, allowHttp: true }),
+        redirectUri: `${CALLBACK}/google/callback`,
+      },
     );
     const secrets = createOauthSecrets();
     prepare(forge, secrets, claims);
     const parameters = new URLSearchParams({ code: 'x', state: secrets.state });
     expect(await client.readAnswer(parameters, secrets)).toMatchObject({ isEmailVerified: isVerified });
+  });
+});
+
+describe('a provider', () => {
+  /** The configured ones keep their metadata. */
+  const createClient = () =>
+    createOpenIdClient(
+      {
+        kind: 'oidc',
+        id: 'forge',
+        name: 'Forge',
+        issuer: forge.issuer,
+        emailTrust: 'verified',
+        ...OIDC_CLIENT,
+      },
+      {
+        oidc: createOidcClient({ fetch: boundedFetch, allowHttp: true }),
+        redirectUri: `${CALLBACK}/forge/callback`,
+      },
+    );
+  afterEach(() => {
+    forge.state.metadata = {};
+  });
+
+  test.each(CLIENT_AUTHENTICATIONS)('that takes secrets by %j gets it in the %s', async (methods, place) => {
+    forge.state.metadata = { token_endpoint_auth_methods_supported: methods };
+    const secrets = createOauthSecrets();
+    prepare(forge, secrets);
+    await createClient().readAnswer(new URLSearchParams({ code: 'x', state: secrets.state }), secrets);
+    expectClientAuthentication(
+      forge.state.requests.findLast(({ path }) => path === '/token'),
+      place,
+    );
+  });
+
+  test.each([
+    ['another issuer in its metadata', { issuer: 'https://login.example' }],
+    ['a script as authorization endpoint', { authorization_endpoint: 'javascript:alert(1)' }],
+    ['no authorization endpoint', { authorization_endpoint: undefined }],
+  ])('is refused for %s', async (_case, metadata) => {
+    forge.state.metadata = metadata;
+    await expect(createClient().authorizationUrl(createOauthSecrets())).rejects.toThrow(
+      'check of the provider',
+    );
   });
 });
 

@@ -2,6 +2,9 @@ import { generateKeyPairSync } from 'node:crypto';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import {
+  AUTHORIZED_PARTIES,
+  CLIENT_AUTHENTICATIONS,
+  expectClientAuthentication,
   OIDC_CLIENT,
   signInAtOidcProvider,
   startForgingProvider,
@@ -327,10 +330,11 @@ describe('a forged answer', () => {
     ['no nonce', 'nonce', ({ nonce: _, ...claims }) => ({ claims })],
     ['another issuer', 'issuer', (claims) => ({ claims: { ...claims, iss: 'https://evil.example' } })],
     ['another audience', 'audience', (claims) => ({ claims: { ...claims, aud: 'another-client' } })],
+    ['an issue in the future', 'time', (claims) => ({ claims: { ...claims, iat: nowSeconds() + 300 } })],
     [
-      'a second audience',
-      'audience',
-      (claims) => ({ claims: { ...claims, aud: [OIDC_CLIENT.clientId, 'another-client'] } }),
+      'a sign-in in the future',
+      'time',
+      (claims) => ({ claims: { ...claims, auth_time: nowSeconds() + 300 } }),
     ],
     ['an expired token', 'time', (claims) => ({ claims: { ...claims, exp: nowSeconds() - 300 } })],
     [
@@ -374,6 +378,14 @@ describe('a forged answer', () => {
       sql`select from sso_identities where org_id = ${organization.organizationId}`,
     );
     expect(identities).toEqual([]);
+  });
+
+  test.each(AUTHORIZED_PARTIES)('with %s: %j is accepted: %s', async (_case, change, isAccepted) => {
+    const { browser, claims, parameters } = await begin();
+    forger.state.token = { claims: { ...claims, ...change } };
+    const answer = await finish(browser, parameters);
+    if (isAccepted) expect(answer.statusCode).toBe(200);
+    else expect(expectProblem(answer, 'sso_failed')).toMatchObject({ check: 'audience' });
   });
 
   test('signed by HMAC with the public key fails', async () => {
@@ -509,6 +521,7 @@ describe('a forged answer', () => {
       for (const field of [
         'iss',
         'aud',
+        'azp',
         'sub',
         'nonce',
         'exp',
@@ -529,6 +542,22 @@ describe('a forged answer', () => {
         });
       }
   }, 60_000);
+});
+
+describe('a provider', () => {
+  test.each(CLIENT_AUTHENTICATIONS)('that takes secrets by %j gets it in the %s', async (methods, place) => {
+    forger.state.metadata = { token_endpoint_auth_methods_supported: methods };
+    forger.state.override = {};
+    await configure(forger.issuer);
+    const browser = new Browser(app);
+    const url = await browser.start(organization.organizationId);
+    const query = new URLSearchParams({ code: 'code', state: url.searchParams.get('state') ?? '' });
+    await browser.call(`/auth/sso/oidc/callback?${query}`, { headers: JSON_ONLY });
+    expectClientAuthentication(
+      forger.state.requests.findLast(({ path }) => path === '/token'),
+      place,
+    );
+  });
 });
 
 describe('a provider that misbehaves', () => {

@@ -2,6 +2,7 @@ import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:cryp
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { expect } from '@jest/globals';
 import Provider from 'oidc-provider';
 
 export const OIDC_CLIENT = { clientId: 'agent-email', clientSecret: 'a-client-secret-of-the-tests' };
@@ -87,6 +88,61 @@ export interface ForgedToken {
   claims: Record<string, unknown>;
   header?: Record<string, unknown>;
   key?: KeyObject;
+}
+
+const { clientId } = OIDC_CLIENT;
+
+/** Audiences and authorized parties of an ID token, and whether the service accepts it (OpenID Connect Core section 3.1.3.7). */
+export const AUTHORIZED_PARTIES: [string, Record<string, unknown>, boolean][] = [
+  ['the service as its only audience', { aud: clientId }, true],
+  ['the service as its only audience, in a list', { aud: [clientId] }, true],
+  ['the service as audience and authorized party', { aud: clientId, azp: clientId }, true],
+  [
+    'several audiences and the service as authorized party',
+    { aud: [clientId, 'other'], azp: clientId },
+    true,
+  ],
+  ['several audiences and no authorized party', { aud: [clientId, 'other'] }, false],
+  ['several audiences and another authorized party', { aud: [clientId, 'other'], azp: 'other' }, false],
+  ['one audience and another authorized party', { aud: clientId, azp: 'other' }, false],
+  ['one audience in a list and another authorized party', { aud: [clientId], azp: 'other' }, false],
+  ['an empty authorized party', { aud: clientId, azp: '' }, false],
+  ['null as authorized party', { aud: clientId, azp: null }, false],
+  ['a list as authorized party', { aud: clientId, azp: [clientId] }, false],
+  [
+    'other audiences and the service as authorized party',
+    { aud: ['other', 'another'], azp: clientId },
+    false,
+  ],
+];
+
+/** Methods of client authentication that a provider's metadata lists, and the one that the service uses. */
+export const CLIENT_AUTHENTICATIONS: [string[] | undefined, 'body' | 'header'][] = [
+  [['client_secret_post', 'client_secret_basic'], 'body'],
+  [['client_secret_basic', 'client_secret_post'], 'body'],
+  [['client_secret_post'], 'body'],
+  [['client_secret_basic'], 'header'],
+  [['private_key_jwt'], 'header'],
+  [[], 'header'],
+  // The default (OpenID Connect Discovery section 3).
+  [undefined, 'header'],
+];
+
+/** Expects that a request to the token endpoint has the client's secret in that place, and only there. */
+export function expectClientAuthentication(
+  request: { body: string; authorization: string | undefined } | undefined,
+  place: 'body' | 'header',
+): void {
+  const body = new URLSearchParams(request?.body);
+  const [scheme, credentials = ''] = request?.authorization?.split(' ') ?? [];
+  const decoded = Buffer.from(credentials, 'base64').toString().split(':').map(decodeURIComponent);
+  expect({
+    body: [body.get('client_id'), body.get('client_secret')],
+    header: scheme === undefined ? undefined : [scheme, ...decoded],
+  }).toEqual({
+    body: place === 'body' ? [clientId, OIDC_CLIENT.clientSecret] : [null, null],
+    header: place === 'body' ? undefined : ['Basic', clientId, OIDC_CLIENT.clientSecret],
+  });
 }
 
 /** An OpenID provider that lies in every way a test wants. */
