@@ -1,4 +1,5 @@
-import type { SMTPServer, SMTPServerSession } from 'smtp-server';
+import type { LogEntry, Logger } from 'nodemailer/lib/shared';
+import type { SMTPServerSession } from 'smtp-server';
 import type { RefusalReason, RefusalStage } from '../domain/refusals/refusal.entity.ts';
 import { SmtpError } from './smtp-data.ts';
 
@@ -28,50 +29,83 @@ export interface BuiltInRefusal {
 /** Recipients of a message that is declared too large; further ones are not reported. */
 const MAX_NAMED_RECIPIENTS = 100;
 
+/** What is known of a connection. */
+interface Watched {
+  session: SMTPServerSession;
+  /** Of the last MAIL. */
+  sender: string | null;
+  /** Of the last command, if that was RCPT. */
+  recipient?: string | undefined;
+  /** A refusal that is reported after the commands that follow. */
+  oversized?: { error: SmtpError; sender: string | null; recipients: string[] } | undefined;
+}
+
 /**
- * Calls `report` for each such reply of the session's connection. MAIL is refused before the recipients are known, but most
- * servers send RCPT along with it (RFC 2920), so that the refusal of a size is reported after the commands that follow.
+ * Reports each such reply. The server tells a logger of every command and reply; it has no event for them. MAIL is refused before
+ * the recipients are known, but most servers send RCPT along with it (RFC 2920), so that the refusal of a size is reported after
+ * the commands that follow.
  *
- * @returns reports what is left when the connection closes.
+ * @returns the logger for the server, and what to call when a session begins and ends. The logger is set when the server is
+ * constructed: given as an option, the server warns of its certificate for localhost, which development uses.
  */
-export function watchBuiltInRefusals(
-  { connections }: Pick<SMTPServer, 'connections'>,
-  session: SMTPServerSession,
-  report: (refusal: BuiltInRefusal) => void,
-): () => void {
-  const connection = [...connections].find(({ id }) => id === session.id);
-  if (!connection) return () => undefined;
-  let sender: string | null = null;
-  let recipient: string | undefined;
-  let oversized: { error: SmtpError; sender: string | null; recipients: string[] } | undefined;
-  const reportOversized = () => {
-    if (oversized) report({ stage: 'mail', ...oversized });
-    oversized = undefined;
+export function watchBuiltInRefusals(report: (refusal: BuiltInRefusal, session: SMTPServerSession) => void): {
+  logger: Logger;
+  begin(session: SMTPServerSession): void;
+  end(session: SMTPServerSession): void;
+} {
+  const connections = new Map<unknown, Watched>();
+
+  function reportOversized(watched: Watched): void {
+    if (watched.oversized) report({ stage: 'mail', ...watched.oversized }, watched.session);
+    watched.oversized = undefined;
+  }
+
+  function onCommand(watched: Watched, line: string): void {
+    const recipient = readPath('RCPT TO', line);
+    watched.recipient = recipient;
+    if (recipient === undefined) reportOversized(watched);
+    else if (
+      recipient !== '' &&
+      watched.oversized &&
+      watched.oversized.recipients.length < MAX_NAMED_RECIPIENTS
+    )
+      watched.oversized.recipients.push(recipient);
+    watched.sender = readPath('MAIL FROM', line) ?? watched.sender;
+  }
+
+  function onReply(watched: Watched, reply: string): void {
+    const [, code, text = ''] = /^([45]\d\d)(?: [45]\.\d+\.\d+)? (Error:.*)$/s.exec(reply) ?? [];
+    const known = code === undefined ? undefined : BUILT_IN.find((entry) => entry.text.test(text));
+    if (!known) return;
+    const { stage, reason } = known;
+    const { session, sender, recipient } = watched;
+    const error = new SmtpError(Number(code), text, reason);
+    if (reason === 'message_too_large') watched.oversized = { error, sender, recipients: [] };
+    else report({ stage, error, sender, recipients: recipient ? [recipient] : [] }, session);
+  }
+
+  const ignore = () => undefined;
+  return {
+    logger: {
+      debug(entry: LogEntry | string | undefined, _format?: string, line?: unknown) {
+        const { tnx, cid } = typeof entry === 'object' ? entry : {};
+        const watched = connections.get(cid);
+        if (watched && tnx === 'command') onCommand(watched, String(line));
+        if (watched && tnx === 'send') onReply(watched, String(line));
+      },
+      trace: ignore,
+      info: ignore,
+      warn: ignore,
+      error: ignore,
+      fatal: ignore,
+    },
+    begin: (session) => void connections.set(session.id, { session, sender: null }),
+    end(session) {
+      const watched = connections.get(session.id);
+      connections.delete(session.id);
+      if (watched) reportOversized(watched);
+    },
   };
-  const onCommand = connection._onCommand.bind(connection);
-  connection._onCommand = (command, callback) => {
-    const line = command.toString();
-    recipient = readPath('RCPT TO', line);
-    if (recipient === undefined) reportOversized();
-    else if (oversized && recipient !== '' && oversized.recipients.length < MAX_NAMED_RECIPIENTS)
-      oversized.recipients.push(recipient);
-    sender = readPath('MAIL FROM', line) ?? sender;
-    return onCommand(command, callback);
-  };
-  const send = connection.send.bind(connection);
-  connection.send = (code, data, ...context) => {
-    const text = Array.isArray(data) ? data.join(' ') : String(data ?? '');
-    const known =
-      code >= 400 && text.startsWith('Error:') ? BUILT_IN.find((entry) => entry.text.test(text)) : undefined;
-    if (known) {
-      const { stage, reason } = known;
-      const error = new SmtpError(code, text, reason);
-      if (stage === 'mail' && reason === 'message_too_large') oversized = { error, sender, recipients: [] };
-      else report({ stage, error, sender, recipients: recipient ? [recipient] : [] });
-    }
-    return send(code, data, ...context);
-  };
-  return reportOversized;
 }
 
 /** The address of a command, for example `RCPT TO:<ada@people.example>`; empty for `<>`. */

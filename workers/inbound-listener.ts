@@ -103,25 +103,23 @@ export async function startInboundListener(input: InboundListenerOptions): Promi
   const { config, logger } = options;
   const routes = new WeakMap<SMTPServerEnvelope, Map<string, InboundRoute>>();
   const inFlight = new Set<Promise<void>>();
-  const endings = new Map<string, () => void>();
+  const builtIn = watchBuiltInRefusals(({ recipients, ...refusal }, session) => {
+    const affected = recipients.map((address) => ({ address, recipient: address }));
+    options.reportRefusal?.({ ...refusal, affected, session });
+  });
   const certificate = await findCertificate(config);
   const server = new SMTPServer({
     ...serverOptions(config, certificate),
     onConnect(session, done) {
       const maxConnections = config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP;
-      const end = watchBuiltInRefusals(server, session, ({ recipients, ...refusal }) => {
-        const affected = recipients.map((address) => ({ address, recipient: address }));
-        options.reportRefusal?.({ ...refusal, affected, session });
-      });
-      endings.set(session.id, end);
+      builtIn.begin(session);
       if (!exceedsConnectionLimit(server.connections, session.remoteAddress, maxConnections)) return done();
       const error = tooManyConnections();
       options.reportRefusal?.({ stage: 'connect', affected: [], sender: null, session, error });
       done(error);
     },
     onClose(session) {
-      endings.get(session.id)?.();
-      endings.delete(session.id);
+      builtIn.end(session);
     },
     onRcptTo({ address }, session, done) {
       const { envelope } = session;
@@ -164,6 +162,7 @@ export async function startInboundListener(input: InboundListenerOptions): Promi
       inFlight.add(received);
     },
   });
+  server.logger = builtIn.logger;
   // Broken connections are not errors of the service, but an unhandled error event would end the process.
   server.on('error', (error) => logger.debug({ err: error }, 'inbound connection failed'));
   server.listen(config.INBOUND_SMTP_PORT, config.INBOUND_SMTP_HOST);

@@ -165,7 +165,6 @@ function createServer(
 ): SMTPServer {
   const { config, submissions, logger } = options;
   const submitters = new Map<string, Submitter>();
-  const endings = new Map<string, () => void>();
   const slots = createFairShare({
     name: 'large messages submitted',
     capacity: MAX_CONCURRENT_LARGE_MESSAGES,
@@ -191,6 +190,9 @@ function createServer(
     return error;
   }
 
+  const builtIn = watchBuiltInRefusals((refusal, session) => {
+    refused(refusal.stage, session, refusal.error, refusal);
+  });
   const server: SMTPServer = new SMTPServer({
     ...tls,
     name: config.SUBMISSION_SMTP_HOSTNAME ?? config.MAIL_DOMAIN,
@@ -204,10 +206,7 @@ function createServer(
     logger: false,
     onConnect(session, done) {
       const maxConnections = config.INBOUND_SMTP_MAX_CONNECTIONS_PER_IP;
-      const end = watchBuiltInRefusals(server, session, (refusal) => {
-        refused(refusal.stage, session, refusal.error, refusal);
-      });
-      endings.set(session.id, end);
+      builtIn.begin(session);
       if (!exceedsConnectionLimit(server.connections, session.remoteAddress, maxConnections)) return done();
       done(refused('connect', session, tooManyConnections()));
     },
@@ -250,11 +249,11 @@ function createServer(
       );
     },
     onClose(session) {
-      endings.get(session.id)?.();
-      endings.delete(session.id);
+      builtIn.end(session);
       submitters.delete(session.id);
     },
   });
+  server.logger = builtIn.logger;
   return server;
 }
 
