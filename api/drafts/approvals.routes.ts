@@ -12,7 +12,6 @@ import {
 } from '../../domain/drafts/draft-preview.service.ts';
 import { MAX_DIFFERENCE_LINES } from '../../domain/drafts/text-difference.ts';
 import { REQUESTER_PROBLEMS, type RequesterProblem } from '../../domain/identity/requester.ts';
-import type { Row } from '../../platform/database/find-rows.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { MAX_BODY_BYTES, MAX_SUBJECT_LENGTH } from '../messages/content.schemas.ts';
 import { MESSAGE_RESPONSE, MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
@@ -288,7 +287,7 @@ function presentPreview(
 
 const EMPTY_REVIEW: ApprovalReview = { signals: [], recipients: [], changes: [] };
 
-function presentRecipient(recipient: Row<ApprovedRecipient>): Static<typeof ApprovedRecipientRecord> {
+function presentRecipient(recipient: ApprovedRecipient): Static<typeof ApprovedRecipientRecord> {
   return {
     id: recipient.id,
     inbox_id: recipient.inboxId,

@@ -5,7 +5,6 @@ import {
   REFUSAL_STAGES,
   type Refusal,
 } from '../../domain/refusals/refusal.entity.ts';
-import type { Row } from '../../platform/database/find-rows.ts';
 import { enumOf, id, MAX_ID_LENGTH, nullableText, strictObject, text, timestamp } from '../schemas.ts';
 
 export const RefusalRecord = strictObject(
@@ -44,7 +43,7 @@ export const refusalQueryFields = {
   to: Type.Optional(text(320, { minLength: 1, description: 'Only to this recipient.' })),
 };
 
-export function presentRefusal(refusal: Row<Refusal>): Static<typeof RefusalRecord> {
+export function presentRefusal(refusal: Refusal): Static<typeof RefusalRecord> {
   return {
     id: refusal.id,
     direction: refusal.direction,

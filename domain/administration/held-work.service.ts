@@ -1,4 +1,3 @@
-import { emOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { SuspensionRun } from '../../workflows/suspensions/settle-held-work.contract.ts';
@@ -47,7 +46,7 @@ export function createHeldWorkService(options: HeldWorkOptions) {
 
   async function rejectDrafts(organizationId: string, onBatch: (count: number) => void): Promise<void> {
     for (;;) {
-      const found = await findDraftsSuspendedForAbuse(emOf(database.db), organizationId);
+      const found = await findDraftsSuspendedForAbuse(database.db, organizationId);
       let refused = 0;
       // The send gate refuses them, with the event. It sends one whose suspension has just been lifted.
       for (const { id, scheduleVersion } of found)

@@ -1,5 +1,4 @@
 import { anyOf } from '../../platform/database/any-of.ts';
-import { emOf } from '../../platform/database/bridge.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
@@ -46,7 +45,7 @@ export async function attachFiles(
   checkAttachmentLimits(attachments);
   const added = [...copies, ...attachments.filter(({ id }) => !reused.has(id))];
   const sizeBytes = added.reduce((sum, row) => sum + row.sizeBytes, 0);
-  if (sizeBytes > 0) await requireStorageQuota(emOf(db), inbox.organizationId, sizeBytes);
+  if (sizeBytes > 0) await requireStorageQuota(db, inbox.organizationId, sizeBytes);
   return attachments.map((attachment, position) => ({ ...attachment, draftId, position }));
 }
 

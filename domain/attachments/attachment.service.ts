@@ -65,7 +65,7 @@ export function createAttachmentService({ database, storage }: AttachmentService
       await database.transaction(scope, async (transaction) => {
         requireActive(await findInbox(transaction.db, scope, inboxId));
         // The size is known only after storing. If the quota is already exhausted, the file is not read.
-        await requireStorageQuota(transaction.em, scope.organizationId, 1);
+        await requireStorageQuota(transaction.db, scope.organizationId, 1);
       });
       await registerObjects(database, scope, [storageKey], UPLOAD_GRACE_MS);
       const limited = limitSize(content, MAX_FILE_BYTES);
@@ -87,7 +87,7 @@ export function createAttachmentService({ database, storage }: AttachmentService
     ): Promise<StoredFile[]> {
       if (files.length === 0) return [];
       const sizeBytes = files.reduce((sum, { bytes }) => sum + bytes.length, 0);
-      await database.transaction(scope, ({ em }) => requireStorageQuota(em, scope.organizationId, sizeBytes));
+      await database.transaction(scope, ({ db }) => requireStorageQuota(db, scope.organizationId, sizeBytes));
       const keyed = files.map((file) => ({ ...file, storageKey: newStorageKey() }));
       await registerObjects(
         database,

@@ -1,6 +1,4 @@
-import { sql as ormSql } from '@mikro-orm/core';
 import { type RawBuilder, sql } from 'kysely';
-import type { Sql } from '../../platform/database/sql.ts';
 import type { ListDirection, ListMatch } from './list-match.ts';
 import type { SuppressionOrigin } from './suppression.entity.ts';
 
@@ -59,28 +57,6 @@ export function selectRecipientRestrictions(
              and array[${inbox}.org_id, ${inbox}.env_id, ${inbox}.id] @> array[s.scope_id]
            order by s.scope_id = s.org_id desc limit 1) as suppression,
           ${selectListMatches('send', sql`r.email`, inbox)} as matches
-        from (${recipients}) r
-        offset 0) c
-      where c.suppression is not null or c.matches is not null)`;
-}
-
-/** For statements of the ORM, as {@link selectRecipientRestrictions}. */
-export function recipientRestrictionsSql(recipients: Sql): Sql {
-  return ormSql`(select coalesce(jsonb_agg(jsonb_build_object('email', c.email, 'suppression', c.suppression,
-        'listMatches', coalesce(c.matches, '[]'))), '[]')
-      from (select r.email,
-          (select jsonb_build_object('origin', s.origin, 'status', s.status) from suppressions s
-           where s.org_id = i.org_id and s.email = r.email and array[i.org_id, i.env_id, i.id] @> array[s.scope_id]
-           order by s.scope_id = s.org_id desc limit 1) as suppression,
-          (select jsonb_agg(jsonb_build_object('entry', l.entry, 'effect', l.effect, 'scope',
-              case when l.inbox_id is not null then 'inbox' when l.env_id is not null then 'environment' else 'organization' end))
-            from unnest(array(
-                select array_to_string(d.labels[n:], '.')
-                from (select string_to_array(split_part(r.email, '@', -1), '.') as labels) d, generate_subscripts(d.labels, 1) n
-                union all select r.email)) k(entry)
-              cross join lateral (
-                select * from list_entries where org_id = i.org_id and direction = 'send' and entry = k.entry offset 0) l
-            where (l.env_id is null or l.env_id = i.env_id) and (l.inbox_id is null or l.inbox_id = i.id)) as matches
         from (${recipients}) r
         offset 0) c
       where c.suppression is not null or c.matches is not null)`;

@@ -1,16 +1,12 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { anyLocked } from '../../platform/database/any-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { HELD_DETAIL, IS_REINSTATED, isOfOrganization } from '../outbound/held-sends.ts';
-import { IS_SUSPENDED_FOR_ABUSE } from '../suspensions/abuse-suspension.ts';
+import { HELD_DETAIL, IS_REINSTATED } from '../outbound/held-sends.ts';
+import { HAS_ABUSE_SUSPENSION } from '../suspensions/abuse-suspension.ts';
 import type { Draft } from './draft.entity.ts';
 import { buildScheduledSendStart } from './draft-schedule.ts';
-
-type HeldDraft = Pick<
-  Draft,
-  'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'scheduleVersion' | 'version'
-> & { sendAt: string };
 
 const BATCH_SIZE = 200;
 
@@ -25,18 +21,35 @@ export async function releaseHeldDrafts(
   outbox: Outbox,
   organizationId?: string,
 ): Promise<number> {
-  const released = await transaction.em.execute<HeldDraft[]>(sql`
-    update drafts set send_error = null, updated_at = now()
-    where id = any(array(
-      select held.id from drafts held
-      where held.send_status = 'scheduled' and held.send_error = ${HELD_DETAIL}
-        and ${isOfOrganization(organizationId)} and ${IS_REINSTATED}
-      order by held.send_at limit ${BATCH_SIZE} for update of held skip locked))
-    returning id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
-      schedule_version as "scheduleVersion", version, send_at as "sendAt"`);
+  const { db } = transaction;
+  const held = db
+    .selectFrom('drafts as held')
+    .select('held.id')
+    .where('held.send_status', '=', 'scheduled')
+    .where('held.send_error', '=', HELD_DETAIL)
+    .$if(organizationId !== undefined, (query) => query.where('held.org_id', '=', organizationId as string))
+    .where(IS_REINSTATED)
+    .orderBy('held.send_at')
+    .limit(BATCH_SIZE)
+    .forUpdate('held')
+    .skipLocked();
+  const released = await db
+    .updateTable('drafts')
+    .set({ send_error: null, updated_at: sql`now()` })
+    .where('id', '=', anyLocked(held))
+    .returning([
+      'id',
+      'org_id as organizationId',
+      'env_id as environmentId',
+      'inbox_id as inboxId',
+      'schedule_version as scheduleVersion',
+      'version',
+      sql<Date>`send_at`.as('sendAt'),
+    ])
+    .execute();
   for (const draft of released)
     outbox.enqueue(transaction, draft.organizationId, {
-      start: buildScheduledSendStart(draft, new Date(draft.sendAt)),
+      start: buildScheduledSendStart(draft, draft.sendAt),
     });
   return released.length;
 }
@@ -54,14 +67,20 @@ export async function releaseAllHeldDrafts(database: Database, outbox: Outbox): 
 
 /** Due drafts, held or not, that a suspension for abuse affects: at most one batch, the oldest first. */
 export function findDraftsSuspendedForAbuse(
-  em: EntityManager,
+  db: Db,
   organizationId: string,
 ): Promise<Pick<Draft, 'id' | 'scheduleVersion'>[]> {
-  return em.execute(sql`
-    select d.id, d.schedule_version as "scheduleVersion"
-    from drafts d join inboxes i on i.id = d.inbox_id join environments e on e.id = i.env_id
-      join organizations o on o.id = i.org_id
-    where d.send_status = 'scheduled' and d.send_at <= now() and d.org_id = ${organizationId}
-      and ${IS_SUSPENDED_FOR_ABUSE}
-    order by d.send_at limit ${BATCH_SIZE}`);
+  return db
+    .selectFrom('drafts as d')
+    .innerJoin('inboxes as i', 'i.id', 'd.inbox_id')
+    .innerJoin('environments as e', 'e.id', 'i.env_id')
+    .innerJoin('organizations as o', 'o.id', 'i.org_id')
+    .select(['d.id', 'd.schedule_version as scheduleVersion'])
+    .where('d.send_status', '=', 'scheduled')
+    .where('d.send_at', '<=', sql<Date>`now()`)
+    .where('d.org_id', '=', organizationId)
+    .where(HAS_ABUSE_SUSPENSION)
+    .orderBy('d.send_at')
+    .limit(BATCH_SIZE)
+    .execute();
 }

@@ -22,7 +22,7 @@ export async function planSend(
   { scope, inbox, sendAt, attachments }: PlannedSend,
 ): Promise<void> {
   const { actor } = scope;
-  if (await requiresApproval(transaction.em, { scope, inbox, content: draft })) {
+  if (await requiresApproval(transaction.db, { scope, inbox, content: draft })) {
     const request = { inbox, actor, attachmentCount: attachments.length };
     await requestApproval(transaction, options, draft, request);
     draft.sendAt = sendAt;

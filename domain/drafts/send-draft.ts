@@ -167,7 +167,7 @@ export async function sendDueDraft(
       const draft = await lockScheduledDraft(db, draftId, scheduleVersion);
       if (!draft?.sendAt) return 'gone';
       if (draft.sendAt.getTime() > Date.now()) return { waitUntil: draft.sendAt.toISOString() };
-      if (isHeld(await readGateInput(transaction.em, draft.inboxId, [], null))) {
+      if (isHeld(await readGateInput(db, draft.inboxId, [], null))) {
         await saveDraft(db, { ...draft, sendError: HELD_DETAIL });
         return 'held';
       }

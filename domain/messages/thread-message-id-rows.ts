@@ -245,27 +245,37 @@ export async function findProviderLinks(
   });
 }
 
-/** Records the new, unguessable Message-ID of a message of our own: nothing else can have recorded it. */
-export async function recordOwnMessageId(
+/**
+ * Records the new, unguessable Message-ID of a message of our own, as a part (`with`) of the statement that inserts the
+ * message: nothing else can have recorded it.
+ *
+ * @param rfcMessageId null if it is recorded already.
+ */
+export const insertOwnMessageId = (
   db: Db,
   {
     inboxId,
     organizationId,
     threadId,
     rfcMessageId,
-  }: Pick<Message, 'inboxId' | 'organizationId' | 'threadId'> & { rfcMessageId: string },
-): Promise<void> {
-  await db
+  }: Pick<Message, 'inboxId' | 'organizationId' | 'threadId' | 'rfcMessageId'>,
+) => {
+  const hash = rfcMessageId === null ? null : hashMessageId(rfcMessageId);
+  return db
     .insertInto('thread_message_ids')
-    .values({
-      inbox_id: inboxId,
-      id_hash: hashMessageId(rfcMessageId),
-      org_id: organizationId,
-      thread_id: threadId,
-      source: 'held',
-    })
-    .execute();
-}
+    .columns(['inbox_id', 'id_hash', 'org_id', 'thread_id', 'source'])
+    .expression(
+      db
+        .selectNoFrom([
+          sql<string>`${inboxId}::text`.as('inbox_id'),
+          sql<string>`${hash}::text`.as('id_hash'),
+          sql<string>`${organizationId}::text`.as('org_id'),
+          sql<string>`${threadId}::text`.as('thread_id'),
+          sql<MessageIdSource>`'held'`.as('source'),
+        ])
+        .where(sql<boolean>`${hash}::text is not null`),
+    );
+};
 
 /** Assigns recorded ids to the thread of their message. The caller holds the lock of the thread they have. */
 export async function assignIds(

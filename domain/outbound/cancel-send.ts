@@ -1,18 +1,26 @@
-import { LockMode } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { CANCEL_SEND, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
-import { type Scope, withinScope } from '../identity/scope.ts';
+import { columnsWithin, type Scope } from '../identity/scope.ts';
 import { requireActiveInbox } from '../inboxes/find-inbox.ts';
-import { type Message, MessageEntity } from '../messages/message.entity.ts';
-import { loadDetails, type MessageDetails } from '../messages/message-details.ts';
-import { RecipientEntity } from '../messages/recipient.entity.ts';
-import { deriveStatus, isSettled, isUnsettled, type SendState, settledAs } from './message-status.ts';
+import type { Message } from '../messages/message.entity.ts';
+import { loadDetails, type MessageDetails, WHOLE_MESSAGE } from '../messages/message-details.ts';
+import { isSettled, isUnsettled, type SendState, settledAs } from './message-status.ts';
 import { applyAttempts, type OutcomeService } from './outcome.service.ts';
-import { SendAttemptEntity } from './send-attempt.entity.ts';
-import { findUnsentRecipients, lockMessage } from './unsent-recipients.ts';
+import {
+  findUnsentRecipients,
+  hasOpenRecipient,
+  lockOutcomeState,
+  type OutcomeState,
+  readOutcomeState,
+  rejectRecipients,
+  saveStatus,
+  statusOfRecipients,
+} from './outcome-state.ts';
 
 const CANCELED_DETAIL = 'Canceled through the API.';
 
@@ -28,40 +36,43 @@ export async function cancelSend(
   scope: Scope,
   messageId: string,
 ): Promise<MessageDetails> {
-  const { db, em } = transaction;
-  const message = await em.findOne(
-    MessageEntity,
-    { id: messageId, ...withinScope(scope) },
-    {
-      populate: ['textBody', 'htmlBody', 'extractedText', 'hiddenText', 'headers'],
-      lockMode: LockMode.PESSIMISTIC_WRITE,
-    },
-  );
+  const { db } = transaction;
+  const message = await db
+    .selectFrom('messages')
+    .select(WHOLE_MESSAGE)
+    .where('id', '=', messageId)
+    .where((eb) => eb.and(columnsWithin(scope)))
+    .forUpdate()
+    .executeTakeFirst();
   if (!message) throw notFound('message', messageId);
   await requireActiveInbox(db, message.inboxId);
-  const isCanceled =
-    message.direction === 'outbound' &&
-    ((await cancelUnsentMessage(em, message, CANCELED_DETAIL)) ||
-      (await cancelRemainingRecipients(em, message, CANCELED_DETAIL)));
-  if (!isCanceled) {
+  const state = await readOutcomeState(db, message);
+  if (message.direction === 'inbound' || !(await cancelUnsent(db, state, CANCELED_DETAIL)))
     throw new AppError('conflict', {
       detail: `The message is ${message.status}; only recipients that have not been transmitted to can be canceled.`,
       fix: getCancelFix(message),
       extensions: { message_status: message.status },
     });
-  }
-  await em.flush();
-  outbox.enqueue(transaction, message.organizationId, {
-    signal: { workflowId: sendMessageWorkflowId(message.id), signalName: CANCEL_SEND, args: [] },
-  });
-  return loadDetails(db, message);
+  signalCancel(transaction, outbox, message);
+  const { status, statusDetail } = state.message;
+  return loadDetails(db, { ...message, status, statusDetail, updatedAt: state.now });
 }
 
-function getCancelFix({ direction, status }: Message): string {
+function getCancelFix({ direction, status }: Pick<Message, 'direction' | 'status'>): string {
   if (direction === 'inbound') return 'Only outbound messages can be canceled; delete the message instead.';
   if (status === 'canceled' || status === 'rejected' || status === 'failed')
     return 'No action is needed: the message will not be sent.';
   return 'A transmitted message cannot be recalled; wait for its outcome.';
+}
+
+function signalCancel(
+  transaction: Transaction,
+  outbox: Outbox,
+  { id, organizationId }: Pick<Message, 'id' | 'organizationId'>,
+): void {
+  outbox.enqueue(transaction, organizationId, {
+    signal: { workflowId: sendMessageWorkflowId(id), signalName: CANCEL_SEND, args: [] },
+  });
 }
 
 /**
@@ -77,16 +88,68 @@ export function cancelOpenRecipients(
   detail: string,
 ): Promise<SendState> {
   return database.systemTransaction(async (transaction) => {
-    const { em } = transaction;
-    const message = await lockMessage(transaction, messageId);
-    if (!message || !isUnsettled(message.status)) return settledAs(message?.status ?? 'deleted');
-    const isCanceled =
-      (await cancelUnsentMessage(em, message, detail)) ||
-      (await cancelRemainingRecipients(em, message, detail));
-    if (isCanceled && !isUnsettled(message.status)) return settledAs(message.status);
-    await em.flush();
+    const { db } = transaction;
+    const state = await lockOutcomeState(db, messageId);
+    if (!state) return settledAs('deleted');
+    const { message } = state;
+    if (!isUnsettled(message.status)) return settledAs(message.status);
+    if ((await cancelUnsent(db, state, detail)) && !isUnsettled(message.status))
+      return settledAs(message.status);
     return applyAttempts(transaction, outcomes, messageId);
   });
+}
+
+/**
+ * Cancels a locked message, or its remaining recipients if others were already transmitted to.
+ *
+ * @returns false if it is too late; nothing changes in that case.
+ */
+async function cancelUnsent(db: Db, state: OutcomeState, detail: string): Promise<boolean> {
+  if (!isUnsettled(state.message.status)) return false;
+  if (await cancelMessage(db, state, detail)) return true;
+  return cancelRemainingRecipients(db, state, detail);
+}
+
+/**
+ * Cancels a message that has not been transmitted to any recipient. Dispatch takes the same lock before each attempt, so a
+ * message is either in transmission or canceled, never both.
+ */
+async function cancelMessage(db: Db, state: OutcomeState, detail: string): Promise<boolean> {
+  const { message, recipients } = state;
+  const started = await selectStarted(db, [message.id]).limit(1).execute();
+  if (started.length > 0) return false;
+  const open = recipients.filter(({ status }) => !isSettled(status));
+  rejectRecipients(state, open, detail);
+  message.status = 'canceled';
+  message.statusDetail = detail;
+  await saveStatus(db, state);
+  return true;
+}
+
+/** Attempts in which a recipient may have got the message. */
+const selectStarted = (db: Db, messageIds: readonly string[]) =>
+  db
+    .selectFrom('send_attempts')
+    .select('message_id as messageId')
+    .where('message_id', '=', anyOf(messageIds))
+    .where('state', 'in', ['attempting', 'accepted', 'ambiguous']);
+
+/**
+ * Rejects the recipients of a partially transmitted message that have not been transmitted to. If the outcome of every
+ * other recipient is known, the status of the message is derived from them. Otherwise it does not change: a transmission
+ * in progress is finished and recorded, and an ambiguous one still needs a decision.
+ */
+async function cancelRemainingRecipients(db: Db, state: OutcomeState, detail: string): Promise<boolean> {
+  const { message } = state;
+  const unsent = findUnsentRecipients(state);
+  if (message.status === 'queued' || unsent.length === 0) return false;
+  rejectRecipients(state, unsent, detail);
+  if (!hasOpenRecipient(state)) {
+    message.status = statusOfRecipients(state);
+    message.statusDetail = detail;
+  }
+  await saveStatus(db, state);
+  return true;
 }
 
 const BATCH_SIZE = 200;
@@ -97,81 +160,47 @@ export async function cancelUnsentOfInbox(
   outbox: Outbox,
   inboxId: string,
 ): Promise<void> {
-  const { em } = transaction;
+  const { db } = transaction;
   for (let after = ''; ; ) {
-    const messages = await em.find(
-      MessageEntity,
-      { inboxId, status: { $in: ['queued', 'sending', 'deferred'] }, id: { $gt: after } },
-      { orderBy: { id: 'asc' }, limit: BATCH_SIZE, lockMode: LockMode.PESSIMISTIC_WRITE },
+    const messages = await db
+      .selectFrom('messages')
+      .select(['id', 'org_id as organizationId'])
+      .where('inbox_id', '=', inboxId)
+      .where('status', 'in', ['queued', 'sending', 'deferred'])
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(BATCH_SIZE)
+      .forUpdate()
+      .execute();
+    const started = await selectStarted(
+      db,
+      messages.map(({ id }) => id),
+    ).execute();
+    const kept = new Set(started.map(({ messageId }) => messageId));
+    const unsent = messages.filter(({ id }) => !kept.has(id));
+    await cancelMessages(
+      db,
+      unsent.map(({ id }) => id),
+      'The inbox was deleted.',
     );
-    for (const message of messages) {
-      if (!(await cancelUnsentMessage(em, message, 'The inbox was deleted.'))) continue;
-      outbox.enqueue(transaction, message.organizationId, {
-        signal: { workflowId: sendMessageWorkflowId(message.id), signalName: CANCEL_SEND, args: [] },
-      });
-    }
+    for (const message of unsent) signalCancel(transaction, outbox, message);
     const last = messages.at(-1);
     if (!last || messages.length < BATCH_SIZE) return;
     after = last.id;
   }
 }
 
-/**
- * Cancels a message that has not been transmitted to any recipient. The caller holds the message's row lock. Dispatch
- * takes the same lock before each attempt, so a message is either in transmission or canceled, never both.
- *
- * @returns false if it is too late; nothing changes in that case.
- */
-async function cancelUnsentMessage(em: EntityManager, message: Message, detail: string): Promise<boolean> {
-  if (!['queued', 'deferred', 'sending', 'needs_attention'].includes(message.status)) return false;
-  const started = await em.count(SendAttemptEntity, {
-    messageId: message.id,
-    state: { $in: ['attempting', 'accepted', 'ambiguous'] },
-  });
-  if (started > 0) return false;
-  message.status = 'canceled';
-  message.statusDetail = detail;
-  await rejectUnsettledRecipients(em, message.id, detail);
-  return true;
-}
-
-/**
- * Rejects the recipients of a partially transmitted message that have not been transmitted to. If the outcome of every
- * other recipient is known, the status of the message is derived from them. Otherwise it does not change: a transmission
- * in progress is finished and recorded, and an ambiguous one still needs a decision. The caller holds the message's lock.
- *
- * @returns false if there is no such recipient; nothing changes in that case.
- */
-async function cancelRemainingRecipients(
-  em: EntityManager,
-  message: Message,
-  detail: string,
-): Promise<boolean> {
-  if (!['deferred', 'sending', 'needs_attention'].includes(message.status)) return false;
-  const { recipients, unsent } = await findUnsentRecipients(em, message.id);
-  if (unsent.length === 0) return false;
-  for (const recipient of unsent) {
-    recipient.status = 'rejected';
-    recipient.diagnosticCode = detail;
-    recipient.updatedAt = new Date();
-  }
-  if (recipients.some(({ status }) => !isSettled(status))) return true;
-  message.status = deriveStatus(
-    recipients.map(({ status }) => status),
-    false,
-  );
-  message.statusDetail = detail;
-  return true;
-}
-
-async function rejectUnsettledRecipients(
-  em: EntityManager,
-  messageId: string,
-  detail: string,
-): Promise<void> {
-  await em.nativeUpdate(
-    RecipientEntity,
-    { messageId, status: { $in: ['pending', 'deferred'] } },
-    { status: 'rejected', diagnosticCode: detail, updatedAt: new Date() },
-  );
+async function cancelMessages(db: Db, ids: readonly string[], detail: string): Promise<void> {
+  if (ids.length === 0) return;
+  await db
+    .updateTable('messages')
+    .set({ status: 'canceled', status_detail: detail, updated_at: sql`now()` })
+    .where('id', '=', anyOf(ids))
+    .execute();
+  await db
+    .updateTable('message_recipients')
+    .set({ status: 'rejected', diagnostic_code: detail, updated_at: sql`now()` })
+    .where('message_id', '=', anyOf(ids))
+    .where('status', 'in', ['pending', 'deferred'])
+    .execute();
 }

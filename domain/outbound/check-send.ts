@@ -1,9 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { dbOf } from '../../platform/database/bridge.ts';
+import { type RawBuilder, sql } from 'kysely';
 import type { Transaction } from '../../platform/database/database.ts';
-import type { RowReader } from '../../platform/database/find-rows.ts';
-import type { Sql } from '../../platform/database/sql.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import {
   returnInboxAllowance,
@@ -11,10 +9,7 @@ import {
   takeInboxAllowance,
   takeSharedDomainAllowance,
 } from '../deliverability/daily-allowances.ts';
-import {
-  type RecipientRestrictions,
-  recipientRestrictionsSql,
-} from '../deliverability/recipient-restrictions.ts';
+import { selectRecipientRestrictions } from '../deliverability/recipient-restrictions.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { OrganizationStatus } from '../identity/authentication.ts';
 import type { Scope, SendRefusal } from '../identity/scope.ts';
@@ -22,12 +17,11 @@ import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { rejectReceivedLabels } from '../messages/hidden-labels.ts';
 import { countRefusedSend } from '../metrics/count-refused-send.ts';
 import { toAddressKey } from '../mime/address-key.ts';
-import { ORGANIZATION_STATUS } from '../organizations/organization-status.ts';
-import { unapprovedRecipientsSql } from '../policies/approval-recipients.ts';
+import { countUnapprovedRecipients } from '../policies/approval-recipients.ts';
 import { DEFAULT_POLICIES } from '../policies/find-policies.ts';
-import { type RecipientViolation, recipientViolationsSql } from '../policies/recipient-policies.ts';
-import { IS_SUSPENDED_FOR_ABUSE } from '../suspensions/abuse-suspension.ts';
-import { isOffSql } from '../toggles/find-toggle.ts';
+import { selectRecipientViolations } from '../policies/recipient-policies.ts';
+import { HAS_ABUSE_SUSPENSION } from '../suspensions/abuse-suspension.ts';
+import { isSwitchedOff } from '../toggles/find-toggle.ts';
 import type { OutboundContent } from './outbound-content.ts';
 import { findRefusal, type GateInput, type Refusal, toRefusalError } from './send-gate.ts';
 
@@ -79,14 +73,14 @@ export async function checkSend(
     throw await recordRefusedRequest(transaction, events, { inbox, content, draftId }, scope.sendRefusal);
   rejectReceivedLabels(content.labels);
   const recipients = toRecipientKeys(content);
-  const { em } = transaction;
-  const gateInput = await readGateInput(transaction, inbox.id, recipients, threadId);
+  const { db } = transaction;
+  const gateInput = await readGateInput(db, inbox.id, recipients, threadId);
   const needsApproval = !isApproved && (isWaiting || isForApproval(scope, gateInput));
   const refusal =
     findRefusal(gateInput) ??
     (needsApproval
       ? null
-      : await findCapRefusal(em, inbox, {
+      : await findCapRefusal(db, inbox, {
           recipients: recipients.length,
           sharedDomainLimit,
           inboxCap: gateInput.policies.dailySendCapPerInbox,
@@ -103,11 +97,11 @@ function isForApproval({ actor }: Pick<Scope, 'actor'>, { policies }: Pick<GateI
 
 /** Whether a person must approve the content of a scheduled send before it is sent. */
 export async function requiresApproval(
-  em: EntityManager,
+  db: Db,
   { scope, inbox, content }: Pick<SendToCheck, 'scope' | 'content'> & { inbox: Pick<Inbox, 'id'> },
 ): Promise<boolean> {
   if (scope.actor.kind === 'user') return false;
-  return isForApproval(scope, await readGateInput(em, inbox.id, toRecipientKeys(content), null));
+  return isForApproval(scope, await readGateInput(db, inbox.id, toRecipientKeys(content), null));
 }
 
 /** A person's own message is not automatic. */
@@ -194,65 +188,54 @@ interface DailyCaps {
 
 /** Counts the message against each daily allowance that applies, or against none. */
 async function findCapRefusal(
-  em: EntityManager,
+  db: Db,
   inbox: Inbox,
   { recipients, sharedDomainLimit, inboxCap }: DailyCaps,
 ): Promise<Refusal | null> {
-  if (inboxCap !== null && (await takeInboxAllowance(dbOf(em), inbox, inboxCap)) === 'exceeded')
+  if (inboxCap !== null && (await takeInboxAllowance(db, inbox, inboxCap)) === 'exceeded')
     return createInboxCapRefusal(inboxCap);
   if (!sharedDomainLimit) return null;
-  if ((await takeSharedDomainAllowance(dbOf(em), inbox, recipients, sharedDomainLimit)) === 'taken')
-    return null;
+  if ((await takeSharedDomainAllowance(db, inbox, recipients, sharedDomainLimit)) === 'taken') return null;
   // The refusal commits the transaction.
-  if (inboxCap !== null) await returnInboxAllowance(dbOf(em), inbox.id);
+  if (inboxCap !== null) await returnInboxAllowance(db, inbox.id);
   return SHARED_DOMAIN_REFUSAL;
 }
 
-/** A transaction, or the entity manager of a caller. */
-type StatementReader = Pick<RowReader, 'execute'>;
+/** The columns of the gate's statement that are the same on the request and at dispatch. */
+const GATE_COLUMNS = [
+  isSwitchedOff('sending').as('isSwitchedOff'),
+  // A closed organization keeps its `status` for its recovery.
+  sql<OrganizationStatus>`case when o.deleted_at is null then o.status else 'deleted' end`.as(
+    'organizationStatus',
+  ),
+  HAS_ABUSE_SUSPENSION.as('suspendedForAbuse'),
+  sql<boolean>`i.deleted_at is not null`.as('deleted'),
+  sql<boolean>`i.domain_id is null or d.verification_status = 'verified'`.as('domainVerified'),
+  sql<boolean>`coalesce(op.auto_submitted_header, ${DEFAULT_POLICIES.autoSubmittedHeader})`.as(
+    'autoSubmittedHeader',
+  ),
+  sql<boolean | null>`t.send_paused_until > now()`.as('threadPaused'),
+] as const;
 
-interface GateRow {
-  isSwitchedOff: boolean;
-  organizationStatus: OrganizationStatus;
-  environmentStatus: 'active' | 'suspended';
-  inboxStatus: 'active' | 'suspended';
-  suspendedForAbuse: boolean;
-  sendPaused: boolean;
-  sendPausedReason: string | null;
-  deleted: boolean;
-  recipientCount: number;
-  recipients: RecipientRestrictions[];
-  threadId: string | null;
-  threadPaused: boolean | null;
-  threadPausedUntil: Date | string | null;
-  domainVerified: boolean;
-  recipientViolations: RecipientViolation[];
-  maxRecipientsPerMessage: number | null;
-  dailySendCapPerInbox: number | null;
-  autoSubmittedHeader: boolean;
-  unapprovedRecipients?: number;
-}
-
-const INBOX_COLUMNS = sql`${isOffSql('sending')} as "isSwitchedOff", ${ORGANIZATION_STATUS} as "organizationStatus", e.status as "environmentStatus", i.status as "inboxStatus",
-    ${IS_SUSPENDED_FOR_ABUSE} as "suspendedForAbuse",
-    i.send_paused as "sendPaused", i.send_paused_reason as "sendPausedReason", i.deleted_at is not null as deleted,
-    t.id as "threadId", t.send_paused_until > now() as "threadPaused", t.send_paused_until as "threadPausedUntil",
-    i.domain_id is null or d.verification_status = 'verified' as "domainVerified",
-    op.max_recipients_per_message as "maxRecipientsPerMessage", op.daily_send_cap_per_inbox as "dailySendCapPerInbox",
-    coalesce(op.auto_submitted_header, ${DEFAULT_POLICIES.autoSubmittedHeader}) as "autoSubmittedHeader"
-  from inboxes i left join domains d on d.id = i.domain_id left join organization_policies op on op.org_id = i.org_id
-    join environments e on e.id = i.env_id join organizations o on o.id = i.org_id`;
-
-// Stored recipients are ASCII, so the lower-case form is the key.
-const RECIPIENTS_OF_MESSAGE = sql`select distinct lower(p.email) as email from message_recipients p
-    where p.message_id = m.id and p.status in ('pending', 'deferred')`;
-const selectRecipients = (recipients: Sql) => sql`${recipientRestrictionsSql(recipients)} as recipients,
-    ${recipientViolationsSql(recipients, sql`op`)} as "recipientViolations"`;
-const selectByMessage = (
-  messageId: string,
-) => sql`select /* prepared */ ${selectRecipients(RECIPIENTS_OF_MESSAGE)},
-    (select count(*)::int from message_recipients p where p.message_id = m.id) as "recipientCount",
-    ${INBOX_COLUMNS} join messages m on m.inbox_id = i.id join threads t on t.id = m.thread_id where m.id = ${messageId}`;
+/** @param recipients a query for the distinct address keys of the recipients, as `email`. */
+const selectGateRow = (db: Db, recipients: RawBuilder<unknown>) =>
+  db
+    .selectFrom('inboxes as i')
+    .innerJoin('environments as e', 'e.id', 'i.env_id')
+    .innerJoin('organizations as o', 'o.id', 'i.org_id')
+    .leftJoin('domains as d', 'd.id', 'i.domain_id')
+    .leftJoin('organization_policies as op', 'op.org_id', 'i.org_id')
+    .select(GATE_COLUMNS)
+    .select([
+      'e.status as environmentStatus',
+      'i.status as inboxStatus',
+      'i.send_paused as sendPaused',
+      'i.send_paused_reason as sendPausedReason',
+      'op.max_recipients_per_message as maxRecipientsPerMessage',
+      'op.daily_send_cap_per_inbox as dailySendCapPerInbox',
+      selectRecipientRestrictions(recipients).as('recipients'),
+      selectRecipientViolations(recipients).as('recipientViolations'),
+    ]);
 
 /**
  * Reads everything the send gate needs in one statement, because the gate runs twice for every message. It is prepared: to
@@ -262,28 +245,59 @@ const selectByMessage = (
  * @param threadId null if the message starts a thread.
  */
 export async function readGateInput(
-  reader: StatementReader,
+  db: Db,
   inboxId: string,
   recipients: string[],
   threadId: string | null,
 ): Promise<GateInput> {
   const emails = sql`select value as email from jsonb_array_elements_text(${JSON.stringify(recipients)}::jsonb)`;
-  const [row] = await reader.execute<GateRow[]>(sql`
-    select /* prepared */ ${selectRecipients(emails)}, ${unapprovedRecipientsSql(emails, sql`op`)} as "unapprovedRecipients",
-      ${String(recipients.length)}::int as "recipientCount", ${INBOX_COLUMNS} left join threads t on t.id = ${threadId}
-      where i.id = ${inboxId}`);
+  const row = await selectGateRow(db, emails)
+    .leftJoin('threads as t', (join) => join.on('t.id', '=', sql<string>`${threadId}`))
+    .select([
+      't.id as threadId',
+      't.send_paused_until as threadPausedUntil',
+      sql<number>`${recipients.length}::int`.as('recipientCount'),
+      countUnapprovedRecipients(emails).as('unapprovedRecipients'),
+    ])
+    .where('i.id', '=', inboxId)
+    .modifyEnd(PREPARED)
+    .executeTakeFirst();
   if (!row) throw new Error(`Inbox ${inboxId} does not exist`);
   return toGateInput(row);
 }
 
+// Stored recipients are ASCII, so the lower-case form is the key.
+const UNSENT_RECIPIENTS = sql`select distinct lower(p.email) as email from message_recipients p
+    where p.message_id = m.id and p.status in ('pending', 'deferred')`;
+
 /** Reads the gate input for the unsent recipients of a message. Returns null if the message does not exist. */
-export async function readGateInputOfMessage(
-  reader: StatementReader,
-  messageId: string,
-): Promise<GateInput | null> {
-  const [row] = await reader.execute<GateRow[]>(selectByMessage(messageId));
-  return row ? toGateInput(row) : null;
+export async function readGateInputOfMessage(db: Db, messageId: string): Promise<GateInput | null> {
+  const row = await selectGateRow(db, UNSENT_RECIPIENTS)
+    .innerJoin('messages as m', 'm.inbox_id', 'i.id')
+    .innerJoin('threads as t', 't.id', 'm.thread_id')
+    .select([
+      't.id as threadId',
+      't.send_paused_until as threadPausedUntil',
+      sql<number>`(select count(*)::int from message_recipients p where p.message_id = m.id)`.as(
+        'recipientCount',
+      ),
+    ])
+    .where('m.id', '=', messageId)
+    .modifyEnd(PREPARED)
+    .executeTakeFirst();
+  return row ? toGateInput({ ...row, unapprovedRecipients: 0 }) : null;
 }
+
+type GateRow = Omit<GateInput, 'organization' | 'environment' | 'inbox' | 'policies' | 'thread'> &
+  GateInput['policies'] &
+  Pick<GateInput['inbox'], 'sendPaused' | 'sendPausedReason' | 'deleted' | 'domainVerified'> & {
+    organizationStatus: OrganizationStatus;
+    environmentStatus: GateInput['environment']['status'];
+    inboxStatus: GateInput['inbox']['status'];
+    threadId: string | null;
+    threadPaused: boolean | null;
+    threadPausedUntil: Date | null;
+  };
 
 function toGateInput(row: GateRow): GateInput {
   return {
@@ -305,14 +319,11 @@ function toGateInput(row: GateRow): GateInput {
       maxRecipientsPerMessage: row.maxRecipientsPerMessage,
       dailySendCapPerInbox: row.dailySendCapPerInbox,
       autoSubmittedHeader: row.autoSubmittedHeader,
-      unapprovedRecipients: row.unapprovedRecipients ?? 0,
+      unapprovedRecipients: row.unapprovedRecipients,
     },
     thread:
       row.threadId === null
         ? null
-        : {
-            isPaused: row.threadPaused === true,
-            pausedUntil: row.threadPausedUntil === null ? null : new Date(row.threadPausedUntil),
-          },
+        : { isPaused: row.threadPaused === true, pausedUntil: row.threadPausedUntil },
   };
 }

@@ -1,8 +1,9 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
+import { anyLocked } from '../../platform/database/any-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import type { Sql } from '../../platform/database/sql.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { isOffSql } from '../toggles/find-toggle.ts';
+import { isSwitchedOff } from '../toggles/find-toggle.ts';
 import { buildSendStart } from './send.service.ts';
 
 /**
@@ -12,15 +13,14 @@ import { buildSendStart } from './send.service.ts';
 export const HELD_DETAIL =
   'Held while the organization, environment or inbox is suspended, or the organization is closed.';
 
-/** SQL: a row with the columns `org_id`, `env_id` and `inbox_id` is affected by no suspension, and its organization is open. */
-export const IS_REINSTATED = sql`exists (
+/** `status_detail` of a message that waits until staff switch sending on again. */
+export const SWITCHED_OFF_DETAIL = 'Held while the operator of the service has switched sending off.';
+
+/** SQL: the row `held`, of an inbox, is affected by no suspension, and its organization is open. */
+export const IS_REINSTATED = sql<boolean>`exists (
   select from inboxes i join environments e on e.id = i.env_id join organizations o on o.id = i.org_id
   where i.id = held.inbox_id and i.status = 'active' and e.status = 'active' and o.status = 'active'
     and o.deleted_at is null)`;
-
-/** SQL condition on the row `held`. */
-export const isOfOrganization = (organizationId: string | undefined): Sql =>
-  organizationId === undefined ? sql`true` : sql`held.org_id = ${organizationId}`;
 
 const BATCH_SIZE = 200;
 
@@ -31,36 +31,21 @@ const BATCH_SIZE = 200;
  * @param organizationId default: all organizations.
  * @returns the number of released messages, at most one batch.
  */
-export async function releaseHeldSends(
+export function releaseHeldSends(
   transaction: Transaction,
   outbox: Outbox,
   organizationId?: string,
 ): Promise<number> {
-  // The retry window starts again, because the suspension says nothing about the recipient's server.
-  const released = await transaction.em.execute<Parameters<typeof buildSendStart>[0][]>(sql`
-    update messages set status_detail = null, queued_at = now(), updated_at = now()
-    where id = any(array(
-      select held.id from messages held
-      where held.status in ('queued', 'sending', 'deferred') and held.status_detail = ${HELD_DETAIL}
-        and ${isOfOrganization(organizationId)} and ${IS_REINSTATED}
-      order by held.id limit ${BATCH_SIZE} for update of held skip locked))
-    returning id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId", thread_id as "threadId"`);
-  for (const message of released)
-    outbox.enqueue(transaction, message.organizationId, { start: buildSendStart(message) });
-  return released.length;
+  const held = selectHeld(transaction.db, HELD_DETAIL)
+    .$if(organizationId !== undefined, (query) => query.where('held.org_id', '=', organizationId as string))
+    .where(IS_REINSTATED)
+    .orderBy('held.id');
+  return release(transaction, outbox, held);
 }
 
 /** A sweep of the reconciler. @returns the number of released messages. */
-export async function releaseAllHeldSends(database: Database, outbox: Outbox): Promise<number> {
-  for (let total = 0; ; ) {
-    const released = await database.systemTransaction((transaction) => releaseHeldSends(transaction, outbox));
-    total += released;
-    if (released < BATCH_SIZE) return total;
-  }
-}
-
-/** `status_detail` of a message that waits until staff switch sending on again. */
-export const SWITCHED_OFF_DETAIL = 'Held while the operator of the service has switched sending off.';
+export const releaseAllHeldSends = (database: Database, outbox: Outbox): Promise<number> =>
+  releaseAll(database, (transaction) => releaseHeldSends(transaction, outbox));
 
 /**
  * Starts messages that were held because sending was switched off, oldest first, unless it still is. The commit starts
@@ -68,27 +53,56 @@ export const SWITCHED_OFF_DETAIL = 'Held while the operator of the service has s
  *
  * @returns the number of released messages, at most one batch.
  */
-export async function releaseSwitchedOffSends(transaction: Transaction, outbox: Outbox): Promise<number> {
-  // The retry window starts again, as after a suspension.
-  const released = await transaction.em.execute<Parameters<typeof buildSendStart>[0][]>(sql`
-    update messages set status_detail = null, queued_at = now(), updated_at = now()
-    where id = any(array(
-      select held.id from messages held
-      where held.status in ('queued', 'sending', 'deferred') and held.status_detail = ${SWITCHED_OFF_DETAIL}
-        and not ${isOffSql('sending')}
-      order by held.updated_at limit ${BATCH_SIZE} for update of held skip locked))
-    returning id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId", thread_id as "threadId"`);
+export function releaseSwitchedOffSends(transaction: Transaction, outbox: Outbox): Promise<number> {
+  const held = selectHeld(transaction.db, SWITCHED_OFF_DETAIL)
+    .where((eb) => eb.not(isSwitchedOff('sending')))
+    .orderBy('held.updated_at');
+  return release(transaction, outbox, held);
+}
+
+/** A sweep of the reconciler, for messages that the workflow of the release missed. @returns the number of released messages. */
+export const releaseAllSwitchedOffSends = (database: Database, outbox: Outbox): Promise<number> =>
+  releaseAll(database, (transaction) => releaseSwitchedOffSends(transaction, outbox));
+
+const selectHeld = (db: Db, detail: string) =>
+  db
+    .selectFrom('messages as held')
+    .select('held.id')
+    .where('held.status', 'in', ['queued', 'sending', 'deferred'])
+    .where('held.status_detail', '=', detail)
+    .limit(BATCH_SIZE)
+    .forUpdate('held')
+    .skipLocked();
+
+/** The retry window starts again, because the time on hold says nothing about the recipient's server. */
+async function release(
+  transaction: Transaction,
+  outbox: Outbox,
+  held: ReturnType<typeof selectHeld>,
+): Promise<number> {
+  const released = await transaction.db
+    .updateTable('messages')
+    .set({ status_detail: null, queued_at: sql`now()`, updated_at: sql`now()` })
+    .where('id', '=', anyLocked(held))
+    .returning([
+      'id',
+      'org_id as organizationId',
+      'env_id as environmentId',
+      'inbox_id as inboxId',
+      'thread_id as threadId',
+    ])
+    .execute();
   for (const message of released)
     outbox.enqueue(transaction, message.organizationId, { start: buildSendStart(message) });
   return released.length;
 }
 
-/** A sweep of the reconciler, for messages that the workflow of the release missed. @returns the number of released messages. */
-export async function releaseAllSwitchedOffSends(database: Database, outbox: Outbox): Promise<number> {
+async function releaseAll(
+  database: Database,
+  releaseBatch: (transaction: Transaction) => Promise<number>,
+): Promise<number> {
   for (let total = 0; ; ) {
-    const released = await database.systemTransaction((transaction) =>
-      releaseSwitchedOffSends(transaction, outbox),
-    );
+    const released = await database.systemTransaction(releaseBatch);
     total += released;
     if (released < BATCH_SIZE) return total;
   }

@@ -1,8 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
 import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import type { Message } from '../messages/message.entity.ts';
+import type { Message, MessageStatus } from '../messages/message.entity.ts';
 import type { Recipient } from '../messages/recipient.entity.ts';
+import { deriveStatus, isSettled } from './message-status.ts';
 import { createEmptyChanges, type OutcomeChanges } from './outcome-events.ts';
 import type { SendAttempt } from './send-attempt.entity.ts';
 
@@ -102,10 +103,55 @@ export async function lockOutcomeState(db: Db, messageId: string): Promise<Outco
     .forUpdate()
     .modifyEnd(PREPARED)
     .executeTakeFirst();
-  if (!message) return null;
-  const { recipients, attempts } = await readParts(db, messageId);
-  return { message, recipients, attempts, recorded: [], changes: createEmptyChanges(), now: new Date() };
+  return message ? readOutcomeState(db, message) : null;
 }
+
+/** Reads the recipients and attempts of a message that the transaction has locked. */
+export async function readOutcomeState(db: Db, message: OutcomeMessage): Promise<OutcomeState> {
+  const { recipients, attempts } = await readParts(db, message.id);
+  return {
+    message: { ...message },
+    recipients,
+    attempts,
+    recorded: [],
+    changes: createEmptyChanges(),
+    now: new Date(),
+  };
+}
+
+/**
+ * Returns the unsettled recipients without an open attempt: one in progress, one that is not recorded, or one that the relay
+ * may have accepted.
+ */
+export function findUnsentRecipients({ recipients, attempts }: OutcomeState): OutcomeRecipient[] {
+  const open = new Set(
+    attempts
+      .filter(({ state, recorded }) => state === 'ambiguous' || (!recorded && state !== 'deferred'))
+      .map(({ position }) => position),
+  );
+  return recipients.filter(({ status, position }) => !isSettled(status) && !open.has(position));
+}
+
+/** Rejects recipients that will not be transmitted to. */
+export function rejectRecipients(
+  { now }: OutcomeState,
+  recipients: readonly OutcomeRecipient[],
+  detail: string,
+): void {
+  for (const recipient of recipients)
+    Object.assign(recipient, { status: 'rejected', diagnosticCode: detail, updatedAt: now } as const);
+}
+
+/** The status that the recipients of a message give it, if the outcome of none is ambiguous. */
+export const statusOfRecipients = ({ recipients }: Pick<OutcomeState, 'recipients'>): MessageStatus =>
+  deriveStatus(
+    recipients.map(({ status }) => status),
+    false,
+  );
+
+/** Whether the send has not finished for some recipient. */
+export const hasOpenRecipient = ({ recipients }: Pick<OutcomeState, 'recipients'>): boolean =>
+  recipients.some(({ status }) => !isSettled(status));
 
 /** A row that PostgreSQL returns as JSON, in which times are text. */
 type JsonRow<Row> = {
@@ -146,33 +192,10 @@ async function readParts(db: Db, messageId: string): Promise<Pick<OutcomeState, 
 }
 
 /** Writes the message, the changed recipients and the newly recorded attempts in one statement. */
-export async function saveOutcomeState(
-  db: Db,
-  { message, recipients, recorded, now }: OutcomeState,
-): Promise<void> {
-  const changed = recipients.filter(({ updatedAt }) => updatedAt === now);
+export async function saveOutcomeState(db: Db, state: OutcomeState): Promise<void> {
+  const { message, recorded, now } = state;
   const { id, status, statusDetail, providerMessageId, tracked } = message;
-  const firstTime = (column: RawBuilder<unknown>, time: Date | null) =>
-    sql<Date | null>`coalesce(${column}, ${time}::timestamptz)`;
-  await db
-    .with('changed', (query) =>
-      query
-        .updateTable('message_recipients as r')
-        .from(
-          sql<OutcomeRecipient>`jsonb_to_recordset(${JSON.stringify(changed)}::jsonb)`.as<'v'>(
-            sql`v(position int, status text, "statusCode" text, "diagnosticCode" text, "sentAt" timestamptz, "updatedAt" timestamptz)`,
-          ),
-        )
-        .set(({ ref }) => ({
-          status: ref('v.status'),
-          status_code: ref('v.statusCode'),
-          diagnostic_code: ref('v.diagnosticCode'),
-          sent_at: ref('v.sentAt'),
-          updated_at: ref('v.updatedAt'),
-        }))
-        .where('r.message_id', '=', id)
-        .whereRef('r.position', '=', 'v.position'),
-    )
+  await withChangedRecipients(db, state)
     .with('recorded', (query) =>
       query
         .updateTable('send_attempts as a')
@@ -202,4 +225,44 @@ export async function saveOutcomeState(
     .where('id', '=', id)
     .modifyEnd(PREPARED)
     .execute();
+}
+
+/** Writes the status of the message and the changed recipients in one statement. Without attempts, which the API cannot write. */
+export async function saveStatus(db: Db, state: OutcomeState): Promise<void> {
+  const { id, status, statusDetail, bouncedAt } = state.message;
+  await withChangedRecipients(db, state)
+    .updateTable('messages')
+    .set({
+      status,
+      status_detail: statusDetail,
+      bounced_at: firstTime(sql`bounced_at`, bouncedAt),
+      updated_at: state.now,
+    })
+    .where('id', '=', id)
+    .execute();
+}
+
+const firstTime = (column: RawBuilder<unknown>, time: Date | null) =>
+  sql<Date | null>`coalesce(${column}, ${time}::timestamptz)`;
+
+function withChangedRecipients(db: Db, { message, recipients, now }: OutcomeState) {
+  const changed = recipients.filter(({ updatedAt }) => updatedAt === now);
+  return db.with('changed', (query) =>
+    query
+      .updateTable('message_recipients as r')
+      .from(
+        sql<OutcomeRecipient>`jsonb_to_recordset(${JSON.stringify(changed)}::jsonb)`.as<'v'>(
+          sql`v(position int, status text, "statusCode" text, "diagnosticCode" text, "sentAt" timestamptz, "updatedAt" timestamptz)`,
+        ),
+      )
+      .set(({ ref }) => ({
+        status: ref('v.status'),
+        status_code: ref('v.statusCode'),
+        diagnostic_code: ref('v.diagnosticCode'),
+        sent_at: ref('v.sentAt'),
+        updated_at: ref('v.updatedAt'),
+      }))
+      .where('r.message_id', '=', message.id)
+      .whereRef('r.position', '=', 'v.position'),
+  );
 }

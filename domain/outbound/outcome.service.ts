@@ -1,6 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { dbOf } from '../../platform/database/bridge.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { AmbiguityDecision } from '../../workflows/outbound/send-message.contract.ts';
 import { recordReputation } from '../deliverability/record-reputation.ts';
@@ -58,7 +57,7 @@ export function createOutcomeService({
       messageId: string,
       outcomes: DeliveryOutcome[],
     ): Promise<SendState | null> {
-      const { db, em } = transaction;
+      const { db } = transaction;
       const outcomeState = await lockOutcomeState(db, messageId);
       if (!outcomeState) return null;
       const { message, recipients, changes, now } = outcomeState;
@@ -91,7 +90,7 @@ export function createOutcomeService({
       notifyTracking(transaction, outbox, outcomeState, outcomes.length > 0);
       await saveOutcomeState(db, outcomeState);
       await recordOutcomeEvents(transaction, events, { message, recipients }, changes, now);
-      await applyReputation(em, message, changes, simulatorDomain);
+      await applyReputation(db, message, changes, simulatorDomain);
       const isResolved = outcomeState.attempts.some(
         ({ state, stateRead }) => stateRead === 'ambiguous' && state !== 'ambiguous',
       );
@@ -260,7 +259,7 @@ function bounce(
 
 /** Suppresses invalid addresses and complainants, and counts the outcomes against the sending inbox. */
 async function applyReputation(
-  em: EntityManager,
+  db: Db,
   message: OutcomeMessage,
   changes: OutcomeChanges,
   simulatorDomain: string,
@@ -271,8 +270,8 @@ async function applyReputation(
   if (outcomes.length === 0) return;
   const { organizationId, environmentId, inboxId, id } = message;
   const source = { organizationId, environmentId, inboxId, messageId: id };
-  await suppressAddresses(dbOf(em), source, outcomes);
-  await recordReputation(dbOf(em), source, outcomes, simulatorDomain);
+  await suppressAddresses(db, source, outcomes);
+  await recordReputation(db, source, outcomes, simulatorDomain);
 }
 
 /** Bounces because of an invalid address, and complaints. Policy, size and a full mailbox do not count. */

@@ -1,18 +1,23 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import type { RowReader } from '../../platform/database/find-rows.ts';
 import { PREPARED } from '../../platform/database/prepared.ts';
-import type { Sql } from '../../platform/database/sql.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { EventService } from '../events/event.service.ts';
-import type { Message } from '../messages/message.entity.ts';
+import type { MessageStatus } from '../messages/message.entity.ts';
 import { readGateInputOfMessage } from './check-send.ts';
 import { HELD_DETAIL, SWITCHED_OFF_DETAIL } from './held-sends.ts';
-import { deriveStatus, isSettled, isUnsettled } from './message-status.ts';
+import { isSettled, isUnsettled } from './message-status.ts';
 import { createEmptyChanges, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
-import { SendAttemptEntity } from './send-attempt.entity.ts';
-import { findRefusal, findSuppressedRecipients, type GateInput, isHeld, type Refusal } from './send-gate.ts';
-import { findUnsentRecipients, lockMessage, rejectUnsent } from './unsent-recipients.ts';
+import {
+  findUnsentRecipients,
+  hasOpenRecipient,
+  lockOutcomeState,
+  type OutcomeState,
+  saveStatus,
+  statusOfRecipients,
+} from './outcome-state.ts';
+import { findRefusal, findSuppressedRecipients, type GateInput, isHeld } from './send-gate.ts';
+import { rejectUnsent } from './stop-send.ts';
 
 export type PreparedSend = 'proceed' | 'finished' | 'held';
 
@@ -36,11 +41,11 @@ export async function prepareSend(
  * Handles the usual case in two statements and without a lock: the gate finds no refusal, and the message is still
  * unsent.
  */
-async function prepareWithoutLock(database: Database, messageId: string): Promise<boolean> {
-  const gateInput = await readGateInputOfMessage(withoutTransaction(database), messageId);
+async function prepareWithoutLock({ db }: Database, messageId: string): Promise<boolean> {
+  const gateInput = await readGateInputOfMessage(db, messageId);
   if (!gateInput || gateInput.isSwitchedOff || findRefusal(gateInput)) return false;
   if (findSuppressedRecipients(gateInput).length > 0) return false;
-  const updated = await database.db
+  const updated = await db
     .updateTable('messages')
     .set({ status: 'sending', status_detail: null, updated_at: sql`now()` })
     .where('id', '=', messageId)
@@ -51,86 +56,55 @@ async function prepareWithoutLock(database: Database, messageId: string): Promis
   return updated !== undefined;
 }
 
-const withoutTransaction = ({ query }: Database): Pick<RowReader, 'execute'> => ({
-  execute: <Rows extends object[]>(statement: Sql) => query(statement) as Promise<unknown> as Promise<Rows>,
-});
-
 async function prepareWithLock(
   transaction: Transaction,
   events: EventService,
   messageId: string,
 ): Promise<PreparedSend> {
-  const { em } = transaction;
-  const message = await lockMessage(transaction, messageId);
-  if (!message) return 'finished';
-  if (!isUnsettled(message.status)) return 'finished';
-  const gateInput = await readGateInputOfMessage(transaction, message.id);
-  if (message.status === 'needs_attention' && (await hasUnknownOutcome(em, message.id))) {
+  const { db } = transaction;
+  const state = await lockOutcomeState(db, messageId);
+  if (!state || !isUnsettled(state.message.status)) return 'finished';
+  const gateInput = await readGateInputOfMessage(db, messageId);
+  if (state.message.status === 'needs_attention' && hasUnknownOutcome(state)) {
     // Only a decision or a report can settle those recipients. It must not wait for what holds the others.
-    const { unsent } = await findUnsentRecipients(em, message.id);
-    if (unsent.length === 0 || (gateInput && (isHeld(gateInput) || gateInput.isSwitchedOff)))
-      return 'proceed';
+    const isWaiting = gateInput !== null && (isHeld(gateInput) || gateInput.isSwitchedOff);
+    if (isWaiting || findUnsentRecipients(state).length === 0) return 'proceed';
   }
-  if (gateInput && isHeld(gateInput)) return hold(em, message, HELD_DETAIL);
+  if (gateInput && isHeld(gateInput)) return hold(db, state, HELD_DETAIL);
   const refusal = gateInput && findRefusal(gateInput);
-  if (refusal && (await reject(transaction, events, message, refusal)) === 'settled') return 'finished';
-  if (
-    gateInput &&
-    !refusal &&
-    (await bounceSuppressed(transaction, events, message, gateInput)) === 'settled'
-  )
+  if (refusal && (await rejectUnsent(transaction, events, state, refusal)) === 'settled') return 'finished';
+  if (gateInput && !refusal && (await bounceSuppressed(transaction, events, state, gateInput)) === 'settled')
     return 'finished';
   // After the refusals: what will never be sent does not wait.
-  if (gateInput?.isSwitchedOff) return hold(em, message, SWITCHED_OFF_DETAIL);
-  message.status = 'sending';
-  message.statusDetail = null;
+  if (gateInput?.isSwitchedOff) return hold(db, state, SWITCHED_OFF_DETAIL);
+  await setStatus(db, state, { status: 'sending', statusDetail: null });
   return 'proceed';
 }
 
 /** Keeps an accepted message until what holds it ends; its release starts a new run. */
-async function hold(em: EntityManager, message: Message, detail: string): Promise<'held'> {
-  const { recipients, unsent } = await findUnsentRecipients(em, message.id);
-  const hasOpenAttempt = recipients.filter(({ status }) => !isSettled(status)).length > unsent.length;
-  const isUntouched = recipients.every(({ status }) => status === 'pending');
-  if (hasOpenAttempt) message.status = 'sending';
-  else message.status = isUntouched ? 'queued' : 'deferred';
-  message.statusDetail = detail;
+async function hold(db: Db, state: OutcomeState, statusDetail: string): Promise<'held'> {
+  const open = state.recipients.filter(({ status }) => !isSettled(status));
+  const isTransmitting = open.length > findUnsentRecipients(state).length;
+  const isUntouched = state.recipients.every(({ status }) => status === 'pending');
+  const status = isTransmitting ? 'sending' : isUntouched ? 'queued' : 'deferred';
+  await setStatus(db, state, { status, statusDetail });
   return 'held';
 }
 
+async function setStatus(
+  db: Db,
+  state: OutcomeState,
+  { status, statusDetail }: { status: MessageStatus; statusDetail: string | null },
+): Promise<void> {
+  const { message } = state;
+  if (message.status === status && message.statusDetail === statusDetail) return;
+  Object.assign(message, { status, statusDetail });
+  await saveStatus(db, state);
+}
+
 /** Whether the relay may have accepted the message. If not, `needs_attention` means that sending was stopped. */
-async function hasUnknownOutcome(em: EntityManager, messageId: string): Promise<boolean> {
-  return (await em.count(SendAttemptEntity, { messageId, state: { $in: ['attempting', 'ambiguous'] } })) > 0;
-}
-
-/**
- * Rejects a locked message that a suspension for abuse affects. Recipients that are in transmission keep their outcome.
- *
- * @returns false if no such suspension is in force.
- */
-export async function rejectSuspended(
-  transaction: Transaction,
-  events: EventService,
-  message: Message,
-): Promise<boolean> {
-  const gateInput = await readGateInputOfMessage(transaction, message.id);
-  const refusal = gateInput?.suspendedForAbuse ? findRefusal(gateInput) : null;
-  if (!refusal) return false;
-  await reject(transaction, events, message, refusal);
-  return true;
-}
-
-/** Rejects the unsent recipients of a message that the gate refuses at dispatch. Returns as {@link rejectUnsent}. */
-async function reject(
-  transaction: Transaction,
-  events: EventService,
-  message: Message,
-  refusal: Refusal,
-): Promise<'settled' | 'open'> {
-  const { recipients, unsent } = await findUnsentRecipients(transaction.em, message.id);
-  const rejection = { reason: refusal.reason, detail: refusal.detail };
-  return rejectUnsent(transaction, events, message, { recipients, unsent, rejection });
-}
+const hasUnknownOutcome = ({ attempts }: OutcomeState): boolean =>
+  attempts.some(({ state }) => state === 'attempting' || state === 'ambiguous');
 
 /** Used for manual suppressions and complaints, which have no status code from a server. SES reports the same code. */
 const DEFAULT_SUPPRESSED_STATUS = '5.1.1';
@@ -143,17 +117,16 @@ const DEFAULT_SUPPRESSED_STATUS = '5.1.1';
 async function bounceSuppressed(
   transaction: Transaction,
   events: EventService,
-  message: Message,
+  state: OutcomeState,
   gateInput: GateInput,
 ): Promise<'settled' | 'open'> {
   const suppressed = new Map(
     findSuppressedRecipients(gateInput).map(({ email, suppression }) => [email, suppression]),
   );
   if (suppressed.size === 0) return 'open';
-  const now = new Date();
-  const { recipients, unsent } = await findUnsentRecipients(transaction.em, message.id);
+  const { message, recipients, now } = state;
   const bounced: OutcomeChanges['bounced'] = [];
-  for (const recipient of unsent) {
+  for (const recipient of findUnsentRecipients(state)) {
     const suppression = suppressed.get(recipient.email.toLowerCase());
     if (!suppression) continue;
     recipient.status = 'suppressed';
@@ -162,15 +135,12 @@ async function bounceSuppressed(
     recipient.updatedAt = now;
     bounced.push({ recipient, bounceKind: { type: 'Permanent', subType: 'Suppressed' } });
   }
+  const isOpen = hasOpenRecipient(state);
+  if (isOpen && bounced.length === 0) return 'open';
   if (bounced.length > 0) message.bouncedAt ??= now;
-  const settled = recipients.every(({ status }) => isSettled(status));
-  if (settled) {
-    message.status = deriveStatus(
-      recipients.map(({ status }) => status),
-      false,
-    );
-  }
+  if (!isOpen) message.status = statusOfRecipients(state);
+  await saveStatus(transaction.db, state);
   const changes = { ...createEmptyChanges(), bounced };
   await recordOutcomeEvents(transaction, events, { message, recipients }, changes, now);
-  return settled ? 'settled' : 'open';
+  return isOpen ? 'open' : 'settled';
 }

@@ -1,7 +1,7 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { attachFiles } from '../attachments/attach-files.ts';
@@ -12,11 +12,8 @@ import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
-import { InboxCredentialEntity } from '../inboxes/inbox-credential.entity.ts';
-import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { findLinkedThreadId, placeMessage } from '../messages/place-message.ts';
-import { RecipientEntity } from '../messages/recipient.entity.ts';
 import { findCustomHeaderProblem } from '../mime/custom-header.ts';
 import type { ParsedInboundMail } from '../mime/parser/pool.ts';
 import { claimObjects } from '../stored-objects/unclaimed-objects.ts';
@@ -72,8 +69,8 @@ export async function queueSubmission(
   const { db } = transaction;
   const { scope } = submitter;
   const inbox = await findInbox(db, scope, submitter.inboxId);
-  await requireCurrentPassword(transaction, submitter);
-  const duplicateId = await findDuplicate(transaction, inbox.id, mail.messageId, recipients);
+  await requireCurrentPassword(db, submitter);
+  const duplicateId = await findDuplicate(db, inbox.id, mail.messageId, recipients);
   if (duplicateId) return duplicateId;
   const { content, envelope } = toOutboundContent(mail, recipients);
   const submission = toSubmission(mail, envelope, submittedKey);
@@ -124,7 +121,7 @@ export async function createSubmittedMessage(
   outbox: Outbox,
   { inbox, content, submission, attachments, draftId = null }: SubmittedMessage,
 ): Promise<MessageDetails> {
-  const { storageKey, envelope, messageId, inReplyTo, references, fromName } = submission;
+  const { messageId, inReplyTo, references } = submission;
   const place = await placeMessage(transaction, outbox, {
     inbox,
     mail: { messageId, inReplyTo, references, subject: content.subject ?? '' },
@@ -132,30 +129,26 @@ export async function createSubmittedMessage(
     correspondents: null,
     at: new Date(),
   });
-  const created = await createOutboundMessage(transaction, outbox, {
+  return createOutboundMessage(transaction, outbox, {
     inbox,
     content,
-    envelope,
+    submission,
     place,
     parent: null,
-    rfcMessageId: messageId,
     draftId,
     // The client's own header is sent.
     autoSubmitted: false,
     attachments,
   });
-  Object.assign(created.message, {
-    submittedKey: storageKey,
-    inReplyTo,
-    references,
-    fromName,
-  } satisfies Partial<Message>);
-  return created;
 }
 
 /** A password change also ends existing connections, because the old password may have leaked. */
-async function requireCurrentPassword({ em }: Transaction, { inboxId, rotatedAt }: Submitter): Promise<void> {
-  const credential = await em.findOne(InboxCredentialEntity, { inboxId });
+async function requireCurrentPassword(db: Db, { inboxId, rotatedAt }: Submitter): Promise<void> {
+  const credential = await db
+    .selectFrom('inbox_credentials')
+    .select('rotated_at as rotatedAt')
+    .where('inbox_id', '=', inboxId)
+    .executeTakeFirst();
   if (credential?.rotatedAt.getTime() === rotatedAt.getTime()) return;
   throw new AppError('unauthenticated', {
     detail: 'The password was changed after this connection authenticated.',
@@ -163,47 +156,65 @@ async function requireCurrentPassword({ em }: Transaction, { inboxId, rotatedAt 
   });
 }
 
+const MAX_CANDIDATES = 20;
+
 /** Calls with the same Message-ID are serialized, so that the second one finds the message of the first one. */
 async function findDuplicate(
-  { db, em }: Transaction,
+  db: Db,
   inboxId: string,
   rfcMessageId: string | null,
   recipients: string[],
 ): Promise<string | null> {
   if (rfcMessageId === null) return null;
   await lockKey(db, 'submission', inboxId, rfcMessageId);
-  const since = new Date(Date.now() - DUPLICATE_WINDOW_MS);
-  const candidates = await em.find(
-    MessageEntity,
-    { inboxId, rfcMessageId, direction: 'outbound', createdAt: { $gte: since } },
-    { fields: ['id'], orderBy: { id: 'desc' }, limit: 20 },
-  );
-  const rows = await em.find(RecipientEntity, { messageId: { $in: candidates.map(({ id }) => id) } });
-  const expected = recipients.map((email) => email.toLowerCase()).sort();
-  for (const { id } of candidates) {
-    const sent = rows.filter(({ messageId }) => messageId === id).map(({ email }) => email.toLowerCase());
-    if (JSON.stringify(sent.sort()) === JSON.stringify(expected)) return id;
-  }
-  return findPendingDuplicate(em, inboxId, rfcMessageId, expected);
+  const candidates = [
+    ...(await findQueued(db, inboxId, rfcMessageId)),
+    ...(await findWaiting(db, inboxId, rfcMessageId)),
+  ];
+  const toKey = (addresses: readonly string[]) =>
+    JSON.stringify(addresses.map((address) => address.toLowerCase()).sort());
+  const expected = toKey(recipients);
+  return candidates.find(({ addresses }) => toKey(addresses) === expected)?.id ?? null;
+}
+
+interface Candidate {
+  id: string;
+  /** Of the envelope. */
+  addresses: string[];
+}
+
+function findQueued(db: Db, inboxId: string, rfcMessageId: string): Promise<Candidate[]> {
+  return db
+    .selectFrom('messages as m')
+    .select([
+      'm.id',
+      sql<string[]>`array(select email from message_recipients where message_id = m.id)`.as('addresses'),
+    ])
+    .where('m.inbox_id', '=', inboxId)
+    .where('m.rfc_message_id', '=', rfcMessageId)
+    .where('m.direction', '=', 'outbound')
+    .where('m.created_at', '>=', new Date(Date.now() - DUPLICATE_WINDOW_MS))
+    .orderBy('m.id', 'desc')
+    .limit(MAX_CANDIDATES)
+    .execute();
 }
 
 /** The same submission may wait for approval. */
-async function findPendingDuplicate(
-  em: EntityManager,
-  inboxId: string,
-  rfcMessageId: string,
-  expected: readonly string[],
-): Promise<string | null> {
-  const drafts = await em.execute<{ id: string; submission: Submission }[]>(sql`
-    select id, submission from drafts
-    where inbox_id = ${inboxId} and submission ->> 'messageId' = ${rfcMessageId} and submission is not null
-      and send_status = 'pending_approval'
-    order by id desc limit 20`);
-  const duplicate = drafts.find(({ submission: { envelope } }) => {
-    const waiting = envelope.map(({ email }) => email.toLowerCase()).sort();
-    return JSON.stringify(waiting) === JSON.stringify(expected);
-  });
-  return duplicate?.id ?? null;
+async function findWaiting(db: Db, inboxId: string, rfcMessageId: string): Promise<Candidate[]> {
+  const drafts = await db
+    .selectFrom('drafts')
+    .select(['id', 'submission'])
+    .where('inbox_id', '=', inboxId)
+    .where(sql<string>`submission ->> 'messageId'`, '=', rfcMessageId)
+    .where('submission', 'is not', null)
+    .where('send_status', '=', 'pending_approval')
+    .orderBy('id', 'desc')
+    .limit(MAX_CANDIDATES)
+    .execute();
+  return drafts.map(({ id, submission }) => ({
+    id,
+    addresses: submission?.envelope.map(({ email }) => email) ?? [],
+  }));
 }
 
 /**

@@ -1,12 +1,13 @@
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { RETRY_SEND_NOW, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import type { EventService } from '../events/event.service.ts';
-import { type Message, MessageEntity } from '../messages/message.entity.ts';
-import { IS_SUSPENDED_FOR_ABUSE } from '../suspensions/abuse-suspension.ts';
-import { rejectSuspended } from './prepare-send.ts';
+import { HAS_ABUSE_SUSPENSION } from '../suspensions/abuse-suspension.ts';
+import { readGateInputOfMessage } from './check-send.ts';
+import { lockOutcomeState } from './outcome-state.ts';
+import { findRefusal } from './send-gate.ts';
+import { rejectUnsent } from './stop-send.ts';
 
 /** Each rejection takes several statements, and its event may start deliveries. */
 const BATCH_SIZE = 50;
@@ -26,27 +27,52 @@ export async function rejectSuspendedSends(
   { events, outbox }: { events: EventService; outbox: Pick<Outbox, 'enqueue'> },
   { organizationId, after }: { organizationId: string; after: string },
 ): Promise<RejectedBatch> {
-  const messages = await lockSuspended(transaction.em, organizationId, after);
+  const ids = await lockSuspended(transaction.db, organizationId, after);
   let rejected = 0;
-  for (const message of messages) {
-    if (!(await rejectSuspended(transaction, events, message))) continue;
+  for (const messageId of ids) {
+    if (!(await rejectIfSuspended(transaction, events, messageId))) continue;
     rejected += 1;
     outbox.enqueue(transaction, organizationId, {
-      signal: { workflowId: sendMessageWorkflowId(message.id), signalName: RETRY_SEND_NOW, args: [] },
+      signal: { workflowId: sendMessageWorkflowId(messageId), signalName: RETRY_SEND_NOW, args: [] },
     });
   }
-  const last = messages.length < BATCH_SIZE ? null : (messages.at(-1)?.id ?? null);
+  const last = ids.length < BATCH_SIZE ? null : (ids.at(-1) ?? null);
   return { rejected, last };
 }
 
 /** Locks the next unsent messages that a suspension for abuse affects. */
-async function lockSuspended(em: EntityManager, organizationId: string, after: string): Promise<Message[]> {
-  const rows = await em.execute<{ id: string }[]>(sql`
-    select m.id from messages m join inboxes i on i.id = m.inbox_id join environments e on e.id = i.env_id
-      join organizations o on o.id = i.org_id
-    where m.org_id = ${organizationId} and m.status in ('queued', 'sending', 'deferred') and m.id > ${after}
-      and ${IS_SUSPENDED_FOR_ABUSE}
-    order by m.id limit ${BATCH_SIZE} for update of m`);
-  if (rows.length === 0) return [];
-  return em.find(MessageEntity, { id: { $in: rows.map(({ id }) => id) } }, { orderBy: { id: 'asc' } });
+async function lockSuspended(db: Db, organizationId: string, after: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('messages as m')
+    .innerJoin('inboxes as i', 'i.id', 'm.inbox_id')
+    .innerJoin('environments as e', 'e.id', 'i.env_id')
+    .innerJoin('organizations as o', 'o.id', 'i.org_id')
+    .select('m.id')
+    .where('m.org_id', '=', organizationId)
+    .where('m.status', 'in', ['queued', 'sending', 'deferred'])
+    .where('m.id', '>', after)
+    .where(HAS_ABUSE_SUSPENSION)
+    .orderBy('m.id')
+    .limit(BATCH_SIZE)
+    .forUpdate('m')
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * Rejects a message that a suspension for abuse affects. Recipients that are in transmission keep their outcome.
+ *
+ * @returns false if no such suspension is in force.
+ */
+async function rejectIfSuspended(
+  transaction: Transaction,
+  events: EventService,
+  messageId: string,
+): Promise<boolean> {
+  const gateInput = await readGateInputOfMessage(transaction.db, messageId);
+  const refusal = gateInput?.suspendedForAbuse ? findRefusal(gateInput) : null;
+  const state = refusal && (await lockOutcomeState(transaction.db, messageId));
+  if (!state) return false;
+  await rejectUnsent(transaction, events, state, refusal);
+  return true;
 }

@@ -1,6 +1,6 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { dbOf } from '../../platform/database/bridge.ts';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { attachFiles, copyAttachments } from '../attachments/attach-files.ts';
@@ -10,9 +10,9 @@ import type { FileToAttach } from '../attachments/stored-file.ts';
 import type { SharedDomainLimit } from '../deliverability/daily-allowances.ts';
 import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
-import { requirePermission, type Scope, withinScope } from '../identity/scope.ts';
+import { columnsWithin, requirePermission, type Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
-import { type Message, MessageEntity } from '../messages/message.entity.ts';
+import { MessageEntity } from '../messages/message.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { lockLivingThread } from '../messages/resolve-thread.ts';
 import type { HtmlConverter } from '../mime/converter/pool.ts';
@@ -61,7 +61,7 @@ export function createReplyService<Draft>(options: ReplyServiceOptions<Draft>) {
   const converterOf = (scope: Scope) => options.converter.forOrganization(scope.organizationId);
   // The conversion of HTML may take a second, so no transaction waits for it. The original's content never changes.
   const readOriginal = (scope: Scope, messageId: string) =>
-    database.transaction(scope, ({ em }) => findOriginal(em, scope, messageId));
+    database.read(scope, ({ db }) => findOriginal(db, scope, messageId));
   return {
     /**
      * Queues a reply in the thread of the message, with the original quoted below. With `sendAt`, or if a policy requires
@@ -98,22 +98,30 @@ export function createReplyService<Draft>(options: ReplyServiceOptions<Draft>) {
   };
 }
 
+type Original = RowOf<typeof MessageEntity, 'textBody' | 'htmlBody' | 'headers'>;
+
 /** Requires `messages:read`, because a quote would reveal the text to a key that may only send. */
-async function findOriginal(em: EntityManager, scope: Scope, messageId: string): Promise<Message> {
+async function findOriginal(db: Db, scope: Scope, messageId: string): Promise<Original> {
   requirePermission(scope, 'messages:read');
-  const original = await em.findOne(
-    MessageEntity,
-    { id: messageId, ...withinScope(scope) },
-    { populate: ['textBody', 'htmlBody', 'headers'] },
-  );
+  const original = await db
+    .selectFrom('messages')
+    .select(columnsOf(MessageEntity, { lazy: ['textBody', 'htmlBody', 'headers'] }))
+    .where('id', '=', messageId)
+    .where((eb) => eb.and(columnsWithin(scope)))
+    .executeTakeFirst();
   if (!original) throw notFound('message', messageId);
-  await findInbox(dbOf(em), scope, original.inboxId);
+  await findInbox(db, scope, original.inboxId);
   return original;
+}
+
+async function messageExists(db: Db, messageId: string): Promise<boolean> {
+  const message = await db.selectFrom('messages').select('id').where('id', '=', messageId).executeTakeFirst();
+  return message !== undefined;
 }
 
 interface ReplyContext<Request> {
   scope: Scope;
-  original: Message;
+  original: Original;
   request: Request;
   /** The given bodies with the original. */
   bodies: Bodies;
@@ -124,7 +132,7 @@ async function sendReply<Draft>(
   services: ReplyServiceOptions<Draft>,
   { scope, original, request, bodies }: ReplyContext<ReplyRequest>,
 ): Promise<MessageDetails | Draft> {
-  const { db, em } = transaction;
+  const { db } = transaction;
   const inbox = await findInbox(db, scope, original.inboxId);
   const { content: requested, replyAll, files = [] } = request;
   const content: OutboundContent = {
@@ -138,8 +146,7 @@ async function sendReply<Draft>(
   };
   const thread = await lockLivingThread(db, original.threadId);
   // If the original was deleted in the meantime, the reply would start a new thread.
-  if (!thread || (await em.count(MessageEntity, { id: original.id })) === 0)
-    throw notFound('message', original.id);
+  if (!thread || !(await messageExists(db, original.id))) throw notFound('message', original.id);
   const attach = (draftId: string | null) => attachFiles(db, { scope, inbox, files, draftId });
   const message = { inbox, content, place: { thread, isNew: false }, parent: original };
   return sendOrSchedule(transaction, services, { scope, message, attach, sendAt: request.sendAt });
@@ -150,7 +157,7 @@ async function sendForward<Draft>(
   services: ReplyServiceOptions<Draft>,
   { scope, original, request, bodies }: ReplyContext<ForwardRequest>,
 ): Promise<MessageDetails | Draft> {
-  const { db, em } = transaction;
+  const { db } = transaction;
   const inbox = await findInbox(db, scope, original.inboxId);
   const { content: requested, includeAttachments, files = [] } = request;
   const content: OutboundContent = {
@@ -161,7 +168,7 @@ async function sendForward<Draft>(
   const attach = async (draftId: string | null) => {
     const copies = includeAttachments ? await copyAttachments(db, original.id, inbox) : [];
     // If the original was deleted while this transaction waited for the lock on its files, the message would lack them.
-    if (original.hasAttachments && (await em.count(MessageEntity, { id: original.id })) === 0)
+    if (original.hasAttachments && !(await messageExists(db, original.id)))
       throw notFound('message', original.id);
     const added = await attachFiles(db, { scope, inbox, files, draftId, copies });
     const all = [...copies, ...added].map((row, position) => Object.assign(row, { draftId, position }));
@@ -174,7 +181,7 @@ async function sendForward<Draft>(
 
 interface SendOrSchedule {
   scope: Scope;
-  message: Omit<OutboundMessageRequest, 'autoSubmitted' | 'parent'> & { parent: Message | null };
+  message: Omit<OutboundMessageRequest, 'autoSubmitted' | 'parent'> & { parent: Original | null };
   attach(draftId: string | null): Promise<Attachment[]>;
   sendAt: Date | undefined;
 }

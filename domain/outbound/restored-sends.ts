@@ -1,11 +1,12 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { HELD_DETAIL } from './held-sends.ts';
 import type { OutcomeService } from './outcome.service.ts';
 import { buildSendStart } from './send.service.ts';
-import { RESTORED_RESPONSE } from './send-attempt.entity.ts';
+import { RESTORED_RESPONSE, type SendAttemptState } from './send-attempt.entity.ts';
 import { sentObjectKey } from './stored-mime.ts';
 
 export interface RestoredSendsOptions {
@@ -53,17 +54,27 @@ export async function reconcileRestoredSends(
 }
 
 function findUnsettled(
-  database: Database,
+  { db }: Database,
   { createdBefore, after }: { createdBefore: Date; after: string },
 ): Promise<RestoredSend[]> {
-  return database.query<RestoredSend>(sql`
-    select m.id, m.org_id as "organizationId", m.env_id as "environmentId", m.inbox_id as "inboxId",
-      m.thread_id as "threadId", e.kind = 'sandbox' as "isSandbox",
-      m.status_detail is not distinct from ${HELD_DETAIL} as "isHeld"
-    from messages m join environments e on e.id = m.env_id
-    where m.status in ('queued', 'sending', 'deferred') and m.created_at < ${createdBefore.toISOString()}::timestamptz
-      and m.id > ${after}
-    order by m.id limit ${BATCH_SIZE}`);
+  return db
+    .selectFrom('messages as m')
+    .innerJoin('environments as e', 'e.id', 'm.env_id')
+    .select([
+      'm.id',
+      'm.org_id as organizationId',
+      'm.env_id as environmentId',
+      'm.inbox_id as inboxId',
+      'm.thread_id as threadId',
+      sql<boolean>`e.kind = 'sandbox'`.as('isSandbox'),
+      sql<boolean>`m.status_detail is not distinct from ${HELD_DETAIL}`.as('isHeld'),
+    ])
+    .where('m.status', 'in', ['queued', 'sending', 'deferred'])
+    .where('m.created_at', '<', createdBefore)
+    .where('m.id', '>', after)
+    .orderBy('m.id')
+    .limit(BATCH_SIZE)
+    .execute();
 }
 
 /** The MIME message is stored before the first attempt, under a key that the message's id determines. */
@@ -76,15 +87,12 @@ async function wasNeverSent(
   return (await findTransmission(id)) === 'none';
 }
 
-/** The retry window starts again, because the outage says nothing about the recipient's server. A held message keeps waiting. */
+/** A held message keeps waiting. */
 async function resume({ database, outbox }: RestoredSendsOptions, send: RestoredSend): Promise<number> {
   return database.systemTransaction(async (transaction) => {
-    const updated = await transaction.em.execute<object[]>(sql`
-      update messages set queued_at = now(), updated_at = now()
-      where id = ${send.id} and status in ('queued', 'sending', 'deferred') returning id`);
-    if (updated.length > 0 && !send.isHeld)
-      outbox.enqueue(transaction, send.organizationId, { start: restartOf(send) });
-    return updated.length;
+    if (!(await restartRetryWindow(transaction.db, send))) return 0;
+    if (!send.isHeld) outbox.enqueue(transaction, send.organizationId, { start: restartOf(send) });
+    return 1;
   });
 }
 
@@ -94,29 +102,71 @@ async function markAmbiguous(
   send: RestoredSend,
 ): Promise<number> {
   return database.systemTransaction(async (transaction) => {
-    const { em } = transaction;
-    // Locks the message. The retry window starts again, as above.
-    const updated = await em.execute<object[]>(sql`
-      update messages set queued_at = now(), updated_at = now()
-      where id = ${send.id} and status in ('queued', 'sending', 'deferred') returning id`);
-    if (updated.length === 0) return 0;
-    await em.execute(sql`
-      update send_attempts set state = 'ambiguous', response = ${RESTORED_RESPONSE}, finished_at = now()
-      where message_id = ${send.id} and state = 'attempting'`);
-    await em.execute(sql`
-      insert into send_attempts (message_id, position, number, org_id, state, response, started_at, finished_at)
-      select r.message_id, r.position, coalesce(last.number, 0) + 1, ${send.organizationId}, 'ambiguous',
-        ${RESTORED_RESPONSE}, now(), now()
-      from message_recipients r left join lateral (
-        select number, state from send_attempts a where a.message_id = r.message_id and a.position = r.position
-        order by number desc limit 1) last on true
-      where r.message_id = ${send.id} and r.status in ('pending', 'deferred')
-        and (last.state is null or last.state = 'deferred')`);
+    const { db } = transaction;
+    if (!(await restartRetryWindow(db, send))) return 0;
+    await db
+      .updateTable('send_attempts')
+      .set({ state: 'ambiguous', response: RESTORED_RESPONSE, finished_at: sql`now()` })
+      .where('message_id', '=', send.id)
+      .where('state', '=', 'attempting')
+      .execute();
+    await insertAmbiguousAttempts(db, send);
     await outcomes.apply(transaction, send.id, []);
     // The run waits until the message is resolved.
     outbox.enqueue(transaction, send.organizationId, { start: restartOf(send) });
     return 1;
   });
+}
+
+/**
+ * Locks the message. Its retry window starts again, because the outage says nothing about the recipient's server.
+ *
+ * @returns false if the message is settled.
+ */
+async function restartRetryWindow(db: Db, { id }: RestoredSend): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('messages')
+    .set({ queued_at: sql`now()`, updated_at: sql`now()` })
+    .where('id', '=', id)
+    .where('status', 'in', ['queued', 'sending', 'deferred'])
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+async function insertAmbiguousAttempts(db: Db, { id, organizationId }: RestoredSend): Promise<void> {
+  await db
+    .insertInto('send_attempts')
+    .columns(['message_id', 'position', 'number', 'org_id', 'state', 'response', 'started_at', 'finished_at'])
+    .expression((query) =>
+      query
+        .selectFrom('message_recipients as r')
+        .leftJoinLateral(
+          (join) =>
+            join
+              .selectFrom('send_attempts as a')
+              .select(['a.number', 'a.state'])
+              .whereRef('a.message_id', '=', 'r.message_id')
+              .whereRef('a.position', '=', 'r.position')
+              .orderBy('a.number', 'desc')
+              .limit(1)
+              .as('last'),
+          (join) => join.onTrue(),
+        )
+        .select([
+          'r.message_id',
+          'r.position',
+          sql<number>`coalesce(last.number, 0) + 1`.as('number'),
+          sql<string>`${organizationId}::text`.as('org_id'),
+          sql<SendAttemptState>`'ambiguous'`.as('state'),
+          sql<string>`${RESTORED_RESPONSE}::text`.as('response'),
+          sql<Date>`now()`.as('started_at'),
+          sql<Date>`now()`.as('finished_at'),
+        ])
+        .where('r.message_id', '=', id)
+        .where('r.status', 'in', ['pending', 'deferred'])
+        .where(({ eb, or }) => or([eb('last.state', 'is', null), eb('last.state', '=', 'deferred')])),
+    )
+    .execute();
 }
 
 const restartOf = (send: RestoredSend) => ({ ...buildSendStart(send), replacesCompleted: true });

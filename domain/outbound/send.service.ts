@@ -1,6 +1,6 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import type { Row } from '../../platform/database/find-rows.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
@@ -15,10 +15,10 @@ import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
-import { type Message, MessageEntity } from '../messages/message.entity.ts';
-import type { MessageDetails } from '../messages/message-details.ts';
-import { type Recipient, RecipientEntity } from '../messages/recipient.entity.ts';
-import { recordOwnMessageId } from '../messages/thread-message-id-rows.ts';
+import type { Message } from '../messages/message.entity.ts';
+import type { MessageDetails, WholeMessage } from '../messages/message-details.ts';
+import type { Recipient } from '../messages/recipient.entity.ts';
+import { insertOwnMessageId } from '../messages/thread-message-id-rows.ts';
 import { addToThread, type OpenThread, startThread } from '../messages/thread-summary.ts';
 import { createPreview } from '../mime/preview.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
@@ -27,7 +27,6 @@ import { checkSend } from './check-send.ts';
 import {
   addUnsubscribeHeaders,
   buildEnvelope,
-  type EnvelopeRecipient,
   type OutboundContent,
   type Submission,
 } from './outbound-content.ts';
@@ -35,7 +34,7 @@ import {
 /** A send that becomes a draft: it waits for its time, for the approval of a person, or for both. */
 export interface PendingSend {
   scope: Scope;
-  inbox: Row<Inbox>;
+  inbox: Inbox;
   fields: OutboundContent & { threadId: string | null; inReplyTo: string | null; sendAt: Date | null };
   submission?: Submission;
   /** Returns the rows of the files, assigned to the draft. */
@@ -128,8 +127,8 @@ export interface OutboundMessageRequest {
   place: OpenThread | null;
   /** The message to reply to; sets In-Reply-To and References. */
   parent: Pick<Message, 'rfcMessageId' | 'references'> | null;
-  /** The Message-ID of a submitted message, which `placeMessage` has recorded. By default a new one is recorded. */
-  rfcMessageId?: string | null;
+  /** For a message that was submitted over SMTP; its Message-ID, if it has one, is recorded by `placeMessage`. */
+  submission?: Submission;
   /** Rows of the same transaction, in order; they are assigned to the message. */
   attachments?: Attachment[];
   /** The draft that becomes the message. */
@@ -138,8 +137,6 @@ export interface OutboundMessageRequest {
   autoSubmitted: boolean;
   /** Default: `urgent`. */
   priority?: Priority;
-  /** The envelope, if it differs from `to`, `cc` and `bcc`. */
-  envelope?: EnvelopeRecipient[];
   now?: Date;
 }
 
@@ -153,49 +150,30 @@ export interface OutboundMessageRequest {
 export async function createOutboundMessage(
   transaction: Transaction,
   outbox: Outbox,
-  {
-    inbox,
-    content,
-    place,
-    parent,
-    rfcMessageId = null,
-    draftId = null,
-    attachments = [],
-    envelope = buildEnvelope(content),
-    autoSubmitted,
-    priority,
-    now = new Date(),
-  }: OutboundMessageRequest,
-): Promise<{ message: Message; recipients: Recipient[]; attachments: Attachment[] }> {
-  const { em, db } = transaction;
-  const id = newId('message');
-  const preview = createPreview(content.textBody, content.htmlBody);
-  const hasAttachments = attachments.length > 0;
-  const thread = await addToThread(
-    db,
-    place ?? startThread({ inbox, subject: content.subject ?? '', at: now }),
-    {
-      message: { id, direction: 'outbound', preview, labels: content.labels, hasAttachments },
-      correspondents: envelope.map(({ email }) => email),
-      at: now,
-    },
+  request: OutboundMessageRequest,
+): Promise<MessageDetails> {
+  const { db } = transaction;
+  const { inbox, content, place, submission, attachments = [], priority, now = new Date() } = request;
+  const { organizationId } = inbox;
+  const envelope = submission?.envelope ?? buildEnvelope(content);
+  const start = place ?? startThread({ inbox, subject: content.subject ?? '', at: now });
+  const message = buildMessage(request, { threadId: start.thread.id, now });
+  await addToThread(db, start, { message, correspondents: envelope.map(({ email }) => email), at: now });
+  const recipients = envelope.map(
+    ({ field, email }, position): Recipient => ({
+      messageId: message.id,
+      position,
+      organizationId,
+      field,
+      email,
+      status: 'pending',
+      statusCode: null,
+      diagnosticCode: null,
+      sentAt: null,
+      updatedAt: now,
+    }),
   );
-  const message = createMessage(em, {
-    id,
-    preview,
-    inbox,
-    content,
-    threadId: thread.id,
-    parent,
-    rfcMessageId,
-    draftId,
-    autoSubmitted,
-    hasAttachments,
-    now,
-  });
-  if (rfcMessageId === null)
-    await recordOwnMessageId(db, { ...message, rfcMessageId: message.rfcMessageId ?? '' });
-  const recipients = createRecipients(em, message, envelope);
+  await insertMessage(db, { message, recipients, isIdRecorded: (submission?.messageId ?? null) !== null });
   const files = attachments.map((file, position) => ({
     ...file,
     messageId: message.id,
@@ -203,41 +181,27 @@ export async function createOutboundMessage(
     position,
   }));
   await saveAttachments(db, files);
-  outbox.enqueue(transaction, inbox.organizationId, { start: buildSendStart(message, priority) });
-  const { organizationId } = inbox;
+  outbox.enqueue(transaction, organizationId, { start: buildSendStart(message, priority) });
   transaction.beforeCommit(() =>
     countWithinLimit(db, { organizationId, counter: 'messages_sent', amount: 1, at: now }),
   );
   return { message, recipients, attachments: files };
 }
 
-type MessageFields = Pick<OutboundMessageRequest, 'inbox' | 'content' | 'parent' | 'autoSubmitted'> & {
-  id: string;
-  preview: string;
-  rfcMessageId: string | null;
-  draftId: string | null;
-  threadId: string;
-  hasAttachments: boolean;
-  now: Date;
-};
-
-function createMessage(
-  em: EntityManager,
+function buildMessage(
   {
-    id,
-    preview,
     inbox,
     content,
-    threadId,
     parent,
-    rfcMessageId,
-    draftId,
+    submission,
+    attachments = [],
+    draftId = null,
     autoSubmitted,
-    hasAttachments,
-    now,
-  }: MessageFields,
-): Message {
-  const message = em.create(MessageEntity, {
+  }: OutboundMessageRequest,
+  { threadId, now }: { threadId: string; now: Date },
+): WholeMessage {
+  const id = newId('message');
+  return {
     id,
     organizationId: inbox.organizationId,
     environmentId: inbox.environmentId,
@@ -245,41 +209,107 @@ function createMessage(
     threadId,
     direction: 'outbound',
     status: 'queued',
+    statusDetail: null,
     fromEmail: inbox.email,
-    fromName: inbox.displayName,
+    fromName: submission ? submission.fromName : inbox.displayName,
     to: content.to,
     cc: content.cc,
     bcc: content.bcc,
     replyTo: content.replyTo,
     subject: content.subject ?? '',
-    preview,
+    preview: createPreview(content.textBody, content.htmlBody),
     textBody: content.textBody,
     htmlBody: content.htmlBody,
+    extractedText: null,
+    hiddenText: null,
     labels: content.labels,
-    headers: content.headers,
-    hasAttachments,
-    autoSubmitted: autoSubmitted ? (parent ? 'auto-replied' : 'auto-generated') : null,
+    hasAttachments: attachments.length > 0,
+    rfcMessageId: submission?.messageId ?? `${id}@${inbox.domain}`,
+    inReplyTo: submission ? submission.inReplyTo : (parent?.rfcMessageId ?? null),
+    references: submission ? submission.references : parent ? buildReferences(parent) : [],
     draftId,
-    rfcMessageId: rfcMessageId ?? `${id}@${inbox.domain}`,
-    inReplyTo: parent?.rfcMessageId ?? null,
-    references: parent ? buildReferences(parent) : [],
+    autoSubmitted: autoSubmitted ? (parent ? 'auto-replied' : 'auto-generated') : null,
+    providerMessageId: null,
+    sizeBytes: 0,
+    headers: content.headers,
+    authentication: null,
+    spam: null,
+    automated: false,
+    signals: [],
+    announced: true,
+    parseError: null,
+    rawKey: null,
+    submittedKey: submission?.storageKey ?? null,
+    tracked: false,
+    reconciledAt: null,
     createdAt: now,
+    updatedAt: now,
     queuedAt: now,
-  });
-  em.persist(message);
-  return message;
+    sentAt: null,
+    deliveredAt: null,
+    bouncedAt: null,
+    complainedAt: null,
+    receivedAt: null,
+  };
 }
 
-function createRecipients(
-  em: EntityManager,
-  { id: messageId, organizationId, createdAt }: Message,
-  envelope: EnvelopeRecipient[],
-): Recipient[] {
-  const recipients = envelope.map(({ field, email }, position) =>
-    em.create(RecipientEntity, { messageId, position, organizationId, field, email, updatedAt: createdAt }),
-  );
-  em.persist(recipients);
-  return recipients;
+interface NewMessage {
+  message: WholeMessage;
+  recipients: readonly Recipient[];
+  isIdRecorded: boolean;
+}
+
+/** Inserts the message, its recipients and its Message-ID in one statement. The other columns have their defaults. */
+async function insertMessage(db: Db, { message, recipients, isIdRecorded }: NewMessage): Promise<void> {
+  await db
+    .with('recipients', (query) =>
+      query.insertInto('message_recipients').values(
+        recipients.map(({ position, field, email, updatedAt }) => ({
+          message_id: message.id,
+          position,
+          org_id: message.organizationId,
+          field,
+          email,
+          updated_at: updatedAt,
+        })),
+      ),
+    )
+    .with('own_id', () =>
+      insertOwnMessageId(db, { ...message, rfcMessageId: isIdRecorded ? null : message.rfcMessageId }),
+    )
+    .insertInto('messages')
+    .values({
+      id: message.id,
+      org_id: message.organizationId,
+      env_id: message.environmentId,
+      inbox_id: message.inboxId,
+      thread_id: message.threadId,
+      direction: message.direction,
+      status: message.status,
+      from_email: message.fromEmail,
+      from_name: message.fromName,
+      to: json(message.to),
+      cc: json(message.cc),
+      bcc: json(message.bcc),
+      reply_to: json(message.replyTo),
+      subject: message.subject,
+      preview: message.preview,
+      text_body: message.textBody,
+      html_body: message.htmlBody,
+      labels: message.labels,
+      has_attachments: message.hasAttachments,
+      rfc_message_id: message.rfcMessageId,
+      in_reply_to: message.inReplyTo,
+      reference_ids: message.references,
+      draft_id: message.draftId,
+      auto_submitted: message.autoSubmitted,
+      headers: json(message.headers),
+      submitted_key: message.submittedKey,
+      created_at: message.createdAt,
+      updated_at: message.updatedAt,
+      queued_at: message.queuedAt,
+    })
+    .execute();
 }
 
 /** RFC 5322 section 3.6.4: the parent's References followed by its Message-ID. */

@@ -1,13 +1,14 @@
 import { pipeline, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { sql } from '@mikro-orm/core';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { PREPARED } from '../../platform/database/prepared.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { StorageError } from '../../platform/storage-error.ts';
 import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
 import type { DkimKeys } from '../domains/dkim-keys.ts';
-import { type Message, MessageEntity } from '../messages/message.entity.ts';
+import type { Message } from '../messages/message.entity.ts';
 import { buildMime, type MimeAttachment } from '../mime/build-mime.ts';
 import type { DkimSigningKey } from '../mime/dkim-signature.ts';
 import { signBytes, signStream } from '../mime/sign-mime.ts';
@@ -80,9 +81,13 @@ export async function ensureMimeStored(
   const stored = await sources.explain(() =>
     storeBuilt(storage, rawKey, { message, attachments, key, sources }),
   );
-  await database.query(
-    sql`update messages set raw_key = ${rawKey}, size_bytes = ${stored.sizeBytes} where id = ${message.id} and raw_key is null`,
-  );
+  await database.db
+    .updateTable('messages')
+    .set({ raw_key: rawKey, size_bytes: stored.sizeBytes })
+    .where('id', '=', message.id)
+    .where('raw_key', 'is', null)
+    .modifyEnd(PREPARED)
+    .execute();
   return { rawKey, ...stored };
 }
 
@@ -112,8 +117,12 @@ async function storeSubmitted(
   };
   const mime = await signStream(write, key, message.createdAt);
   const { sizeBytes } = await storage.putStream(rawKey, mime, { contentType: 'message/rfc822' });
-  await database.systemTransaction(async ({ db, em }) => {
-    await em.nativeUpdate(MessageEntity, { id: message.id }, { rawKey, sizeBytes, submittedKey: null });
+  await database.systemTransaction(async ({ db }) => {
+    await db
+      .updateTable('messages')
+      .set({ raw_key: rawKey, size_bytes: sizeBytes, submitted_key: null })
+      .where('id', '=', message.id)
+      .execute();
     await releaseObject(db, { organizationId: message.organizationId, storageKey: submittedKey });
   });
   return { rawKey, sizeBytes };
@@ -149,10 +158,13 @@ async function storeBuilt(
   return { sizeBytes: bytes.length, bytes };
 }
 
-function loadAttachments(database: Database, messageId: string): Promise<Attachment[]> {
-  return database.autocommit((em) =>
-    em.find(AttachmentEntity, { messageId }, { orderBy: { position: 'asc' } }),
-  );
+function loadAttachments({ db }: Database, messageId: string): Promise<Attachment[]> {
+  return db
+    .selectFrom('attachments')
+    .select(columnsOf(AttachmentEntity))
+    .where('message_id', '=', messageId)
+    .orderBy('position')
+    .execute();
 }
 
 /** Reads the file from storage when the MIME stream reaches it. */

@@ -18,8 +18,3 @@ export const HAS_ABUSE_SUSPENSION = sql<boolean>`case
 /** As {@link hasAbuseSuspension}, for statements as text. */
 export const isSuspendedForAbuse = (targetIds: Sql) => ormSql`exists (select from suspensions s
   where s.target_id in (${targetIds}) and s.reason = 'abuse' and s.lifted_at is null)`;
-
-/** As {@link HAS_ABUSE_SUSPENSION}, for statements as text. */
-export const IS_SUSPENDED_FOR_ABUSE = ormSql`case
-  when o.status = 'active' and e.status = 'active' and i.status = 'active' then false
-  else ${isSuspendedForAbuse(ormSql`o.id, e.id, i.id`)} end`;

@@ -1,8 +1,6 @@
-import { sql as ormSql } from '@mikro-orm/core';
 import { type SqlBool, sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../database/database.ts';
-import type { Sql } from '../database/sql.ts';
 import { AppError } from '../errors.ts';
 
 /** Exists from the beginning of `npm run restore` until the database is complete and marked as restored. */
@@ -10,10 +8,6 @@ export const UNFINISHED_RESTORE_SCHEMA = 'agent_email_restore';
 
 /** SQL: the database was restored and is not reconciled. */
 export const IS_RESTORE_PENDING = sql<SqlBool>`(exists (select from restores where reconciled_at is null)
-  or exists (select from pg_namespace where nspname = ${UNFINISHED_RESTORE_SCHEMA}))`;
-
-/** As {@link IS_RESTORE_PENDING}, for statements of the entity manager. */
-export const IS_RESTORE_PENDING_SQL: Sql = ormSql`(exists (select from restores where reconciled_at is null)
   or exists (select from pg_namespace where nspname = ${UNFINISHED_RESTORE_SCHEMA}))`;
 
 /** SQL: the database was copied to another cluster, and `npm run migrate` has not marked it yet. */

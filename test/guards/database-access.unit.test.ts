@@ -5,21 +5,10 @@ import { ownerOf } from './table-writers.ts';
 
 /** Folders that do not yet reach PostgreSQL by typed statements alone. None may be added; a converted one goes. */
 const NOT_CONVERTED = new Set<string>([
-  'api',
-  'domain/administration',
-  'domain/attachments',
-  'domain/deliverability',
-  'domain/drafts',
   'domain/exports',
-  'domain/identity',
-  'domain/organizations',
-  'domain/outbound',
-  'domain/policies',
   'domain/stored-objects',
   'domain/suspensions',
   'domain/toggles',
-  'domain/usage',
-  'platform/installation',
   'platform/outbox',
 ]);
 

@@ -409,8 +409,8 @@ describe('a looping thread', () => {
         receivedAt: at,
       });
     const gate = () =>
-      database.systemTransaction(async ({ em }) =>
-        findRefusal(await readGateInput(em, inbox.id, ['ada@people.example'], threadId)),
+      database.systemTransaction(async ({ db }) =>
+        findRefusal(await readGateInput(db, inbox.id, ['ada@people.example'], threadId)),
       );
     return { receiveReply, gate, inbox };
   }
@@ -425,8 +425,8 @@ describe('a looping thread', () => {
       reason: 'rate_limited',
       code: 'message_rejected',
     });
-    const elsewhere = await database.systemTransaction(async ({ em }) =>
-      findRefusal(await readGateInput(em, inbox.id, ['ada@people.example'], null)),
+    const elsewhere = await database.systemTransaction(async ({ db }) =>
+      findRefusal(await readGateInput(db, inbox.id, ['ada@people.example'], null)),
     );
     expect(elsewhere).toBeNull();
   });

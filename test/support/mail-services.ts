@@ -13,8 +13,8 @@ import {
 } from '../../domain/outbound/outcome.service.ts';
 import { prepareSend } from '../../domain/outbound/prepare-send.ts';
 import type { DraftCreation } from '../../domain/outbound/send.service.ts';
+import { type StoppedSend, stopSend } from '../../domain/outbound/stop-send.ts';
 import { type TransmissionOptions, transmitMessage } from '../../domain/outbound/transmit-message.ts';
-import { type StoppedSend, stopSend } from '../../domain/outbound/unsent-recipients.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
