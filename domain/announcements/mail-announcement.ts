@@ -2,7 +2,12 @@ import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
+import {
+  lockOverdue,
+  minutesAgo,
+  type OverdueSource,
+  RECONCILED,
+} from '../../platform/outbox/overdue-rows.ts';
 import { findRequesterProblem } from '../identity/requester.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { buildAnnouncementStart } from './announcement-start.ts';
@@ -118,19 +123,25 @@ function findNextOwners(
 }
 
 /** Announcements whose run is missing. One that an operator stopped starts again: withdraw the announcement instead. */
-export function overdueAnnouncements(database: Database): OverdueSource {
+export function overdueAnnouncements({ db }: Database): OverdueSource {
   return {
     name: 'announcements',
     async take(limit) {
-      const rows = await takeOverdue<{ id: string; startsAt: string }>(database, {
-        table: 'announcements',
-        overdue: `delivery = 'mailed' and withdrawn_at is null and mailed_at is null
-          and starts_at < now() - interval '2 minutes'`,
-        columns: `id, starts_at as "startsAt"`,
-        limit,
-      });
-      return rows.map(({ id, startsAt }) => ({
-        start: buildAnnouncementStart({ id, startsAt: new Date(startsAt) }),
+      const overdue = db
+        .selectFrom('announcements')
+        .select('id')
+        .where('delivery', '=', 'mailed')
+        .where('withdrawn_at', 'is', null)
+        .where('mailed_at', 'is', null)
+        .where('starts_at', '<', minutesAgo(2));
+      const rows = await db
+        .updateTable('announcements')
+        .set(RECONCILED)
+        .where('id', '=', lockOverdue(overdue, { limit }))
+        .returning(['id', 'starts_at as startsAt'])
+        .execute();
+      return rows.map((row) => ({
+        start: buildAnnouncementStart(row),
         whenStopped: 'restart' as const,
       }));
     },

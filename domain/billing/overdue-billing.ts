@@ -2,20 +2,29 @@ import { sql } from 'kysely';
 import { anyLocked } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
-import { buildGraceStart, buildGraceWake, buildSyncCommand, type GraceRef } from './billing-starts.ts';
+import {
+  lockOverdue,
+  minutesAgo,
+  type OverdueSource,
+  RECONCILED,
+} from '../../platform/outbox/overdue-rows.ts';
+import { buildGraceStart, buildGraceWake, buildSyncCommand } from './billing-starts.ts';
 
 /** Subscriptions whose events wait for a read-back that no run makes. */
-export function overdueReadBacks(database: Database): OverdueSource {
+export function overdueReadBacks({ db }: Database): OverdueSource {
   return {
     name: 'subscriptionReadBacks',
     async take(limit) {
-      const rows = await takeOverdue<{ id: string; organizationId: string }>(database, {
-        table: 'billing_subscriptions',
-        overdue: `requested_at < now() - interval '2 minutes'`,
-        columns: 'id, org_id as "organizationId"',
-        limit,
-      });
+      const overdue = db
+        .selectFrom('billing_subscriptions')
+        .select('id')
+        .where('requested_at', '<', minutesAgo(2));
+      const rows = await db
+        .updateTable('billing_subscriptions')
+        .set(RECONCILED)
+        .where('id', '=', lockOverdue(overdue, { limit }))
+        .returning(['id', 'org_id as organizationId'])
+        .execute();
       return rows.map((row) => {
         const { start, signal } = buildSyncCommand(row);
         return { start, whenRunning: signal, whenStopped: 'restart' as const };
@@ -25,16 +34,21 @@ export function overdueReadBacks(database: Database): OverdueSource {
 }
 
 /** Graces whose next step is overdue. A run that an operator stopped starts again: to give more time, extend the grace. */
-export function overdueGraces(database: Database): OverdueSource {
+export function overdueGraces({ db }: Database): OverdueSource {
   return {
     name: 'paymentGraces',
     async take(limit) {
-      const rows = await takeOverdue<GraceRef>(database, {
-        table: 'payment_graces',
-        overdue: `closed_at is null and next_step_at < now() - interval '10 minutes'`,
-        columns: 'id, org_id as "organizationId", subscription_id as "subscriptionId", episode',
-        limit,
-      });
+      const overdue = db
+        .selectFrom('payment_graces')
+        .select('id')
+        .where('closed_at', 'is', null)
+        .where('next_step_at', '<', minutesAgo(10));
+      const rows = await db
+        .updateTable('payment_graces')
+        .set(RECONCILED)
+        .where('id', '=', lockOverdue(overdue, { limit }))
+        .returning(['id', 'org_id as organizationId', 'subscription_id as subscriptionId', 'episode'])
+        .execute();
       return rows.map((row) => ({
         start: buildGraceStart(row),
         whenRunning: buildGraceWake(row),

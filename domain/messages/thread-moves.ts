@@ -3,7 +3,12 @@ import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
-import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
+import {
+  lockOverdue,
+  minutesAgo,
+  type OverdueSource,
+  RECONCILED,
+} from '../../platform/outbox/overdue-rows.ts';
 import {
   MOVE_THREAD_MESSAGES,
   moveThreadMessagesWorkflowId,
@@ -103,16 +108,21 @@ export function buildMoveStart(thread: MovedThread): StartCommand {
 }
 
 /** Merged threads with messages left whose workflow run is missing. */
-export function overdueThreadMoves(database: Database): OverdueSource {
+export function overdueThreadMoves({ db }: Database): OverdueSource {
   return {
     name: 'threadMoves',
     async take(limit) {
-      const rows = await takeOverdue<MovedThread>(database, {
-        table: 'threads',
-        overdue: `has_unmoved_messages and updated_at < now() - interval '2 minutes'`,
-        columns: 'id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId"',
-        limit,
-      });
+      const overdue = db
+        .selectFrom('threads')
+        .select('id')
+        .where('has_unmoved_messages', '=', true)
+        .where('updated_at', '<', minutesAgo(2));
+      const rows = await db
+        .updateTable('threads')
+        .set(RECONCILED)
+        .where('id', '=', lockOverdue(overdue, { limit }))
+        .returning(['id', 'org_id as organizationId', 'env_id as environmentId', 'inbox_id as inboxId'])
+        .execute();
       return rows.map((row) => ({ start: buildMoveStart(row), whenStopped: 'restart' as const }));
     },
   };

@@ -1,15 +1,15 @@
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
-import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
+import {
+  lockOverdue,
+  minutesAgo,
+  type OverdueSource,
+  RECONCILED,
+} from '../../platform/outbox/overdue-rows.ts';
 import { cancelOpenRecipients } from './cancel-send.ts';
 import { HELD_DETAIL, SWITCHED_OFF_DETAIL } from './held-sends.ts';
 import { type OutcomeService, recordSend } from './outcome.service.ts';
 import { buildSendStart } from './send.service.ts';
-
-/**
- * Held messages have no run. A deferred message may wait for hours, but its run must exist. Checking costs one `describe` call every ten minutes.
- */
-const OVERDUE_MESSAGE = `status in ('queued', 'sending', 'deferred', 'needs_attention')
-  and updated_at < now() - interval '2 minutes' and coalesce(status_detail, '') not in ('${HELD_DETAIL}', '${SWITCHED_OFF_DETAIL}')`;
 
 /**
  * Unsettled messages whose run may be gone. If an operator ended the run, the unsent part of the message is canceled;
@@ -19,13 +19,29 @@ export function overdueMessages(database: Database, outcomes: OutcomeService): O
   return {
     name: 'messages',
     async take(limit) {
-      const rows = await takeOverdue<Parameters<typeof buildSendStart>[0] & { status: string }>(database, {
-        table: 'messages',
-        overdue: OVERDUE_MESSAGE,
-        columns: `id, org_id as "organizationId", env_id as "environmentId", inbox_id as "inboxId",
-          thread_id as "threadId", status`,
-        limit,
-      });
+      const { db } = database;
+      // A held message has no run. A deferred one may wait for hours, but its run must exist: a check costs one `describe` call.
+      const overdue = db
+        .selectFrom('messages')
+        .select('id')
+        .where('status', 'in', ['queued', 'sending', 'deferred', 'needs_attention'])
+        .where('updated_at', '<', minutesAgo(2))
+        .where((eb) =>
+          eb(eb.fn.coalesce('status_detail', sql<string>`''`), 'not in', [HELD_DETAIL, SWITCHED_OFF_DETAIL]),
+        );
+      const rows = await db
+        .updateTable('messages')
+        .set(RECONCILED)
+        .where('id', '=', lockOverdue(overdue, { limit }))
+        .returning([
+          'id',
+          'org_id as organizationId',
+          'env_id as environmentId',
+          'inbox_id as inboxId',
+          'thread_id as threadId',
+          'status',
+        ])
+        .execute();
       return rows.map((row) => ({
         start: buildSendStart(row),
         whenStopped:

@@ -1,6 +1,4 @@
-import { sql as ormSql } from '@mikro-orm/core';
 import { type Expression, sql } from 'kysely';
-import type { Sql } from '../../platform/database/sql.ts';
 
 /** SQL: an open suspension for abuse affects one of the targets. */
 export const hasAbuseSuspension = (...targetIds: Expression<string>[]) => sql<boolean>`exists (
@@ -14,7 +12,3 @@ export const hasAbuseSuspension = (...targetIds: Expression<string>[]) => sql<bo
 export const HAS_ABUSE_SUSPENSION = sql<boolean>`case
   when o.status = 'active' and e.status = 'active' and i.status = 'active' then false
   else ${hasAbuseSuspension(sql.ref('o.id'), sql.ref('e.id'), sql.ref('i.id'))} end`;
-
-/** As {@link hasAbuseSuspension}, for statements as text. */
-export const isSuspendedForAbuse = (targetIds: Sql) => ormSql`exists (select from suspensions s
-  where s.target_id in (${targetIds}) and s.reason = 'abuse' and s.lifted_at is null)`;

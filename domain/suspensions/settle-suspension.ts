@@ -1,6 +1,11 @@
 import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
-import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
+import {
+  lockOverdue,
+  minutesAgo,
+  type OverdueSource,
+  RECONCILED,
+} from '../../platform/outbox/overdue-rows.ts';
 import type { SuspensionRun } from '../../workflows/suspensions/settle-held-work.contract.ts';
 import { buildSuspensionStart } from './suspension-start.ts';
 
@@ -16,17 +21,28 @@ export async function markSettled(database: Database, { id, change }: Suspension
 }
 
 /** Suspensions whose run is missing. A run that an operator stopped starts again: held work would wait without end. */
-export function overdueSuspensions(database: Database): OverdueSource {
+export function overdueSuspensions({ db }: Database): OverdueSource {
   return {
     name: 'suspensions',
     async take(limit) {
-      const rows = await takeOverdue<Parameters<typeof buildSuspensionStart>[0]>(database, {
-        table: 'suspensions',
-        overdue: `settled_at is null and changed_at < now() - interval '2 minutes'`,
-        columns: `id, org_id as "organizationId", target_type as "targetType", target_id as "targetId", reason,
-          lifted_at as "liftedAt"`,
-        limit,
-      });
+      const overdue = db
+        .selectFrom('suspensions')
+        .select('id')
+        .where('settled_at', 'is', null)
+        .where('changed_at', '<', minutesAgo(2));
+      const rows = await db
+        .updateTable('suspensions')
+        .set(RECONCILED)
+        .where('id', '=', lockOverdue(overdue, { limit }))
+        .returning([
+          'id',
+          'org_id as organizationId',
+          'target_type as targetType',
+          'target_id as targetId',
+          'reason',
+          'lifted_at as liftedAt',
+        ])
+        .execute();
       return rows.map((row) => ({ start: buildSuspensionStart(row), whenStopped: 'restart' as const }));
     },
   };

@@ -1,6 +1,4 @@
-import { sql as ormSql } from '@mikro-orm/core';
 import { sql } from 'kysely';
-import type { Sql } from '../../platform/database/sql.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { ToggleName } from './toggle-names.ts';
@@ -11,10 +9,6 @@ import type { ToggleName } from './toggle-names.ts';
  */
 export const isSwitchedOff = (name: ToggleName) =>
   sql<boolean>`exists (select from toggles where name = ${name} and not enabled)`;
-
-/** As {@link isSwitchedOff}, for statements as text. */
-export const isOffSql = (name: ToggleName): Sql =>
-  ormSql`exists (select from toggles where name = ${name} and not enabled)`;
 
 export async function isOff(db: Db, name: ToggleName): Promise<boolean> {
   const row = await db.selectFrom('toggles').select('enabled').where('name', '=', name).executeTakeFirst();

@@ -6,7 +6,12 @@ import type { Db } from '../../platform/database/tables.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
-import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
+import {
+  lockOverdue,
+  minutesAgo,
+  type OverdueSource,
+  RECONCILED,
+} from '../../platform/outbox/overdue-rows.ts';
 import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
 import {
   CANCEL_DELIVERY,
@@ -238,15 +243,27 @@ export function buildBulkJobStart(
 
 /** Jobs whose run is missing. If an operator ended the run, the job is stopped. */
 export function overdueBulkJobs(database: Database): OverdueSource {
+  const { db } = database;
   return {
     name: 'webhookJobs',
     async take(limit) {
-      const rows = await takeOverdue<Parameters<typeof buildBulkJobStart>[0]>(database, {
-        table: 'webhook_bulk_jobs',
-        overdue: `status = 'running' and created_at < now() - interval '2 minutes'`,
-        columns: `id, org_id as "organizationId", env_id as "environmentId", endpoint_id as "endpointId", kind`,
-        limit,
-      });
+      const overdue = db
+        .selectFrom('webhook_bulk_jobs')
+        .select('id')
+        .where('status', '=', 'running')
+        .where('created_at', '<', minutesAgo(2));
+      const rows = await db
+        .updateTable('webhook_bulk_jobs')
+        .set(RECONCILED)
+        .where('id', '=', lockOverdue(overdue, { limit }))
+        .returning([
+          'id',
+          'org_id as organizationId',
+          'env_id as environmentId',
+          'endpoint_id as endpointId',
+          'kind',
+        ])
+        .execute();
       return rows.map((row) => ({
         start: buildBulkJobStart(row),
         whenStopped: () => stopJob(database, row.id, 'Stopped by an operator.'),

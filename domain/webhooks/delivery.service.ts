@@ -3,10 +3,15 @@ import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Egress } from '../../platform/egress/egress.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
+import {
+  lockOverdue,
+  minutesAgo,
+  type OverdueSource,
+  RECONCILED,
+} from '../../platform/outbox/overdue-rows.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { createQuotaCache, type QuotaCache } from '../usage/quota-cache.ts';
-import { buildDeliveryStart, type DeliveryStartInput } from './add-deliveries.ts';
+import { buildDeliveryStart } from './add-deliveries.ts';
 import { type AttemptShare, createAttemptShare } from './attempt-slots.ts';
 import { type AttemptRequest, beginAttempt, type StartedAttempt } from './begin-attempt.ts';
 import {
@@ -122,15 +127,29 @@ export function overdueDeliveries(database: Database): OverdueSource {
   return {
     name: 'deliveries',
     async take(limit) {
-      const rows = await takeOverdue<DeliveryStartInput>(database, {
-        table: 'webhook_deliveries',
-        overdue: `status = 'pending' and next_attempt_at < now() - interval '2 minutes'`,
-        columns: `id, episode, org_id as "organizationId", endpoint_id as "endpointId", event_id as "eventId",
-          (select env_id from events where events.id = event_id) as "environmentId",
-          (select inbox_id from events where events.id = event_id) as "inboxId",
-          (select type from events where events.id = event_id) as "eventType"`,
-        limit,
-      });
+      const { db } = database;
+      const overdue = db
+        .selectFrom('webhook_deliveries')
+        .select('id')
+        .where('status', '=', 'pending')
+        .where('next_attempt_at', '<', minutesAgo(2));
+      const rows = await db
+        .updateTable('webhook_deliveries as d')
+        .set(RECONCILED)
+        .from('events as e')
+        .whereRef('e.id', '=', 'd.event_id')
+        .where('d.id', '=', lockOverdue(overdue, { limit }))
+        .returning([
+          'd.id',
+          'd.episode',
+          'd.org_id as organizationId',
+          'd.endpoint_id as endpointId',
+          'e.id as eventId',
+          'e.env_id as environmentId',
+          'e.inbox_id as inboxId',
+          'e.type as eventType',
+        ])
+        .execute();
       return rows.map((row) => ({
         start: buildDeliveryStart(row),
         whenStopped: async () => {

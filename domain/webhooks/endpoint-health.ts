@@ -3,7 +3,12 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
-import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
+import {
+  lockOverdue,
+  minutesAgo,
+  type OverdueSource,
+  RECONCILED,
+} from '../../platform/outbox/overdue-rows.ts';
 import { PRIORITY, WEBHOOKS_QUEUE } from '../../workflows/task-queues.contract.ts';
 import {
   PROBE_ENDPOINT,
@@ -231,17 +236,27 @@ export function wakeProbe(transaction: Transaction, outbox: Outbox, endpoint: Pr
 }
 
 /** Endpoints whose deliveries wait for a probe. If an operator stopped the run, it starts again. */
-export function overdueProbes(database: Database): OverdueSource {
+export function overdueProbes({ db }: Database): OverdueSource {
   return {
     name: 'webhookProbes',
     async take(limit) {
-      const endpoints = await takeOverdue<ProbedEndpoint>(database, {
-        table: 'webhook_endpoints',
-        overdue: `holding_since < now() - interval '2 minutes' and not disabled and deleted_at is null`,
-        columns: `id, org_id as "organizationId", env_id as "environmentId", probe_episode as "probeEpisode"`,
-        limit,
-        recheckDelay: '2 minutes',
-      });
+      const overdue = db
+        .selectFrom('webhook_endpoints')
+        .select('id')
+        .where('holding_since', '<', minutesAgo(2))
+        .where('disabled', '=', false)
+        .where('deleted_at', 'is', null);
+      const endpoints = await db
+        .updateTable('webhook_endpoints')
+        .set(RECONCILED)
+        .where('id', '=', lockOverdue(overdue, { limit, recheckMinutes: 2 }))
+        .returning([
+          'id',
+          'org_id as organizationId',
+          'env_id as environmentId',
+          'probe_episode as probeEpisode',
+        ])
+        .execute();
       return endpoints.map((endpoint) => ({
         start: buildProbeStart(endpoint),
         whenStopped: 'restart' as const,

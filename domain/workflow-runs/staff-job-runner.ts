@@ -6,7 +6,12 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { type OverdueSource, takeOverdue } from '../../platform/outbox/overdue-rows.ts';
+import {
+  lockOverdue,
+  minutesAgo,
+  type OverdueSource,
+  RECONCILED,
+} from '../../platform/outbox/overdue-rows.ts';
 import type { WorkflowRun, WorkflowRuns } from '../../platform/temporal-runs/workflow-run.ts';
 import {
   findRequesterProblem,
@@ -190,16 +195,21 @@ async function saveProgress(db: Db, job: StaffJob, { position, matched, problems
 }
 
 /** Jobs whose run is missing. If an operator ended the run, the job is stopped. */
-export function overdueStaffJobs(database: Database, jobs: Pick<StaffJobRunner, 'stop'>): OverdueSource {
+export function overdueStaffJobs({ db }: Database, jobs: Pick<StaffJobRunner, 'stop'>): OverdueSource {
   return {
     name: 'staffJobs',
     async take(limit) {
-      const rows = await takeOverdue<Parameters<typeof buildStaffJobStart>[0]>(database, {
-        table: 'staff_jobs',
-        overdue: `status = 'running' and created_at < now() - interval '2 minutes'`,
-        columns: `id, staff_id as "staffId", action`,
-        limit,
-      });
+      const overdue = db
+        .selectFrom('staff_jobs')
+        .select('id')
+        .where('status', '=', 'running')
+        .where('created_at', '<', minutesAgo(2));
+      const rows = await db
+        .updateTable('staff_jobs')
+        .set(RECONCILED)
+        .where('id', '=', lockOverdue(overdue, { limit }))
+        .returning(['id', 'staff_id as staffId', 'action'])
+        .execute();
       return rows.map((row) => ({ start: buildStaffJobStart(row), whenStopped: () => jobs.stop(row.id) }));
     },
   };

@@ -1,5 +1,5 @@
-import { raw, sql } from '@mikro-orm/core';
-import type { Database } from '../database/database.ts';
+import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely';
+import { anyLocked } from '../database/any-of.ts';
 import type { SignalCommand, StartCommand } from './outbox-command.ts';
 
 /** A row whose workflow run should have changed it by now, and how to recover it. */
@@ -18,31 +18,29 @@ export interface OverdueSource {
 }
 
 /** Minimum time between two checks of a row, unless its source sets another. */
-const RECHECK_DELAY = '10 minutes';
+const RECHECK_MINUTES = 10;
+
+/** Marks the rows of {@link lockOverdue} as checked, in the statement that returns them. */
+export const RECONCILED = { reconciled_at: sql<Date>`now()` };
+
+export const minutesAgo = (minutes: number): RawBuilder<Date> =>
+  sql`now() - ${minutes}::int * interval '1 minute'`;
 
 /**
- * Marks and returns overdue rows of one table in one statement. Concurrent reconcilers never take the same row.
+ * The right side of `=` for the ids of a query for overdue rows, those that were checked longest ago first. Concurrent
+ * reconcilers never take the same row.
  *
- * @param overdue SQL condition on the table's columns.
- * @param columns SQL select list.
+ * @param options.recheckMinutes minimum time between two checks of a row.
  */
-export function takeOverdue<Row extends object>(
-  database: Database,
-  {
-    table,
-    overdue,
-    columns,
-    limit,
-    recheckDelay = RECHECK_DELAY,
-  }: { table: string; overdue: string; columns: string; limit: number; recheckDelay?: string },
-): Promise<Row[]> {
-  return database.autocommit((em) =>
-    em.execute<Row[]>(
-      sql`update ${sql.ref(table)} set reconciled_at = now() where id = any(array(
-         select id from ${sql.ref(table)} where ${raw(overdue)}
-           and (reconciled_at is null or reconciled_at < now() - ${recheckDelay}::interval)
-         order by reconciled_at nulls first limit ${limit} for update skip locked))
-       returning ${raw(columns)}`,
-    ),
+export const lockOverdue = <DB, Table extends keyof DB>(
+  overdue: SelectQueryBuilder<DB, Table, { id: string }>,
+  { limit, recheckMinutes = RECHECK_MINUTES }: { limit: number; recheckMinutes?: number },
+): RawBuilder<string> =>
+  anyLocked(
+    overdue
+      .where(sql<boolean>`(reconciled_at is null or reconciled_at < ${minutesAgo(recheckMinutes)})`)
+      .orderBy(sql`reconciled_at nulls first`)
+      .limit(limit)
+      .forUpdate()
+      .skipLocked(),
   );
-}

@@ -40,7 +40,6 @@ test('statements name their tables literally, which the guard depends on', () =>
     'domain/deletions/purge-tables.ts',
     'platform/database/write-rows.ts',
     'platform/installation/reencrypt.ts',
-    'platform/outbox/overdue-rows.ts',
   ]);
 });
 

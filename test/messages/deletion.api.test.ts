@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
-import { overduePurges } from '../../domain/inbox-purges/overdue-purges.ts';
+import { overduePurges } from '../../domain/inboxes/inbox-purge.ts';
 import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
 import { purgeServiceOf } from '../support/inbox-purge.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';

@@ -1,6 +1,6 @@
 import { createInboxActivities } from '../../activities/inboxes.activities.ts';
-import { overduePurges } from '../../domain/inbox-purges/overdue-purges.ts';
 import { createPurgeService } from '../../domain/inbox-purges/purge.service.ts';
+import { overduePurges } from '../../domain/inboxes/inbox-purge.ts';
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room } from '../room.ts';
 
