@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
-import { SEARCH_ATTRIBUTES } from '../../platform/temporal.ts';
+import { CLIENT_INTERCEPTORS, SEARCH_ATTRIBUTES } from '../../platform/temporal.ts';
 import { type Child, startChild } from './child-process.ts';
 import { type HostGuard, startHostGuard } from './host-guard.ts';
 import { acceptsConnections, findFreePort, pickLoopbackAddress } from './ports.ts';
@@ -172,7 +172,11 @@ async function addMissingSearchAttributes({ operatorService }: Connection): Prom
 
 /** Resolves once the namespace is ready: the frontend listens before it can serve requests. */
 async function prepareNamespace(address: string): Promise<void> {
-  const connection = await Connection.connect({ address, connectTimeout: 1000 });
+  const connection = await Connection.connect({
+    address,
+    connectTimeout: 1000,
+    interceptors: CLIENT_INTERCEPTORS,
+  });
   try {
     const deadline = Date.now() + 2000;
     await connection.withDeadline(deadline, async () => {

@@ -2,11 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
-import { Connection } from '@temporalio/client';
+import type { Connection } from '@temporalio/client';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { startTemporal } from '../../dev/stack/temporal.ts';
 import { findTemporalCli } from '../../dev/stack/temporal-binaries.ts';
 import { SEARCH_ATTRIBUTES } from '../../platform/temporal.ts';
+import { connectToTemporal } from '../support/temporal-connection.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-email-temporal-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -19,7 +20,7 @@ async function withTemporal<T>(work: (connection: Connection) => Promise<T>): Pr
     databaseFile: join(folder, 'temporal.db'),
     logFile: join(folder, 'temporal.log'),
   });
-  const connection = await Connection.connect({ address: server.address });
+  const connection = await connectToTemporal(server.address);
   try {
     return await work(connection);
   } finally {

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import { RESOLVE_AMBIGUOUS } from '../../workflows/outbound/send-message.contract.ts';
 import { apiClient, type Call, type Reply } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
 import { SlowRelay } from '../support/slow-relay.ts';
+import { connectToTemporal } from '../support/temporal-connection.ts';
 
 jest.setTimeout(180_000);
 const TIMEOUT_MS = 90_000;
@@ -130,7 +131,7 @@ describe('a crash', () => {
     expect(relay.complete).toBe(before + 1);
 
     const temporal = new Client({
-      connection: await Connection.connect({ address: service.temporalAddress }),
+      connection: await connectToTemporal(service.temporalAddress),
     });
     const run = temporal.workflow.getHandle(`send/${id}`);
     await eventually(

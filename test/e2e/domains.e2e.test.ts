@@ -1,7 +1,7 @@
 import { createPublicKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { createResolver } from '../../platform/dns.ts';
 import { apiClient, type Call } from '../support/client.ts';
@@ -10,6 +10,7 @@ import { type PublishedRecord, publishRecords } from '../support/domains.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
 import { type SinkMessage, SmtpSink } from '../support/smtp-sink.ts';
+import { connectToTemporal } from '../support/temporal-connection.ts';
 
 jest.setTimeout(180_000);
 const TIMEOUT_MS = 60_000;
@@ -62,7 +63,7 @@ async function signaturesOf({ raw }: SinkMessage) {
 }
 
 async function runEnded(workflowId: string): Promise<unknown> {
-  const connection = await Connection.connect({ address: service.temporalAddress });
+  const connection = await connectToTemporal(service.temporalAddress);
   const result = await new Client({ connection }).workflow.getHandle(workflowId).result();
   await connection.close();
   return result;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
+import { Client, type Connection } from '@temporalio/client';
 import pg from 'pg';
 import { RELEASE_BATCH_SIZE } from '../../domain/webhooks/release-held-deliveries.ts';
 import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
@@ -8,6 +8,7 @@ import { RECONCILE_SCHEDULE_ID } from '../../workflows/maintenance/reconcile.con
 import { apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
+import { connectToTemporal } from '../support/temporal-connection.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 jest.setTimeout(300_000);
@@ -24,7 +25,7 @@ beforeAll(async () => {
   call = apiClient({ base_url: service.baseUrl }, service.apiKey);
   database = new pg.Client({ connectionString: service.ownerDatabaseUrl });
   await database.connect();
-  temporal = await Connection.connect({ address: service.temporalAddress });
+  temporal = await connectToTemporal(service.temporalAddress);
 });
 afterAll(async () => {
   await temporal?.close();

@@ -1,9 +1,10 @@
 import { expect, jest, test } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { apiClient } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { sharedService } from '../support/service.ts';
+import { connectToTemporal } from '../support/temporal-connection.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 jest.setTimeout(60_000);
@@ -56,7 +57,7 @@ test('disables the endpoint of a receiver that is gone and sends the owner one e
 });
 
 async function historiesHoldIdsAlone(): Promise<void> {
-  const connection = await Connection.connect({ address: service.temporal_address });
+  const connection = await connectToTemporal(service.temporal_address);
   const { workflow } = new Client({ connection });
   const runs = await eventually(async () => {
     const found = [];

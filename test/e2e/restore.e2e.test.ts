@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import pg from 'pg';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { type Postgres, startPostgres } from '../../dev/stack/postgres.ts';
@@ -17,6 +17,7 @@ import { eventually } from '../support/eventually.ts';
 import { type IsolatedService, startIsolatedService } from '../support/isolated-service.ts';
 import { findPostgresTools } from '../support/postgres-tools.ts';
 import { SmtpSink } from '../support/smtp-sink.ts';
+import { connectToTemporal } from '../support/temporal-connection.ts';
 
 // Real processes, a second PostgreSQL cluster and a second Temporal server: backup and restore are about all of them.
 jest.setTimeout(300_000);
@@ -281,7 +282,7 @@ testWithTools(
     relay.refused.clear();
     await service.start('workers');
     const before = new Client({
-      connection: await Connection.connect({ address: service.temporalAddress }),
+      connection: await connectToTemporal(service.temporalAddress),
     });
     await before.workflow.getHandle(`send/${deferred}`).signal(RETRY_SEND_NOW);
     await before.connection.close();
@@ -319,7 +320,7 @@ testWithTools(
     expect(reconciled.stdout).toContain('"sends_needing_attention": 3');
     expect(reconciled.stdout).toContain('"schedules_removed": 1');
     await waitingWorker;
-    const client = new Client({ connection: await Connection.connect({ address: temporal.address }) });
+    const client = new Client({ connection: await connectToTemporal(temporal.address) });
     const run1 = client.workflow.getHandle(`send/${queued}`);
     await eventually(() => run1.executeUpdate(RESOLVE_AMBIGUOUS, { args: ['sent'] }), TIMEOUT_MS);
     await eventually(
@@ -352,7 +353,7 @@ testWithTools(
     for (const table of ['messages', 'drafts'])
       await query(moved.ownerUrl, `update ${table} set updated_at = now() - interval '1 hour'`);
     await service.startScript('workers/all.ts', moved.environment);
-    const fresh = new Client({ connection: await Connection.connect({ address: temporal.address }) });
+    const fresh = new Client({ connection: await connectToTemporal(temporal.address) });
     await fresh.schedule.getHandle(RECONCILE_SCHEDULE_ID).trigger();
     await eventually(
       async () => expect((await statusesOf(moved.ownerUrl))[waiting]).toBe('sent'),

@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
+import { Client, WorkflowNotFoundError } from '@temporalio/client';
 import nodemailer, { type SendMailOptions } from 'nodemailer';
 import { Webhook } from 'standardwebhooks';
 import { apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { sharedService } from '../support/service.ts';
+import { connectToTemporal } from '../support/temporal-connection.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 const service = sharedService();
@@ -49,7 +50,7 @@ async function eventsOf(receiver: WebhookReceiver, count: number): Promise<{ typ
 
 let temporal: Client;
 beforeAll(async () => {
-  temporal = new Client({ connection: await Connection.connect({ address: service.temporal_address }) });
+  temporal = new Client({ connection: await connectToTemporal(service.temporal_address) });
 });
 
 describe('the main job', () => {

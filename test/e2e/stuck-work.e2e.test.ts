@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import { toMessageId } from '../../domain/inbound/inbound-ids.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { buildReceiveStart } from '../../domain/inbound/receipt.service.ts';
@@ -12,6 +12,7 @@ import { eventually } from '../support/eventually.ts';
 import { createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { sharedService } from '../support/service.ts';
 import { createStaff } from '../support/staff.ts';
+import { connectToTemporal } from '../support/temporal-connection.ts';
 import { connect } from '../support/test-app.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
@@ -35,7 +36,7 @@ beforeAll(async () => {
   call = apiClient(service, organization.token);
   const { token } = await createStaff({ worker: database });
   admin = apiClient(service, token);
-  temporal = new Client({ connection: await Connection.connect({ address: service.temporal_address }) });
+  temporal = new Client({ connection: await connectToTemporal(service.temporal_address) });
 });
 afterAll(async () => {
   await temporal?.connection.close();

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import nodemailer, { type SendMailOptions, type TransportOptions } from 'nodemailer';
 import type { Database } from '../../platform/database/database.ts';
 import { settleSuspensionWorkflowId } from '../../workflows/suspensions/settle-held-work.contract.ts';
@@ -8,6 +8,7 @@ import { eventually } from '../support/eventually.ts';
 import { createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { sharedService } from '../support/service.ts';
 import { createStaff } from '../support/staff.ts';
+import { connectToTemporal } from '../support/temporal-connection.ts';
 import { connect } from '../support/test-app.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
@@ -30,7 +31,7 @@ beforeAll(async () => {
   call = apiClient(service, organization.token);
   const { token } = await createStaff({ worker: database });
   admin = apiClient(service, token);
-  temporal = new Client({ connection: await Connection.connect({ address: service.temporal_address }) });
+  temporal = new Client({ connection: await connectToTemporal(service.temporal_address) });
 });
 afterAll(async () => {
   await receiver.stop();

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import pg from 'pg';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
@@ -12,6 +12,7 @@ import { apiClient } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { OIDC_CLIENT, startOidcProvider } from '../support/identity-providers.ts';
 import { sharedService } from '../support/service.ts';
+import { connectToTemporal } from '../support/temporal-connection.ts';
 
 jest.setTimeout(180_000);
 
@@ -206,7 +207,7 @@ interface StoredEmail {
 
   /** Of the organization's runs, and of the emails to people, which belong to no organization. */
   async function readHistories(organizationId: string): Promise<string[]> {
-    const connection = await Connection.connect({ address: service.temporal_address });
+    const connection = await connectToTemporal(service.temporal_address);
     const { workflow } = new Client({ connection });
     const histories: string[] = [];
     const query = `StartTime > "${startedAt}" AND (OrgId = "${organizationId}" OR WorkflowType = "sendNotification")`;

@@ -1,7 +1,8 @@
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import pg from 'pg';
 import { apiClient, type Call } from './client.ts';
 import { type IsolatedService, startIsolatedService } from './isolated-service.ts';
+import { connectToTemporal } from './temporal-connection.ts';
 import { useResource } from './use-resource.ts';
 
 /** A whole service with its first organization and clients of its API, its database (as schema owner) and Temporal. */
@@ -23,7 +24,7 @@ async function startIsolatedOrganization(): Promise<IsolatedOrganization> {
   const call = apiClient({ base_url: service.baseUrl }, service.apiKey);
   const database = new pg.Client({ connectionString: service.ownerDatabaseUrl });
   await database.connect();
-  const connection = await Connection.connect({ address: service.temporalAddress });
+  const connection = await connectToTemporal(service.temporalAddress);
   return {
     service,
     organizationId: String((await call('GET', '/org')).body.id),

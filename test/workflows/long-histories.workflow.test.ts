@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { Client, Connection, type WorkflowHandle } from '@temporalio/client';
+import { Client, type WorkflowHandle } from '@temporalio/client';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { startTemporal, type TemporalServer } from '../../dev/stack/temporal.ts';
@@ -15,6 +15,7 @@ import {
   type PaymentGraceStep,
 } from '../../workflows/billing/enforce-payment-grace.contract.ts';
 import { eventually } from '../support/eventually.ts';
+import { connectToTemporal } from '../support/temporal-connection.ts';
 import { quietTemporal } from '../support/workflow-environment.ts';
 
 // The time-skipping server never suggests a new run, so this needs the real one, with a lower limit.
@@ -39,7 +40,7 @@ beforeAll(async () => {
     logFile: join(directory, 'temporal.log'),
     dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': SUGGESTED_AFTER_EVENTS },
   });
-  client = new Client({ connection: await Connection.connect({ address: temporal.address }) });
+  client = new Client({ connection: await connectToTemporal(temporal.address) });
   connection = await NativeConnection.connect({ address: temporal.address });
 });
 afterAll(async () => {

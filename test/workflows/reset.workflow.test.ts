@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from '@temporalio/worker';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { startTemporal, type TemporalServer } from '../../dev/stack/temporal.ts';
@@ -13,6 +13,7 @@ import { loadWorkflowBundle } from '../../workers/workflow-bundle.ts';
 import { SEND_SCHEDULED_DRAFT } from '../../workflows/drafts/send-scheduled-draft.contract.ts';
 import { OUTBOUND_QUEUE } from '../../workflows/task-queues.contract.ts';
 import { eventually } from '../support/eventually.ts';
+import { connectToTemporal } from '../support/temporal-connection.ts';
 import { quietTemporal } from '../support/workflow-environment.ts';
 
 // The time-skipping server has neither resets nor queries over runs, so this needs the real one.
@@ -39,7 +40,7 @@ beforeAll(async () => {
     port: await findFreePort(),
     logFile: join(directory, 'temporal.log'),
   });
-  client = new Client({ connection: await Connection.connect({ address: temporal.address }) });
+  client = new Client({ connection: await connectToTemporal(temporal.address) });
   connection = await NativeConnection.connect({ address: temporal.address });
 });
 afterAll(async () => {
