@@ -19,11 +19,22 @@ async function stop(server: Server): Promise<void> {
   await once(server, 'close');
 }
 
+/** Without the lines that say why such a provider is not for production. */
+function createQuietly(issuer: string, configuration: object): Provider {
+  const { info, warn } = console;
+  console.info = console.warn = () => undefined;
+  try {
+    return new Provider(issuer, configuration);
+  } finally {
+    Object.assign(console, { info, warn });
+  }
+}
+
 /** A real OpenID provider (`oidc-provider`), whose users have any address they type in. */
 export async function startOidcProvider(redirectUri: string) {
   let listener: RequestListener = () => undefined;
   const { server, origin } = await listen((request, response) => listener(request, response));
-  const provider = new Provider(origin, {
+  const provider = createQuietly(origin, {
     clients: [
       {
         client_id: OIDC_CLIENT.clientId,
@@ -39,6 +50,8 @@ export async function startOidcProvider(redirectUri: string) {
     cookies: { keys: ['test'] },
     pkce: { required: () => true },
     features: { devInteractions: { enabled: true } },
+    // Its defaults announce themselves when they are used first.
+    ttl: { AccessToken: 3_600, Grant: 3_600, IdToken: 3_600, Interaction: 3_600, Session: 3_600 },
   });
   listener = provider.callback();
   return { issuer: origin, close: () => stop(server) };

@@ -9,7 +9,9 @@ import {
   type WorkerOptions,
 } from '@temporalio/worker';
 import { findTemporalTestServer } from '../../dev/stack/temporal-binaries.ts';
+import { createServiceMetrics } from '../../platform/service-metrics.ts';
 import { CLIENT_INTERCEPTORS, SEARCH_ATTRIBUTES } from '../../platform/temporal.ts';
+import { runEndSinks } from '../../workers/run-context.ts';
 import { loadWorkflowBundle } from '../../workers/workflow-bundle.ts';
 
 const CACHE = fileURLToPath(new URL('../../.cache/temporal', import.meta.url));
@@ -76,6 +78,10 @@ export async function startWorkflowEnvironment(): Promise<WorkflowTestEnvironmen
         taskQueue,
         workflowBundle,
         activities,
+        // An activity learns of its cancellation by the next heartbeat that is sent, by default every 24 s.
+        maxHeartbeatThrottleInterval: '100 ms',
+        // Without them the SDK reports an error for each failed run.
+        sinks: runEndSinks({ tracing: undefined, failures: createServiceMetrics().workflowFailures }),
         ...options,
       });
       return worker.runUntil(test());
