@@ -1,7 +1,5 @@
-import pg from 'pg';
 import type { Database } from '../../platform/database/database.ts';
-import { migrate } from '../../workers/migrate.ts';
-import { testStack } from './stack.ts';
+import { createEmptyDatabase, testStack } from './stack.ts';
 import { connect } from './test-app.ts';
 
 /**
@@ -16,13 +14,9 @@ export async function createIsolatedDatabase(name: string): Promise<Database> {
 
 /** Creates a separate database, for tests that change what holds for the whole service. @param name as above. */
 export async function createDatabaseUrls(name: string): Promise<{ apiUrl: string; workerUrl: string }> {
-  const { ownerUrl, apiUrl, workerUrl } = testStack().postgres;
-  const owner = new pg.Client({ connectionString: ownerUrl });
-  await owner.connect();
-  await owner.query(`create database ${name}`);
-  await owner.end();
-  const within = (url: string) => Object.assign(new URL(url), { pathname: `/${name}` }).toString();
+  const { apiUrl, workerUrl } = testStack().postgres;
+  await createEmptyDatabase(name);
   // Logins belong to the cluster and exist already.
-  await migrate({ migrationUrl: within(ownerUrl) });
+  const within = (url: string) => Object.assign(new URL(url), { pathname: `/${name}` }).toString();
   return { apiUrl: within(apiUrl), workerUrl: within(workerUrl) };
 }

@@ -76,8 +76,27 @@ async function startDatabase({ directory, stops }: Running): Promise<TestStack['
     logFile: join(directory, 'postgres.log'),
   };
   await migrate({ migrationUrl: facts.ownerUrl, apiUrl: facts.apiUrl, workerUrl: facts.workerUrl });
+  await copyDatabase(server.url('postgres'), 'agent_email', TEMPLATE);
   return facts;
 }
+
+/** A copy of the migrated database that stays empty, to which no session connects: the origin of further copies. */
+const TEMPLATE = 'agent_email_template';
+
+async function copyDatabase(url: string, from: string, to: string): Promise<void> {
+  const { default: pg } = await import('pg');
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(`create database ${to} template ${from}`);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Creates a migrated, empty database. @param name must be unique in the test run. */
+export const createEmptyDatabase = (name: string): Promise<void> =>
+  copyDatabase(testStack().postgres.ownerUrl, TEMPLATE, name);
 
 /** The servers of this test run. */
 export function testStack(): TestStack {
