@@ -4,7 +4,8 @@ const DISPLAY_NAME = Symbol.for('fastify.display-name');
 
 /**
  * Names the plugins that are registered from here on, also within others. For one without a name, Fastify searches all
- * loaded CommonJS modules, twice: under Jest that was half of the time of building the app.
+ * loaded CommonJS modules, twice: under Jest that was half of the time of building the app. Needed until Fastify takes the name
+ * of the function itself.
  */
 export function installPluginNames(app: FastifyInstance): void {
   const register = app.register as (plugin: unknown, options: unknown) => unknown;

@@ -3,78 +3,88 @@ import { Parser } from 'htmlparser2';
 /** Elements may be nested this deep. Long conversations quote a few dozen levels. */
 export const MAX_NESTING = 100;
 
-/** The parser with the internal members that are used below. Its version is pinned. */
-interface OpenParser extends Pick<Parser, 'startIndex' | 'endIndex' | 'end'> {
-  stack: string[];
-  tagname: string;
-  onopentagname(start: number, end: number): void;
-  onclosetag(start: number, end: number): void;
-  isVoidElement(name: string): boolean;
-}
+const MAX_PASSES = 4;
 
-const Base = Parser as unknown as new (...args: ConstructorParameters<typeof Parser>) => OpenParser;
-
-/** Finds the tags of elements that are nested too deep. Keeps these elements off its stack. */
-class NestingParser extends Base {
+/**
+ * Finds the tags of elements that are nested too deep. Declares these elements void, which keeps them off the parser's stack.
+ * Needed until the parser has an option that limits its depth: the order of its questions is not documented.
+ */
+class NestingParser extends Parser {
   readonly #source: string;
   /** Start and end of each tag to remove. */
   readonly removed: [number, number][] = [];
   /** Names of removed start tags whose end tag has not been found. */
   readonly #unclosed = new Map<string, number>();
-  #isOpening = false;
+  /** Number of open elements. */
+  #depth = 0;
+  /** Between the name of a start tag and its end. */
+  #isInTag = false;
   #isTooDeep = false;
 
   constructor(source: string) {
     super({
+      onopentagname: () => {
+        this.#isInTag = true;
+        this.#depth += 1;
+      },
       onopentag: (name) => {
         if (!this.#isTooDeep) return;
         this.removed.push([this.startIndex, this.endIndex + 1]);
         this.#unclosed.set(name, (this.#unclosed.get(name) ?? 0) + 1);
       },
+      onclosetag: () => {
+        this.#isInTag = false;
+        this.#depth -= 1;
+      },
     });
     this.#source = source;
   }
 
-  override onopentagname(start: number, end: number): void {
-    this.#isTooDeep = false;
-    this.#isOpening = true;
-    super.onopentagname(start, end);
-    this.#isOpening = false;
-  }
-
-  override isVoidElement(name: string): boolean {
-    if (super.isVoidElement(name)) return true;
-    if (this.#isOpening && this.stack.length >= MAX_NESTING) this.#isTooDeep = true;
-    return this.#isTooDeep && name === this.tagname;
-  }
-
-  override onclosetag(start: number, end: number): void {
-    const name = this.#source.slice(start, end).toLowerCase();
-    const unclosed = this.#unclosed.get(name) ?? 0;
-    if (unclosed === 0) {
-      super.onclosetag(start, end);
-      return;
+  /** The parser asks at each start tag, at its end, and at each end tag. It ignores the end tag of a void element. */
+  protected override isVoidElement(name: string): boolean {
+    const isVoid = super.isVoidElement(name);
+    if (this.#isInTag) {
+      this.#isInTag = false;
+      return isVoid || this.#isTooDeep;
     }
+    const isEndTag = this.#source[this.startIndex + 1] === '/';
+    this.#isTooDeep = !isEndTag && !isVoid && this.#depth >= MAX_NESTING;
+    return isVoid || this.#isTooDeep || (isEndTag && this.#removeEndTag(name));
+  }
+
+  #removeEndTag(name: string): boolean {
+    const unclosed = this.#unclosed.get(name) ?? 0;
+    if (unclosed === 0) return false;
     this.#unclosed.set(name, unclosed - 1);
-    const close = this.#source.indexOf('>', end);
+    const close = this.#source.indexOf('>', this.endIndex);
     this.removed.push([this.startIndex, close === -1 ? this.#source.length : close + 1]);
-    this.startIndex = end + 1;
+    return true;
   }
 }
 
 /**
  * Removes the tags of elements that are nested deeper than {@link MAX_NESTING}, and keeps their content. HTML parsers take
- * quadratic time for deep nesting. Other HTML is returned unchanged.
+ * quadratic time for deep nesting. Other HTML is returned unchanged. HTML that hides more levels at each pass loses every tag.
  */
 export function limitNesting(html: string): string {
-  const parser = new NestingParser(html);
-  parser.end(html);
-  if (parser.removed.length === 0) return html;
+  let limited = html;
+  // What follows a removed tag may be read in another way: what was the text of a `title` now contains tags. So the result is
+  // parsed again, until no element is too deep.
+  for (let pass = 0; pass < MAX_PASSES; pass += 1) {
+    const parser = new NestingParser(limited);
+    parser.end(limited);
+    if (parser.removed.length === 0) return limited;
+    limited = cutOut(limited, parser.removed);
+  }
+  return limited.replace(/<[^>]*>?/g, ' ');
+}
+
+function cutOut(text: string, ranges: readonly [number, number][]): string {
   const pieces: string[] = [];
   let copiedTo = 0;
-  for (const [start, end] of parser.removed) {
-    if (start > copiedTo) pieces.push(html.slice(copiedTo, start));
+  for (const [start, end] of ranges) {
+    if (start > copiedTo) pieces.push(text.slice(copiedTo, start));
     copiedTo = Math.max(copiedTo, end);
   }
-  return pieces.join('') + html.slice(copiedTo);
+  return pieces.join('') + text.slice(copiedTo);
 }

@@ -26,7 +26,7 @@ interface SplitNode {
   getDecoder(): Transform;
 }
 
-/** Internal methods of the parser that are overridden below. Its version is pinned. */
+/** Undocumented methods of the parser that are overridden below. Its version is pinned. */
 interface ParserInternals {
   getDecoder(): { decodeStream(charset: string): Transform };
   createNode(node: SplitNode): MimeNode;
@@ -51,7 +51,11 @@ const Parser = MailParser as unknown as new (options: object) => MailParser & Pa
 /** Limit for all text parts of a message in total. Only HTML with embedded images comes near it. */
 export const MAX_TEXT_BYTES = 2 * 1024 * 1024;
 
-/** mailparser without its conversions, and with the charset detection of `charset.ts` for text and header fields. */
+/**
+ * mailparser without its conversions, and with the charset detection of `charset.ts` for text and header fields. Needed until
+ * mailparser has options for what decodes the content of a part, its text, and its header fields; its option `Iconv` decodes text
+ * alone, and without the format of the part.
+ */
 export class MimeReader extends Parser {
   /** Set if text was dropped because it exceeds {@link MAX_TEXT_BYTES}. */
   isTextTruncated = false;

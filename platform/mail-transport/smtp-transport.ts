@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
+import type { Readable } from 'node:stream';
 import type { NodemailerError } from 'nodemailer';
+import MimeNode from 'nodemailer/lib/mime-node';
 import SMTPPool, { type SMTPPoolOptions, type SMTPPoolSentMessageInfo } from 'nodemailer/lib/smtp-pool';
 import type { Config } from '../config.ts';
 import type { MailTransport, Transmission, TransmissionResult } from './mail-transport.ts';
@@ -109,22 +111,42 @@ function tlsOptions(config: SmtpTransportConfig): SMTPPoolOptions {
 type PooledMail = Parameters<SMTPPool['send']>[0];
 
 /**
- * Builds the part of a compiled message that the pool uses. Bypassing nodemailer's composer keeps the stored bytes
- * unchanged (its connection still normalizes line ends and stuffs dots) and lets the envelope declare the size and
- * 8-bit content.
+ * A stored message in place of one that nodemailer composes. The composer starts to read its source before the relay has
+ * accepted the envelope, so that it would be unknown whether the relay may have received the message; it also changes
+ * addresses. The connection still normalizes line ends and stuffs dots.
  */
+class StoredMessage extends MimeNode {
+  readonly #transmission: Transmission;
+  readonly #handover: MessageHandover;
+
+  constructor(transmission: Transmission, handover: MessageHandover) {
+    super();
+    this.#transmission = transmission;
+    this.#handover = handover;
+  }
+
+  override getEnvelope() {
+    const { sender, recipient, sizeBytes } = this.#transmission;
+    return { from: sender, to: [recipient], size: sizeBytes, use8BitMime: true };
+  }
+
+  override messageId(): string {
+    return this.#transmission.envelopeId;
+  }
+
+  override createReadStream(): Readable {
+    return this.#handover.openStream();
+  }
+}
+
+/** A transport reads these two of a message: https://nodemailer.com/plugins/create/ */
 function buildPooledMail(transmission: Transmission, handover: MessageHandover): PooledMail {
-  const { sender, recipient, sizeBytes, signal } = transmission;
-  const mail = {
+  const { signal } = transmission;
+  const mail: Pick<PooledMail, 'data' | 'message'> = {
     data: { dsn: buildDsnOptions(transmission), ...(signal ? { signal } : {}) },
-    message: {
-      getEnvelope: () => ({ from: sender, to: [recipient], size: sizeBytes, use8BitMime: true }),
-      getHeader: () => '',
-      messageId: () => transmission.envelopeId,
-      createReadStream: () => handover.openStream(),
-    },
+    message: new StoredMessage(transmission, handover),
   };
-  return mail as unknown as PooledMail;
+  return mail as PooledMail;
 }
 
 /** DSN parameters (RFC 3461); the connection omits them if the relay does not support the extension. */

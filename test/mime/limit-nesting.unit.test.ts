@@ -30,10 +30,23 @@ describe('the nesting limit', () => {
       expect(limitNesting(html)).toBe(html);
   });
 
+  test.each(['title', 'textarea', 'script', 'style'])('finds the elements behind a removed <%s>', (name) => {
+    const html = `${'<div>'.repeat(MAX_NESTING)}<${name}>${'<b>'.repeat(50_000)}a`;
+    expect(limitNesting(html)).toBe(`${'<div>'.repeat(MAX_NESTING)}a`);
+  });
+
+  test('removes every tag if each removed one reveals another', () => {
+    const html = `${'<div>'.repeat(MAX_NESTING)}${'<title>'.repeat(10)}a`;
+    expect(limitNesting(html).trim()).toBe('a');
+  });
+
   test('leaves no parser with a deep stack', () => {
-    const tags = ['<b>', '</b>', '<i>', '</i>', '<p>', '</p>', '<div>', '</div>', '<br>', '<svg>', '</svg>'];
+    const elements = ['b', 'p', 'div', 'br', 'td', 'table', 'svg', 'math', 'foreignObject', 'mi'];
+    // The content of these is text, until they are removed.
+    const raw = ['title', 'script', 'textarea'];
+    const tags = [...elements, ...raw].flatMap((name) => [`<${name}>`, `</${name}>`, `<${name}/>`]);
     const piece = fc.tuple(
-      fc.constantFrom(...tags, '<svg/>', '<td>', '<table>', 'a'),
+      fc.constantFrom(...tags, '<![CDATA[<b>]]>', '<p x="</b>">', '<!-- <b> -->', '</', '<', 'a'),
       fc.integer({ min: 1, max: 150 }),
     );
     fc.assert(
