@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { AccountPurge } from '../domain/deletions/account-purge.ts';
+import type { BegunPurge, DeletionPurgeService } from '../domain/deletions/deletion-purge.service.ts';
 import type { OrganizationPurge, PurgeSlice } from '../domain/deletions/organization-purge.ts';
-import type { BegunPurge, PurgeService } from '../domain/deletions/purge.service.ts';
 import { PURGE_SLICE_MS } from '../workflows/deletions/purge.contract.ts';
 import { withApplicationFailures } from './failures.ts';
 import { withHeartbeats } from './heartbeats.ts';
@@ -17,7 +17,7 @@ export function createDeletionActivities({
   accounts,
   organizations,
 }: {
-  purges: PurgeService;
+  purges: DeletionPurgeService;
   accounts: AccountPurge;
   organizations: OrganizationPurge;
 }) {

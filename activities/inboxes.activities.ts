@@ -1,10 +1,10 @@
-import type { PurgeCounts, PurgeService } from '../domain/inbox-purges/purge.service.ts';
+import type { InboxPurgeService, PurgeCounts } from '../domain/inbox-purges/inbox-purge.service.ts';
 import { withApplicationFailures } from './failures.ts';
 import { heartbeatBetweenSteps } from './heartbeats.ts';
 
 export type InboxActivities = ReturnType<typeof createInboxActivities>;
 
-export function createInboxActivities({ purges }: { purges: PurgeService }) {
+export function createInboxActivities({ purges }: { purges: InboxPurgeService }) {
   return {
     /** Idempotent: a retry continues with the remaining rows. */
     purgeInboxMail: ({ inboxId }: { inboxId: string }): Promise<PurgeCounts> =>

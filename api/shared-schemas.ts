@@ -66,37 +66,37 @@ import {
   StartCheckout,
   SubscriptionRecord,
 } from './billing/billing.schemas.ts';
-import { CreateListEntry, ListEntryReceipt, ListEntryRecord } from './deliverability/lists.schemas.ts';
+import { CreateListEntry, ListEntryRecord, MinimalListEntry } from './deliverability/lists.schemas.ts';
 import {
   CreateSuppression,
-  SuppressionReceipt,
+  MinimalSuppression,
   SuppressionRecord,
 } from './deliverability/suppressions.schemas.ts';
-import { CreateDomain, DomainReceipt, DomainRecordSchema } from './domains/domains.schemas.ts';
+import { CreateDomain, DomainRecordSchema, MinimalDomain } from './domains/domains.schemas.ts';
 import {
   ApproveDraft,
   ApprovedRecipientRecord,
   DraftPreviewRecord,
   RejectDraft,
 } from './drafts/approvals.routes.ts';
-import { DraftApproval, DraftFields, DraftReceipt, DraftRecord, SendDraft } from './drafts/drafts.schemas.ts';
+import { DraftApproval, DraftFields, DraftRecord, MinimalDraft, SendDraft } from './drafts/drafts.schemas.ts';
 import { EventRecord, eventSchemas } from './events/events.schemas.ts';
 import { ExportRecord } from './exports/exports.schemas.ts';
 import { CredentialsRecord, RotatedCredentials } from './inboxes/credentials.routes.ts';
-import { CreateInbox, InboxReceipt, InboxRecord, UpdateInbox } from './inboxes/inboxes.schemas.ts';
+import { CreateInbox, InboxRecord, MinimalInbox, UpdateInbox } from './inboxes/inboxes.schemas.ts';
 import {
   AcceptInvitation,
   CreateInvitation,
-  InvitationReceipt,
   InvitationRecord,
+  MinimalInvitation,
 } from './invitations/invitations.schemas.ts';
 import { Address, AddressSeen } from './messages/addresses.ts';
 import { Labels } from './messages/labels.routes.ts';
 import {
   MessageListItem,
-  MessageReceipt,
   MessageRecord,
   MessageSummary,
+  MinimalMessage,
   SendMessage,
 } from './messages/messages.schemas.ts';
 import { RawMessage } from './messages/raw.routes.ts';
@@ -118,17 +118,17 @@ import {
 import { AuditEntryRecord } from './organizations/audit-log.routes.ts';
 import {
   ChangeRole,
-  MemberReceipt,
   MemberRecord,
-  OffboardingReceipt,
+  MinimalMember,
+  MinimalOffboarding,
   OffboardingRecord,
   OffboardMember,
 } from './organizations/members.routes.ts';
 import {
   CreateEnvironment,
-  EnvironmentReceipt,
   EnvironmentRecord,
-  OrganizationReceipt,
+  MinimalEnvironment,
+  MinimalOrganization,
   OrganizationRecord,
   TransferOwnership,
   UpdateEnvironment,
@@ -191,8 +191,8 @@ import { RevokeAllSessions, SessionRecord } from './people/sessions.schemas.ts';
 import { RawMailResult } from './providers/raw-mail.routes.ts';
 import { RefusalRecord } from './refusals/refusals.schemas.ts';
 import {
+  MinimalRetentionPolicy,
   PostponeRetention,
-  RetentionPolicyReceipt,
   RetentionPolicyRecord,
   SetRetentionPolicy,
 } from './retention/retention-policy.schemas.ts';
@@ -217,29 +217,29 @@ import {
   SsoSetupLinkRecord,
 } from './sso/sso-setup-links.schemas.ts';
 import {
-  LimitsReceipt,
   LimitsRecord,
+  MinimalLimits,
   SetLimits,
   UsageEventRecord,
   UsageHistory,
   UsageRecord,
 } from './usage/usage.schemas.ts';
 import {
-  BulkJobReceipt,
   BulkJobRecord,
-  DeliveryReceipt,
   DeliveryRecord,
   DeliverySummary,
+  MinimalBulkJob,
+  MinimalDelivery,
   ReplayEvents,
   RotateSecret,
   SendTestEvent,
 } from './webhooks/deliveries.schemas.ts';
 import {
   CreatedEndpoint,
-  CreatedEndpointReceipt,
   CreateEndpoint,
-  EndpointReceipt,
   EndpointRecord,
+  MinimalCreatedEndpoint,
+  MinimalEndpoint,
   UpdateEndpoint,
 } from './webhooks/endpoints.schemas.ts';
 
@@ -259,10 +259,10 @@ export const sharedSchemas = [
   UpdateApiKey,
   RotateApiKey,
   DomainRecordSchema,
-  DomainReceipt,
+  MinimalDomain,
   CreateDomain,
   InboxRecord,
-  InboxReceipt,
+  MinimalInbox,
   CreateInbox,
   UpdateInbox,
   CredentialsRecord,
@@ -273,13 +273,13 @@ export const sharedSchemas = [
   ApprovedRecipientRecord,
   DraftPreviewRecord,
   DraftRecord,
-  DraftReceipt,
+  MinimalDraft,
   SendDraft,
   DraftFields,
   MessageSummary,
   MessageRecord,
   MessageListItem,
-  MessageReceipt,
+  MinimalMessage,
   TimedOut,
   SendMessage,
   Labels,
@@ -290,19 +290,19 @@ export const sharedSchemas = [
   ThreadSummary,
   ThreadRecord,
   EndpointRecord,
-  EndpointReceipt,
+  MinimalEndpoint,
   CreatedEndpoint,
-  CreatedEndpointReceipt,
+  MinimalCreatedEndpoint,
   CreateEndpoint,
   UpdateEndpoint,
   RotateSecret,
   SendTestEvent,
   ReplayEvents,
   DeliverySummary,
-  DeliveryReceipt,
+  MinimalDelivery,
   DeliveryRecord,
   BulkJobRecord,
-  BulkJobReceipt,
+  MinimalBulkJob,
   EventRecord,
   ...eventSchemas,
   MetricsSummary,
@@ -311,19 +311,19 @@ export const sharedSchemas = [
   Metrics,
   UsageRecord,
   LimitsRecord,
-  LimitsReceipt,
+  MinimalLimits,
   SetLimits,
   UsageHistory,
   UsageEventRecord,
   RefusalRecord,
   SuppressionRecord,
-  SuppressionReceipt,
+  MinimalSuppression,
   CreateSuppression,
   ListEntryRecord,
-  ListEntryReceipt,
+  MinimalListEntry,
   CreateListEntry,
   RetentionPolicyRecord,
-  RetentionPolicyReceipt,
+  MinimalRetentionPolicy,
   SetRetentionPolicy,
   PostponeRetention,
   ExportRecord,
@@ -376,20 +376,20 @@ export const sharedSchemas = [
   PolicyPreviewRecord,
   AuditEntryRecord,
   MemberRecord,
-  MemberReceipt,
+  MinimalMember,
   AcceptInvitation,
   CreateInvitation,
-  InvitationReceipt,
+  MinimalInvitation,
   InvitationRecord,
   OffboardMember,
   OffboardingRecord,
-  OffboardingReceipt,
+  MinimalOffboarding,
   UpdateOrganization,
-  OrganizationReceipt,
+  MinimalOrganization,
   TransferOwnership,
   CreateEnvironment,
   UpdateEnvironment,
-  EnvironmentReceipt,
+  MinimalEnvironment,
   ChangeRole,
   CreateSsoConfiguration,
   UpdateSsoConfiguration,

@@ -1,4 +1,4 @@
-import { IDEMPOTENT_RESPONSES } from '../platform/idempotency/idempotency.ts';
+import { IDEMPOTENT_RESPONSES } from '../platform/idempotency/idempotency-store.ts';
 import type { SealedColumn } from '../platform/sealed-column.ts';
 import { DKIM_PRIVATE_KEYS } from './domains/dkim-keys.ts';
 import { NOTIFICATION_SECRETS } from './notifications/person-notification.service.ts';

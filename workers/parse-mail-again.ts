@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
 import { startParsingAgain } from '../domain/inbound/parse-again.service.ts';
 import { InstallationError } from '../platform/installation/installation-error.ts';
-import { runOutboxCommand } from './outbox-command.ts';
 import { runCommand } from './run-command.ts';
+import { runOutboxCommand } from './run-outbox-command.ts';
 
 /**
  * `npm run mail:parse-again [-- --message msg_…]`: starts a workflow for each message that could not be parsed, after the

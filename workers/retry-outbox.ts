@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { listDeadCommands, retryDeadCommands } from '../platform/outbox/dead-commands.ts';
-import { runOutboxCommand } from './outbox-command.ts';
 import { runCommand } from './run-command.ts';
+import { runOutboxCommand } from './run-outbox-command.ts';
 
 /**
  * `npm run outbox:retry [-- --id ID] [-- --list]`: retries the commands whose delivery to Temporal failed permanently, or lists

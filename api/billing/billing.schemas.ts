@@ -144,7 +144,7 @@ export const CancellationRecord = strictObject(
   { $id: 'Cancellation', title: 'Cancellation' },
 );
 
-export const StripeEventReceipt = strictObject(
+export const StripeEventAcknowledgment = strictObject(
   { result: enumOf(['accepted', 'duplicate', 'ignored']), received_at: timestamp() },
   { description: 'The event was taken.' },
 );

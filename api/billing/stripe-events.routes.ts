@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import type { StripeEventService } from '../../domain/billing/stripe-events.service.ts';
 import { postProblems } from '../schemas.ts';
 import { requireBilling } from './billing.routes.ts';
-import { StripeEventReceipt } from './billing.schemas.ts';
+import { StripeEventAcknowledgment } from './billing.schemas.ts';
 
 /** Events hold one object with the first ten of its parts: some tens of KiB, with all the metadata that Stripe allows. */
 const MAX_EVENT_BYTES = 262_144;
@@ -46,7 +46,7 @@ export const stripeEventRoutes =
           tags: ['Billing'],
           security: [],
           body: Type.Unsafe<unknown>({ description: 'An event, signed in the header Stripe-Signature.' }),
-          response: { 200: StripeEventReceipt, ...postProblems() },
+          response: { 200: StripeEventAcknowledgment, ...postProblems() },
         },
       },
       async ({ body, headers }) => {

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { ListEntry } from '../../domain/deliverability/list-entry.entity.ts';
 import { LIST_DIRECTIONS, LIST_EFFECTS, LIST_SCOPES } from '../../domain/deliverability/list-match.ts';
-import { receiptOf } from '../receipts.ts';
+import { minimalOf } from '../minimal-response.ts';
 import {
   enumOf,
   id,
@@ -29,7 +29,7 @@ export const ListEntryRecord = strictObject(
 );
 
 /** These fields identify an entry. */
-export const ListEntryReceipt = receiptOf(ListEntryRecord, [
+export const MinimalListEntry = minimalOf(ListEntryRecord, [
   'entry',
   'direction',
   'effect',
@@ -38,7 +38,10 @@ export const ListEntryReceipt = receiptOf(ListEntryRecord, [
   'inbox_id',
 ]);
 /** Spread into the config of changes that return a list entry. */
-export const LIST_ENTRY_RESPONSE = { readPermission: 'lists:read', receipt: ListEntryReceipt } as const;
+export const LIST_ENTRY_RESPONSE = {
+  readPermission: 'lists:read',
+  minimalResponse: MinimalListEntry,
+} as const;
 
 /** If both are omitted, the scope that the credential is bound to applies. */
 export const entryScopeFields = {

@@ -5,7 +5,7 @@ import {
   type Suppression,
   scopeOfSuppression,
 } from '../../domain/deliverability/suppression.entity.ts';
-import { receiptOf } from '../receipts.ts';
+import { minimalOf } from '../minimal-response.ts';
 import { enumOf, MAX_ID_LENGTH, nullableText, strictObject, text, timestamp } from '../schemas.ts';
 
 export const SuppressionRecord = strictObject(
@@ -32,11 +32,11 @@ export const SuppressionRecord = strictObject(
 );
 
 /** The address is the identifier of a suppression. */
-export const SuppressionReceipt = receiptOf(SuppressionRecord, ['email', 'scope']);
+export const MinimalSuppression = minimalOf(SuppressionRecord, ['email', 'scope']);
 /** Spread into the config of changes that return a suppression. */
 export const SUPPRESSION_RESPONSE = {
   readPermission: 'suppressions:read',
-  receipt: SuppressionReceipt,
+  minimalResponse: MinimalSuppression,
 } as const;
 
 export const CreateSuppression = strictObject(

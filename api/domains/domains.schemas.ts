@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import type { DomainDetails } from '../../domain/domains/domain.service.ts';
 import { MAX_FOUND_LENGTH } from '../../domain/domains/record-checks.ts';
 import { singleLineText } from '../messages/addresses.ts';
-import { receiptOf } from '../receipts.ts';
+import { minimalOf } from '../minimal-response.ts';
 import {
   enumOf,
   id,
@@ -57,9 +57,9 @@ export const DomainRecordSchema = strictObject(
   { $id: 'Domain', title: 'Domain' },
 );
 
-export const DomainReceipt = receiptOf(DomainRecordSchema, ['id', 'verification_status']);
+export const MinimalDomain = minimalOf(DomainRecordSchema, ['id', 'verification_status']);
 /** Spread into the config of changes that return a domain. */
-export const DOMAIN_RESPONSE = { readPermission: 'domains:read', receipt: DomainReceipt } as const;
+export const DOMAIN_RESPONSE = { readPermission: 'domains:read', minimalResponse: MinimalDomain } as const;
 
 export const CreateDomain = strictObject(
   {

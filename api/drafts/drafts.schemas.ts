@@ -7,7 +7,7 @@ import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import { AddressSeen } from '../messages/addresses.ts';
 import { contentFields, MAX_BODY_BYTES, MAX_SUBJECT_LENGTH } from '../messages/content.schemas.ts';
 import { presentMessage } from '../messages/messages.schemas.ts';
-import { receiptOf } from '../receipts.ts';
+import { minimalOf } from '../minimal-response.ts';
 import {
   enumOf,
   id,
@@ -135,9 +135,9 @@ export const DraftRecord = strictObject(
   { $id: 'Draft', title: 'Draft' },
 );
 
-export const DraftReceipt = receiptOf(DraftRecord, ['id', 'inbox_id', 'env_id', 'send_status', 'version']);
+export const MinimalDraft = minimalOf(DraftRecord, ['id', 'inbox_id', 'env_id', 'send_status', 'version']);
 /** Spread into the config of changes that return a draft. */
-export const DRAFT_RESPONSE = { readPermission: 'drafts:read', receipt: DraftReceipt } as const;
+export const DRAFT_RESPONSE = { readPermission: 'drafts:read', minimalResponse: MinimalDraft } as const;
 
 /** Spread into the config of operations that send, or return a scheduled draft. */
 export const SCHEDULED_RESPONSE = { accepted: DRAFT_RESPONSE } as const;

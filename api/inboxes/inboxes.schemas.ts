@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { NO_CONTROL_CHARACTERS, singleLineText } from '../messages/addresses.ts';
-import { receiptOf } from '../receipts.ts';
+import { minimalOf } from '../minimal-response.ts';
 import { enumOf, id, nullableText, orNull, strictObject, text, timestamp } from '../schemas.ts';
 
 export const InboxRecord = strictObject(
@@ -23,9 +23,9 @@ export const InboxRecord = strictObject(
   { $id: 'Inbox', title: 'Inbox' },
 );
 
-export const InboxReceipt = receiptOf(InboxRecord, ['id', 'env_id', 'status']);
+export const MinimalInbox = minimalOf(InboxRecord, ['id', 'env_id', 'status']);
 /** Spread into the config of changes that return an inbox. */
-export const INBOX_RESPONSE = { readPermission: 'inboxes:read', receipt: InboxReceipt } as const;
+export const INBOX_RESPONSE = { readPermission: 'inboxes:read', minimalResponse: MinimalInbox } as const;
 
 export const CreateInbox = strictObject(
   {

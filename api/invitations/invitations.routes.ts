@@ -11,8 +11,8 @@ import { enumOf, id, postProblems, problems, ref, strictObject } from '../schema
 import {
   AcceptInvitation,
   CreateInvitation,
-  InvitationReceipt,
   InvitationRecord,
+  MinimalInvitation,
   presentInvitation,
 } from './invitations.schemas.ts';
 
@@ -26,7 +26,7 @@ export interface InvitationRouteDependencies {
 const INVITING = {
   permission: 'members:manage',
   readPermission: 'members:read',
-  receipt: InvitationReceipt,
+  minimalResponse: MinimalInvitation,
 } as const;
 
 export const invitationRoutes =

@@ -5,8 +5,8 @@ import {
   type Invitation,
   statusOf,
 } from '../../domain/invitations/invitation.entity.ts';
+import { minimalOf } from '../minimal-response.ts';
 import { password, token } from '../people/auth.schemas.ts';
-import { receiptOf } from '../receipts.ts';
 import { enumOf, id, nullableText, nullableTimestamp, strictObject, text, timestamp } from '../schemas.ts';
 
 export const InvitationRecord = strictObject(
@@ -23,7 +23,7 @@ export const InvitationRecord = strictObject(
   },
   { $id: 'Invitation', title: 'Invitation' },
 );
-export const InvitationReceipt = receiptOf(InvitationRecord, ['id', 'status']);
+export const MinimalInvitation = minimalOf(InvitationRecord, ['id', 'status']);
 
 export const CreateInvitation = strictObject(
   {

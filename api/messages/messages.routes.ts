@@ -11,7 +11,7 @@ import type { Lists } from '../lists.ts';
 import { listOf } from '../lists.ts';
 import { id, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import { parseTime } from '../time.ts';
-import { readAddressFilter } from './address-filter.ts';
+import { readAddressFilter } from './address-filter.schemas.ts';
 import { CONTENT_BODY_LIMIT_BYTES } from './content.schemas.ts';
 import { readContent, readSendAt } from './content.ts';
 import {

@@ -6,7 +6,7 @@ import { MAX_QUERY_LENGTH } from '../../domain/messages/search-query.ts';
 import { SIGNALS } from '../../domain/messages/signals.ts';
 import { mimePlacementFields } from '../attachments/attachments.schemas.ts';
 import { pageQuery } from '../lists.ts';
-import { receiptOf } from '../receipts.ts';
+import { minimalOf } from '../minimal-response.ts';
 import {
   enumOf,
   id,
@@ -17,7 +17,7 @@ import {
   text,
   timestamp,
 } from '../schemas.ts';
-import { addressFilter } from './address-filter.ts';
+import { addressFilter } from './address-filter.schemas.ts';
 import { AddressSeen, singleLineText } from './addresses.ts';
 import { contentFields, sendAt } from './content.schemas.ts';
 
@@ -184,9 +184,9 @@ export const MessageListItem = strictObject(
   },
 );
 
-export const MessageReceipt = receiptOf(MessageRecord, ['id', 'inbox_id', 'thread_id', 'env_id', 'status']);
+export const MinimalMessage = minimalOf(MessageRecord, ['id', 'inbox_id', 'thread_id', 'env_id', 'status']);
 /** Spread into the config of changes that return a message. */
-export const MESSAGE_RESPONSE = { readPermission: 'messages:read', receipt: MessageReceipt } as const;
+export const MESSAGE_RESPONSE = { readPermission: 'messages:read', minimalResponse: MinimalMessage } as const;
 
 export const SendMessage = strictObject(
   { ...contentFields, send_at: sendAt },

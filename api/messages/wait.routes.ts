@@ -12,7 +12,7 @@ import { isId } from '../../platform/ids.ts';
 import { type OpenResponses, readRefusal } from '../plugins/open-responses.ts';
 import { id, MAX_ID_LENGTH, problems, ref, strictObject, text } from '../schemas.ts';
 import { parseTime } from '../time.ts';
-import { addressFilter, readAddressFilter } from './address-filter.ts';
+import { addressFilter, readAddressFilter } from './address-filter.schemas.ts';
 import { MessageRecord, presentMessage } from './messages.schemas.ts';
 
 const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../platform/errors.ts';
 import type { Notice } from '../pages/notices.ts';
 import type { BrowserSession } from '../people/browser-session.ts';
 import { wantsJson } from '../people/wants-json.ts';
-import { toAppError } from '../plugins/errors.ts';
+import { toAppError } from '../plugins/error-responses.ts';
 
 /** What the page says about an error. Others, such as a defect, are reported as to programs. */
 const NOTICE_OF: Partial<Record<ErrorCode, Notice>> = {

@@ -4,8 +4,8 @@ import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
 import {
   CreateEnvironment,
-  EnvironmentReceipt,
   EnvironmentRecord,
+  MinimalEnvironment,
   presentEnvironment,
   UpdateEnvironment,
 } from './organization.schemas.ts';
@@ -13,7 +13,7 @@ import {
 const CHANGE = {
   permission: 'environments:manage',
   readPermission: 'inboxes:read',
-  receipt: EnvironmentReceipt,
+  minimalResponse: MinimalEnvironment,
 } as const;
 const EnvironmentParams = strictObject({ id: id('Id of the environment (env_…).') });
 

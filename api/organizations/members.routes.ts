@@ -5,7 +5,7 @@ import { MEMBER_ROLES } from '../../domain/identity/roles.ts';
 import type { MemberDetails, MemberService } from '../../domain/organizations/member.service.ts';
 import { ApiKeyRecord, presentApiKey } from '../api-keys/api-keys.schemas.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
-import { receiptOf } from '../receipts.ts';
+import { minimalOf } from '../minimal-response.ts';
 import {
   changeProblems,
   enumOf,
@@ -68,12 +68,12 @@ export const OffboardingRecord = strictObject(
   },
   { $id: 'Offboarding', title: 'Offboarding' },
 );
-export const OffboardingReceipt = receiptOf(OffboardingRecord, [
+export const MinimalOffboarding = minimalOf(OffboardingRecord, [
   'user_id',
   'keys_revoked',
   'invitations_revoked',
 ]);
-export const MemberReceipt = receiptOf(MemberRecord, ['user_id', 'role']);
+export const MinimalMember = minimalOf(MemberRecord, ['user_id', 'role']);
 const MAX_KEYS_SHOWN = 100;
 const MemberParams = strictObject({ userId: id('Id of the user (usr_…).') });
 
@@ -105,7 +105,11 @@ export const memberRoutes =
     app.patch(
       '/org/members/:userId',
       {
-        config: { permission: 'members:manage', readPermission: 'members:read', receipt: MemberReceipt },
+        config: {
+          permission: 'members:manage',
+          readPermission: 'members:read',
+          minimalResponse: MinimalMember,
+        },
         schema: {
           operationId: 'members.update',
           summary: 'Change the role of a member',
@@ -151,7 +155,7 @@ export const memberRoutes =
         config: {
           permission: 'members:manage',
           readPermission: 'keys:manage',
-          receipt: OffboardingReceipt,
+          minimalResponse: MinimalOffboarding,
           bodyMayBeEmpty: true,
         },
         schema: {

@@ -3,7 +3,7 @@ import type { OrganizationService } from '../../domain/organizations/organizatio
 import type { OwnershipService } from '../../domain/organizations/ownership.service.ts';
 import { changeProblems, NoContent, postProblems, problems, ref } from '../schemas.ts';
 import {
-  OrganizationReceipt,
+  MinimalOrganization,
   OrganizationRecord,
   presentOrganization,
   TransferOwnership,
@@ -35,7 +35,11 @@ export const organizationRoutes =
     app.patch(
       '/org',
       {
-        config: { permission: 'org:update', readPermission: 'inboxes:read', receipt: OrganizationReceipt },
+        config: {
+          permission: 'org:update',
+          readPermission: 'inboxes:read',
+          minimalResponse: MinimalOrganization,
+        },
         schema: {
           operationId: 'organization.update',
           summary: 'Change the name or slug of the organization',

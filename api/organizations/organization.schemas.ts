@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import type { Environment } from '../../domain/organizations/environment.entity.ts';
 import type { Organization } from '../../domain/organizations/organization.entity.ts';
 import { TIERS } from '../../domain/organizations/tier.ts';
-import { receiptOf } from '../receipts.ts';
+import { minimalOf } from '../minimal-response.ts';
 import { enumOf, id, strictObject, text, timestamp } from '../schemas.ts';
 
 export const OrganizationRecord = strictObject(
@@ -33,8 +33,8 @@ export const EnvironmentRecord = strictObject(
   { $id: 'Environment', title: 'Environment' },
 );
 
-export const OrganizationReceipt = receiptOf(OrganizationRecord, ['id', 'status']);
-export const EnvironmentReceipt = receiptOf(EnvironmentRecord, ['id', 'status']);
+export const MinimalOrganization = minimalOf(OrganizationRecord, ['id', 'status']);
+export const MinimalEnvironment = minimalOf(EnvironmentRecord, ['id', 'status']);
 
 const slug = text(40, { minLength: 2, description: 'Lower-case letters, digits and hyphens.' });
 const name = text(200, { minLength: 1, description: 'At most 50 characters, without links.' });

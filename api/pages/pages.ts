@@ -7,7 +7,7 @@ import { AppError, ERROR_CODES } from '../../platform/errors.ts';
 import type { BrowserSession } from '../people/browser-session.ts';
 import { localPath } from '../people/local-path.ts';
 import type { Cookies } from '../plugins/cookies.ts';
-import { toAppError } from '../plugins/errors.ts';
+import { toAppError } from '../plugins/error-responses.ts';
 import { createCsrf } from './csrf.ts';
 import { formatDate, formatTime } from './formats.ts';
 import { NOTICES, type Notice } from './notices.ts';

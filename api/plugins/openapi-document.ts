@@ -199,12 +199,10 @@ function listName({ properties }: BodySchema): string | undefined {
   return item && `${nameOf(item).replace(/(Summary|ListItem)$/, '')}List`;
 }
 
-/** `MessageOrTimedOut`; of a resource and its receipt `DraftOrReceipt`. */
+/** `MessageOrTimedOut`; of a resource and its minimal response `DraftOrMinimalDraft`. */
 function unionName({ anyOf = [] }: BodySchema): string | undefined {
   const names = anyOf.map(({ $ref = '' }) => nameOf($ref));
-  return names.length === 0 || names.includes('')
-    ? undefined
-    : names.join('Or').replace(/^(\w+)Or\1Receipt$/, '$1OrReceipt');
+  return names.length === 0 || names.includes('') ? undefined : names.join('Or');
 }
 
 /** `AdminUsersSuspend` of `adminUsers.suspend`. */

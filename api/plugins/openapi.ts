@@ -55,7 +55,7 @@ export async function installOpenApi(
         url,
         schema: {
           ...aliasOf(schema.operationId),
-          ...withReceipt(withResponseDescriptions(described), {
+          ...withMinimalResponse(withResponseDescriptions(described), {
             config: route.config,
             method: String(route.method),
           }),
@@ -175,13 +175,13 @@ function securityOf(config: FastifyContextConfig | undefined): Pick<FastifySchem
  * Documents the permission of an operation, what impersonations may do with it, and its response for a credential that may
  * not read the resource.
  */
-function withReceipt(
+function withMinimalResponse(
   schema: FastifySchema,
   { config, method }: { config?: FastifyContextConfig | undefined; method: string },
 ): FastifySchema {
   if (schema && config?.staff) return { ...schema, 'x-staff-role': config.staff } as FastifySchema;
   if (!schema || !config?.permission) return schema;
-  const { permission, readPermission, receipt, accepted } = config;
+  const { permission, readPermission, minimalResponse, accepted } = config;
   const documented = {
     ...schema,
     'x-permission': permission,
@@ -192,12 +192,12 @@ function withReceipt(
     }),
     ...(readPermission ? { 'x-read-permission': readPermission } : {}),
   };
-  if (!receipt) return documented;
-  const note = `The full response requires ${readPermission}; without it only the receipt is returned.`;
-  const receipts = [receipt, accepted?.receipt];
+  if (!minimalResponse) return documented;
+  const note = `The full response requires ${readPermission}; without it only the minimal response is returned.`;
+  const minimal = [minimalResponse, accepted?.minimalResponse];
   const response = Object.fromEntries(
     Object.entries((schema.response ?? {}) as Record<string, ResponseSchema>).map(([status, full]) => {
-      const own = receipts.find((each) => each && `${full.$ref?.replace('#', '')}Receipt` === each.$id);
+      const own = minimal.find((each) => each && `Minimal${full.$ref?.replace('#', '')}` === each.$id);
       return own
         ? [status, { description: full.description, anyOf: [{ $ref: full.$ref }, { $ref: `${own.$id}#` }] }]
         : [status, full];

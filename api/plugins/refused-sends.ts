@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { SendRefusal } from '../../domain/identity/scope.ts';
 import { isUsageLimitExceeded } from '../../domain/usage/limit-errors.ts';
 import { AppError } from '../../platform/errors.ts';
-import { toAppError } from './errors.ts';
+import { toAppError } from './error-responses.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -70,7 +70,7 @@ function withReason(error: AppError, reason: RefusalReason): AppError {
 }
 
 /**
- * Makes the operations that send record their refusals. Install after idempotency and receipts: a refusal is never
+ * Makes the operations that send record their refusals. Install after idempotency and minimal responses: a refusal is never
  * stored, and a limit that shows only at the end has rolled everything back.
  */
 export function installRefusedSends(app: FastifyInstance): void {

@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from 'fas
 import { AppError, type FieldError } from '../../platform/errors.ts';
 import { strictObject } from '../schemas.ts';
 import { describeField } from './client-path.ts';
-import { pathNotFound } from './errors.ts';
+import { pathNotFound } from './error-responses.ts';
 import type { ExampleSchema, ResolveSchema } from './schema-example.ts';
 import { describeErrors, encodePointerSegment, truncatePath } from './validation-errors.ts';
 

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { RetentionPolicyDetails } from '../../domain/retention/retention-policy.service.ts';
 import { MAX_POSTPONE_DAYS } from '../../workflows/retention/apply-retention.contract.ts';
-import { receiptOf } from '../receipts.ts';
+import { minimalOf } from '../minimal-response.ts';
 import { nullableTimestamp, strictObject } from '../schemas.ts';
 
 const MAX_RETENTION_DAYS = 3_650;
@@ -23,11 +23,11 @@ export const RetentionPolicyRecord = strictObject(
   { $id: 'RetentionPolicy', title: 'RetentionPolicy' },
 );
 
-export const RetentionPolicyReceipt = receiptOf(RetentionPolicyRecord, ['updated_at']);
+export const MinimalRetentionPolicy = minimalOf(RetentionPolicyRecord, ['updated_at']);
 /** Spread into the config of changes that return the policy. */
 export const RETENTION_POLICY_RESPONSE = {
   readPermission: 'inboxes:read',
-  receipt: RetentionPolicyReceipt,
+  minimalResponse: MinimalRetentionPolicy,
 } as const;
 
 export const SetRetentionPolicy = strictObject(

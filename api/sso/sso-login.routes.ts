@@ -12,7 +12,7 @@ import type { BrowserSession } from '../people/browser-session.ts';
 import { clientOf } from '../people/client-of.ts';
 import { localPath } from '../people/local-path.ts';
 import type { Cookies } from '../plugins/cookies.ts';
-import { toAppError } from '../plugins/errors.ts';
+import { toAppError } from '../plugins/error-responses.ts';
 import { NoContent, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
 import { SsoConfirmation, SsoFormerLink, SsoLink, SsoRedirect, SsoTested } from './sso.schemas.ts';
 import { createSsoCookies, type SsoCookies } from './sso-cookies.ts';

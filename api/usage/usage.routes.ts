@@ -7,8 +7,8 @@ import { parseDay } from '../time.ts';
 import {
   HistoryQuery,
   LedgerQuery,
-  LimitsReceipt,
   LimitsRecord,
+  MinimalLimits,
   presentHistory,
   presentLedgerEntry,
   presentLimits,
@@ -26,7 +26,7 @@ const READ_CONFIG = { permission: 'usage:read', exemptFromUsageLimit: true } as 
 const CHANGE_CONFIG = {
   permission: 'usage:manage',
   readPermission: 'usage:read',
-  receipt: LimitsReceipt,
+  minimalResponse: MinimalLimits,
   exemptFromUsageLimit: true,
 } as const;
 

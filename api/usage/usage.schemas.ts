@@ -10,7 +10,7 @@ import { type DailyUsage, MAX_HISTORY_DAYS } from '../../domain/usage/usage-hist
 import { LEDGER_KINDS, type LedgerEntry } from '../../domain/usage/usage-ledger.ts';
 import type { UsageStatus } from '../../domain/usage/usage-status.ts';
 import { pageQuery } from '../lists.ts';
-import { receiptOf } from '../receipts.ts';
+import { minimalOf } from '../minimal-response.ts';
 import { enumOf, strictObject, text, timestamp } from '../schemas.ts';
 
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
@@ -72,7 +72,7 @@ export const LimitsRecord = strictObject(
 );
 
 /** Limits have neither ids nor a version. */
-export const LimitsReceipt = receiptOf(LimitsRecord, []);
+export const MinimalLimits = minimalOf(LimitsRecord, []);
 
 const CustomLimit = strictObject({
   own_limit: Type.Optional(nullableInteger(0, UNLIMITED, 'Usage beyond it is rejected; null removes it.')),

@@ -5,7 +5,7 @@ import { DELIVERY_STATUSES } from '../../domain/webhooks/delivery.entity.ts';
 import type { DeliveryAttempt } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import type { DeliveryDetails } from '../../domain/webhooks/delivery-control.service.ts';
 import { pageQuery } from '../lists.ts';
-import { receiptOf } from '../receipts.ts';
+import { minimalOf } from '../minimal-response.ts';
 import { enumOf, id, nullableText, nullableTimestamp, orNull, strictObject, timestamp } from '../schemas.ts';
 
 /** Longer errors are truncated. */
@@ -180,11 +180,14 @@ export const BulkJobRecord = strictObject(
   { $id: 'WebhookJob', title: 'WebhookJob' },
 );
 
-export const DeliveryReceipt = receiptOf(DeliverySummary, ['id', 'endpoint_id', 'event_id', 'status']);
-export const BulkJobReceipt = receiptOf(BulkJobRecord, ['id', 'endpoint_id', 'status']);
+export const MinimalDelivery = minimalOf(DeliverySummary, ['id', 'endpoint_id', 'event_id', 'status']);
+export const MinimalBulkJob = minimalOf(BulkJobRecord, ['id', 'endpoint_id', 'status']);
 /** Spread into the config of changes that return a delivery or a job. */
-export const DELIVERY_RESPONSE = { readPermission: 'webhooks:read', receipt: DeliveryReceipt } as const;
-export const JOB_RESPONSE = { readPermission: 'webhooks:read', receipt: BulkJobReceipt } as const;
+export const DELIVERY_RESPONSE = {
+  readPermission: 'webhooks:read',
+  minimalResponse: MinimalDelivery,
+} as const;
+export const JOB_RESPONSE = { readPermission: 'webhooks:read', minimalResponse: MinimalBulkJob } as const;
 
 export function presentDeliverySummary({ delivery, event }: DeliveryDetails): Static<typeof DeliverySummary> {
   return {

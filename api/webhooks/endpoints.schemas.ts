@@ -3,7 +3,7 @@ import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import { type EndpointDetails, MAX_COUNTED_DELIVERIES } from '../../domain/webhooks/endpoint.service.ts';
 import { FAILING_AFTER_FAILURES, isFailing } from '../../domain/webhooks/endpoint-health.ts';
 import { NO_CONTROL_CHARACTERS, singleLineText } from '../messages/addresses.ts';
-import { receiptOf } from '../receipts.ts';
+import { minimalOf } from '../minimal-response.ts';
 import {
   enumOf,
   id,
@@ -58,13 +58,16 @@ export const CreatedEndpoint = strictObject(
   { $id: 'CreatedWebhookEndpoint', title: 'CreatedWebhookEndpoint' },
 );
 
-export const EndpointReceipt = receiptOf(EndpointRecord, ['id', 'env_id']);
-export const CreatedEndpointReceipt = receiptOf(CreatedEndpoint, ['id', 'env_id', 'secret']);
+export const MinimalEndpoint = minimalOf(EndpointRecord, ['id', 'env_id']);
+export const MinimalCreatedEndpoint = minimalOf(CreatedEndpoint, ['id', 'env_id', 'secret']);
 /** Spread into the config of changes that return an endpoint. */
-export const ENDPOINT_RESPONSE = { readPermission: 'webhooks:read', receipt: EndpointReceipt } as const;
+export const ENDPOINT_RESPONSE = {
+  readPermission: 'webhooks:read',
+  minimalResponse: MinimalEndpoint,
+} as const;
 export const CREATED_ENDPOINT_RESPONSE = {
   readPermission: 'webhooks:read',
-  receipt: CreatedEndpointReceipt,
+  minimalResponse: MinimalCreatedEndpoint,
 } as const;
 
 export const CreateEndpoint = strictObject(

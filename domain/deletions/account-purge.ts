@@ -10,7 +10,7 @@ import { deleteInvitationsOf } from '../invitations/delete-invitations.ts';
 import { deletePersonNotifications } from '../notifications/delete-person-notifications.ts';
 import { deleteUser } from '../people/deleted-account.ts';
 import { sweepDueObjects } from '../stored-objects/sweep-organization.ts';
-import { lockPurging, markPurged } from './purge.service.ts';
+import { lockPurging, markPurged } from './deletion-purge.service.ts';
 
 export interface AccountPurgeOptions {
   database: Database;

@@ -6,7 +6,7 @@ import { deleteOrganizationReceipts } from '../inbound/delete-receipts.ts';
 import { releaseAddressesOfOrganization } from '../inboxes/release-addresses.ts';
 import { deleteOrganizationMessages } from '../messages/delete-organization-messages.ts';
 import { sweepOrganizationObjects } from '../stored-objects/sweep-organization.ts';
-import { lockPurging, markPurged } from './purge.service.ts';
+import { lockPurging, markPurged } from './deletion-purge.service.ts';
 import {
   deleteAll,
   deleteBatch,

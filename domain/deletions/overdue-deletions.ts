@@ -5,14 +5,17 @@ import {
   type OverdueSource,
   RECONCILED,
 } from '../../platform/outbox/overdue-rows.ts';
-import type { PurgeService } from './purge.service.ts';
+import type { DeletionPurgeService } from './deletion-purge.service.ts';
 import { buildPurgeStart } from './purge-start.ts';
 
 /**
  * Open deletions, each checked once an hour: a missing or failed run starts again. If an operator stopped the run, the row
  * says so, and nothing is purged until an operator resumes it.
  */
-export function overdueDeletions({ db }: Database, purges: Pick<PurgeService, 'stop'>): OverdueSource {
+export function overdueDeletions(
+  { db }: Database,
+  purges: Pick<DeletionPurgeService, 'stop'>,
+): OverdueSource {
   return {
     name: 'deletions',
     async take(limit) {

@@ -1,16 +1,16 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { installErrors } from '../../api/plugins/errors.ts';
-import { installIdempotency } from '../../api/plugins/idempotency.ts';
+import { installErrors } from '../../api/plugins/error-responses.ts';
+import { installIdempotency } from '../../api/plugins/idempotent-routes.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import { AppError } from '../../platform/errors.ts';
-import { createIdempotencyStore } from '../../platform/idempotency/idempotency.ts';
 import { IdempotencyKeyEntity } from '../../platform/idempotency/idempotency-key.entity.ts';
+import { createIdempotencyStore } from '../../platform/idempotency/idempotency-store.ts';
 import {
   createInbox,
   createKey,

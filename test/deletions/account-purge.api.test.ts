@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
 import { createAccountPurge } from '../../domain/deletions/account-purge.ts';
+import { createDeletionPurgeService } from '../../domain/deletions/deletion-purge.service.ts';
 import { overdueDeletions } from '../../domain/deletions/overdue-deletions.ts';
-import { createPurgeService } from '../../domain/deletions/purge.service.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createPersonNotificationService } from '../../domain/notifications/person-notification.service.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
@@ -29,7 +29,7 @@ const deletedKeys: string[] = [];
 
 const services = () => {
   const { outbox, commands } = recordingOutbox();
-  const purges = createPurgeService({
+  const purges = createDeletionPurgeService({
     database: app.worker,
     notifications: createNotificationService({ outbox }),
     personNotifications: createPersonNotificationService({

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
+import { createDeletionPurgeService } from '../../domain/deletions/deletion-purge.service.ts';
 import { createOrganizationPurge, type PurgeSlice } from '../../domain/deletions/organization-purge.ts';
-import { createPurgeService } from '../../domain/deletions/purge.service.ts';
 import { purgeReleasedAddresses } from '../../domain/inboxes/release-addresses.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createPersonNotificationService } from '../../domain/notifications/person-notification.service.ts';
@@ -20,7 +20,7 @@ const owner = usePostgres('ownerUrl');
 const storage = useStorage(useObjectStorage());
 
 const { outbox } = recordingOutbox();
-const purges = createPurgeService({
+const purges = createDeletionPurgeService({
   database,
   notifications: createNotificationService({ outbox }),
   personNotifications: createPersonNotificationService({

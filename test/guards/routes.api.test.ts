@@ -139,7 +139,7 @@ describe('clients generated from the OpenAPI document', () => {
   test('get one type for each name: a list and a union have the name of what they hold', () => {
     for (const name of [
       'MessageList',
-      'MessageOrReceipt',
+      'MessageOrMinimalMessage',
       'MessageOrTimedOut',
       'SessionCreatedOrMfaRequired',
     ])

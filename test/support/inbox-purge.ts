@@ -1,4 +1,7 @@
-import { createPurgeService, type PurgeService } from '../../domain/inbox-purges/purge.service.ts';
+import {
+  createInboxPurgeService,
+  type InboxPurgeService,
+} from '../../domain/inbox-purges/inbox-purge.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
@@ -9,8 +12,8 @@ import { recordingOutbox } from './test-app.ts';
 export function purgeServiceOf(
   database: Database,
   storage: Pick<Storage, 'deleteMany'> = { deleteMany: async () => undefined },
-): PurgeService & { commands: OutboxCommand[] } {
+): InboxPurgeService & { commands: OutboxCommand[] } {
   const { outbox, commands } = recordingOutbox();
   const events = createWebhookEvents({ outbox });
-  return { ...createPurgeService({ database, outbox, storage, events }), commands };
+  return { ...createInboxPurgeService({ database, outbox, storage, events }), commands };
 }

@@ -3,8 +3,8 @@ import { describe, expect, test } from '@jest/globals';
 import { WorkflowFailedError } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import type { DeletionActivities } from '../../activities/deletions.activities.ts';
+import type { BegunPurge } from '../../domain/deletions/deletion-purge.service.ts';
 import type { PurgeSlice } from '../../domain/deletions/organization-purge.ts';
-import type { BegunPurge } from '../../domain/deletions/purge.service.ts';
 import {
   CANCEL_PURGE,
   MAX_SLICES_PER_RUN,

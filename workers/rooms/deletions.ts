@@ -1,15 +1,15 @@
 import { createDeletionActivities } from '../../activities/deletions.activities.ts';
 import { createAccountPurge } from '../../domain/deletions/account-purge.ts';
+import { createDeletionPurgeService } from '../../domain/deletions/deletion-purge.service.ts';
 import { createOrganizationPurge } from '../../domain/deletions/organization-purge.ts';
 import { overdueDeletions } from '../../domain/deletions/overdue-deletions.ts';
-import { createPurgeService } from '../../domain/deletions/purge.service.ts';
 import { purgeReleasedAddresses } from '../../domain/inboxes/release-addresses.ts';
 import { purgeReleasedSlugs } from '../../domain/organizations/slug.ts';
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room, WorkerDependencies } from '../room.ts';
 
 const purgeService = ({ database, services }: WorkerDependencies) =>
-  createPurgeService({
+  createDeletionPurgeService({
     database,
     notifications: services.notifications,
     personNotifications: services.personNotifications,

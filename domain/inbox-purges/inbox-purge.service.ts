@@ -24,9 +24,9 @@ export interface PurgeCounts {
   threads: number;
 }
 
-export type PurgeService = ReturnType<typeof createPurgeService>;
+export type InboxPurgeService = ReturnType<typeof createInboxPurgeService>;
 
-export interface PurgeServiceOptions {
+export interface InboxPurgeServiceOptions {
   database: Database;
   outbox: Pick<Outbox, 'enqueue'>;
   storage: Pick<Storage, 'deleteMany'>;
@@ -39,7 +39,7 @@ const SWEEP_PAUSE_MS = 1_000;
 
 type DeleteBatch = (batchSize: number) => Promise<number>;
 
-export function createPurgeService({ database, outbox, storage, events }: PurgeServiceOptions) {
+export function createInboxPurgeService({ database, outbox, storage, events }: InboxPurgeServiceOptions) {
   const expire = (organizationId: string, madeBefore: string) =>
     database.systemTransaction((transaction) =>
       expireArchives(transaction, outbox, { organizationId, madeBefore }),

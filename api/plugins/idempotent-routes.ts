@@ -13,8 +13,8 @@ import {
   createIdempotencyId,
   type IdempotencyStore,
   type StoredResponse,
-} from '../../platform/idempotency/idempotency.ts';
-import { toAppError } from './errors.ts';
+} from '../../platform/idempotency/idempotency-store.ts';
+import { toAppError } from './error-responses.ts';
 import { PROBLEM_TYPE, toProblemDocument } from './problem.ts';
 
 declare module 'fastify' {

@@ -12,7 +12,7 @@ import type { DeletionKind, DeletionStatus } from './deletion.entity.ts';
 /** `not_due`: call it again later. The others are the row's status, and `gone` without a row. */
 export type BegunPurge = DeletionStatus | 'not_due' | 'gone';
 
-export interface PurgeServiceOptions {
+export interface DeletionPurgeServiceOptions {
   database: Database;
   notifications: NotificationService;
   personNotifications: PersonNotificationService;
@@ -25,10 +25,10 @@ interface WaitingDeletion {
   dueAt: Date;
 }
 
-export type PurgeService = ReturnType<typeof createPurgeService>;
+export type DeletionPurgeService = ReturnType<typeof createDeletionPurgeService>;
 
 /** The steps of a purge before it deletes anything. All are idempotent. */
-export function createPurgeService(options: PurgeServiceOptions) {
+export function createDeletionPurgeService(options: DeletionPurgeServiceOptions) {
   const { database } = options;
   return {
     /** Reminds the person or the owners that the purge is near. Returns the number of emails. */
@@ -101,7 +101,7 @@ interface Occasion {
 }
 
 async function remindPerson(
-  { personNotifications }: PurgeServiceOptions,
+  { personNotifications }: DeletionPurgeServiceOptions,
   transaction: Transaction,
   { dedupeKey, deletion: { subjectId: userId, dueAt } }: Occasion,
 ): Promise<number> {
@@ -126,7 +126,7 @@ async function remindPerson(
 
 /** An organization that was closed with an account comes back with it, and the person is reminded of the account. */
 async function remindOwners(
-  { notifications }: PurgeServiceOptions,
+  { notifications }: DeletionPurgeServiceOptions,
   transaction: Transaction,
   { dedupeKey, deletion: { subjectId: organizationId, accountDeletionId, dueAt } }: Occasion,
 ): Promise<number> {

@@ -1,8 +1,8 @@
 import type { TObject, TProperties, TSchema } from 'typebox';
 import { strictObject } from './schemas.ts';
 
-/** A schema with the fields that a receipt consists of. */
-export type Receipt = TSchema & { $id: string; properties: TProperties };
+/** A schema with the fields of a minimal response (RFC 7240 section 4.2). */
+export type MinimalResponse = TSchema & { $id: string; properties: TProperties };
 
 /**
  * What a change answers to a credential that may write a resource but not read it: ids, version, status, and secrets that
@@ -10,11 +10,11 @@ export type Receipt = TSchema & { $id: string; properties: TProperties };
  *
  * @param record the full response, which has a `$id`.
  */
-export function receiptOf<Properties extends TProperties>(
+export function minimalOf<Properties extends TProperties>(
   record: TObject<Properties>,
   fields: readonly (keyof Properties & string)[],
-): Receipt {
-  const $id = `${(record as { $id?: string }).$id}Receipt`;
+): MinimalResponse {
+  const $id = `Minimal${(record as { $id?: string }).$id}`;
   const properties: TProperties = Object.fromEntries(
     fields.map((name) => [name, record.properties[name] as TSchema]),
   );
@@ -22,5 +22,5 @@ export function receiptOf<Properties extends TProperties>(
     $id,
     title: $id,
     description: 'The response for a credential that may not read the resource.',
-  }) as unknown as Receipt;
+  }) as unknown as MinimalResponse;
 }

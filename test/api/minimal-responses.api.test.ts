@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import Fastify from 'fastify';
-import { installReceipts } from '../../api/plugins/receipts.ts';
+import { installMinimalResponses } from '../../api/plugins/minimal-responses.ts';
 import type { PERMISSIONS, Permission } from '../../domain/identity/permissions.ts';
 import { ROLE_PERMISSIONS } from '../../domain/identity/roles.ts';
 import type { Operation } from '../support/contract.ts';
@@ -115,7 +115,7 @@ describe('the permission to read the response of a change', () => {
 
   test('is required at startup', async () => {
     const server = Fastify();
-    installReceipts(server);
+    installMinimalResponses(server);
     server.patch(
       '/forgotten',
       { config: { permission: 'drafts:write' }, schema: { response: { 200: { type: 'object' } } } },
@@ -125,16 +125,16 @@ describe('the permission to read the response of a change', () => {
   });
 });
 
-/** The fields of the receipt of an operation, from the OpenAPI document. */
-function receiptFields({ operationId, responses }: Operation): string[] {
+/** The fields of the minimal response of an operation, from the OpenAPI document. */
+function minimalFields({ operationId, responses }: Operation): string[] {
   const [, success] = Object.entries(responses).find(([status]) => status.startsWith('2')) ?? [];
   const { schemas } = app.contract.description.components;
   const body = success?.content?.['application/json']?.schema as { $ref?: string } | undefined;
   const union = schemas[body?.$ref?.split('/').at(-1) ?? ''] as { anyOf?: { $ref: string }[] } | undefined;
   const name = union?.anyOf?.[1]?.$ref.split('/').at(-1);
-  if (!name?.endsWith('Receipt')) throw new Error(`${operationId} documents no receipt`);
-  const receipt = schemas[name] as { properties: object };
-  return Object.keys(receipt.properties).sort();
+  if (!name?.startsWith('Minimal')) throw new Error(`${operationId} documents no minimal response`);
+  const minimal = schemas[name] as { properties: object };
+  return Object.keys(minimal.properties).sort();
 }
 
 /** Changes that need more than their permission: a key gives no role that may do more than the key. */
@@ -148,7 +148,7 @@ const NEED_BOTH = ['messages.reply', 'messages.forward'];
 /** Only people decide, whose roles include reading. */
 const FOR_PEOPLE = ['drafts.approve', 'drafts.reject'];
 
-test('a key that may change but not read gets the receipt, also of a replayed response', async () => {
+test('a key that may change but not read gets the minimal response, also of a replayed response', async () => {
   const existing = await readResourceIds(organizationId, environmentId);
   let checked = 0;
   for (const operation of changes()) {
@@ -169,7 +169,7 @@ test('a key that may change but not read gets the receipt, also of a replayed re
     if (response.statusCode >= 300) throw new Error(`${operationId}: ${response.body}`);
     expect({ operationId, fields: Object.keys(response.json()).sort() }).toEqual({
       operationId,
-      fields: receiptFields(operation),
+      fields: minimalFields(operation),
     });
     checked += 1;
     if (call.method !== 'POST') continue;
@@ -180,7 +180,7 @@ test('a key that may change but not read gets the receipt, also of a replayed re
   expect(checked).toBeGreaterThan(30);
 });
 
-test('a key that loses the permission to read gets only the receipt when it repeats a request', async () => {
+test('a key that loses the permission to read gets only the minimal response when it repeats a request', async () => {
   const { token: changing, keyId } = await createKey(app.worker, { organizationId });
   const { inbox } = await createResources(app, token);
   const call = {
