@@ -162,7 +162,7 @@ test('one trace spans a request, its workflows, their activities, SQL, SMTP and 
     const spans = collector.spans.filter(({ traceId }) => traceId === root?.traceId);
     expect(spans.map((span) => pathOf(spans, span).join(' > '))).toEqual(
       expect.arrayContaining([
-        `${root?.name} > insert messages`,
+        `${root?.name} > with message_recipients thread_message_ids messages`,
         `${root?.name} > commit`,
         `${send} > RunActivity prepareSend`,
         `${send} > RunActivity transmitMessage > smtp transmit`,
