@@ -7,18 +7,10 @@ import type { Config } from 'jest';
 const tier = (suffix: string, needs?: string): NonNullable<Config['projects']>[number] => ({
   displayName: suffix,
   testMatch: [`<rootDir>/test/**/*.${suffix}.test.ts`],
-  testEnvironment: 'node',
-  extensionsToTreatAsEsm: ['.ts'],
-  transform: {
-    '^.+\\.ts$': [
-      '@swc/jest',
-      {
-        jsc: { parser: { syntax: 'typescript' }, target: 'es2024' },
-        module: { type: 'es6' },
-        sourceMaps: 'inline',
-      },
-    ],
-  },
+  testEnvironment: '<rootDir>/test/support/jest/native-environment.mts',
+  runtime: '<rootDir>/test/support/jest/native-runtime.mts',
+  injectGlobals: false,
+  transform: {},
   ...(needs
     ? {
         // `.mts`: loaded by Node itself. Jest would turn the `import()` of a `.ts` file into `require()`.
@@ -34,7 +26,7 @@ const config: Config = {
   // One worker more than the processors of the CI machine: one of them mostly waits, see the sequencer.
   maxWorkers: 3,
   testSequencer: '<rootDir>/test/support/test-sequencer.mts',
-  // A worker keeps the modules of every file it ran. Above this limit it is replaced, before garbage collection slows it.
+  // A worker that keeps more than this is replaced, before garbage collection slows it.
   workerIdleMemoryLimit: '1GB',
 };
 

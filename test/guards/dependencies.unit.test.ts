@@ -10,7 +10,6 @@ const DEVELOPMENT = ['{bench,dev,test}/**/*.{ts,mts}', 'jest.config.ts', 'biome.
 
 /** Why a package is installed that no file names. */
 const UNNAMED: Record<string, string> = {
-  '@swc/core': 'peer of @swc/jest',
   node: 'runs the npm scripts',
   protobufjs: 'one copy for all Temporal packages (docs/decisions/2026-11-21-one-protobufjs.md)',
   typescript: 'tsc, in the script check',

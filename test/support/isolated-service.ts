@@ -120,7 +120,7 @@ function run(args: string[], environment: NodeJS.ProcessEnv, log?: string): Chil
   try {
     return spawn(process.execPath, args, {
       cwd: ROOT,
-      env: environment,
+      env: { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...environment },
       stdio: ['ignore', output ?? 'ignore', output ?? 'inherit'],
     });
   } finally {

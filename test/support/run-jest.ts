@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { constants } from 'node:os';
+import { resolve } from 'node:path';
 
-/** `npm test -- <jest arguments>`: runs Jest with the flag that its ESM support requires. */
+/** `npm test -- <jest arguments>`: runs Jest so that each process that it and its tests start loads compiled modules. */
 const jest = createRequire(import.meta.url).resolve('jest/bin/jest');
-const child = spawn(
-  process.execPath,
-  ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', jest, ...process.argv.slice(2)],
-  { stdio: 'inherit' },
-);
+const child = spawn(process.execPath, [jest, ...process.argv.slice(2)], {
+  stdio: 'inherit',
+  env: { NODE_COMPILE_CACHE: resolve(import.meta.dirname, '../../.cache/compiled-modules'), ...process.env },
+});
 // A terminal signals the whole process group, a supervisor only this process. Both must stop Jest and its stack.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
 child.once('exit', (code, signal) => {
