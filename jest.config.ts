@@ -23,8 +23,8 @@ const tier = (suffix: string, needs?: string): NonNullable<Config['projects']>[n
 const config: Config = {
   projects: [tier('unit'), tier('api', 'start-database'), tier('workflow'), tier('e2e', 'start-service')],
   testTimeout: 60_000,
-  // One worker more than the processors of the CI machine: one of them mostly waits, see the sequencer.
-  maxWorkers: 3,
+  // Two for the two processors of the CI machine, and two whose files mostly wait, see the sequencer.
+  maxWorkers: 4,
   testSequencer: '<rootDir>/test/support/test-sequencer.mts',
   // A worker that keeps more than this is replaced, before garbage collection slows it.
   workerIdleMemoryLimit: '1GB',

@@ -10,44 +10,45 @@ type Test = Tests[number];
 
 /**
  * Files that mostly wait (for a killed worker's activities to time out, for timers of the service), with their seconds.
- * One after the other, they fill the lane of one Jest worker while the others use the processors. An estimate that is
- * wrong costs time, nothing else.
+ * They fill the lanes of half of the Jest workers while the others use the processors. An estimate that is wrong costs
+ * time, nothing else.
  */
 const WAITING_SECONDS: Record<string, number> = {
-  'e2e/failing-endpoint.e2e': 110,
+  'e2e/failing-endpoint.e2e': 115,
   'e2e/webhook-crash.e2e': 110,
-  'e2e/restore.e2e': 90,
-  'e2e/purge.e2e': 80,
-  'e2e/retention.e2e': 60,
-  'e2e/crash.e2e': 60,
+  'e2e/purge.e2e': 85,
+  'e2e/restore.e2e': 85,
+  'e2e/half-killed.e2e': 75,
+  'e2e/retention.e2e': 75,
+  'e2e/crash.e2e': 70,
   'e2e/export.e2e': 60,
-  'dev/start.e2e': 45,
+  'dev/start.e2e': 55,
   'mail-transport/smtp-transport.unit': 40,
-  'e2e/flood.e2e': 30,
-  'workflows/apply-retention.workflow': 30,
+  'e2e/flood.e2e': 35,
+  'e2e/monitoring.e2e': 35,
+  'e2e/postfix.e2e': 30,
+  'events/event-stream.api': 30,
   'dev/compose-start.e2e': 25,
-  'events/event-stream.api': 25,
-  'e2e/postfix.e2e': 25,
   'e2e/hostile-receivers.e2e': 18,
-  'workflows/probe-endpoint.workflow': 15,
+  'workflows/apply-retention.workflow': 15,
+  'workflows/probe-endpoint.workflow': 10,
 };
 /** Files that take much longer than the others. Started last, one would keep a single processor busy at the end. */
 const LONG_SECONDS: Record<string, number> = {
-  'guards/linear-time.unit': 240,
-  'people/accounts.api': 40,
-  'retention/retention.api': 30,
-  'people/limited-actions.api': 30,
-  'sso/saml.api': 30,
-  'e2e/monitoring.e2e': 30,
-  'api/fuzz.api': 20,
-  'people/mfa.api': 20,
-  'guards/tenant-matrix.api': 20,
+  'guards/linear-time.unit': 100,
+  'people/accounts.api': 45,
+  'guards/tenant-matrix.api': 35,
+  'api/fuzz.api': 35,
+  'people/limited-actions.api': 25,
+  'exports/export-runner.api': 25,
+  'people/invitations.api': 25,
+  'mime/quotes.unit': 20,
 };
-const DEFAULT_SECONDS = 5;
+const DEFAULT_SECONDS = 3;
 
 /**
- * Orders the files so that waiting and computing ones run side by side, and long ones do not come last: simulates one
- * worker for the waiting files and the others for the rest, and starts the files in that order.
+ * Orders the files so that waiting and computing ones run side by side, and long ones do not come last: simulates half
+ * of the workers for the waiting files and the others for the rest, and starts the files in that order.
  */
 export default class TestSequencer extends Sequencer {
   private readonly workers: number;
@@ -61,9 +62,10 @@ export default class TestSequencer extends Sequencer {
     const sorted = await super.sort(tests);
     const isWaiting = (test: Test) => nameOf(test) in WAITING_SECONDS;
     const longestFirst = (queue: Tests) => queue.toSorted((a, b) => secondsOf(b) - secondsOf(a));
+    const waiting = Math.floor(this.workers / 2);
     const lanes: { queue: Tests; workers: number }[] = [
-      { queue: longestFirst(sorted.filter(isWaiting)), workers: 1 },
-      { queue: longestFirst(sorted.filter((test) => !isWaiting(test))), workers: this.workers - 1 },
+      { queue: longestFirst(sorted.filter(isWaiting)), workers: waiting },
+      { queue: longestFirst(sorted.filter((test) => !isWaiting(test))), workers: this.workers - waiting },
     ];
     const starts = lanes.flatMap(({ queue, workers }) => {
       const freeAt = Array.from({ length: workers }, () => 0);
