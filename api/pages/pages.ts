@@ -1,7 +1,7 @@
 import formbody from '@fastify/formbody';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { SUSPENSION_CAUSES } from '../../domain/notifications/administration-templates.ts';
-import type { ListOpenSuspensions, OpenSuspension } from '../../domain/suspensions/open-suspensions.ts';
+import type { ListOpenSuspensions, OpenSuspension } from '../../domain/suspensions/suspension.service.ts';
 import { createSigner } from '../../platform/crypto.ts';
 import { AppError, ERROR_CODES } from '../../platform/errors.ts';
 import type { BrowserSession } from '../people/browser-session.ts';

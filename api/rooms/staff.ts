@@ -8,7 +8,7 @@ import { preparePeople } from '../../domain/people/create-people.ts';
 import type { SharedServices } from '../../domain/shared-services.ts';
 import { recordStaffAudit } from '../../domain/staff/record-staff-audit.ts';
 import { createStaffAuditLogService } from '../../domain/staff/staff-audit-log.service.ts';
-import { createOpenSuspensionList } from '../../domain/suspensions/open-suspensions.ts';
+import { createOpenSuspensionList } from '../../domain/suspensions/suspension.service.ts';
 import { createToggleService } from '../../domain/toggles/toggle.service.ts';
 import { createUpgradeRequests } from '../../domain/upgrade-requests/create-upgrade-requests.ts';
 import { createWorkflowRuns } from '../../domain/workflow-runs/create-workflow-runs.ts';

@@ -7,7 +7,7 @@ import type { EventService } from '../events/event.service.ts';
 import { awaitSuspensionHolds } from '../events/event-suspension.ts';
 import { releaseHeldSends } from '../outbound/held-sends.ts';
 import { rejectSuspendedSends } from '../outbound/reject-suspended-sends.ts';
-import { markSettled } from '../suspensions/settle-suspension.ts';
+import { markSettled } from '../suspensions/suspension-run.ts';
 import { releaseSuspendedDeliveries } from '../webhooks/release-held-deliveries.ts';
 import { releaseUsageLimited } from '../webhooks/release-usage-limited.ts';
 

@@ -1,5 +1,6 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { defineEntity, p } from '@mikro-orm/core';
 import { createdAt, idColumn, oneOf, primaryId, timestamp } from '../../platform/database/columns.ts';
+import type { RowOf } from '../../platform/database/columns-of.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
@@ -60,4 +61,4 @@ export const SuspensionEntity = defineEntity({
   },
 });
 
-export type Suspension = InferEntity<typeof SuspensionEntity>;
+export type Suspension = RowOf<typeof SuspensionEntity>;

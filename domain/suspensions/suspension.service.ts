@@ -1,13 +1,18 @@
 import { sql } from 'kysely';
-import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
-import type { Transaction } from '../../platform/database/database.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import type { Database, TenantScope, Transaction } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { type SuspensionActorKind, SuspensionEntity, type SuspensionReason } from './suspension.entity.ts';
-import { buildSuspensionStart } from './suspension-start.ts';
+import {
+  type Suspension,
+  type SuspensionActorKind,
+  SuspensionEntity,
+  type SuspensionReason,
+} from './suspension.entity.ts';
+import { buildSuspensionStart } from './suspension-run.ts';
 import { lockTarget, type NamedTarget, type SuspensionTarget, setTargetStatus } from './suspension-target.ts';
 
 export interface SuspensionRequest {
@@ -18,7 +23,7 @@ export interface SuspensionRequest {
 
 export interface SuspensionChange {
   kind: 'suspended' | 'reinstated';
-  suspension: RowOf<typeof SuspensionEntity>;
+  suspension: Suspension;
   target: NamedTarget;
   /** Status of the target after the change: `suspended` if other suspensions of it are open. */
   status: 'active' | 'suspended';
@@ -92,7 +97,7 @@ function insertSuspension(
   db: Db,
   { type, id, organizationId }: SuspensionTarget,
   { reason, note, actor }: SuspensionRequest,
-): Promise<RowOf<typeof SuspensionEntity> | undefined> {
+): Promise<Suspension | undefined> {
   return db
     .insertInto('suspensions')
     .values({
@@ -119,7 +124,7 @@ function liftSuspension(
   db: Db,
   { id }: SuspensionTarget,
   { reason, note, actor }: SuspensionRequest,
-): Promise<RowOf<typeof SuspensionEntity> | undefined> {
+): Promise<Suspension | undefined> {
   const liftedAt = sql<Date>`greatest(clock_timestamp(), created_at)`;
   return db
     .updateTable('suspensions')
@@ -149,6 +154,25 @@ async function findOpenReasons(db: Db, { id }: SuspensionTarget): Promise<Suspen
     .execute();
   return rows.map(({ reason }) => reason);
 }
+
+export type ListOpenSuspensions = ReturnType<typeof createOpenSuspensionList>;
+export type OpenSuspension = Awaited<ReturnType<ListOpenSuspensions>>[number];
+
+export const createOpenSuspensionList =
+  ({ database }: { database: Database }) =>
+  /** Why the organization itself is suspended, oldest first; empty if it is not. */
+  (scope: TenantScope) =>
+    database.read(scope, ({ db }) =>
+      db
+        .selectFrom('suspensions')
+        .select(['reason', 'created_at as since'])
+        .where('org_id', '=', scope.organizationId)
+        .where('target_id', '=', scope.organizationId)
+        .where('lifted_at', 'is', null)
+        .orderBy('created_at')
+        .orderBy('id')
+        .execute(),
+    );
 
 function alreadySuspended({ type, id }: SuspensionTarget, reason: SuspensionReason): AppError {
   return new AppError('conflict', {

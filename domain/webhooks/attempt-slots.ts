@@ -136,7 +136,7 @@ export interface AttemptResult {
   error: string | null;
 }
 
-/** What the row keeps: if a redaction came first, no text of the response. `redacted` is the latest version of the row. */
+/** SQL: the response without its text if a redaction came first. `redacted` is read from the latest version of the row. */
 const keepResponse = (body: string | null) =>
   sql<string | null>`case when redacted and ${body}::text is not null then '' else ${body} end`;
 
@@ -225,48 +225,44 @@ export async function closeDelivered(
 }
 
 /**
- * The attempts that one worker makes at the same time, deliveries and probes. An attempt lasts up to 15 s, also at a receiver
- * that answers 200 in the end, so that a reserve is left to organizations within their share.
+ * Limits the attempts that one worker makes at the same time, deliveries and probes together. An attempt may take 15 s even
+ * if the receiver answers 200 in the end, so a reserve is kept for organizations within their share.
  */
 export function createAttemptShares(capacity: number): FairShare {
   return createFairShare({ name: 'webhook attempts', capacity, reserve: thirdOf(capacity) });
 }
 
 /**
- * Activities of a worker: besides the attempts those that only find out that no share is left, which takes a transaction.
+ * How many activities a worker runs at the same time: its attempts, and those that only find that no share is left, which
+ * takes them one transaction.
  */
 export const attemptActivities = (capacity: number): number => 2 * capacity + thirdOf(capacity);
 
-/** The share of one attempt, whose organization is known only once its delivery has been read. */
-export interface AttemptShare {
-  /** @returns false if the organization has no share left. Once claimed, it stays so until `release`. */
-  claim(organizationId: string): boolean;
-  /** Whether it may still wait: once per attempt, because waiting occupies the worker. */
-  shouldWait(): boolean;
-  /** Waits briefly for a share; `claim` tells whether there was one. */
-  wait(organizationId: string): Promise<void>;
-  release(): void;
-}
+export type AttemptShare = ReturnType<typeof createAttemptShare>;
 
 /** Longer than a prompt receiver takes, so that a burst to many of them needs no wait in Temporal. */
 const SHARE_WAIT_MS = 200;
 
-export function createAttemptShare(shares: FairShare): AttemptShare {
+/** The share of one attempt, whose organization is known only once its delivery has been read. */
+export function createAttemptShare(shares: FairShare) {
   let release: Release | null = null;
   let hasWaited = false;
   return {
-    claim(organizationId) {
+    /** @returns false if the organization has no share left. Once claimed, it stays so until `release`. */
+    claim(organizationId: string): boolean {
       release ??= shares.tryAcquire({ holders: [organizationHolder(organizationId)] });
       return release !== null;
     },
+    /** Whether it may still wait: once per attempt, because waiting occupies the worker. */
     shouldWait: () => !hasWaited,
-    async wait(organizationId) {
+    /** Waits briefly for a share; `claim` tells whether there was one. */
+    async wait(organizationId: string): Promise<void> {
       hasWaited = true;
       const holders = [organizationHolder(organizationId)];
       release = await shares
         .acquire({ holders, signal: AbortSignal.timeout(SHARE_WAIT_MS) })
         .catch(() => null);
     },
-    release: () => release?.(),
+    release: (): void => release?.(),
   };
 }

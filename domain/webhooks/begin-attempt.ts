@@ -53,7 +53,7 @@ export interface BeginOptions extends OpenOptions {
   outbox: Outbox;
   quota: QuotaCache;
   pacing: RetryPacing;
-  /** Of the attempts in progress; without one, the attempt is postponed. */
+  /** Of the attempts in progress; without a share, the attempt is postponed. */
   share: AttemptShare;
   /** Whether the caller can wait in memory for a slot; if not, the attempt is postponed. */
   canWaitForSlot: (endpointId: string) => boolean;
@@ -85,7 +85,7 @@ export interface NoShare {
 const LEASE_MARGIN_MS = 15_000;
 /** How often one process tries to lease a slot of an endpoint. */
 const SLOT_PACE: Pace = { minDelayMs: 500, intervalMs: 20, slots: MAX_CONCURRENT_ATTEMPTS };
-/** How often it tries to get a share for an organization whose attempts have lasted longer than the wait for one. */
+/** How often one process tries to get a share for an organization, once waiting for it in memory has failed. */
 const SHARE_PACE: Pace = { minDelayMs: 500, intervalMs: 50, slots: 50 };
 
 export type AttemptedEndpoint = Pick<
@@ -145,7 +145,7 @@ export async function lockDueDelivery(db: Db, id: string): Promise<DueDelivery |
   };
 }
 
-/** Prepared, because to plan it takes longer than to run it, for every webhook. */
+/** Prepared, because planning takes longer than running it, and it runs for every webhook. */
 function readTarget(db: Db, deliveryId: string) {
   return db
     .selectFrom('webhook_deliveries as d')
@@ -250,7 +250,7 @@ export async function startAttempt(
 
 /**
  * Ends the run of a delivery to a failing endpoint: thousands of runs that wait for one slot would take Temporal's capacity
- * from everything else. A delivery that was to be attempted now is next.
+ * from everything else. The probe first attempts a delivery that was to be attempted now.
  */
 async function holdWhileFailing(
   transaction: Transaction,

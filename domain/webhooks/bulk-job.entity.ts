@@ -66,9 +66,9 @@ export const BulkJobEntity = defineEntity({
     onlyFailed: p.boolean().default(false),
     /** Id of the last event, or with `onlyFailed` delivery, processed by a replay; null at the beginning. */
     position: idColumn().strictNullable(),
-    /** Deliveries made, restarted, expedited or canceled so far. */
+    /** Deliveries created, restarted, expedited or canceled so far. */
     deliveries: p.integer().default(0),
-    /** Those of them that a replay found waiting for their next attempt, and made due. */
+    /** How many of them a replay found waiting for their next attempt, and made due. */
     expedited: p.integer().default(0),
     /** Deliveries that a replay left as they are, by reason. */
     skipped: json(p.json().$type<Partial<Record<SkipReason, number>>>().defaultRaw(`'{}'`)),

@@ -91,12 +91,12 @@ export const SUPERSEDED: Settled = {
 /** Why a delivery of `message.received` was canceled: the message was deleted. */
 export const PURGED = 'purged';
 
-/** Whether an event is not delivered any more: it announced a message that was deleted. */
+/** Whether an event must no longer be delivered, because it announced a message that has been deleted. */
 export function isWithdrawn({ type, redacted }: Pick<Event, 'type' | 'redacted'>): boolean {
   return redacted && type === 'message.received';
 }
 
-/** SQL: likewise, of the event `v`. */
+/** SQL: as {@link isWithdrawn}, of the event `v`. */
 export const IS_WITHDRAWN = sql<boolean>`(v.redacted and v.type = 'message.received')`;
 
 /** A held delivery has no run and waits until the endpoint is enabled. */

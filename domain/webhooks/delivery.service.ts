@@ -1,7 +1,7 @@
 import type { FairShare } from '../../platform/concurrency/fair-share.ts';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { Egress } from '../../platform/egress/egress.ts';
+import type { Egress, EgressResult } from '../../platform/egress/egress.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import {
   lockOverdue,
@@ -9,6 +9,8 @@ import {
   type OverdueSource,
   RECONCILED,
 } from '../../platform/outbox/overdue-rows.ts';
+import { signWebhook } from '../../platform/webhook-signature.ts';
+import { serializeEnvelope } from '../events/envelope.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { createQuotaCache, type QuotaCache } from '../usage/quota-cache.ts';
 import { buildDeliveryStart } from './add-deliveries.ts';
@@ -23,7 +25,6 @@ import {
   settleAs,
   terminalChange,
 } from './delivery-state.ts';
-import { postEvent } from './post-event.ts';
 import { recordAttempt } from './record-attempt.ts';
 import { createRetryPacing } from './retry-pacing.ts';
 import { createSlotWaiters } from './slot-waiters.ts';
@@ -109,6 +110,30 @@ export function createDeliveryService(options: DeliveryServiceOptions) {
     cancel: (deliveryId: string, episode?: number): Promise<string> =>
       cancelDelivery(database, deliveryId, episode),
   };
+}
+
+const MAX_RESPONSE_BYTES = 65_536;
+const RETAINED_RESPONSE_BYTES = 4_096;
+
+/** Sends the signed request of an attempt. */
+export function postEvent(
+  { egress, timeoutMs }: { egress: Pick<Egress, 'post'>; timeoutMs: number },
+  { endpoint, secrets, event }: StartedAttempt,
+): Promise<EgressResult> {
+  const body = serializeEnvelope(event);
+  const timestampSeconds = Math.floor(Date.now() / 1000);
+  return egress.post(endpoint.url, {
+    headers: {
+      'content-type': 'application/json',
+      'user-agent': 'agent-email-webhooks/1',
+      ...(event.test ? { 'x-service-test': 'true' } : {}),
+      ...signWebhook({ ...secrets, eventId: event.id, timestampSeconds, body }),
+    },
+    body,
+    timeoutMs,
+    maxResponseBytes: MAX_RESPONSE_BYTES,
+    retainBytes: RETAINED_RESPONSE_BYTES,
+  });
 }
 
 /** Cancels a pending delivery of this episode; any other stays as it is. @returns the resulting status. */

@@ -115,7 +115,7 @@ export async function startHolding(
   if (endpoint) outbox.enqueue(transaction, endpoint.organizationId, { start: buildProbeStart(endpoint) });
 }
 
-/** Makes the probe of a failing endpoint look at it now; starts one if there is none. */
+/** Makes the probe of a failing endpoint run now; starts a probe if there is none. */
 export async function requestProbe(
   transaction: Transaction,
   outbox: Outbox,
@@ -226,7 +226,7 @@ export function buildProbeStart(endpoint: ProbedEndpoint): StartCommand {
   };
 }
 
-/** Makes the run look at the endpoint now. A run that an operator ended is started again. */
+/** Makes the run probe the endpoint now. A run that an operator ended is started again. */
 export function wakeProbe(transaction: Transaction, outbox: Outbox, endpoint: ProbedEndpoint): void {
   const start = buildProbeStart(endpoint);
   outbox.enqueue(transaction, endpoint.organizationId, {

@@ -5,7 +5,7 @@ import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
-import { AppError, invalid, notFound } from '../../platform/errors.ts';
+import { notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
@@ -22,6 +22,7 @@ import { wakeProbe } from './endpoint-health.ts';
 import { createEndpointSecret, secretContext } from './endpoint-secret.ts';
 import { endpointsInScope, findEndpoint, lockEndpoint } from './find-endpoint.ts';
 import { holdPendingDeliveries } from './hold-deliveries.ts';
+import { parseReceiverUrl } from './receiver-url.ts';
 import { startRelease } from './release-held-deliveries.ts';
 
 export interface EndpointInput {
@@ -290,37 +291,4 @@ async function findInboxIds(db: Db, scope: Scope, inboxIds: string[] | null): Pr
   const unique = [...new Set(inboxIds)];
   for (const inboxId of unique) await findInbox(db, scope, inboxId);
   return unique;
-}
-
-/**
- * Normalizes the URL. A target that can never be delivered to is refused here. Whether a name resolves to a private
- * address is checked at each delivery, because it may resolve differently by then.
- */
-function parseReceiverUrl(text: string, findTargetRefusal: (url: string) => string | null): string {
-  const invalidUrl = (message: string, fix: string): AppError => invalid('/body/url', message, fix);
-  const url = URL.parse(text);
-  if (!url) throw invalidUrl('must be an HTTPS URL', 'Use an address that starts with https://.');
-  if (url.username !== '' || url.password !== '')
-    throw invalidUrl(
-      'must not contain credentials',
-      'Remove user and password; verify the signature of each delivery instead.',
-    );
-  if (url.hash !== '' || text.includes('#'))
-    throw invalidUrl(
-      'must not have a fragment',
-      'Remove everything from # on; it is never sent to a receiver.',
-    );
-  if (url.href.length > 2048)
-    throw invalidUrl('must not be longer than 2,048 characters', 'Use a shorter URL.');
-  const refusal = findTargetRefusal(url.href);
-  if (refusal !== null) throw targetRefused(refusal);
-  return url.href;
-}
-
-function targetRefused(refusal: string): AppError {
-  return new AppError('unprocessable', {
-    detail: `The service would not deliver to this URL: ${refusal}.`,
-    fix: 'Use an https:// URL with a public host and the port 443, 80, 8080 or 8443. An operator can allow others with EGRESS_ALLOW and EGRESS_ALLOW_PORTS, except ports that browsers refuse for HTTP.',
-    errors: [{ path: '/body/url', message: refusal }],
-  });
 }

@@ -6,11 +6,10 @@ import { probeIntervalMs } from '../../workflows/webhooks/probe-endpoint.contrac
 import { createQuotaCache } from '../usage/quota-cache.ts';
 import { type AttemptShare, createAttemptShare } from './attempt-slots.ts';
 import { lockDueDelivery, type StartedAttempt, startAttempt } from './begin-attempt.ts';
-import type { DeliveryServiceOptions } from './delivery.service.ts';
+import { type DeliveryServiceOptions, postEvent } from './delivery.service.ts';
 import { updateDelivery } from './delivery-state.ts';
 import { isFailing, lockProbedEndpoint, type ProbeState, stopHolding } from './endpoint-health.ts';
 import { holdSuspendedDeliveries } from './hold-deliveries.ts';
-import { postEvent } from './post-event.ts';
 import { describeResult, recordAttempt } from './record-attempt.ts';
 import { RELEASE_BATCH_SIZE, releaseHeldDeliveries } from './release-held-deliveries.ts';
 

@@ -10,14 +10,14 @@ import { IS_WITHDRAWN } from './delivery-state.ts';
 
 /**
  * `queue`: behind the deliveries that already wait for the endpoint. `start`: immediately. `release`: immediately; a
- * delivery that waited for a failing endpoint, a suspension, a closed organization or staff keeps the attempts of its schedule.
+ * delivery that waited for a failing endpoint, a suspension, a closed organization or staff keeps its place in the schedule.
  */
 export type RestartMode = 'queue' | 'start' | 'release';
 
 /**
- * Restarts deliveries that have no run: a new episode of the same event, with the full schedule. Pending deliveries stay
- * as they are, so concurrent calls create only one episode, and so do those already waiting in a queue. Those of a suspended
- * owner are held for it, without a run. A deleted message is not announced any more.
+ * Restarts deliveries that have no run: a new episode with the same event and the full schedule. Deliveries that are pending
+ * or already wait in a queue stay as they are, so concurrent calls create only one episode. A delivery whose owner is
+ * suspended is held without a run. A delivery that announces a deleted message is not restarted.
  *
  * @param selection selects the ids.
  * @returns how many were restarted.
@@ -88,7 +88,7 @@ function restartRows(
     .execute();
 }
 
-/** Starts those of deliveries just held for a suspension whose suspension has ended: see `confirmSuspension`. */
+/** Starts the deliveries whose suspension has ended since they were held for it: see `confirmSuspension`. */
 async function startReinstated(db: Db, held: readonly RestartedRow[]): Promise<RestartedRow[]> {
   if (held.length === 0) return [];
   const organizationIds = [...new Set(held.map(({ organizationId }) => organizationId))].sort();

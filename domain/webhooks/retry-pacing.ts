@@ -1,18 +1,12 @@
 import { LRUCache } from 'lru-cache';
 
-/** Decides when deliveries that found no free slot try again. A key is an endpoint, or an organization with its share. */
-export interface RetryPacing {
-  /** Notes an attempt in progress, from which the pace of the others follows. @returns notes its end. */
-  begin(keys: readonly string[]): () => void;
-  /** @returns milliseconds from now. */
-  nextDelayMs(key: string, pace: Pace): number;
-}
+export type RetryPacing = ReturnType<typeof createRetryPacing>;
 
 export interface Pace {
   minDelayMs: number;
   /** Between two tries, while attempts are short. */
   intervalMs: number;
-  /** Attempts at the same time. One of them ends in this part of their duration, so that more tries would find none. */
+  /** Concurrent attempts. With n of them, one ends every 1/n of their duration: tries at a higher rate would find no slot. */
   slots: number;
 }
 
@@ -23,15 +17,15 @@ export interface RetryPacingOptions {
 }
 
 const MAX_KEYS = 10_000;
-/** Of the last attempt, in the average duration. */
+/** Weight of the latest attempt in the average duration. */
 const LATEST_WEIGHT = 0.2;
 
 /**
- * Spreads the retries of one key over time: regardless of the number of waiting deliveries, an endpoint causes a
- * bounded number of tries per second, and a slow one few. The state is in memory and per process, and a restart loses it: it affects load, not
- * correctness.
+ * Decides when deliveries that found no free slot try again. A key is an endpoint, or an organization whose share is in use.
+ * Regardless of the number of waiting deliveries, a key causes a bounded number of tries per second, and few if its attempts
+ * are slow. The state is in the memory of one process and lost with it: it affects load, not correctness.
  */
-export function createRetryPacing({ maxDelayMs, now }: RetryPacingOptions): RetryPacing {
+export function createRetryPacing({ maxDelayMs, now }: RetryPacingOptions) {
   const lastRetries = new LRUCache<string, number>({ max: MAX_KEYS });
   const averages = new LRUCache<string, number>({ max: MAX_KEYS });
   /** When the attempts in progress began, the oldest first. */
@@ -52,7 +46,8 @@ export function createRetryPacing({ maxDelayMs, now }: RetryPacingOptions): Retr
   }
 
   return {
-    begin(keys) {
+    /** Call it when an attempt begins; its duration sets the pace of the others. @returns call it at the end. */
+    begin(keys: readonly string[]): () => void {
       const attempt = { startedAt: now() };
       for (const key of keys) inProgress.set(key, (inProgress.get(key) ?? new Set()).add(attempt));
       return () => {
@@ -60,7 +55,8 @@ export function createRetryPacing({ maxDelayMs, now }: RetryPacingOptions): Retr
       };
     },
 
-    nextDelayMs(key, { minDelayMs, intervalMs, slots }) {
+    /** @returns milliseconds from now. */
+    nextDelayMs(key: string, { minDelayMs, intervalMs, slots }: Pace): number {
       const current = now();
       const earliest = current + minDelayMs;
       const retryAt = Math.max(

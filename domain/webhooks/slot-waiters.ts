@@ -1,21 +1,5 @@
 import { LRUCache } from 'lru-cache';
 
-/** Attempts that wait within a worker for a slot that one of its other attempts is about to release. */
-export interface SlotWaiters {
-  /**
-   * Whether waiting is worthwhile. If the endpoint released a slot recently, any number of attempts may wait, because
-   * their runs would retry soon anyway. Otherwise only a few may wait, because they occupy the worker.
-   */
-  shouldWait(endpointId: string): boolean;
-  /**
-   * Resolves when a slot is released or the timeout ends. Try to lease one in either case, because a slot may have been
-   * released just before the wait began.
-   */
-  wait(endpointId: string, timeoutMs: number): Promise<void>;
-  /** Call it when an attempt at the endpoint has ended. Wakes the attempt that has waited longest. */
-  slotReleased(endpointId: string): void;
-}
-
 export interface SlotWaitersOptions {
   /** Applies to an endpoint without a recent release. */
   maxWaiters: number;
@@ -27,16 +11,25 @@ export interface SlotWaitersOptions {
 
 const MAX_ENDPOINTS = 10_000;
 
-export function createSlotWaiters({ maxWaiters, recentReleaseMs, now }: SlotWaitersOptions): SlotWaiters {
+/** Attempts that wait within a worker for a slot that one of its other attempts is about to release. */
+export function createSlotWaiters({ maxWaiters, recentReleaseMs, now }: SlotWaitersOptions) {
   const waitersByEndpoint = new Map<string, Set<() => void>>();
   const releasedAt = new LRUCache<string, number>({ max: MAX_ENDPOINTS });
   return {
-    shouldWait(endpointId) {
+    /**
+     * Whether waiting is worthwhile. If the endpoint released a slot recently, any number of attempts may wait, because
+     * their runs would retry soon anyway. Otherwise only a few may wait, because they occupy the worker.
+     */
+    shouldWait(endpointId: string): boolean {
       const sinceReleaseMs = now() - (releasedAt.get(endpointId) ?? Number.NEGATIVE_INFINITY);
       return sinceReleaseMs <= recentReleaseMs || (waitersByEndpoint.get(endpointId)?.size ?? 0) < maxWaiters;
     },
 
-    wait(endpointId, timeoutMs) {
+    /**
+     * Resolves when a slot is released or the timeout ends. Try to lease one in either case, because a slot may have been
+     * released just before the wait began.
+     */
+    wait(endpointId: string, timeoutMs: number): Promise<void> {
       const waiters = waitersByEndpoint.get(endpointId) ?? new Set();
       waitersByEndpoint.set(endpointId, waiters);
       return new Promise((resolve) => {
@@ -51,7 +44,8 @@ export function createSlotWaiters({ maxWaiters, recentReleaseMs, now }: SlotWait
       });
     },
 
-    slotReleased(endpointId) {
+    /** Call it when an attempt at the endpoint has ended. Wakes the attempt that has waited longest. */
+    slotReleased(endpointId: string): void {
       releasedAt.set(endpointId, now());
       const [next] = waitersByEndpoint.get(endpointId) ?? [];
       next?.();

@@ -30,8 +30,9 @@ export function createWebhookEvents({
 }
 
 /**
- * Follows the redaction of events in the caller's transaction. Cancels the deliveries of `message.received` that wait: there is
- * nothing left to act on. The others go out without content. What receivers answered may repeat it, and is removed.
+ * Extends the redaction of events to their deliveries, in the caller's transaction. Waiting deliveries of `message.received` are
+ * canceled, because nothing is left to act on; the others are sent without content. Responses of receivers may repeat the
+ * content and are removed.
  *
  * The lock on a delivery lets an attempt that has read the event open its row first; only requests already on their way
  * still carry the content.

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from '@mikro-orm/core';
-import { markSettled, overdueSuspensions } from '../../domain/suspensions/settle-suspension.ts';
 import type { SuspensionTargetType } from '../../domain/suspensions/suspension.entity.ts';
+import { markSettled, overdueSuspensions } from '../../domain/suspensions/suspension-run.ts';
 import type { SuspensionTarget } from '../../domain/suspensions/suspension-target.ts';
 import { createSystemSuspensionService } from '../../domain/suspensions/system-suspension.service.ts';
 import { settleSuspensionWorkflowId } from '../../workflows/suspensions/settle-held-work.contract.ts';

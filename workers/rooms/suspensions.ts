@@ -1,6 +1,6 @@
 import { createHeldWorkActivities } from '../../activities/held-work.activities.ts';
 import { createHeldWorkService } from '../../domain/administration/held-work.service.ts';
-import { overdueSuspensions } from '../../domain/suspensions/settle-suspension.ts';
+import { overdueSuspensions } from '../../domain/suspensions/suspension-run.ts';
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room } from '../room.ts';
 
