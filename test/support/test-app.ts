@@ -8,9 +8,10 @@ import { createHtmlConverter } from '../../domain/mime/converter/pool.ts';
 import { type Config, loadConfig } from '../../platform/config.ts';
 import { createDatabase, type Database } from '../../platform/database/database.ts';
 import { createDependencies, type Dependencies } from '../../platform/dependencies.ts';
-import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { createOutbox, type Outbox } from '../../platform/outbox/outbox.ts';
 import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import type { QueueAges } from '../../platform/outbox/queue-ages.ts';
+import type { WorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
 import { createSesObjects } from '../../platform/ses-objects.ts';
 import { createStorage, type Storage } from '../../platform/storage.ts';
 import type { ScheduleReader } from '../../platform/temporal-runs/schedule-reader.ts';
@@ -63,6 +64,8 @@ export interface TestAppOptions {
   dependencies?: Dependencies;
   queueAges?: QueueAges;
   schedules?: ScheduleReader;
+  /** Gets the commands through a real outbox, in place of the list `commands`. */
+  workflows?: Pick<WorkflowGateway, 'dispatch'>;
   /** Replaces the database of the test run. */
   databaseUrl?: string;
   /** The same for the workers' login. */
@@ -104,7 +107,10 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   const logger = onLogLine
     ? pino({ level: 'info' }, { write: (line) => onLogLine(JSON.parse(line)) })
     : pino({ level: config.LOG_LEVEL });
-  const { outbox, commands } = recordingOutbox();
+  const { workflows } = options;
+  const { outbox, commands } = workflows
+    ? { outbox: createOutbox({ database, workflows, logger }), commands: [] }
+    : recordingOutbox();
   const temporalRuns = new FakeWorkflowRuns();
   const app = await buildApp({
     config,
