@@ -126,7 +126,7 @@ async function cancelMessage(db: Db, state: OutcomeState, detail: string): Promi
   return true;
 }
 
-/** Attempts in which a recipient may have got the message. */
+/** Attempts in which the relay may have accepted the message. */
 const selectStarted = (db: Db, messageIds: readonly string[]) =>
   db
     .selectFrom('send_attempts')

@@ -4,7 +4,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { isSwitchedOff } from '../toggles/find-toggle.ts';
-import { buildSendStart } from './send.service.ts';
+import { buildSendStart } from './workflow-commands.ts';
 
 /**
  * `status_detail` of a message, and `send_error` of a scheduled draft, that waits for the end of a suspension or for the
@@ -16,7 +16,7 @@ export const HELD_DETAIL =
 /** `status_detail` of a message that waits until staff switch sending on again. */
 export const SWITCHED_OFF_DETAIL = 'Held while the operator of the service has switched sending off.';
 
-/** SQL: the row `held`, of an inbox, is affected by no suspension, and its organization is open. */
+/** SQL: no suspension affects the inbox of the row `held`, and its organization is open. */
 export const IS_REINSTATED = sql<boolean>`exists (
   select from inboxes i join environments e on e.id = i.env_id join organizations o on o.id = i.org_id
   where i.id = held.inbox_id and i.status = 'active' and e.status = 'active' and o.status = 'active'

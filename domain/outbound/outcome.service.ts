@@ -15,7 +15,6 @@ import {
   settledAs,
   statusAfterReport,
 } from './message-status.ts';
-import { notifyTracking, signalSend } from './notify-workflows.ts';
 import { type EventRecipient, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
 import {
   lockOutcomeState,
@@ -26,6 +25,7 @@ import {
   saveOutcomeState,
 } from './outcome-state.ts';
 import { RESTORED_RESPONSE } from './send-attempt.entity.ts';
+import { notifyTracking, signalSend } from './workflow-commands.ts';
 
 export interface OutcomeServiceOptions {
   events: EventService;

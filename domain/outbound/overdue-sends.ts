@@ -9,7 +9,7 @@ import {
 import { cancelOpenRecipients } from './cancel-send.ts';
 import { HELD_DETAIL, SWITCHED_OFF_DETAIL } from './held-sends.ts';
 import { type OutcomeService, recordSend } from './outcome.service.ts';
-import { buildSendStart } from './send.service.ts';
+import { buildSendStart } from './workflow-commands.ts';
 
 /**
  * Unsettled messages whose run may be gone. If an operator ended the run, the unsent part of the message is canceled;

@@ -25,7 +25,7 @@ export type PreparedSend = 'proceed' | 'finished' | 'held';
  * Runs the send gate and marks the message `sending`. A refusal is recorded with its event in the same transaction.
  *
  * @returns `proceed` if there is something to transmit or an unknown outcome to wait for, `finished` if there is nothing more
- * to send, `held` while the organization, environment or inbox is suspended for another reason than abuse, the organization is
+ * to send, `held` while the organization, environment or inbox is suspended for a reason other than abuse, the organization is
  * closed, or sending is switched off.
  */
 export async function prepareSend(
@@ -66,7 +66,7 @@ async function prepareWithLock(
   if (!state || !isUnsettled(state.message.status)) return 'finished';
   const gateInput = await readGateInputOfMessage(db, messageId);
   if (state.message.status === 'needs_attention' && hasUnknownOutcome(state)) {
-    // Only a decision or a report can settle those recipients. It must not wait for what holds the others.
+    // Only a decision or a report can settle those recipients, so they do not wait while the others are held.
     const isWaiting = gateInput !== null && (isHeld(gateInput) || gateInput.isSwitchedOff);
     if (isWaiting || findUnsentRecipients(state).length === 0) return 'proceed';
   }
@@ -75,13 +75,13 @@ async function prepareWithLock(
   if (refusal && (await rejectUnsent(transaction, events, state, refusal)) === 'settled') return 'finished';
   if (gateInput && !refusal && (await bounceSuppressed(transaction, events, state, gateInput)) === 'settled')
     return 'finished';
-  // After the refusals: what will never be sent does not wait.
+  // Checked after the refusals, so that a message that will never be sent does not wait.
   if (gateInput?.isSwitchedOff) return hold(db, state, SWITCHED_OFF_DETAIL);
   await setStatus(db, state, { status: 'sending', statusDetail: null });
   return 'proceed';
 }
 
-/** Keeps an accepted message until what holds it ends; its release starts a new run. */
+/** Holds an accepted message. Its release starts a new run. */
 async function hold(db: Db, state: OutcomeState, statusDetail: string): Promise<'held'> {
   const open = state.recipients.filter(({ status }) => !isSettled(status));
   const isTransmitting = open.length > findUnsentRecipients(state).length;

@@ -5,9 +5,9 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { HELD_DETAIL } from './held-sends.ts';
 import type { OutcomeService } from './outcome.service.ts';
-import { buildSendStart } from './send.service.ts';
 import { RESTORED_RESPONSE, type SendAttemptState } from './send-attempt.entity.ts';
 import { sentObjectKey } from './stored-mime.ts';
+import { buildSendStart } from './workflow-commands.ts';
 
 export interface RestoredSendsOptions {
   database: Database;

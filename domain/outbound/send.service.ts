@@ -3,9 +3,7 @@ import { json } from '../../platform/database/json.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
-import { SEND_MESSAGE, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
-import { OUTBOUND_QUEUE, PRIORITY, type Priority } from '../../workflows/task-queues.contract.ts';
+import type { Priority } from '../../workflows/task-queues.contract.ts';
 import { attachFiles, saveAttachments } from '../attachments/attach-files.ts';
 import type { Attachment } from '../attachments/attachment.entity.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
@@ -30,6 +28,7 @@ import {
   type OutboundContent,
   type Submission,
 } from './outbound-content.ts';
+import { buildSendStart } from './workflow-commands.ts';
 
 /** A send that becomes a draft: it waits for its time, for the approval of a person, or for both. */
 export interface PendingSend {
@@ -320,30 +319,4 @@ function buildReferences(parent: Pick<Message, 'rfcMessageId' | 'references'>): 
   return first !== undefined && chain.length > MAX_REFERENCES
     ? [first, ...rest.slice(1 - MAX_REFERENCES)]
     : chain;
-}
-
-/**
- * Builds the command that starts `sendMessage`. The reconciler uses it to restart a lost run, and then as urgent: the
- * send is late already.
- */
-export function buildSendStart(
-  message: Pick<Message, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'threadId'>,
-  priorityKey: Priority = PRIORITY.urgent,
-): StartCommand {
-  return {
-    workflowType: SEND_MESSAGE,
-    workflowId: sendMessageWorkflowId(message.id),
-    taskQueue: OUTBOUND_QUEUE,
-    priority: { priorityKey, fairnessKey: message.organizationId },
-    input: { messageId: message.id },
-    searchAttributes: {
-      OrgId: message.organizationId,
-      EnvId: message.environmentId,
-      InboxId: message.inboxId,
-      ResourceId: message.id,
-      RelatedId: message.threadId,
-      Stage: 'sending',
-    },
-    summary: `Send ${message.id}`,
-  };
 }

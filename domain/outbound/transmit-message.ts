@@ -145,8 +145,8 @@ const SETTLE_PAUSE_MS = 1_000;
  * is no longer `sending` when the lock is granted. Two concurrent calls get the same number, and the primary key allows
  * only one of them.
  *
- * @returns null if nothing may be sent: the message is no longer `sending`, the recipient was canceled, or the last attempt does not allow another
- * one. An open attempt belongs to a crashed worker and becomes `ambiguous`.
+ * @returns null if nothing may be sent: the message is no longer `sending`, the recipient was canceled, or the last attempt
+ * does not allow another one. An open attempt belongs to a crashed worker and becomes `ambiguous`.
  */
 export async function beginAttempt(
   { db }: Database,

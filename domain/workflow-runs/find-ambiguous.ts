@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import type { buildSendStart } from '../outbound/send.service.ts';
+import type { buildSendStart } from '../outbound/workflow-commands.ts';
 
 export type AmbiguousMessage = Parameters<typeof buildSendStart>[0] & {
   rfcMessageId: string | null;

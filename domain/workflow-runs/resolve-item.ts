@@ -5,7 +5,7 @@ import {
   SEND_MESSAGE,
   sendMessageWorkflowId,
 } from '../../workflows/outbound/send-message.contract.ts';
-import { buildSendStart } from '../outbound/send.service.ts';
+import { buildSendStart } from '../outbound/workflow-commands.ts';
 import type { AuditedStaff } from '../staff/record-staff-audit.ts';
 import { applyAction } from './apply-action.ts';
 import type { AmbiguousMessage } from './find-ambiguous.ts';

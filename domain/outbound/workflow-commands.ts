@@ -1,16 +1,46 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
-import { OUTCOME_RECORDED, sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
+import {
+  OUTCOME_RECORDED,
+  SEND_MESSAGE,
+  sendMessageWorkflowId,
+} from '../../workflows/outbound/send-message.contract.ts';
 import {
   DELIVERY_OUTCOME_RECORDED,
   TRACK_DELIVERY,
   trackDeliveryWorkflowId,
 } from '../../workflows/outbound/track-delivery.contract.ts';
-import { OUTBOUND_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
+import { OUTBOUND_QUEUE, PRIORITY, type Priority } from '../../workflows/task-queues.contract.ts';
 import type { Message } from '../messages/message.entity.ts';
 import { isAwaitingReport, isSettled } from './message-status.ts';
 import type { OutcomeMessage, OutcomeState } from './outcome-state.ts';
+
+/**
+ * Builds the command that starts `sendMessage`. The reconciler uses it to restart a lost run, and then as urgent: the
+ * send is late already.
+ */
+export function buildSendStart(
+  message: Pick<Message, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'threadId'>,
+  priorityKey: Priority = PRIORITY.urgent,
+): StartCommand {
+  return {
+    workflowType: SEND_MESSAGE,
+    workflowId: sendMessageWorkflowId(message.id),
+    taskQueue: OUTBOUND_QUEUE,
+    priority: { priorityKey, fairnessKey: message.organizationId },
+    input: { messageId: message.id },
+    searchAttributes: {
+      OrgId: message.organizationId,
+      EnvId: message.environmentId,
+      InboxId: message.inboxId,
+      ResourceId: message.id,
+      RelatedId: message.threadId,
+      Stage: 'sending',
+    },
+    summary: `Send ${message.id}`,
+  };
+}
 
 /** Starts `trackDelivery` if the relay announced reports, and signals the running workflow after a report. */
 export function notifyTracking(
