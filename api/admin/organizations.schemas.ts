@@ -9,7 +9,7 @@ import {
 } from '../../domain/administration/organization-directory.service.ts';
 import type {
   BulkResult,
-  SuspendableThing,
+  SuspensionTargetState,
 } from '../../domain/administration/suspension-administration.service.ts';
 import { TIERS } from '../../domain/organizations/tier.ts';
 import {
@@ -271,7 +271,7 @@ export function presentSuspension(suspension: Readonly<Suspension>): Static<type
   };
 }
 
-export function presentSuspendable(thing: SuspendableThing): Static<typeof SuspendableRecord> {
+export function presentSuspendable(thing: SuspensionTargetState): Static<typeof SuspendableRecord> {
   const { type, id: targetId, organizationId, name, status, openSuspensions } = thing;
   return {
     type,

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import type { PlanChange } from '../../domain/billing/billing.service.ts';
-import type { BillingState } from '../../domain/billing/customer-rows.ts';
+import type { BillingState } from '../../domain/billing/billing-state.ts';
 import { METERED_COUNTERS } from '../../domain/billing/metered-counters.ts';
 import { TIERS, type Tier } from '../../domain/organizations/tier.ts';
 import { enumOf, nullableText, nullableTimestamp, strictObject, text, timestamp } from '../schemas.ts';

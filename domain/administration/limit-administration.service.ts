@@ -34,7 +34,7 @@ export function createLimitAdministrationService({
   });
 
   return {
-    /** Takes effect at once, and releases what waited for it. @throws AppError `not_found`, as the methods below. */
+    /** Takes effect at once, and releases the work that waited for it. @throws AppError `not_found`, as the methods below. */
     setTier: (
       staff: StaffScope,
       organizationId: string,

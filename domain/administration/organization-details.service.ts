@@ -56,7 +56,7 @@ export interface OrganizationUsage {
 
 export type OrganizationDetailsService = ReturnType<typeof createOrganizationDetailsService>;
 
-/** What staff read about one organization, also a closed one; nothing of its mail. */
+/** What staff read about one organization, even a closed one. It includes none of its mail. */
 export function createOrganizationDetailsService({
   database,
   now = () => new Date(),

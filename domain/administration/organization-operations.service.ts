@@ -19,7 +19,10 @@ export interface EndpointTarget {
   endpointId: string;
 }
 
-/** What staff do for one organization with its own use-cases: they see neither its mail nor its secrets. */
+/**
+ * What staff do for one organization through the organization's own use-cases. Staff see neither its mail nor its
+ * secrets.
+ */
 export function createOrganizationOperationsService({
   database,
   retentionPolicies,
@@ -32,7 +35,7 @@ export function createOrganizationOperationsService({
   const requireExisting = (staff: StaffScope, organizationId: string) =>
     database.staffTransaction(staff, ({ db }) => requireOrganization(db, organizationId));
 
-  /** Makes a change with a use-case of the organization, which records it there, and records it for the service. */
+  /** Makes a change through a use-case of the organization, which audits it there, and also audits it for the service. */
   async function change<T>(
     staff: StaffScope,
     organizationId: string,
@@ -109,7 +112,7 @@ export function createOrganizationOperationsService({
         webhookJobs.replay(scope, target.endpointId, request),
       ),
 
-    /** Cancels everything that waits for the endpoint. @throws AppError `not_found`. */
+    /** Cancels all pending and held deliveries of the endpoint. @throws AppError `not_found`. */
     dropBacklog: (staff: StaffScope, target: EndpointTarget, { note }: { note: string }): Promise<BulkJob> =>
       changeEndpoint(staff, target, { action: 'webhook_endpoint.deliveries_canceled', note }, (scope) =>
         webhookJobs.cancelPending(scope, target.endpointId),

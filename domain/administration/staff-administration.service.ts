@@ -34,7 +34,10 @@ export interface StaffAdministrationOptions {
   notifications: PersonNotificationService;
 }
 
-/** Admins decide who is staff. No admin changes themselves, so that one is left. Each change is mailed to the person. */
+/**
+ * Admins decide who is staff. An admin cannot change their own role, so that one admin always remains. Each change is
+ * emailed to the person.
+ */
 export function createStaffAdministrationService({ database, notifications }: StaffAdministrationOptions) {
   const record = async (
     transaction: Transaction,
@@ -72,7 +75,7 @@ export function createStaffAdministrationService({ database, notifications }: St
       }),
 
     /**
-     * Makes an existing, active account staff.
+     * Makes the person with an existing, active account a staff member.
      *
      * @throws AppError `not_found` for an address without one; `already_exists` for staff.
      */

@@ -27,8 +27,8 @@ export interface StaffSuspensionRequest {
   note: string;
 }
 
-/** What was suspended or reinstated, as it is now. */
-export interface SuspendableThing extends NamedTarget {
+/** The target of the change, in its current state. */
+export interface SuspensionTargetState extends NamedTarget {
   status: 'active' | 'suspended';
   openSuspensions: Suspension[];
 }
@@ -56,7 +56,7 @@ export function createSuspensionAdministrationService({
     action: SuspensionAction,
     target: SuspensionTarget,
     { reason, note }: StaffSuspensionRequest,
-  ): Promise<SuspendableThing> =>
+  ): Promise<SuspensionTargetState> =>
     database.staffTransaction(staff, async (transaction) => {
       const { db } = transaction;
       const actor = { kind: 'staff' as const, id: staff.staffId };

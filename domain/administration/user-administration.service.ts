@@ -16,7 +16,7 @@ import { findUsers, readUser, type UserDetails, type UserFilter, type UserSummar
 
 export type UserAdministrationService = ReturnType<typeof createUserAdministrationService>;
 
-/** A change that may lock a person out. */
+/** Input of a change that may lock a person out. */
 export interface AccessChange {
   note: string;
   /** An organization that enforces single sign-on may be left without an owner who could get in without it. */
@@ -31,7 +31,7 @@ export interface UserAdministrationOptions {
 interface PersonChange {
   userId: string;
   note: string;
-  /** In the logs. */
+  /** Recorded in the audit logs. */
   action: string;
   template: Template;
   /** The person may be the last owner who can get in without single sign-on. */
@@ -45,9 +45,12 @@ const RESET_MFA = { action: 'user.mfa_reset', template: 'mfa-reset-by-staff', ma
 
 type Template = 'account-suspended' | 'account-reinstated' | 'sessions-ended-by-staff' | 'mfa-reset-by-staff';
 
-/** Staff act on the accounts of people. Each change is in the logs of all organizations of the person, who gets an email. */
+/**
+ * What staff do with the accounts of people. Each change is recorded in the audit logs of all the person's organizations,
+ * and the person gets an email.
+ */
 export function createUserAdministrationService({ database, notifications }: UserAdministrationOptions) {
-  /** Runs a change with everything that belongs to it. `work` returns what the log should contain. */
+  /** Runs a change with its checks, audit entries and email. `work` returns the details of the audit entry. */
   const change = <Result>(
     staff: StaffScope,
     { userId, note, action, template, mayLockOut = false }: PersonChange,

@@ -3,7 +3,7 @@ import { AppError } from '../../platform/errors.ts';
 import { requireOrganization } from '../administration/require-organization.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
-import { type BillingState, readBillingState } from './customer-rows.ts';
+import { type BillingState, readBillingState } from './billing-state.ts';
 import type { PaymentGraceService } from './payment-grace.service.ts';
 
 /** A subscription that an operator has to settle. */
@@ -13,7 +13,7 @@ export interface SubscriptionProblem {
   problem: string;
 }
 
-/** More than an operator settles at a time. */
+/** More than an operator can work through at once. */
 export const MAX_PROBLEMS = 25;
 
 export type BillingAdministrationService = ReturnType<typeof createBillingAdministrationService>;
@@ -64,7 +64,7 @@ export function createBillingAdministrationService({
       database.staffTransaction(staff, async (transaction) => {
         const { db } = transaction;
         await requireOrganization(db, organizationId);
-        // Several only with a second subscription: the organization would be suspended for each of them.
+        // There are several only if a second subscription is overdue too; each would suspend the organization.
         const open = await db
           .selectFrom('payment_graces')
           .select('id')

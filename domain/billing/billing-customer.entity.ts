@@ -4,7 +4,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Tier } from '../organizations/tier.ts';
 
-/** The organization as Stripe knows it. Its row is locked while a subscription of it changes. */
+/** The organization as Stripe knows it. The row is locked while one of its subscriptions changes. */
 export const BillingCustomerEntity = defineEntity({
   name: 'BillingCustomer',
   tableName: 'billing_customers',
@@ -15,11 +15,11 @@ export const BillingCustomerEntity = defineEntity({
     /** `cus_…`; replaced if it was deleted at Stripe. */
     customerId: idColumn().unique(),
     /**
-     * The tier that the subscriptions gave the organization last; null if they give none. What staff set since then stays
-     * until the subscriptions give another one.
+     * The tier that the subscriptions last gave the organization; null if they give none. A tier that staff have set
+     * since then stays until the subscriptions give a different one.
      */
     appliedTier: p.text().$type<Tier>().strictNullable(),
-    /** The last checkout session (`cs_…`), which is used again while it is open; null before the first. */
+    /** The last checkout session (`cs_…`), reused while it is open; null before the first. */
     checkoutSessionId: idColumn().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),

@@ -4,7 +4,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { MeteredCounter } from './metered-counters.ts';
 
-/** A counter of which the use beyond the tier's limit is reported to Stripe: the subscription has a metered price for it. */
+/** A counter whose use beyond the tier's limit is reported to Stripe, because the subscription has a metered price for it. */
 export const BillingMeterEntity = defineEntity({
   name: 'BillingMeter',
   tableName: 'billing_meters',
@@ -21,7 +21,7 @@ export const BillingMeterEntity = defineEntity({
     eventName: p.text(),
     customerField: p.text(),
     valueField: p.text(),
-    /** Start of an hour (UTC): the use before it is reported, or is not billed. */
+    /** Start of an hour (UTC). Use before it has been reported, or is not billed. */
     settledUntil: timestamp(),
     /** Highest amount of the counter in the month of the last settled hour; null before the first one. */
     highestAmount: p.bigint('number').strictNullable(),

@@ -19,7 +19,7 @@ interface SubscriptionRef {
   organizationId: string;
 }
 
-/** Starts the run that reads the subscription back, or makes the running one read once more. */
+/** Starts the run that reads the subscription from Stripe; a run that is in progress reads it once more. */
 export function buildSyncCommand({
   id,
   organizationId,

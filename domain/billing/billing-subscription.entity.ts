@@ -4,7 +4,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Tier } from '../organizations/tier.ts';
 
-/** A subscription as it was read back from Stripe last. Events only cause a read-back. */
+/** A subscription as last read from Stripe. An event only triggers another read. */
 export const BillingSubscriptionEntity = defineEntity({
   name: 'BillingSubscription',
   tableName: 'billing_subscriptions',
@@ -28,7 +28,7 @@ export const BillingSubscriptionEntity = defineEntity({
     /** Stripe's id (`sub_…`). */
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
-    /** Stripe's status; null until the first read-back, as what follows. Stripe may add others than we know. */
+    /** Stripe's status. Null until the first read, like the fields below. Stripe may add statuses that we do not know. */
     status: p.text().strictNullable(),
     priceId: idColumn().strictNullable(),
     /** Tier of the price; null if no tier has it. */
@@ -36,7 +36,7 @@ export const BillingSubscriptionEntity = defineEntity({
     currentPeriodEnd: timestamp().strictNullable(),
     /** When it ends, if it was canceled for a later time. */
     cancelAt: timestamp().strictNullable(),
-    /** The tier from the next period on, if a change waits for it. */
+    /** The tier from the next period on, if a change is scheduled. */
     scheduledTier: p.text().$type<Tier>().strictNullable(),
     /** The oldest unpaid invoice (`in_…`) and the page on which to pay it. */
     openInvoiceId: idColumn().strictNullable(),
@@ -45,11 +45,14 @@ export const BillingSubscriptionEntity = defineEntity({
     nextAttemptAt: timestamp().strictNullable(),
     /** Null while it can still be paid. */
     endedAt: timestamp().strictNullable(),
-    /** What operators have to settle. The tier does not follow it meanwhile, except if it is paid beside another one. */
+    /**
+     * A problem that an operator has to resolve. Until then the subscription does not change the tier, unless the problem
+     * is that a second subscription is paid.
+     */
     problem: p.text().strictNullable(),
-    /** Number of read-backs begun. Only the answer to the last one is applied. */
+    /** Number of reads begun. Only the answer to the latest one is applied. */
     readVersion: p.integer().default(0),
-    /** When an event asked for a read-back; null if none is due. */
+    /** When an event requested a read; null if none is due. */
     requestedAt: timestamp().strictNullable(),
     syncedAt: timestamp().strictNullable(),
     /** When the reconciler last checked it. */

@@ -7,10 +7,10 @@ import { recordAudit } from '../audit/record-audit.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { readUsageStatuses } from '../usage/usage-status.ts';
+import { type BillingState, ensureCustomer, readBilling } from './billing-state.ts';
 import type { BillingSubscriptionEntity } from './billing-subscription.entity.ts';
 import { changePrice, type PlanTiming, type ProrationPreview, previewPrice } from './change-price.ts';
 import { openCheckout } from './checkout-sessions.ts';
-import { type BillingState, ensureCustomer, readBilling } from './customer-rows.ts';
 import { findPlanWarnings, type PlanWarning } from './plan-warnings.ts';
 import { isHigherTier, type Prices } from './prices.ts';
 import { findLicensedItems } from './read-subscription.ts';
@@ -18,7 +18,7 @@ import type { Redirects } from './redirects.ts';
 
 export interface CheckoutRequest {
   tier: Tier;
-  /** Where Stripe sends people after the payment, and those who turn back. Default: the billing page. */
+  /** Where Stripe sends people who have paid, and people who cancel. Default: the billing page. */
   successUrl?: string | undefined;
   cancelUrl?: string | undefined;
 }
@@ -43,7 +43,7 @@ export interface PlanChange {
   warnings: PlanWarning[];
 }
 
-/** `never` takes a cancellation for the end of the period back. */
+/** `never` revokes a cancellation for the end of the period. */
 export type CancelTiming = 'now' | 'period_end' | 'never';
 
 export interface BillingServiceOptions {
@@ -57,8 +57,8 @@ export interface BillingServiceOptions {
 export type BillingService = ReturnType<typeof createBillingService>;
 
 /**
- * What owners do with their subscription. Nothing here changes the tier: that follows the events of Stripe. Every method
- * throws `unavailable` if Stripe gives no answer, and then has changed nothing.
+ * What owners do with their subscription. Nothing here changes the tier, which follows Stripe's events. Every method
+ * throws `unavailable` if Stripe does not answer, and then has changed nothing.
  */
 export function createBillingService(options: BillingServiceOptions) {
   const { database, stripe, prices, redirects, publicUrl } = options;
@@ -78,7 +78,7 @@ export function createBillingService(options: BillingServiceOptions) {
 
   /** @throws AppError `conflict` with the link of the portal, if a subscription has not ended. */
   async function refuseSecond(scope: TenantScope, customer: string): Promise<void> {
-    // Not the rows: the event of a checkout that was just completed may still be on its way.
+    // Asks Stripe instead of reading the rows: the event of a checkout that has just been completed may not have arrived.
     const { data } = await callStripe(() =>
       stripe.subscriptions.list({ customer, status: 'all', limit: 100 }),
     );
@@ -147,10 +147,10 @@ export function createBillingService(options: BillingServiceOptions) {
     },
 
     /**
-     * Returns Stripe's page on which the subscription is paid; an open one is used again.
+     * Returns Stripe's page for paying the subscription; an open one is reused.
      *
-     * @throws AppError `conflict`, with the portal's link, while a subscription has not ended; `unprocessable` for a tier that
-     * is not for sale; `validation_error` for a target that is not allowed.
+     * @throws AppError `conflict`, with the portal's link, while a subscription has not ended; `unprocessable` for a tier
+     * that is not for sale; `validation_error` for a target that is not allowed.
      */
     async checkout(scope: Scope, request: CheckoutRequest): Promise<{ id: string; url: string }> {
       requireOrganizationWide(scope);
@@ -158,8 +158,8 @@ export function createBillingService(options: BillingServiceOptions) {
     },
 
     /**
-     * Returns the page on which the owners pay for the tier, for staff to pass on: a checkout, or with a subscription the
-     * billing page, which changes its plan.
+     * Returns the page on which the owners pay for the tier, for staff to pass on: a checkout or, if there is a
+     * subscription, the billing page, where they change its plan.
      *
      * @throws AppError as `checkout`; `organization_deleted`.
      */
@@ -239,7 +239,7 @@ export function createBillingService(options: BillingServiceOptions) {
 async function cancelAtStripe(stripe: Stripe, id: string, when: CancelTiming): Promise<Stripe.Subscription> {
   const current = await stripe.subscriptions.retrieve(id);
   if (current.status === 'canceled') return current;
-  // A schedule, which a later change of plan has made, does not allow changes beside it.
+  // While a schedule exists, which a plan change for a later time creates, Stripe refuses other changes.
   if (current.schedule)
     await stripe.subscriptionSchedules.release(
       typeof current.schedule === 'string' ? current.schedule : current.schedule.id,
@@ -249,12 +249,15 @@ async function cancelAtStripe(stripe: Stripe, id: string, when: CancelTiming): P
     : stripe.subscriptions.update(id, { cancel_at_period_end: when === 'period_end' });
 }
 
-/** How long a preview holds. */
+/** How long a preview is valid. */
 const PREVIEW_SECONDS = 3_600;
 /** Of the clocks of two servers. */
 const CLOCK_SKEW_SECONDS = 60;
 
-/** Stripe would charge for an upgrade from any later day on, and credit a downgrade from any earlier one. */
+/**
+ * Otherwise a caller could choose the date: Stripe charges for an upgrade from any later day and credits a downgrade from
+ * any earlier day.
+ */
 function requireRecentPreview(prorationDate: number): void {
   const ageSeconds = Date.now() / 1_000 - prorationDate;
   if (ageSeconds <= PREVIEW_SECONDS && ageSeconds >= -CLOCK_SKEW_SECONDS) return;

@@ -15,7 +15,7 @@ export interface PriceChange {
 }
 
 export interface ProrationPreview {
-  /** Due with the change, in the currency's smallest unit; a downgrade is credited to the next invoice. */
+  /** Amount due with the change, in the currency's smallest unit. A downgrade is credited to the next invoice. */
   amountDue: number;
   currency: string;
   prorationDate: number;
@@ -51,8 +51,8 @@ export async function previewPrice(
 }
 
 /**
- * Changes the subscription at Stripe. An upgrade is paid at once, and takes effect only if the payment succeeds; a downgrade
- * is credited, or waits for the end of the period.
+ * Changes the subscription at Stripe. An upgrade is paid at once and takes effect only if the payment succeeds. A
+ * downgrade is credited, or takes effect at the end of the period.
  *
  * @returns false if the payment has to be confirmed first.
  */
@@ -82,7 +82,7 @@ export async function changePrice(stripe: Stripe, change: PriceChange): Promise<
 const prorationOf = (isUpgrade: boolean) =>
   (isUpgrade ? 'always_invoice' : 'create_prorations') as 'always_invoice' | 'create_prorations';
 
-/** A schedule without a second phase, which a failure in between leaves, changes nothing. */
+/** A failure between the two calls leaves a schedule without a second phase, which changes nothing. */
 async function schedulePrice(
   stripe: Stripe,
   {
@@ -97,7 +97,7 @@ async function schedulePrice(
     scheduleId: string | undefined;
   },
 ): Promise<void> {
-  // Metered prices have no quantity, and stay.
+  // Metered prices stay. They have no quantity.
   const metered = subscription.items.data
     .filter(({ id }) => id !== item.id)
     .map((other) => ({ price: other.price.id }));

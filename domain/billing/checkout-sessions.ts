@@ -4,8 +4,8 @@ import { sha256 } from '../../platform/crypto.ts';
 import type { Database, TenantScope } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
+import { organizationDeleted } from '../identity/authentication.ts';
 import type { Tier } from '../organizations/tier.ts';
-import { saveCheckoutSession } from './customer-rows.ts';
 
 export interface CheckoutDetails {
   customerId: string;
@@ -21,12 +21,12 @@ export interface CheckoutDetails {
   previousSubscription: string | null;
 }
 
-/** Calls at the same time may each begin a session; the last one counts. */
+/** Concurrent calls may each begin a session; the last one counts. */
 const MAX_ATTEMPTS = 5;
 
 /**
- * Returns the checkout session for the tier. An open one for the same is used again, and one for something else expires, so
- * that two of them cannot be paid: also not those of two calls at the same time.
+ * Returns the checkout session for the tier. An open session for the same tier is reused, and any other one is expired,
+ * so that two sessions can never both be paid, even those of concurrent calls.
  *
  * @throws AppError `conflict` if a session was paid meanwhile.
  */
@@ -58,7 +58,7 @@ export async function openCheckout(
   });
 }
 
-/** A repeated key answers with the session of the first request, which may be over by now. */
+/** For a repeated key Stripe answers with the session of the first request, which may be over by now. */
 async function createOpenSession(
   stripe: Stripe,
   scope: TenantScope,
@@ -79,7 +79,7 @@ async function createOpenSession(
           metadata: { organization_id: scope.organizationId, tier, fingerprint },
           subscription_data: { metadata: { organization_id: scope.organizationId } },
         },
-        // Two calls at the same time get the same session.
+        // Concurrent calls get the same session.
         { idempotencyKey: `checkout/${fingerprint}/${previous}` },
       ),
     );
@@ -128,12 +128,12 @@ async function endSession(stripe: Stripe, id: string): Promise<'expired' | 'paid
   }
 }
 
-/** `none`: there was no session, or the organization is open again. `paid`: a person has to settle it. */
+/** `none`: there was no session, or the organization is open again. `paid`: an operator has to resolve it. */
 export type CheckoutClosing = 'none' | 'expired' | 'paid';
 
 /**
- * Expires the open checkout of an organization that was closed: its owner could still pay for it. If it was paid already,
- * the read-back of its subscription reports the problem `organization_closed`.
+ * Expires the open checkout of a closed organization, whose owner could otherwise still pay. If the checkout has already
+ * been paid, reading its subscription reports the problem `organization_closed`.
  */
 export function createCheckoutClosing({
   database,
@@ -165,4 +165,43 @@ export function createCheckoutClosing({
       .execute();
     return outcome;
   };
+}
+
+/**
+ * Saves the session, unless another one has been saved since `previous` was read. If the organization is being closed at
+ * the same time, the closing waits, and then expires the session.
+ *
+ * @returns the session that is saved.
+ * @throws AppError `organization_deleted` if the organization has been closed meanwhile.
+ */
+export function saveCheckoutSession(
+  database: Database,
+  scope: TenantScope,
+  { sessionId, previous }: { sessionId: string; previous: string | null },
+): Promise<string | null> {
+  const { organizationId } = scope;
+  return database.transaction(scope, async ({ db }) => {
+    const open = await db
+      .selectFrom('organizations')
+      .select('id')
+      .where('id', '=', organizationId)
+      .where('deleted_at', 'is', null)
+      .forShare()
+      .executeTakeFirst();
+    if (!open) throw organizationDeleted(organizationId);
+    const saved = await db
+      .updateTable('billing_customers')
+      .set({ checkout_session_id: sessionId, updated_at: sql`now()` })
+      .where('org_id', '=', organizationId)
+      .where('checkout_session_id', 'is not distinct from', previous)
+      .returning('org_id')
+      .executeTakeFirst();
+    if (saved) return sessionId;
+    const customer = await db
+      .selectFrom('billing_customers')
+      .select('checkout_session_id as sessionId')
+      .where('org_id', '=', organizationId)
+      .executeTakeFirst();
+    return customer?.sessionId ?? null;
+  });
 }

@@ -1,7 +1,7 @@
 import type { BillingSubscription } from './billing-subscription.entity.ts';
 import { isHigherTier } from './prices.ts';
 
-/** Statuses in which a subscription gives its tier. A payment that failed does not take it away; suspension does. */
+/** Statuses in which a subscription gives its tier. A failed payment does not take the tier away; suspension does. */
 const GRANTING = new Set(['active', 'trialing', 'past_due', 'unpaid']);
 const KNOWN = new Set([...GRANTING, 'incomplete', 'incomplete_expired', 'canceled', 'paused']);
 
@@ -18,9 +18,9 @@ export const isGranting = ({ status, endedAt }: Pick<Subscription, 'status' | 'e
   endedAt === null && GRANTING.has(status ?? '');
 
 /**
- * The subscription that gives the organization its tier. It has more than one only if one was made at Stripe by hand: then
- * one that Stripe still collects goes before one that it no longer does, the higher tier before the lower one, and the newer
- * before the older.
+ * The subscription that gives the organization its tier. There are several only if one was created at Stripe by hand.
+ * Then a subscription that Stripe still collects takes precedence over one that it has given up, a higher tier over a
+ * lower one, and a newer one over an older one.
  */
 export function findCountingSubscription<T extends Subscription>(subscriptions: readonly T[]): T | undefined {
   return subscriptions.filter(isGranting).sort(compare)[0];

@@ -5,8 +5,8 @@ import type { MeteredCounter } from './metered-counters.ts';
 import type { MeterView } from './read-meters.ts';
 
 /**
- * Meters what the subscription has metered prices for, from the next full hour on: what was used before it had them is not
- * billed. Ends what it no longer has.
+ * Starts meters for the subscription's metered prices from the next full hour on, so that earlier use is not billed, and
+ * ends the meters whose price the subscription no longer has.
  */
 export async function followMeters(
   db: Db,

@@ -20,10 +20,10 @@ export interface FollowTierOptions {
   logger: Pick<Logger, 'error'>;
 }
 
-/** Problem of a subscription beside the one that counts. It does not keep the tier from following. */
+/** Problem of a second paid subscription. Unlike other problems it does not keep the tier from changing. */
 export const PAYS_TWICE = 'pays_twice';
 
-/** Gives the organization the tier of its subscriptions, if that is another one than they gave it last. */
+/** Gives the organization the tier of its subscriptions, if it differs from the tier that they last gave. */
 export async function followTier(
   { outbox, notifications, defaultTier, logger }: FollowTierOptions,
   transaction: Transaction,
@@ -36,12 +36,12 @@ export async function followTier(
     now,
   }: {
     organizationId: string;
-    /** The tier that the subscriptions gave it last. */
+    /** The tier that the subscriptions last gave it. */
     appliedTier: Tier | null;
-    /** The one that was read back. */
+    /** The subscription that was read. */
     subscriptionId: string;
     hasEnded: boolean;
-    /** All that have not ended, after the read-back. */
+    /** All subscriptions that have not ended, after the read. */
     open: readonly RowOf<typeof BillingSubscriptionEntity>[];
     now: Date;
   },
@@ -52,7 +52,7 @@ export async function followTier(
   const found = await markSurplus(db, organizationId, surplus);
   if (found.length > 0)
     logger.error({ organizationId, counts: counting?.id, surplus: found }, 'organization pays twice');
-  // Better a tier too long than one that is taken away by mistake.
+  // A tier that is kept too long does less harm than one that is taken away by mistake.
   if (open.some(({ problem }) => problem !== null && problem !== PAYS_TWICE)) return;
   const granted = counting?.tier ?? null;
   if (granted === appliedTier) return;
@@ -85,7 +85,10 @@ export async function followTier(
     });
 }
 
-/** Marks the subscriptions that are paid beside the one that counts, for operators. @returns those not marked before. */
+/**
+ * Marks for operators the subscriptions that are paid in addition to the one that counts. @returns those not marked
+ * before.
+ */
 async function markSurplus(
   db: Db,
   organizationId: string,

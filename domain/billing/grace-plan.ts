@@ -4,9 +4,9 @@ import type { SubscriptionView } from './read-subscription.ts';
 const DAY_MS = 86_400_000;
 /** Days before the suspension on which owners are reminded. */
 const REMINDER_DAYS = [7, 3, 1] as const;
-/** How often the invoice is read back while nothing else is due. Events come sooner. */
+/** How often the invoice is read while nothing else is due. Events cause earlier reads. */
 const RECHECK_MS = DAY_MS;
-/** The grace is over, but Stripe shows no open invoice: it is about to write one or to end the subscription. */
+/** The grace is over, but Stripe has no open invoice: it is about to create one or to end the subscription. */
 const UNCLEAR_RECHECK_MS = 3_600_000;
 
 export interface GraceTimes {
@@ -24,7 +24,10 @@ export type GraceStep =
   | { kind: 'remind'; remindersSent: number; nextStepAt: Date }
   | { kind: 'wait'; nextStepAt: Date };
 
-/** A payment failed, and Stripe still wants it. `incomplete` is no such case: the first payment has never succeeded. */
+/**
+ * A payment has failed and Stripe still tries to collect it. `incomplete` does not count, because the first payment never
+ * succeeded.
+ */
 export function isPaymentOverdue({
   status,
   openInvoice,
@@ -55,11 +58,11 @@ export function planGraceStep({ view, isPaidOtherwise }: Standing, grace: GraceT
     : { kind: 'wait', nextStepAt };
 }
 
-/** Reminders that a grace has passed already, so that moving its end sends none of them. */
+/** Reminders whose time has already passed, so that moving the end of the grace sends none of them. */
 export const countPassedReminders = (grace: GraceTimes, now: Date): number =>
   reminderTimes(grace).filter((time) => time <= now.getTime()).length;
 
-/** None within a day of the first email. */
+/** No reminder within a day of the first email. */
 function reminderTimes({ startedAt, suspendAt }: GraceTimes): number[] {
   return REMINDER_DAYS.map((days) => suspendAt.getTime() - days * DAY_MS).filter(
     (time) => time >= startedAt.getTime() + DAY_MS,

@@ -74,7 +74,7 @@ interface OverrideEntry {
   expiresAt: Date | null;
 }
 
-/** Overrides that were replaced or removed, by what the ledger says. The one in force has a row of its own. */
+/** Overrides that were replaced or removed, according to the ledger. The override in force has a row of its own. */
 function formerOverrides(entries: readonly OverrideEntry[]): Span[] {
   const spans: Span[] = [];
   let current: Span | undefined;

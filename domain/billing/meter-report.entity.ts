@@ -4,7 +4,10 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { MeteredCounter } from './metered-counters.ts';
 
-/** The use of an hour beyond the limit, for Stripe. It is written before it is sent, so that a repetition sends the same. */
+/**
+ * The use of an hour beyond the limit, for Stripe. The row is written before it is sent, so that a retry sends the same
+ * amount.
+ */
 export const MeterReportEntity = defineEntity({
   name: 'MeterReport',
   tableName: 'meter_reports',
@@ -36,7 +39,7 @@ export const MeterReportEntity = defineEntity({
     sentAt: timestamp().strictNullable(),
     /** When Stripe accepted it. */
     reportedAt: timestamp().strictNullable(),
-    /** When it was given up, and why; null unless it was. */
+    /** When and why reporting was given up; null unless it was. */
     refusedAt: timestamp().strictNullable(),
     refusal: p.text().strictNullable(),
   },

@@ -12,7 +12,7 @@ export interface ReportCounts {
   refused: number;
 }
 
-/** Stripe refuses a second event with an identifier for 24 hours at least. */
+/** For at least 24 hours Stripe refuses a second event with the same identifier. */
 const IDENTIFIER_LIFETIME_MS = 23 * HOUR_MS;
 const BATCH_SIZE = 100;
 const MAX_CONCURRENT_REPORTS = 8;
@@ -46,10 +46,10 @@ export function createMeterReportingService(options: Reporting) {
   const { database } = options;
   return {
     /**
-     * Sends what is settled to Stripe, each hour once. A crash or an outage in between repeats nothing: the identifier of a
-     * report is the same, and if it was first sent long ago, Stripe is asked whether it has it.
+     * Sends each settled hour to Stripe once. A crash or an outage causes no second report: a report keeps its
+     * identifier, and if it was first sent long ago, Stripe is asked whether it has it.
      *
-     * @throws AppError `unavailable`; what was not sent is sent by the next call.
+     * @throws AppError `unavailable`; the next call sends what was not sent.
      */
     async report(onProgress: () => void): Promise<ReportCounts> {
       const counts = { reported: 0, refused: 0 };
@@ -64,7 +64,7 @@ export function createMeterReportingService(options: Reporting) {
           for (const outcome of outcomes)
             if (outcome.status === 'fulfilled') counts[outcome.value] += 1;
             else failures.push(outcome.reason);
-          // Stripe is down. A report that fails alone holds up no other.
+          // If all fail, Stripe is down. A single report that fails does not delay the others.
           if (outcomes.every(({ status }) => status === 'rejected')) throw failures[0];
         }
         last = batch.at(-1);
@@ -148,7 +148,7 @@ export function sendReport(stripe: Stripe, report: MeterReportContent): Promise<
   );
 }
 
-/** Whether Stripe counts the hour already. Only these reports count in it. */
+/** Whether Stripe has already counted the hour. Nothing but these reports adds to it. */
 export async function hasReport(
   stripe: Stripe,
   { meterId, customerId, windowStart, units }: MeterReportContent,

@@ -10,9 +10,9 @@ import { HOUR_MS, type SettledHours, settleHours, type UsedHour } from './meter-
 
 type BillingMeter = RowOf<typeof BillingMeterEntity>;
 
-/** After this, what was used in an hour is committed. What comes later counts to the next hour. */
+/** By then the use of an hour is committed. Later changes count toward the next hour. */
 const SETTLED_AFTER_MS = 5 * 60_000;
-/** Stripe takes use of the last 35 days. */
+/** Stripe accepts use of the last 35 days. */
 export const MAX_AGE_MS = 34 * 24 * HOUR_MS;
 const BATCH_SIZE = 100;
 
@@ -29,7 +29,7 @@ export function createMeterSettlementService({
 }) {
   return {
     /**
-     * Writes down the use beyond soft limits of every hour that is over, once, for metered subscriptions.
+     * Records, once, the use beyond soft limits of every hour that is over, for metered subscriptions.
      *
      * @returns how many hours have billable use.
      */
@@ -53,7 +53,7 @@ export function createMeterSettlementService({
 interface Batch {
   meters: number;
   billable: number;
-  /** Meters of which the oldest hours are too old for Stripe. */
+  /** Meters whose oldest hours are too old for Stripe. */
   late: BillingMeter[];
 }
 
@@ -85,7 +85,7 @@ async function settleBatch(db: Db, times: { until: Date; earliest: Date }): Prom
   return { meters: due.length, billable, late };
 }
 
-/** Meters with hours that are over: until the subscription ended, at most. */
+/** Meters with hours that are over, at the latest until the subscription ended. */
 function lockDue(db: Db, until: Date): Promise<BillingMeter[]> {
   return db
     .selectFrom('billing_meters')
@@ -112,7 +112,7 @@ function endOf({ endedAt, settledUntil }: BillingMeter, until: Date): Date {
 const keyOf = ({ subscriptionId, counter }: Pick<BillingMeter, 'subscriptionId' | 'counter'>) =>
   `${subscriptionId}/${counter}`;
 
-/** What was used in each hour that is to be settled, and before it in its month. */
+/** The use of each hour to be settled, and the use before it in its month. */
 async function readUsage(
   db: Db,
   meters: readonly BillingMeter[],
@@ -158,7 +158,8 @@ async function save(
   { subscriptionId, counter, organizationId }: BillingMeter,
   { settledUntil, highestAmount, billable }: SettledHours,
 ): Promise<void> {
-  // Of two metered subscriptions, one reports the hour: Stripe counts an event for every metered price of the customer.
+  // If there are two metered subscriptions, only one reports the hour: Stripe counts an event for every metered price of
+  // the customer.
   if (billable.length > 0)
     await db
       .insertInto('meter_reports')

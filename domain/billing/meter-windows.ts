@@ -4,16 +4,16 @@ import type { MeteredCounter } from './metered-counters.ts';
 
 export const HOUR_MS = 3_600_000;
 
-/** A span of time; null: without an end. */
+/** A span of time; `until` is null if it has no end. */
 export interface Span {
   from: Date;
   until: Date | null;
 }
 
-/** What an organization was granted over time, as the usage ledger and the suspensions have it. */
+/** What an organization was granted over time, according to the usage ledger and its suspensions. */
 export interface GrantHistory {
   counter: MeteredCounter;
-  /** The tier now. */
+  /** The current tier. */
   tier: Tier;
   /** In order of time. */
   tierChanges: readonly { at: Date; from: Tier; to: Tier }[];
@@ -42,9 +42,9 @@ export interface SettledHours extends MeterState {
 }
 
 /**
- * Settles the hours up to `until`. Billable is what lifts the counter above both the limit of the tier and its highest
- * settled amount of the month, so that a correction is never negative, and what was counted again after one is not billed
- * twice. An hour in which anything else than a soft limit of a tier applied bills nothing.
+ * Settles the hours up to `until`. Only use that lifts the counter above both the tier's limit and the highest settled
+ * amount of the month is billable, so that a correction is never negative and use that is counted again after one is not
+ * billed twice. An hour in which anything but a soft limit of a tier applied is not billed.
  *
  * @param amountBefore of the month of `settledUntil`, before it.
  * @param hours from `settledUntil` on, in order.

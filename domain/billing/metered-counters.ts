@@ -1,6 +1,7 @@
+import type { Db } from '../../platform/database/tables.ts';
 import { STORAGE_COUNTER, USAGE_COUNTERS, type UsageCounter } from '../usage/counters.ts';
 
-/** Counters whose use beyond a soft limit can be billed. Storage is a level, of which there is no use within an hour. */
+/** Counters whose use beyond a soft limit can be billed. Storage cannot: it is a level, not an amount used within an hour. */
 export type MeteredCounter = Exclude<UsageCounter, typeof STORAGE_COUNTER>;
 
 export const METERED_COUNTERS: readonly MeteredCounter[] = USAGE_COUNTERS.filter(
@@ -9,15 +10,15 @@ export const METERED_COUNTERS: readonly MeteredCounter[] = USAGE_COUNTERS.filter
 
 /** Metered prices at Stripe, by counter. */
 export interface MeteredPrices {
-  /** Those that a new subscription gets beside the price of its tier: the first of each counter. */
+  /** The metered prices that a new subscription gets in addition to the price of its tier: the first of each counter. */
   readonly forSale: readonly string[];
-  /** Undefined for a price that meters nothing that this service counts. */
+  /** Undefined for a price that meters none of this service's counters. */
   counterOf(priceId: string): MeteredCounter | undefined;
 }
 
 /**
  * @param setting `counter:price`, separated by commas.
- * @throws Error naming the entry that is wrong, at the start.
+ * @throws Error that names the invalid entry.
  */
 export function readMeteredPrices(setting: string | undefined): MeteredPrices {
   const counters = new Map<string, MeteredCounter>();
@@ -35,4 +36,19 @@ export function readMeteredPrices(setting: string | undefined): MeteredPrices {
     if (!forSale.has(counter)) forSale.set(counter, price);
   }
   return { forSale: [...forSale.values()], counterOf: (priceId) => counters.get(priceId) };
+}
+
+/** Whether use beyond the limit of the organization's tier is billed. */
+export async function isMetered(db: Db, organizationId: string, counter: UsageCounter): Promise<boolean> {
+  const metered = METERED_COUNTERS.find((known) => known === counter);
+  if (!metered) return false;
+  const meter = await db
+    .selectFrom('billing_meters')
+    .select('counter')
+    .where('org_id', '=', organizationId)
+    .where('counter', '=', metered)
+    .where('ended_at', 'is', null)
+    .limit(1)
+    .executeTakeFirst();
+  return meter !== undefined;
 }

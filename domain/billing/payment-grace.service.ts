@@ -39,7 +39,7 @@ export function createPaymentGraceService(options: PaymentGraceOptions) {
   const { outbox, suspensions } = options;
 
   /**
-   * Moves the suspension, and ends one that is in force. The caller audits it.
+   * Postpones the suspension, and lifts it if it is in force. The caller records it in the audit log.
    *
    * @returns the grace, with the day of suspension; null if it is closed.
    */
@@ -82,7 +82,7 @@ export function createPaymentGraceService(options: PaymentGraceOptions) {
   return {
     extend,
 
-    /** Opens, continues or closes the grace of the subscription, as what was read back from Stripe demands. */
+    /** Opens, continues or closes the grace of the subscription, depending on what was read from Stripe. */
     async follow(
       transaction: Transaction,
       { organizationId, ...standing }: Following & { organizationId: string },
@@ -107,7 +107,7 @@ export function createPaymentGraceService(options: PaymentGraceOptions) {
   };
 }
 
-/** Locks it, so that a step and an extension at the same time do not undo each other. */
+/** Locks the grace, so that a step and a concurrent extension do not undo each other. */
 const lockOpenGrace = (db: Db, subscriptionId: string): Promise<PaymentGrace | undefined> =>
   db
     .selectFrom('payment_graces')
@@ -249,7 +249,7 @@ async function suspend(
   transaction: Transaction,
   { grace, nextStepAt, now }: { grace: PaymentGrace; nextStepAt: Date; now: Date },
 ): Promise<void> {
-  // False if staff suspended it for the payment already: then staff end it, too.
+  // False if staff have already suspended it for the payment; then staff also lift that suspension.
   const isOwn = await suspensions.suspend(transaction, grace.organizationId, {
     reason: 'payment',
     note: `The payment for subscription ${grace.subscriptionId} has been overdue since ${formatUtc(grace.startedAt)}.`,
@@ -287,7 +287,7 @@ async function close(
     reason,
     details: { grace_id: grace.id },
   });
-  // Lifts only what this grace suspended, and no suspension for another reason.
+  // Lifts only the suspension of this grace, and none for another reason.
   if (grace.suspendedAt)
     await suspensions.reinstate(transaction, organizationId, {
       reason: 'payment',

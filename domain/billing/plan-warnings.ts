@@ -9,7 +9,10 @@ export interface PlanWarning {
   limit: number;
 }
 
-/** What a change to the tier would find above its limits. The change is allowed: it is the owners' decision. */
+/**
+ * The counters that a change to the tier would leave above its limits. The change is still allowed, because the owners
+ * decide.
+ */
 export function findPlanWarnings(tier: Tier, counters: readonly UsageStatus[]): PlanWarning[] {
   return counters.flatMap(({ counter, current }) => {
     const limit = TIER_LIMITS[tier].limits[counter];

@@ -11,7 +11,7 @@ export interface Prices {
   tierOf(priceId: string): Tier | undefined;
   /** In ascending order. */
   readonly tiersForSale: readonly Tier[];
-  /** What is billed beyond the limits of a tier. */
+  /** Prices for use beyond the limits of a tier. */
   readonly metered: MeteredPrices;
 }
 

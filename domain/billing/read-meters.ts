@@ -4,7 +4,7 @@ import { callStripe, isForbidden, isMissing } from '../../platform/stripe/stripe
 import type { MeteredCounter, MeteredPrices } from './metered-counters.ts';
 import type { SubscriptionView } from './read-subscription.ts';
 
-/** What is metered for a subscription, and how an event for it is written. */
+/** A counter that is metered for a subscription, and how its events are written. */
 export interface MeterView {
   counter: MeteredCounter;
   priceId: string;
@@ -14,10 +14,13 @@ export interface MeterView {
   valueField: string;
 }
 
-/** Null if the key may not read meters: then what is metered stays as it is. */
+/** Null if the key may not read meters; then the metered counters stay as they are. */
 export type MeterReader = (view: SubscriptionView) => Promise<MeterView[] | null>;
 
-/** Finds what the metered prices of a subscription say. Asks Stripe for a meter once, since its event name never changes. */
+/**
+ * Finds the meters of a subscription's metered prices. Asks Stripe for each meter once, since its event name never
+ * changes.
+ */
 export function createMeterReader({
   stripe,
   prices,
@@ -54,7 +57,7 @@ export function createMeterReader({
       try {
         meter = await readMeter(meterId);
       } catch (error) {
-        // Nothing else of the subscription may wait for it.
+        // The rest of the subscription must not wait for it.
         if (!isForbidden(error)) throw error;
         report('the key may not read meters');
         return null;

@@ -7,18 +7,18 @@ export interface SubscriptionView {
   /** One of Stripe's statuses; new ones may appear. */
   status: string;
   customerId: string;
-  /** The one price that it is for, beside metered ones; null if it has several. */
+  /** Its only price that is not metered; null if it has several. */
   priceId: string | null;
-  /** Its metered prices, and the meters (`mtr_…`) that they bill. */
+  /** Its metered prices and their meters (`mtr_…`). */
   metered: { priceId: string; meterId: string }[];
   currentPeriodEnd: Date | null;
   cancelAt: Date | null;
   endedAt: Date | null;
   /** The price from the next period on; null if no change is scheduled. */
   scheduledPriceId: string | null;
-  /** The oldest invoice that waits for its payment; null if there is none. */
+  /** The oldest unpaid invoice; null if there is none. */
   openInvoice: OpenInvoice | null;
-  /** The time of its test clock, by which a grace is tried out in minutes; null without one, as always in live mode. */
+  /** The time of its test clock, which makes a grace testable in minutes; null without one, as always in live mode. */
   clock: Date | null;
 }
 
@@ -33,13 +33,13 @@ export interface OpenInvoice {
   currency: string;
 }
 
-/** Statuses from which a subscription does not come back. */
+/** Final statuses. */
 const ENDED = new Set(['canceled', 'incomplete_expired']);
 const MAX_LISTED = 100;
 
 /**
- * Reads the subscription and its open invoices. If it is `unpaid` and its open invoices were paid, drafts that came due in
- * the meantime still wait, and it does not become active: they are finalized and collected, and all is read again.
+ * Reads the subscription and its open invoices. If it is `unpaid` although its open invoices have been paid, drafts that
+ * came due meanwhile keep it from becoming active: they are finalized and collected, and everything is read again.
  *
  * @returns null if Stripe has no such subscription.
  */
@@ -118,11 +118,11 @@ export function toView(
   };
 }
 
-/** Items of a fixed price. The others are billed by use, and say nothing about the tier. */
+/** Items with a fixed price. The others are billed by use and do not determine the tier. */
 export const findLicensedItems = ({ items }: Stripe.Subscription): Stripe.SubscriptionItem[] =>
   items.data.filter(({ price }) => price.recurring?.usage_type !== 'metered');
 
-/** The price of the phase that follows the current one. Its items begin with the one of the tier. */
+/** The price of the phase that follows the current one. The item of the tier comes first. */
 function findScheduledPrice({ schedule }: Stripe.Subscription, current: string | undefined): string | null {
   if (schedule === null || typeof schedule === 'string') return null;
   const currentEnd = schedule.current_phase?.end_date;

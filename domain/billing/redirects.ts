@@ -2,7 +2,7 @@ import type { Config } from '../../platform/config.ts';
 import { splitList } from '../../platform/config.ts';
 import { invalid } from '../../platform/errors.ts';
 
-/** Where Stripe may send people back to. An open redirect would lend the service's name to a stranger's page. */
+/** Checks the URLs to which Stripe sends people back. An open redirect would lend the service's name to any page. */
 export interface Redirects {
   /** @throws AppError `validation_error` for a URL of another origin. */
   check(path: string, url: string): string;
@@ -11,7 +11,7 @@ export interface Redirects {
 export function createRedirects(config: Pick<Config, 'BILLING_REDIRECT_ORIGINS' | 'PUBLIC_URL'>): Redirects {
   const named = splitList(config.BILLING_REDIRECT_ORIGINS);
   const origins = new Set((named.length > 0 ? named : [config.PUBLIC_URL]).map((url) => new URL(url).origin));
-  // The billing page is always one.
+  // The billing page is always allowed.
   origins.add(new URL(config.PUBLIC_URL).origin);
   return {
     check(path, url) {

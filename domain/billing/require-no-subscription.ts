@@ -5,8 +5,8 @@ import { AppError } from '../../platform/errors.ts';
 const GOING_ON = ['active', 'trialing', 'past_due', 'unpaid', 'paused'] as const;
 
 /**
- * A subscription goes on at Stripe without its organization, which could no longer cancel it. One that was canceled for a
- * later time ends by itself. For the people role.
+ * Stripe would continue to charge for a subscription whose organization is gone and cannot cancel it. A subscription that
+ * is canceled for a later time ends by itself. For the people role.
  *
  * @throws AppError `conflict` if one of the organizations pays for a subscription.
  */

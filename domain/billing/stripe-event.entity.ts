@@ -3,7 +3,7 @@ import { idColumn, primaryId, timestamp } from '../../platform/database/columns.
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
-/** An event that Stripe has delivered: each takes effect once. Nothing of its content is used. */
+/** An event that Stripe has delivered. It takes effect once, and its content is not used. */
 export const StripeEventEntity = defineEntity({
   name: 'StripeEvent',
   tableName: 'stripe_events',

@@ -23,7 +23,7 @@ export interface StripeEventOptions {
   logger: Pick<Logger, 'warn'>;
 }
 
-/** What an event is about. Null ids are not named by it. */
+/** What an event is about. An id is null if the event does not name it. */
 interface Subject {
   customerId: string | null;
   subscriptionId: string | null;
@@ -37,7 +37,7 @@ export function createStripeEventService(options: StripeEventOptions) {
   const { database, outbox, isLive, logger } = options;
   return {
     /**
-     * Checks what shows without the body, so that it need not be read.
+     * Checks what can be checked without the body, so that a refused body is not read.
      *
      * @throws AppError `unauthenticated`.
      */
@@ -46,8 +46,8 @@ export function createStripeEventService(options: StripeEventOptions) {
     },
 
     /**
-     * Takes an event. It takes effect once, by its id: the commit of that precedes the answer to Stripe, and a run reads the
-     * subscription back afterwards.
+     * Accepts an event, which takes effect once, by its id. It is committed before Stripe is answered; afterwards a run
+     * reads the subscription from Stripe.
      *
      * @param body the bytes as received, since the signature covers them.
      * @throws AppError `unauthenticated` for a missing, wrong or old signature.
@@ -113,7 +113,7 @@ const isText = (value: unknown): value is string =>
   value.isWellFormed() &&
   !value.includes('\0');
 
-/** The signature proves who has sent a body, not that it has the form of an event. */
+/** The signature proves who sent the body, not that it has the form of an event. */
 function requireEvent(value: unknown): Stripe.Event {
   const { id, type, created, data } = (value ?? {}) as Partial<Stripe.Event>;
   const hasObject = typeof data?.object === 'object' && data.object !== null;
@@ -128,7 +128,7 @@ function requireEvent(value: unknown): Stripe.Event {
   throw malformed();
 }
 
-/** Of the year 9999. */
+/** In the year 9999. */
 const MAX_SECONDS = 253_402_300_800;
 
 function malformed(): AppError {
@@ -165,7 +165,7 @@ function findSubject({ type, data }: Stripe.Event): Subject | null {
   return null;
 }
 
-/** By the subscription, because a customer that was deleted at Stripe may have been replaced. */
+/** Finds it by the subscription first, because a customer that was deleted at Stripe may have been replaced. */
 async function findOrganization(
   db: Db,
   { subscriptionId, customerId }: Subject,

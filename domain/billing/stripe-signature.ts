@@ -1,12 +1,12 @@
-/** As the SDK of Stripe, which checks it again. */
+/** The tolerance of Stripe's SDK, which checks the time again. */
 const TOLERANCE_SECONDS = 300;
-/** During a rotation there is one for each secret. */
+/** While a secret is rotated there is one signature for each secret. */
 const MAX_PARTS = 16;
 const MAX_CHARACTERS = 2_000;
 
 /**
- * Whether the header Stripe-Signature can be one of Stripe, as far as that shows without the body: `t=…,v1=…`, with a time
- * that is not too old. Schemes other than `v1` may stand beside it.
+ * Whether the header Stripe-Signature may be valid, as far as can be seen without the body: `t=…,v1=…`, with a time that
+ * is not too old. It may contain schemes other than `v1`.
  */
 export function isPlausibleSignature(header: string | undefined, now = Date.now()): header is string {
   if (header === undefined || header.length > MAX_CHARACTERS) return false;

@@ -39,8 +39,8 @@ export function createSubscriptionSyncService(options: SubscriptionSyncOptions) 
   const readMeters = createMeterReader({ ...options, prices: options.prices.metered });
 
   /**
-   * Reads the subscription back from Stripe and applies the answer: tier, grace, suspension. Of several calls at the same
-   * time only the answer to the last one takes effect, since an older answer could overwrite a newer one.
+   * Reads the subscription from Stripe and applies the answer: tier, grace, suspension. Of several concurrent calls only
+   * the answer to the latest one takes effect, since an older answer could overwrite a newer one.
    *
    * @returns its status, for the Temporal UI.
    * @throws AppError `unavailable` if Stripe does not answer, or if a later call has begun.
@@ -59,7 +59,7 @@ export function createSubscriptionSyncService(options: SubscriptionSyncOptions) 
     sync,
 
     /**
-     * Reads the subscription of a grace back, for its run.
+     * Reads the subscription of a grace from Stripe, for its run.
      *
      * @returns the result of a closed grace, or what the run waits for.
      * @throws AppError as `sync`.
@@ -117,7 +117,7 @@ interface ReadBack extends Claim {
   subscriptionId: string;
   /** Null: Stripe has no such subscription. */
   view: SubscriptionView | null;
-  /** Null: unknown, so that they stay as they are. */
+  /** Null: unknown; the meters stay as they are. */
   meters: readonly MeterView[] | null;
   now: Date;
 }
@@ -144,7 +144,7 @@ async function apply(
     subscriptionId,
     view,
     tier,
-    // Decided below, with the other subscriptions.
+    // Whether it is a second paid subscription is decided below, from all subscriptions.
     problem: problem ?? (current.problem === PAYS_TWICE && !view?.endedAt ? PAYS_TWICE : null),
     scheduledTier: scheduledTierOf(options, view),
     now,
@@ -184,7 +184,7 @@ async function apply(
   return view.status;
 }
 
-/** Serializes what is done to the organization's billing. Returns the tier that its subscriptions gave it last. */
+/** Serializes changes to the organization's billing. Returns the tier that its subscriptions last gave it. */
 async function lockBilling(db: Db, organizationId: string): Promise<Tier | null> {
   const customer = await db
     .selectFrom('billing_customers')
@@ -209,7 +209,7 @@ function findProblem(view: SubscriptionView | null, tier: Tier | null): string |
   return null;
 }
 
-/** A checkout that was open when the organization was closed has been paid: the money is for nothing. */
+/** A checkout that was open when the organization was closed has been paid, although nothing can be delivered for it. */
 async function findClosure(
   db: Db,
   organizationId: string,
@@ -261,13 +261,13 @@ async function record(
   };
   await db
     .updateTable('billing_subscriptions')
-    // What is known stays, so that a subscription that Stripe does not find changes nothing.
+    // Known values stay, so that a subscription that Stripe does not find changes nothing.
     .set({ ...read, problem, synced_at: now })
     .where('id', '=', subscriptionId)
     .execute();
 }
 
-/** Once for each invoice that its owner has to confirm at the bank. */
+/** Emails the owners once for each invoice that they have to confirm with their bank. */
 async function notifyOfRequiredAction(
   { notifications }: SubscriptionSyncOptions,
   transaction: Transaction,

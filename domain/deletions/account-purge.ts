@@ -7,7 +7,7 @@ import type { Storage } from '../../platform/storage.ts';
 import { erasePersonFromAudit } from '../audit/erase-person.ts';
 import { expireArchives } from '../exports/expire-archives.ts';
 import { deleteInvitationsOf } from '../invitations/delete-invitations.ts';
-import { deletePersonNotifications } from '../notifications/delete-person-notifications.ts';
+import { deletePersonNotifications } from '../notifications/person-notification.service.ts';
 import { deleteUser } from '../people/deleted-account.ts';
 import { sweepDueObjects } from '../stored-objects/sweep-organization.ts';
 import { lockPurging, markPurged } from './deletion-purge.service.ts';

@@ -9,7 +9,7 @@ export interface Envelope {
   org_id: string;
   env_id: string;
   data: Event['data'];
-  /** Present only if what the event is about was deleted. */
+  /** Present only if the subject of the event was deleted. */
   redacted?: true;
 }
 

@@ -38,12 +38,12 @@ export const OWNER_HOLD = sql<OwnerHold | null>`(
 /** SQL: as {@link IS_HELD_BY_SUSPENSION}, of `v` alone. */
 const IS_HELD = sql<boolean>`(select ${IS_HELD_BY_SUSPENSION} from (select) suspended ${STATUSES})`;
 
-/** Names the lock between what a suspension holds and what its end releases. */
+/** Names the lock that orders holding deliveries for a suspension and releasing them at its end. */
 const HOLD_LOCK = 'deliveries held for a suspension';
 
 type SuspendableEvent = Pick<Event, 'organizationId' | 'environmentId' | 'inboxId' | 'type' | 'data'>;
 
-/** SQL: an event that may not be stored yet, as `v`, with what the holds depend on. */
+/** SQL: the fields of an event on which holds depend, as the row `v`. The event need not be stored yet. */
 export const suspendableRow = ({ organizationId, environmentId, inboxId, type, data }: SuspendableEvent) => {
   const reason = 'rejection_reason' in data ? data.rejection_reason : null;
   return sql<SuspendableColumns>`(values (${organizationId}::text, ${environmentId}::text, ${inboxId}::text, ${type}::text,
@@ -69,7 +69,7 @@ export async function confirmSuspension(db: Db, event: SuspendableEvent): Promis
   return row?.isHeld ?? false;
 }
 
-/** Why a new delivery of an event that exists waits, apart from its endpoint. */
+/** Why a new delivery of an event waits, whatever its endpoint. */
 export interface EventHold {
   /** A suspension is confirmed: see {@link confirmSuspension}. */
   ownerHold: OwnerHold | null;
@@ -99,7 +99,7 @@ export async function findEventHolds(
 
 export const NOT_HELD: EventHold = { ownerHold: null, isSwitchedOff: false };
 
-/** Until the transaction ends, the release of what a suspension holds does not begin. Statuses have to be read after it. */
+/** Keeps the release of held deliveries from beginning until the transaction ends. Read the statuses after this call. */
 export async function lockSuspensionHolds(db: Db, organizationId: string): Promise<void> {
   await lockKeyShared(db, HOLD_LOCK, organizationId);
 }

@@ -81,7 +81,7 @@ export interface EventDataByType {
     version: number;
     decision: 'rejected' | 'expired' | 'canceled' | 'requester_not_allowed';
     note: string | null;
-    /** User id; null if the time was over, or an operator decided. */
+    /** User id; null if the request expired or an operator decided. */
     rejected_by: string | null;
     rejected_at: string;
   };

@@ -7,7 +7,10 @@ import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { EventData, EventType } from './event-types.ts';
 
-/** A recorded event (specification, section "Events"). It changes only when what it is about is deleted: see `redact-events.ts`. */
+/**
+ * A recorded event (specification, section "Events"). It changes only when its subject is deleted: see
+ * `redact-events.ts`.
+ */
 export const EventEntity = defineEntity({
   name: 'Event',
   tableName: 'events',
@@ -46,7 +49,10 @@ export const EventEntity = defineEntity({
     inboxId: idColumn().strictNullable(),
     type: p.text().$type<EventType>(),
     data: json(p.json().$type<EventData>()),
-    /** Of `data` as text. A column, because PostgreSQL would read and convert each event to measure it. */
+    /**
+     * Size of `data` as text. A column, because otherwise PostgreSQL would have to read and convert each event to measure
+     * it.
+     */
     dataBytes: lazy(
       computed(p.integer().$type<Opt<number>>().generated(`(octet_length((data)::text)) stored`)),
     ),
@@ -57,7 +63,7 @@ export const EventEntity = defineEntity({
      * `message.rejected` refused, if it exists.
      */
     aboutId: idColumn().strictNullable(),
-    /** What the event is about was deleted, and the content of `data` with it. */
+    /** The subject of the event was deleted, and the content of `data` with it. */
     redacted: p.boolean().default(false),
     /** A test event for one endpoint; the feed excludes it. */
     test: p.boolean().default(false),

@@ -1,11 +1,12 @@
 import { sql } from 'kysely';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import { json } from '../../platform/database/json.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { isSwitchedOff } from '../toggles/find-toggle.ts';
 import { buildEnvelope, truncateToFit } from './envelope.ts';
-import type { Event } from './event.entity.ts';
+import { type Event, EventEntity } from './event.entity.ts';
 import { confirmSuspension, type EventHold, OWNER_HOLD, suspendableRow } from './event-suspension.ts';
 import { type EventDataByType, isOrganizationWide } from './event-types.ts';
 import { type InboxEventPosition, redactEventsAbout, redactEventsOfInbox } from './redact-events.ts';
@@ -36,7 +37,10 @@ export interface EventServiceOptions {
     event: Pick<Event, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'type'>,
     endpoints: readonly Subscriber[],
   ): Promise<void>;
-  /** Follows a redaction: cancels what must not be delivered any more, and removes what receivers answered. Passed in, likewise. */
+  /**
+   * Extends a redaction to deliveries: cancels those that must no longer be sent, and removes the receivers' responses.
+   * Passed in for the same reason.
+   */
   redactDeliveries(transaction: Transaction, eventIds: readonly string[]): Promise<void>;
 }
 
@@ -127,4 +131,26 @@ function recordEvent(db: Db, event: RecordedEvent): Promise<Subscriber[]> {
     .where(sql<boolean>`(e.inbox_ids is null or v.inbox_id = any(e.inbox_ids))`)
     .$if(!isOrganizationWide(type), (query) => query.whereRef('e.env_id', '=', 'v.env_id'))
     .execute();
+}
+
+/** Stores a test event. Nothing subscribes to it: the caller delivers it to the endpoint under test. */
+export function createTestEvent(
+  db: Db,
+  event: Pick<Event, 'organizationId' | 'environmentId' | 'inboxId' | 'type' | 'data' | 'createdAt'>,
+): Promise<Event> {
+  return db
+    .insertInto('events')
+    .values({
+      id: newId('event'),
+      org_id: event.organizationId,
+      env_id: event.environmentId,
+      inbox_id: event.inboxId,
+      about_id: null,
+      type: event.type,
+      data: json(event.data),
+      test: true,
+      created_at: event.createdAt,
+    })
+    .returning(columnsOf(EventEntity))
+    .executeTakeFirstOrThrow(() => new Error('The event was not stored'));
 }

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import type { Updateable } from 'kysely';
 import type { SecretBox } from '../../platform/crypto.ts';
+import { anyOf } from '../../platform/database/any-of.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
@@ -88,6 +89,30 @@ export async function stopNotification(
     return { outcome: status };
   });
   return status ?? 'not_found';
+}
+
+const RESTORE_BATCH_SIZE = 200;
+const RESTORED_ERROR =
+  'The database was restored from a backup, and the email may have been sent since the backup. It is not sent again.';
+
+/** Marks the service's own emails that were pending in the backup as failed. Returns their number. */
+export async function reconcileRestoredNotifications(
+  database: Database,
+  createdBefore: Date,
+): Promise<number> {
+  for (let stopped = 0; ; ) {
+    const rows = await database.db
+      .selectFrom('notifications')
+      .select('id')
+      .where('status', '=', anyOf(['pending', 'sending'] as const))
+      .where('created_at', '<', createdBefore)
+      .orderBy('id')
+      .limit(RESTORE_BATCH_SIZE)
+      .execute();
+    for (const { id } of rows) await stopNotification(database, id, RESTORED_ERROR);
+    stopped += rows.length;
+    if (rows.length < RESTORE_BATCH_SIZE) return stopped;
+  }
 }
 
 /** Emails about a person's own account: only the shared domain's key can sign them. */

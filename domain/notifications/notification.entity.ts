@@ -43,12 +43,15 @@ export const NotificationEntity = defineEntity({
     template: p.text().$type<TemplateName>(),
     /** Template parameters. */
     params: json(p.json().$type<Record<string, unknown>>()),
-    /** Further parameters that must not be readable at rest, such as tokens; removed once it is sent, or its link expired. */
+    /**
+     * Further parameters that must not be readable at rest, such as tokens. Removed once the email is sent or its link
+     * has expired.
+     */
     sealedParams: p.blob().strictNullable(),
     /** At most one email is created for each key. */
     dedupeKey: p.text().unique(),
     status: p.text().$type<NotificationStatus>().default('pending'),
-    /** Of this episode. */
+    /** Attempts of this episode. */
     attempts: p.integer().default(0),
     /** Incremented each time a person sends the failed email again; part of the workflow id from 2 on. */
     episode: p.integer().default(1),

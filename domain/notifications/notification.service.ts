@@ -7,7 +7,7 @@ import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Permission } from '../identity/permissions.ts';
 import { MEMBER_ROLES, type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
-import { buildNotificationStart } from './notification-start.ts';
+import { buildNotificationStart } from './notification-run.ts';
 import type { TemplateName, TemplateParams } from './templates.ts';
 
 export interface OwnerNotification<Name extends TemplateName> {

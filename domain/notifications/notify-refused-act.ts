@@ -17,8 +17,8 @@ export interface RefusedAct {
 }
 
 /**
- * Emails owners and admins that an act did not happen, because who asked for it may no longer do it. At most one email an
- * hour about the acts of one requester, who may have planned thousands.
+ * Emails owners and admins that an act was refused, because its requester may no longer perform it. Sends at most one
+ * email an hour about one requester, who may have planned thousands of acts.
  */
 export async function notifyRefusedAct(
   transaction: Transaction,

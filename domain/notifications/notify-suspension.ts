@@ -4,8 +4,8 @@ import { formatUtc } from './format-utc.ts';
 import type { NotificationService } from './notification.service.ts';
 
 /**
- * Emails the owners about every suspension, for whatever reason: mail that stops without a word would look like a fault. About
- * a reinstatement only if nothing else holds the target.
+ * Emails the owners about every suspension, whatever its reason: mail that stops without notice would look like a fault.
+ * A reinstatement is announced only if no other suspension of the target is open.
  */
 export function createNotifySuspension(
   notifications: Pick<NotificationService, 'notifyOwners'>,

@@ -2,18 +2,19 @@ import { sql } from 'kysely';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import { json } from '../../platform/database/json.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { SealedColumn } from '../../platform/sealed-column.ts';
 import type { Notification } from './notification.entity.ts';
-import { buildNotificationStart } from './notification-start.ts';
+import { buildNotificationStart } from './notification-run.ts';
 import type { TemplateName, TemplateParams } from './templates.ts';
 
 export interface PersonNotification<
   Name extends TemplateName,
   Secret extends keyof TemplateParams[Name] = never,
 > {
-  /** The organization that writes to the person; unset for emails about their own account. */
+  /** The organization on whose behalf the email is sent; unset for emails about the person's own account. */
   organizationId?: string;
   /** Null for a person who is not a user yet. */
   userId: string | null;
@@ -84,3 +85,18 @@ export const NOTIFICATION_SECRETS: SealedColumn = {
   key: ['id'],
   context: ({ id }) => sealContext(String(id)),
 };
+
+/**
+ * Deletes the emails to a purged person, also those before they had an account: the rows contain their address. Returns
+ * their number. For workers.
+ */
+export async function deletePersonNotifications(
+  db: Db,
+  { userId, email }: { userId: string; email: string },
+): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('notifications')
+    .where((eb) => eb.or([eb('user_id', '=', userId), eb('email', '=', email)]))
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}

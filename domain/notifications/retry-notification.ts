@@ -4,7 +4,7 @@ import { AppError, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { linkExpiresAt } from './link-lifetimes.ts';
 import type { Notification } from './notification.entity.ts';
-import { buildNotificationStart } from './notification-start.ts';
+import { buildNotificationStart } from './notification-run.ts';
 
 type RetriedNotification = Pick<
   Notification,

@@ -16,7 +16,7 @@ import type { Storage } from '../../platform/storage.ts';
 import { sendScheduledDraftWorkflowId } from '../../workflows/drafts/send-scheduled-draft.contract.ts';
 import { sendMessageWorkflowId, TRANSMIT_MESSAGE } from '../../workflows/outbound/send-message.contract.ts';
 import { reconcileRestoredDrafts } from '../drafts/restored-drafts.ts';
-import { reconcileRestoredNotifications } from '../notifications/restored-notifications.ts';
+import { reconcileRestoredNotifications } from '../notifications/notification-sending.service.ts';
 import type { OutcomeService } from '../outbound/outcome.service.ts';
 import { reconcileRestoredSends } from '../outbound/restored-sends.ts';
 

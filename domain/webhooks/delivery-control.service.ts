@@ -13,8 +13,8 @@ import {
   deliverWebhookWorkflowId,
   RETRY_DELIVERY_NOW,
 } from '../../workflows/webhooks/deliver-webhook.contract.ts';
-import { createTestEvent } from '../events/create-test-event.ts';
 import type { Event } from '../events/event.entity.ts';
+import { createTestEvent } from '../events/event.service.ts';
 import { findEventHolds, NOT_HELD } from '../events/event-suspension.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';

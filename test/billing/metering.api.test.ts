@@ -3,7 +3,7 @@ import { sql } from '@mikro-orm/core';
 import { pino } from 'pino';
 import { advanceClock } from '../../dev/stripe-stand-in/billing-cycle.ts';
 import { type MeterEvent, StandInError } from '../../dev/stripe-stand-in/ledger.ts';
-import { isMetered } from '../../domain/billing/is-metered.ts';
+import { isMetered } from '../../domain/billing/metered-counters.ts';
 import { readBacklog } from '../../domain/monitoring/backlog.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { renderEmail } from '../../domain/notifications/render-email.ts';

@@ -3,7 +3,7 @@ import { sql } from '@mikro-orm/core';
 import { addInvoice, advanceClock } from '../../dev/stripe-stand-in/billing-cycle.ts';
 import { newStripeId, StandInError, type Subscription } from '../../dev/stripe-stand-in/ledger.ts';
 import { emitSubscription } from '../../dev/stripe-stand-in/present.ts';
-import { saveCheckoutSession } from '../../domain/billing/customer-rows.ts';
+import { saveCheckoutSession } from '../../domain/billing/checkout-sessions.ts';
 import { renderEmail } from '../../domain/notifications/render-email.ts';
 import { renderTemplate } from '../../domain/notifications/templates.ts';
 import { PURGE_ORGANIZATION, type PurgeInput } from '../../workflows/deletions/purge.contract.ts';

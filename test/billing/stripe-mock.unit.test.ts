@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type Stripe from 'stripe';
+import { ensureCustomer } from '../../domain/billing/billing-state.ts';
 import { changePrice, previewPrice } from '../../domain/billing/change-price.ts';
 import { openCheckout } from '../../domain/billing/checkout-sessions.ts';
-import { ensureCustomer } from '../../domain/billing/customer-rows.ts';
 import { hasReport, sendReport } from '../../domain/billing/meter-reporting.service.ts';
 import { readMeteredPrices } from '../../domain/billing/metered-counters.ts';
 import { createMeterReader, type MeterView } from '../../domain/billing/read-meters.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { buildScheduledSendStart } from '../../domain/drafts/draft-schedule.ts';
 import { buildReceiveStart } from '../../domain/inbound/receipt.service.ts';
-import { buildNotificationStart } from '../../domain/notifications/notification-start.ts';
+import { buildNotificationStart } from '../../domain/notifications/notification-run.ts';
 import { buildSendStart, buildTrackingStart } from '../../domain/outbound/workflow-commands.ts';
 import { buildDeliveryStart } from '../../domain/webhooks/add-deliveries.ts';
 import { buildProbeStart } from '../../domain/webhooks/endpoint-health.ts';

@@ -1,10 +1,10 @@
 import { createNotificationActivities } from '../../activities/notifications.activities.ts';
 import { forgetExpiredLinks } from '../../domain/notifications/link-lifetimes.ts';
+import { overdueNotifications } from '../../domain/notifications/notification-run.ts';
 import {
   createNotificationSendingService,
   stopNotification,
 } from '../../domain/notifications/notification-sending.service.ts';
-import { overdueNotifications } from '../../domain/notifications/overdue-notifications.ts';
 import { bounceDomain, systemMailFrom } from '../../platform/config.ts';
 import { OUTBOUND_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room } from '../room.ts';

@@ -1,5 +1,5 @@
 import { createUsageAlertActivities } from '../../activities/usage-alerts.activities.ts';
-import { isMetered } from '../../domain/billing/is-metered.ts';
+import { isMetered } from '../../domain/billing/metered-counters.ts';
 import { purgeUsageAlerts } from '../../domain/usage-alerts/purge-usage-alerts.ts';
 import { createUsageCheckService } from '../../domain/usage-alerts/usage-check.service.ts';
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';

@@ -1,4 +1,11 @@
+import type { Database } from '../../platform/database/database.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
+import {
+  lockOverdue,
+  minutesAgo,
+  type OverdueSource,
+  RECONCILED,
+} from '../../platform/outbox/overdue-rows.ts';
 import {
   SEND_NOTIFICATION,
   sendNotificationWorkflowId,
@@ -36,5 +43,34 @@ export function buildNotificationStart({
       Stage: 'sending',
     },
     summary: `${template} → ${id}`,
+  };
+}
+
+/** System emails whose next attempt is overdue. If an operator stopped the run, the email is marked as failed. */
+export function overdueNotifications(
+  { db }: Database,
+  sending: { stop(notificationId: string): Promise<string> },
+): OverdueSource {
+  return {
+    name: 'notifications',
+    async take(limit) {
+      const overdue = db
+        .selectFrom('notifications')
+        .select('id')
+        .where('status', 'in', ['pending', 'sending'])
+        .where('next_attempt_at', '<', minutesAgo(5));
+      const rows = await db
+        .updateTable('notifications')
+        .set(RECONCILED)
+        .where('id', '=', lockOverdue(overdue, { limit }))
+        .returning(['id', 'org_id as organizationId', 'user_id as userId', 'template', 'episode'])
+        .execute();
+      return rows.map((row) => ({
+        start: buildNotificationStart(row),
+        whenStopped: async () => {
+          await sending.stop(row.id);
+        },
+      }));
+    },
   };
 }

@@ -4,7 +4,6 @@ import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database, TenantScope } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { callStripe } from '../../platform/stripe/stripe-client.ts';
-import { organizationDeleted } from '../identity/authentication.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { BillingCustomerEntity } from './billing-customer.entity.ts';
 import { BillingSubscriptionEntity } from './billing-subscription.entity.ts';
@@ -12,15 +11,15 @@ import { findCountingSubscription } from './counting-subscription.ts';
 import { METERED_COUNTERS, type MeteredCounter } from './metered-counters.ts';
 import { PaymentGraceEntity } from './payment-grace.entity.ts';
 
-/** What the service knows of an organization's billing, as read back from Stripe last. */
+/** What the service knows about an organization's billing, as last read from Stripe. */
 export interface BillingState {
   tier: Tier;
   customer: RowOf<typeof BillingCustomerEntity> | undefined;
-  /** The one that gives the tier, or else the newest that has not ended, or else the last one. */
+  /** The subscription that gives the tier; otherwise the newest that has not ended; otherwise the newest. */
   subscription: RowOf<typeof BillingSubscriptionEntity> | undefined;
   /** Undefined while no payment is overdue. */
   grace: RowOf<typeof PaymentGraceEntity> | undefined;
-  /** Counters of which use beyond the limit is billed. */
+  /** Counters whose use beyond the limit is billed. */
   meteredCounters: MeteredCounter[];
 }
 
@@ -71,8 +70,8 @@ export async function readBillingState(db: Db, organizationId: string): Promise<
 }
 
 /**
- * The organization's customer at Stripe, created on first use. A crash in between leaves no second one: Stripe answers the
- * repeated request with the first.
+ * The organization's customer at Stripe, created on first use. A crash between the two steps creates no second customer:
+ * Stripe answers the repeated request with the first one.
  *
  * @param replaced the customer that was deleted at Stripe.
  */
@@ -106,44 +105,5 @@ export async function ensureCustomer(
       .returning('customer_id as customerId')
       .executeTakeFirst();
     return row?.customerId ?? id;
-  });
-}
-
-/**
- * Saves the session, unless another one was saved since `previous` was read. A closing of the organization at the same time
- * waits for it, and then expires it.
- *
- * @returns the session that is saved.
- * @throws AppError `organization_deleted` if the organization was closed meanwhile.
- */
-export function saveCheckoutSession(
-  database: Database,
-  scope: TenantScope,
-  { sessionId, previous }: { sessionId: string; previous: string | null },
-): Promise<string | null> {
-  const { organizationId } = scope;
-  return database.transaction(scope, async ({ db }) => {
-    const open = await db
-      .selectFrom('organizations')
-      .select('id')
-      .where('id', '=', organizationId)
-      .where('deleted_at', 'is', null)
-      .forShare()
-      .executeTakeFirst();
-    if (!open) throw organizationDeleted(organizationId);
-    const saved = await db
-      .updateTable('billing_customers')
-      .set({ checkout_session_id: sessionId, updated_at: sql`now()` })
-      .where('org_id', '=', organizationId)
-      .where('checkout_session_id', 'is not distinct from', previous)
-      .returning('org_id')
-      .executeTakeFirst();
-    if (saved) return sessionId;
-    const customer = await db
-      .selectFrom('billing_customers')
-      .select('checkout_session_id as sessionId')
-      .where('org_id', '=', organizationId)
-      .executeTakeFirst();
-    return customer?.sessionId ?? null;
   });
 }
