@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { generate } from 'otplib';
 import { addStaffMember } from '../../domain/bootstrap/add-staff-member.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
@@ -7,6 +7,7 @@ import { newId } from '../../platform/ids.ts';
 import { newAddress } from '../support/accounts.ts';
 import { findBrowserObstacle, launchBrowser } from '../support/browser.ts';
 import { createOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { useResource } from '../support/use-resource.ts';
 
@@ -70,8 +71,10 @@ if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}
     await page.keyboard.press('Tab');
     expect(await page.evaluate('document.activeElement.textContent')).toContain('Skip to content');
     expect(problems).toEqual([]);
-    const rows = await app.worker.query(sql`
-      select reason from staff_audit_entries where organization_id = ${organizationId}`);
+    const rows = await query(
+      app.worker,
+      sql`select reason from staff_audit_entries where organization_id = ${organizationId}`,
+    );
     expect(rows).toEqual([{ reason: 'Reported twice' }]);
     await context.close();
   });

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { StaffRole } from '../../domain/staff/staff-scope.ts';
 import { newId } from '../../platform/ids.ts';
 import { createAccountQuickly } from '../support/accounts.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { arrangeAmbiguousSend } from '../support/outbound-mail.ts';
 import { createPageClient } from '../support/page-client.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createStaff } from '../support/staff.ts';
 import { createFailedEmail, createTestEndpoint } from '../support/staff-operations.ts';
@@ -91,12 +92,14 @@ describe('the console', () => {
   test('shows every suspension in force, however many were lifted before', async () => {
     const { organizationId } = await createAccountQuickly(app);
     const lifted = Array.from({ length: 120 }, () => newId('suspension'));
-    await app.worker.query(sql`
-      insert into suspensions (id, org_id, target_type, target_id, reason, note, actor_kind, actor_id, created_at,
+    await query(
+      app.worker,
+      sql`insert into suspensions (id, org_id, target_type, target_id, reason, note, actor_kind, actor_id, created_at,
         changed_at, settled_at, lifted_at)
       select id, ${organizationId}, 'organization', ${organizationId}, 'support', 'Drill', 'staff', 'usr_x', now(), now(),
         now(), now()
-      from jsonb_array_elements_text(${JSON.stringify(lifted)}::jsonb) id returning id`);
+      from jsonb_array_elements_text(${JSON.stringify(lifted)}::jsonb) id returning id`,
+    );
     const { browser } = await openConsole();
     const path = `/admin/organizations/${organizationId}`;
     const before = await browser.open(path);
@@ -112,8 +115,9 @@ describe('the console', () => {
     const organizations = [await createAccountQuickly(app), await createAccountQuickly(app)];
     const [older = '', newer = ''] = organizations.map(({ organizationId }) => organizationId);
     const name = `Zeta ${newId('request')}`;
-    await app.worker.query(
-      sql`update organizations set name = ${name} where id in (${[older, newer]}) returning id`,
+    await query(
+      app.worker,
+      sql`update organizations set name = ${name} where id = any(${[older, newer]}) returning id`,
     );
     const { browser } = await openConsole('support');
     const listed = await browser.open(
@@ -244,8 +248,10 @@ describe('the console', () => {
     const job = await browser.submit('/admin/work/resolve-list', { list, note: 'Relay crashed' });
     expect(browser.path).toMatch(/^\/admin\/work\/jobs\/sjb_/);
     expect(job.body).toContain('Relay crashed');
-    const rows = await app.worker.query(sql`
-      select items from staff_jobs where id = ${browser.path.split(/[/?]/)[4]}`);
+    const rows = await query(
+      app.worker,
+      sql`select items from staff_jobs where id = ${browser.path.split(/[/?]/)[4]}`,
+    );
     expect(rows).toEqual([
       {
         items: [
@@ -380,8 +386,10 @@ describe('the console', () => {
         if (statusCode !== 400) accepted.push(`${action} with ${JSON.stringify(note)}: ${statusCode}`);
       }
     expect(accepted).toEqual([]);
-    const changes = await app.worker.query(sql`
-      select action from audit_entries where org_id = ${organizationId} and actor_kind = 'staff'`);
+    const changes = await query(
+      app.worker,
+      sql`select action from audit_entries where org_id = ${organizationId} and actor_kind = 'staff'`,
+    );
     expect(changes).toEqual([]);
   });
 
@@ -436,9 +444,11 @@ describe('the console', () => {
       body: { ...body, starts_at: '9999-12-31T23:59:59Z' },
     });
     expect(later.json()).toMatchObject({ status: 400, code: 'validation_error' });
-    const rows = await app.worker.query(sql`
-      select resource from limit_overrides where org_id = ${organizationId}
-      union all select id from announcements where ${organizationId} = any (organization_ids)`);
+    const rows = await query(
+      app.worker,
+      sql`select resource from limit_overrides where org_id = ${organizationId}
+      union all select id from announcements where ${organizationId} = any (organization_ids)`,
+    );
     expect(rows).toEqual([]);
   });
 
@@ -496,9 +506,11 @@ describe('operations in the console', () => {
     const { organizationId, token } = organization;
     const endpoint = await createTestEndpoint(app, token);
     await app.call(`/webhooks/endpoints/${endpoint}/test`, { method: 'POST', token, body: {} });
-    await app.worker.query(sql`
-      insert into retention_policies (org_id, retention_days, applied_days, applied_since, steps, changed_at, created_at)
-      values (${organizationId}, 30, 30, now(), '[]', now(), now()) returning org_id`);
+    await query(
+      app.worker,
+      sql`insert into retention_policies (org_id, retention_days, applied_days, applied_since, steps, changed_at, created_at)
+      values (${organizationId}, 30, 30, now(), '[]', now(), now()) returning org_id`,
+    );
     const { browser } = await openConsole();
     const base = `/admin/organizations/${organizationId}`;
     const page = await browser.open(`${base}/operations`);
@@ -521,10 +533,12 @@ describe('operations in the console', () => {
 
   test('retry a given-up command from the page about health', async () => {
     const { organizationId } = await createOrganization(app.worker);
-    const [command] = await app.worker.query<{ id: string }>(sql`
-      insert into outbox (org_id, command, priority, available_at, created_at, dead_at, last_error)
+    const [command] = await query<{ id: string }>(
+      app.worker,
+      sql`insert into outbox (org_id, command, priority, available_at, created_at, dead_at, last_error)
       values (${organizationId}, ${JSON.stringify({ signal: { workflowId: `send/${organizationId}` } })}::jsonb, 3, now(),
-        now(), '2020-01-01', 'no namespace') returning id::text as id`);
+        now(), '2020-01-01', 'no namespace') returning id::text as id`,
+    );
     const { browser } = await openConsole('support');
     const page = await browser.open('/admin/health');
     expect(page.body).toContain(`send/${organizationId}`);
@@ -535,14 +549,16 @@ describe('operations in the console', () => {
     });
     expect(retried.headers.location).toBe('/admin/health?notice=done');
     expect((await browser.open('/admin/health')).body).not.toContain(`send/${organizationId}`);
-    await app.worker.query(sql`delete from outbox where org_id = ${organizationId} returning id`);
+    await query(app.worker, sql`delete from outbox where org_id = ${organizationId} returning id`);
   });
 
   test('show the evidence beside the decision about an ambiguous send', async () => {
     const workflowId = await arrangeAmbiguousSend(app.worker);
-    const [row] = await app.worker.query<{ organizationId: string; rfcMessageId: string }>(sql`
-      select org_id as "organizationId", rfc_message_id as "rfcMessageId" from messages
-      where id = ${workflowId.replace('send/', '')}`);
+    const [row] = await query<{ organizationId: string; rfcMessageId: string }>(
+      app.worker,
+      sql`select org_id as "organizationId", rfc_message_id as "rfcMessageId" from messages
+      where id = ${workflowId.replace('send/', '')}`,
+    );
     app.temporalRuns.add({
       workflowId,
       type: 'sendMessage',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { pino } from 'pino';
 import { announceProcess, purgeProcesses } from '../../domain/monitoring/announce-process.ts';
 import { recordSweep } from '../../domain/monitoring/sweeps.ts';
@@ -7,6 +7,7 @@ import { createDependencies } from '../../platform/dependencies.ts';
 import { readVersion } from '../../platform/telemetry.ts';
 import { eventually } from '../support/eventually.ts';
 import { createOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createStaff } from '../support/staff.ts';
 
@@ -57,10 +58,12 @@ async function readHealth(role: 'support' | 'admin' = 'support') {
 describe('the health of the service', () => {
   test('has dependencies with latency, queues, outbox, sweeps and schedules', async () => {
     const { organizationId } = await createOrganization(app.worker);
-    await app.worker.query(sql`
-      insert into outbox (org_id, command, priority, available_at, created_at, dead_at, last_error)
+    await query(
+      app.worker,
+      sql`insert into outbox (org_id, command, priority, available_at, created_at, dead_at, last_error)
       select ${organizationId}, '{}', 3, now() + interval '1 day', now() - interval '1 minute', dead, 'no namespace'
-      from (values (null::timestamptz), (now())) rows (dead) returning id`);
+      from (values (null::timestamptz), (now())) rows (dead) returning id`,
+    );
     await recordSweep(app.worker, 'reconcile');
     const health = await readHealth();
     expect(health).toMatchObject({
@@ -78,7 +81,7 @@ describe('the health of the service', () => {
     expect(health.outbox.last_error).toEqual(expect.any(String));
     const [sweep] = health.sweeps.filter(({ name }: { name: string }) => name === 'reconcile');
     expect(Date.now() - Date.parse(sweep.finished_at)).toBeLessThan(60_000);
-    await app.worker.query(sql`delete from outbox where org_id = ${organizationId} returning id`);
+    await query(app.worker, sql`delete from outbox where org_id = ${organizationId} returning id`);
   });
 
   test('says what is unknown while Temporal is down', async () => {
@@ -103,8 +106,10 @@ describe('the health of the service', () => {
     expect(await names()).not.toContain('api of a test');
 
     const age = (interval: string) =>
-      app.worker.query(sql`
-        update processes set last_seen_at = now() - ${interval}::interval where name = 'worker of a test' returning id`);
+      query(
+        app.worker,
+        sql`update processes set last_seen_at = now() - ${interval}::interval where name = 'worker of a test' returning id`,
+      );
     // It is seen again with its next heartbeat.
     await age('2 minutes');
     await eventually(async () => expect(await names()).toContain('worker of a test'));
@@ -112,12 +117,16 @@ describe('the health of the service', () => {
 
     const crashed = announceProcess(app.worker, { name: 'crashed', logger });
     await eventually(async () => expect(await names()).toContain('crashed'));
-    await app.worker.query(sql`
-      update processes set last_seen_at = now() - interval '2 minutes' where name = 'crashed' returning id`);
+    await query(
+      app.worker,
+      sql`update processes set last_seen_at = now() - interval '2 minutes' where name = 'crashed' returning id`,
+    );
     expect(await names()).not.toContain('crashed');
     expect(await purgeProcesses(app.worker)).toBe(0);
-    await app.worker.query(sql`
-      update processes set last_seen_at = now() - interval '2 hours' where name = 'crashed' returning id`);
+    await query(
+      app.worker,
+      sql`update processes set last_seen_at = now() - interval '2 hours' where name = 'crashed' returning id`,
+    );
     expect(await purgeProcesses(app.worker)).toBe(1);
     await crashed.stop();
   });

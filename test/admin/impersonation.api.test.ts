@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { type RawBuilder, sql } from 'kysely';
 import { settleImpersonations } from '../../domain/impersonation/report-end.ts';
 import { eventually } from '../support/eventually.ts';
 import { impersonate } from '../support/impersonation.ts';
@@ -7,6 +7,7 @@ import { type LiveStream, listen, openStream } from '../support/live-stream.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { createPageClient } from '../support/page-client.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { createStaff, type TestStaff } from '../support/staff.ts';
@@ -34,9 +35,11 @@ const end = (staff: TestStaff, id: string) =>
 const readOrganization = (token: string) => app.call('/org', { token });
 const setPolicies = (body: object) => app.call('/org/policies', { method: 'PATCH', token: owner, body });
 const readEmails = () =>
-  app.worker.query<{ template: string; userId: string; params: Record<string, unknown> }>(sql`
-    select template, user_id as "userId", params from notifications
-    where org_id = ${organization.organizationId} order by id`);
+  query<{ template: string; userId: string; params: Record<string, unknown> }>(
+    app.worker,
+    sql`select template, user_id as "userId", params from notifications
+    where org_id = ${organization.organizationId} order by id`,
+  );
 const auditOf = async (action: string) =>
   (await app.call(`/org/audit-log?action=${action}`, { token: owner })).json().data;
 
@@ -89,8 +92,10 @@ describe('an impersonation', () => {
     ])
       expectProblem(await start(staff, body), 'validation_error');
     expectProblem(await start(staff, {}, 'org_none'), 'not_found');
-    await app.worker.query(sql`
-      update organizations set deleted_at = now() where id = ${organization.organizationId} returning id`);
+    await query(
+      app.worker,
+      sql`update organizations set deleted_at = now() where id = ${organization.organizationId} returning id`,
+    );
     expectProblem(await start(staff), 'conflict');
     expect(await readEmails()).toEqual([]);
   });
@@ -99,8 +104,10 @@ describe('an impersonation', () => {
     const support = await createStaff(app, { role: 'support' });
     expectProblem(await start(support, { write: true }), 'permission_denied');
     const admin = await createStaff(app);
-    await app.worker.query(sql`
-      update sessions set authenticated_at = now() - interval '11 minutes' where id = ${admin.sessionId} returning id`);
+    await query(
+      app.worker,
+      sql`update sessions set authenticated_at = now() - interval '11 minutes' where id = ${admin.sessionId} returning id`,
+    );
     expectProblem(await start(admin, { write: true }), 'session_expired');
     expect((await start(admin)).statusCode).toBe(201);
   });
@@ -193,7 +200,7 @@ describe('an impersonation', () => {
 describe('an impersonation ends', () => {
   const isOver = async (token: string) => expectProblem(await readOrganization(token), 'session_expired');
 
-  test.each<[string, (staff: TestStaff, id: string) => unknown, 'support' | 'admin']>([
+  test.each<[string, (staff: TestStaff, id: string) => RawBuilder<unknown>, 'support' | 'admin']>([
     [
       'at its time',
       (_staff, id) =>
@@ -237,7 +244,7 @@ describe('an impersonation ends', () => {
       write: role === 'admin',
     });
     expect((await readOrganization(token)).statusCode).toBe(200);
-    await app.worker.query(change(staff, id) as Parameters<typeof app.worker.query>[0]);
+    await query(app.worker, change(staff, id));
     await isOver(token);
   });
 
@@ -257,8 +264,10 @@ describe('an impersonation ends', () => {
 
   test('when the organization is closed', async () => {
     const { token } = await impersonate(app, organization.organizationId);
-    await app.worker.query(sql`
-      update organizations set deleted_at = now() where id = ${organization.organizationId} returning id`);
+    await query(
+      app.worker,
+      sql`update organizations set deleted_at = now() where id = ${organization.organizationId} returning id`,
+    );
     expectProblem(await readOrganization(token), 'organization_deleted');
   });
 
@@ -303,13 +312,15 @@ describe('an impersonation ends', () => {
   test('for good if the staff member has signed out, and its end is recorded by the sweep', async () => {
     const { token, staff } = await impersonate(app, organization.organizationId);
     await app.call('/org', { token });
-    await app.worker.query(sql`delete from staff_members where user_id = ${staff.userId} returning user_id`);
+    await query(app.worker, sql`delete from staff_members where user_id = ${staff.userId} returning user_id`);
     await settleImpersonations(app.worker);
     expect(await auditOf('impersonation.ended')).toMatchObject([
       { details: { reads: { 'organization.get': 1 } } },
     ]);
-    await app.worker.query(sql`
-      insert into staff_members (user_id, role, created_at) values (${staff.userId}, 'admin', now()) returning user_id`);
+    await query(
+      app.worker,
+      sql`insert into staff_members (user_id, role, created_at) values (${staff.userId}, 'admin', now()) returning user_id`,
+    );
     await isOver(token);
   });
 });
@@ -332,7 +343,8 @@ describe('an impersonation never comes back', () => {
     await isOver(writing.token);
     expect((await readOrganization(reading.token)).statusCode).toBe(200);
     await changeStaff('DELETE', userId);
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`insert into staff_members (user_id, role, created_at) values (${userId}, 'admin', now()) returning user_id`,
     );
     await isOver(reading.token);
@@ -346,9 +358,11 @@ describe('an impersonation never comes back', () => {
     [
       'was closed',
       (isOpen) =>
-        app.worker.query(sql`
-          update organizations set deleted_at = ${isOpen ? null : new Date()}
-          where id = ${organization.organizationId} returning id`),
+        query(
+          app.worker,
+          sql`update organizations set deleted_at = ${isOpen ? null : new Date()}
+          where id = ${organization.organizationId} returning id`,
+        ),
     ],
     ['withdrew its consent', (isOpen) => setPolicies({ support_access: isOpen ? 'allowed' : 'ask' })],
   ])('after the organization %s, and the sweep has seen that', async (_what, setOpen) => {
@@ -378,9 +392,11 @@ describe('the consent of the organization', () => {
     });
     const { token } = (await start(staff)).json();
     expect((await readOrganization(token)).statusCode).toBe(200);
-    await app.worker.query(sql`
-      update organization_policies set support_access_until = now()
-      where org_id = ${organization.organizationId} returning org_id`);
+    await query(
+      app.worker,
+      sql`update organization_policies set support_access_until = now()
+      where org_id = ${organization.organizationId} returning org_id`,
+    );
     expectProblem(await readOrganization(token), 'session_expired');
   });
 
@@ -401,8 +417,10 @@ describe('a stream of an impersonation', () => {
 
   test('closes at the end of its time, on every instance, between two heartbeats', async () => {
     const { id, token } = await impersonate(app, organization.organizationId);
-    await app.worker.query(sql`
-      update impersonations set expires_at = now() + interval '2 seconds' where id = ${id} returning id`);
+    await query(
+      app.worker,
+      sql`update impersonations set expires_at = now() + interval '2 seconds' where id = ${id} returning id`,
+    );
     const stream = await openStream(await listen(other), { token });
     opened.push(stream);
     expect(stream.status).toBe(200);
@@ -412,9 +430,11 @@ describe('a stream of an impersonation', () => {
 
   test('closes when the session that began it is over', async () => {
     const { token, staff } = await impersonate(app, organization.organizationId);
-    await app.worker.query(sql`
-      update sessions set authenticated_at = now() - interval '12 hours' + interval '3 seconds'
-      where id = ${staff.sessionId} returning id`);
+    await query(
+      app.worker,
+      sql`update sessions set authenticated_at = now() - interval '12 hours' + interval '3 seconds'
+      where id = ${staff.sessionId} returning id`,
+    );
     const stream = await openStream(await listen(other), { token });
     opened.push(stream);
     await eventually(() => expect(stream.ended).toBe(true), 10_000);

@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { HeldWorkService } from '../../domain/administration/held-work.service.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { createStaff, type TestStaff } from '../support/staff.ts';
@@ -32,7 +33,8 @@ const settleStarts = (organizationId: string) =>
   );
 const mailOf = async (organizationId: string) =>
   (
-    await app.worker.query<{ template: string }>(
+    await query<{ template: string }>(
+      app.worker,
       sql`select template from notifications where org_id = ${organizationId} order by id`,
     )
   ).map(({ template }) => template);
@@ -103,9 +105,11 @@ describe('an override', () => {
     const limitOf = async () =>
       (await app.call('/org/limits', { token })).json().counters.messages_sent.limit;
     expect(await limitOf()).toBe(7);
-    await app.worker.query(sql`
-      update limit_overrides set expires_at = now() - interval '1 second'
-      where org_id = ${organizationId} and resource = 'messages_sent' returning org_id`);
+    await query(
+      app.worker,
+      sql`update limit_overrides set expires_at = now() - interval '1 second'
+      where org_id = ${organizationId} and resource = 'messages_sent' returning org_id`,
+    );
     expect(await limitOf()).toBe(3_000);
     const list = await app.call(`/admin/orgs/${organizationId}/limit-overrides`, { token: support.token });
     expect(list.json().data).toMatchObject([
@@ -174,12 +178,15 @@ describe('upgrade requests', () => {
   test('are not approved once who made them may no longer decide about the tier', async () => {
     const { organizationId, ownerId, ask, decide, tier } = await arrange();
     const { id } = (await ask()).json();
-    await app.worker.query(sql`
-      update members set role = 'admin' where org_id = ${organizationId} and user_id = ${ownerId} returning user_id`);
+    await query(
+      app.worker,
+      sql`update members set role = 'admin' where org_id = ${organizationId} and user_id = ${ownerId} returning user_id`,
+    );
     const refused = expectProblem(await decide(id, 'approve'), 'conflict');
     expect(refused.requester_problem).toBe('permission_lost');
     expect(await mailOf(organizationId)).toEqual([]);
-    const [row] = await app.worker.query<{ tier: string }>(
+    const [row] = await query<{ tier: string }>(
+      app.worker,
       sql`select tier from organizations where id = ${organizationId}`,
     );
     expect(row?.tier).toBe('free');
@@ -277,9 +284,11 @@ describe('upgrade requests', () => {
 
   async function createTestMember(organizationId: string, role: string) {
     const userId = await createTestUser(app.worker);
-    await app.worker.query(sql`
-      insert into members (org_id, user_id, role, created_at) values (${organizationId}, ${userId}, ${role}, now())
-      returning org_id`);
+    await query(
+      app.worker,
+      sql`insert into members (org_id, user_id, role, created_at) values (${organizationId}, ${userId}, ${role}, now())
+      returning org_id`,
+    );
     return createTestSession(app.worker, userId);
   }
 });

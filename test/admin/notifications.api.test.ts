@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import {
   createAnnouncementMailing,
   MAIL_BATCH_SIZE,
@@ -12,6 +12,7 @@ import { createAccountQuickly } from '../support/accounts.ts';
 import { createDatabaseUrls } from '../support/isolated-database.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { createStaff } from '../support/staff.ts';
@@ -52,7 +53,8 @@ describe('an announcement', () => {
     const owner = await createAccountQuickly(app);
     const member = await createMember(owner.organizationId);
     const other = await createAccountQuickly(app);
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update organizations set tier = 'business' where id = ${owner.organizationId} returning id`,
     );
     const ids: string[] = [];
@@ -73,7 +75,8 @@ describe('an announcement', () => {
     expect(await shownTo(member)).toEqual(['Business', 'Everyone']);
     expect(await shownTo(other.token)).toEqual(['Owners', 'One', 'Everyone']);
 
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update announcements set ends_at = now() where title = 'Everyone' returning id`,
     );
     expect((await withdraw(ids[1] ?? '')).statusCode).toBe(204);
@@ -89,8 +92,10 @@ describe('an announcement', () => {
       ['Business', 'withdrawn'],
       ['Everyone', 'ended'],
     ]);
-    const [entry] = await app.worker.query(sql`
-      select action, reason from audit_entries where org_id = ${other.organizationId} and actor_kind = 'staff'`);
+    const [entry] = await query(
+      app.worker,
+      sql`select action, reason from audit_entries where org_id = ${other.organizationId} and actor_kind = 'staff'`,
+    );
     expect(entry).toEqual({ action: 'announcement.created', reason: 'Planned' });
   });
 
@@ -122,8 +127,10 @@ describe('a mailed announcement', () => {
     return { commands, mailing: createAnnouncementMailing({ database: app.worker, outbox, notifications }) };
   };
   const mailed = async (id: string) => {
-    const rows = await app.worker.query<{ userId: string; params: object }>(sql`
-      select user_id as "userId", params from notifications where dedupe_key like ${`announcement/${id}/%`}`);
+    const rows = await query<{ userId: string; params: object }>(
+      app.worker,
+      sql`select user_id as "userId", params from notifications where dedupe_key like ${`announcement/${id}/%`}`,
+    );
     return rows;
   };
 
@@ -139,7 +146,8 @@ describe('a mailed announcement', () => {
     const { id } = created.json();
     const { mailing } = arrange();
     expect(await mailing.mailBatch(id)).toMatchObject({ kind: 'more', total: MAIL_BATCH_SIZE });
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update staff_members set role = 'support' where user_id = ${author.userId} returning user_id`,
     );
     expect(await mailing.mailBatch(id)).toEqual({ kind: 'withdrawn', total: MAIL_BATCH_SIZE });
@@ -156,10 +164,13 @@ describe('a mailed announcement', () => {
     for (const { organizationId } of organizations) await addOwners(organizationId, people / 2);
     // An owner of both gets one email; a suspended and a deleted owner get none.
     const [first, second] = organizations;
-    await app.worker.query(sql`
-      insert into members (org_id, user_id, role, created_at)
-      values (${second.organizationId}, ${first.ownerId}, 'owner', now()) returning user_id`);
-    await app.worker.query(
+    await query(
+      app.worker,
+      sql`insert into members (org_id, user_id, role, created_at)
+      values (${second.organizationId}, ${first.ownerId}, 'owner', now()) returning user_id`,
+    );
+    await query(
+      app.worker,
       sql`update users set status = 'suspended' where id = ${second.ownerId} returning id`,
     );
     const response = await announce({
@@ -183,7 +194,8 @@ describe('a mailed announcement', () => {
     expect(new Set(rows.map(({ userId }) => userId)).size).toBe(people + 1);
     expect(rows[0]?.params).toEqual({ title: 'Maintenance', text: MAINTENANCE.text });
     expect(commands).toHaveLength(people + 1);
-    const [row] = await app.worker.query(
+    const [row] = await query(
+      app.worker,
       sql`select mailed_count as count, mailed_at is not null as done from announcements where id = ${id}`,
     );
     expect(row).toEqual({ count: people + 1, done: true });
@@ -193,9 +205,11 @@ describe('a mailed announcement', () => {
     const { organizationId } = await createOrganization(app.worker);
     const audience = { audience: 'organizations', org_ids: [organizationId], delivery: 'mailed' };
     const [lost, withdrawn] = [(await announce(audience)).json(), (await announce(audience)).json()];
-    await app.worker.query(sql`
-      update announcements set starts_at = now() - interval '1 hour' where id in (${[lost.id, withdrawn.id]})
-      returning id`);
+    await query(
+      app.worker,
+      sql`update announcements set starts_at = now() - interval '1 hour' where id = any(${[lost.id, withdrawn.id]})
+      returning id`,
+    );
     await withdraw(withdrawn.id);
     const overdue = await overdueAnnouncements(app.worker).take(100);
     expect(overdue.map(({ start }) => start.input)).toEqual([
@@ -210,11 +224,15 @@ describe('a mailed announcement', () => {
 
 async function addOwners(organizationId: string, count: number): Promise<void> {
   const ids = Array.from({ length: count }, () => newId('user'));
-  await app.worker.query(sql`
-    insert into users (id, email, status, created_at, updated_at)
+  await query(
+    app.worker,
+    sql`insert into users (id, email, status, created_at, updated_at)
     select id, id || '@people.example', 'active', now(), now() from unnest(${`{${ids.join(',')}}`}::text[]) id
-    returning id`);
-  await app.worker.query(sql`
-    insert into members (org_id, user_id, role, created_at)
-    select ${organizationId}, id, 'owner', now() from unnest(${`{${ids.join(',')}}`}::text[]) id returning user_id`);
+    returning id`,
+  );
+  await query(
+    app.worker,
+    sql`insert into members (org_id, user_id, role, created_at)
+    select ${organizationId}, id, 'owner', now() from unnest(${`{${ids.join(',')}}`}::text[]) id returning user_id`,
+  );
 }

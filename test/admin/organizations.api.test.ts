@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { newId } from '../../platform/ids.ts';
 import {
@@ -8,7 +8,9 @@ import {
   createOrganization,
   type TestOrganization,
 } from '../support/organizations.ts';
+import { setPolicies } from '../support/policies.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestUser } from '../support/sessions.ts';
 import { createStaff, type TestStaff } from '../support/staff.ts';
@@ -30,9 +32,11 @@ const send = (method: 'POST' | 'PATCH' | 'DELETE', path: string, body: unknown, 
   app.call(path, { method, token, body });
 const idsOf = ({ data }: { data: { id: string }[] }) => data.map(({ id }) => id);
 const rename = (organizationId: string, name: string) =>
-  app.worker.query(sql`
-    update organizations set name = ${name}, slug = ${name.toLowerCase().replace(/\W+/g, '-')}
-    where id = ${organizationId} returning id`);
+  query(
+    app.worker,
+    sql`update organizations set name = ${name}, slug = ${name.toLowerCase().replace(/\W+/g, '-')}
+    where id = ${organizationId} returning id`,
+  );
 
 describe('the list of organizations', () => {
   test('has filters and pages', async () => {
@@ -40,8 +44,9 @@ describe('the list of organizations', () => {
     const made: TestOrganization[] = [];
     for (let index = 0; index < 4; index += 1) made.push(await createOrganization(app.worker));
     const [first, second, third, fourth] = made.map(({ organizationId }) => organizationId);
-    await app.worker.query(sql`update organizations set tier = 'free' where id = ${first}`);
-    await app.worker.query(
+    await query(app.worker, sql`update organizations set tier = 'free' where id = ${first}`);
+    await query(
+      app.worker,
       sql`update organizations set deleted_at = now(), tier = 'free' where id = ${second}`,
     );
     const body = { reason: 'payment', note: 'Invoice 1' };
@@ -87,7 +92,8 @@ describe('the search', () => {
     const unique = organizationId.slice(-12);
     await rename(organizationId, `Acme 100% ${unique}`);
     const inbox = await createInbox(app.worker, organization);
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update users set email = ${`grace-${unique}@people.example`} where id = ${ownerId}`,
     );
     const domain = { domain_name: `Mail-${unique}.example` };
@@ -129,10 +135,12 @@ test('the top list orders organizations by a counter of this month', async () =>
   for (const amount of amounts) {
     const { organizationId } = await createOrganization(app.worker);
     ids.push(organizationId);
-    await app.worker.query(sql`
-      insert into usage_deltas (org_id, counter, at, amount) values
+    await query(
+      app.worker,
+      sql`insert into usage_deltas (org_id, counter, at, amount) values
         (${organizationId}, 'messages_sent', now(), ${amount}),
-        (${organizationId}, 'messages_sent', now() - interval '40 days', 9000000) returning org_id`);
+        (${organizationId}, 'messages_sent', now() - interval '40 days', 9000000) returning org_id`,
+    );
   }
   await applyUsageDeltas(app.worker);
   const { data } = await get('/admin/orgs/top?counter=messages_sent&limit=100');
@@ -210,9 +218,11 @@ describe('reassigning the owner', () => {
   const arrange = async () => {
     const { organizationId, ownerId } = await createOrganization(app.worker);
     const memberId = await createTestUser(app.worker);
-    await app.worker.query(sql`
-      insert into members (org_id, user_id, role, created_at) values (${organizationId}, ${memberId}, 'viewer', now())
-      returning org_id`);
+    await query(
+      app.worker,
+      sql`insert into members (org_id, user_id, role, created_at) values (${organizationId}, ${memberId}, 'viewer', now())
+      returning org_id`,
+    );
     const reassign = (userId: string, token?: string, body: object = {}) =>
       send(
         'POST',
@@ -223,7 +233,8 @@ describe('reassigning the owner', () => {
     const roles = async () =>
       Object.fromEntries(
         (
-          await app.worker.query<{ id: string; role: string }>(
+          await query<{ id: string; role: string }>(
+            app.worker,
             sql`select user_id as id, role from members where org_id = ${organizationId}`,
           )
         ).map(({ id, role }) => [id, role]),
@@ -237,19 +248,22 @@ describe('reassigning the owner', () => {
       organizationId,
       permissions: ['billing:manage', 'inboxes:read'],
     });
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update api_keys set created_by_user_id = ${ownerId} where id = ${keyId} returning id`,
     );
     const response = await reassign(memberId);
-    expect(await app.worker.query(sql`select permissions from api_keys where id = ${keyId}`)).toEqual([
+    expect(await query(app.worker, sql`select permissions from api_keys where id = ${keyId}`)).toEqual([
       { permissions: ['inboxes:read'] },
     ]);
     expect(response.statusCode).toBe(200);
     expect(response.json().owners).toMatchObject([{ user_id: memberId }]);
     expect(await roles()).toEqual({ [ownerId]: 'admin', [memberId]: 'owner' });
-    const mails = await app.worker.query<{ userId: string }>(sql`
-      select user_id as "userId" from notifications
-      where org_id = ${organizationId} and template = 'owner-reassigned' order by user_id`);
+    const mails = await query<{ userId: string }>(
+      app.worker,
+      sql`select user_id as "userId" from notifications
+      where org_id = ${organizationId} and template = 'owner-reassigned' order by user_id`,
+    );
     expect(mails.map(({ userId }) => userId)).toEqual([ownerId, memberId].sort());
     expectProblem(await reassign(memberId), 'conflict');
   });
@@ -258,27 +272,29 @@ describe('reassigning the owner', () => {
     const { ownerId, memberId, reassign, roles } = await arrange();
     expectProblem(await reassign(await createTestUser(app.worker)), 'not_found');
     expectProblem(await reassign(memberId, support.token), 'permission_denied');
-    await app.worker.query(sql`update users set status = 'suspended' where id = ${memberId} returning id`);
+    await query(app.worker, sql`update users set status = 'suspended' where id = ${memberId} returning id`);
     expectProblem(await reassign(memberId), 'conflict');
     expect(await roles()).toEqual({ [ownerId]: 'owner', [memberId]: 'viewer' });
   });
 
   test('keeps an owner who gets past the single sign-on, unless staff accept that none does', async () => {
     const { organizationId, ownerId, memberId, reassign, roles } = await arrange();
-    await app.worker.query(sql`
-      insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
-      values (${newId('mfaEnrollment')}, ${ownerId}, 'webauthn', 'Key', now(), now()) returning id`);
-    await app.worker.query(sql`
-      insert into organization_policies (org_id, enforce_sso, updated_at) values (${organizationId}, true, now())
-      returning org_id`);
+    await query(
+      app.worker,
+      sql`insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
+      values (${newId('mfaEnrollment')}, ${ownerId}, 'webauthn', 'Key', now(), now()) returning id`,
+    );
+    await setPolicies(app.worker, organizationId, { enforce_sso: true });
     const refused = await reassign(memberId);
     expectProblem(refused, 'conflict');
     expect(refused.json()).toMatchObject({ policy: 'enforce_sso', org_id: organizationId });
     expect(await roles()).toEqual({ [ownerId]: 'owner', [memberId]: 'viewer' });
     expect((await reassign(memberId, undefined, { leave_without_break_glass: true })).statusCode).toBe(200);
-    const [entry] = await app.worker.query<{ details: object }>(sql`
-      select details from audit_entries
-      where org_id = ${organizationId} and action = 'organization.owner_reassigned'`);
+    const [entry] = await query<{ details: object }>(
+      app.worker,
+      sql`select details from audit_entries
+      where org_id = ${organizationId} and action = 'organization.owner_reassigned'`,
+    );
     expect(entry?.details).toMatchObject({ to: memberId, left_without_break_glass: [organizationId] });
     // Back to one who gets in: nothing to accept.
     expect((await reassign(ownerId)).statusCode).toBe(200);
@@ -287,9 +303,11 @@ describe('reassigning the owner', () => {
   test('to two members at the same time leaves one owner', async () => {
     const { organizationId, memberId, reassign, roles } = await arrange();
     const otherId = await createTestUser(app.worker);
-    await app.worker.query(sql`
-      insert into members (org_id, user_id, role, created_at) values (${organizationId}, ${otherId}, 'admin', now())
-      returning org_id`);
+    await query(
+      app.worker,
+      sql`insert into members (org_id, user_id, role, created_at) values (${organizationId}, ${otherId}, 'admin', now())
+      returning org_id`,
+    );
     await Promise.all([reassign(memberId), reassign(otherId)]);
     expect(Object.values(await roles()).filter((role) => role === 'owner')).toHaveLength(1);
   });

@@ -1,12 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
 import type { LightMyRequestResponse } from 'fastify';
+import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import { newId } from '../../platform/ids.ts';
 import { createAccountQuickly, signIn } from '../support/accounts.ts';
 import { eventually } from '../support/eventually.ts';
 import { createKey, createOrganization } from '../support/organizations.ts';
+import { setPolicies } from '../support/policies.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { addStaffMember, createStaff } from '../support/staff.ts';
@@ -18,22 +20,29 @@ const post = (path: string, token: string, body: object = {}) =>
 const get = (path: string, token: string) => app.call(path, { token });
 const mailsOf = async (userId: string) =>
   (
-    await app.worker.query<{ template: string }>(
+    await query<{ template: string }>(
+      app.worker,
       sql`select template from notifications where user_id = ${userId} order by id`,
     )
   ).map(({ template }) => template);
 const logOf = async (organizationId: string) =>
-  app.worker.query(sql`
-    select action, actor_kind as kind, actor_id as actor, reason, resource_id as resource, details from audit_entries
-    where org_id = ${organizationId} and actor_kind = 'staff' order by id`);
+  query(
+    app.worker,
+    sql`select action, actor_kind as kind, actor_id as actor, reason, resource_id as resource, details from audit_entries
+    where org_id = ${organizationId} and actor_kind = 'staff' order by id`,
+  );
 
 /** Adds a confirmed authenticator app and a recovery code. */
 async function addFactors(userId: string): Promise<void> {
-  await app.worker.query(sql`
-    insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
-    values (${newId('mfaEnrollment')}, ${userId}, 'totp', 'Phone', now(), now()) returning id`);
-  await app.worker.query(sql`
-    insert into mfa_recovery_codes (user_id, code_hash, created_at) values (${userId}, '\\x00', now()) returning user_id`);
+  await query(
+    app.worker,
+    sql`insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
+    values (${newId('mfaEnrollment')}, ${userId}, 'totp', 'Phone', now(), now()) returning id`,
+  );
+  await query(
+    app.worker,
+    sql`insert into mfa_recovery_codes (user_id, code_hash, created_at) values (${userId}, '\\x00', now()) returning user_id`,
+  );
 }
 
 /** Holds the lock of staff until all requests wait for it, after their checks of the caller; then releases it. */
@@ -42,7 +51,8 @@ async function atTheSameTime(
 ): Promise<LightMyRequestResponse[]> {
   const countWaiting = async () =>
     (
-      await app.worker.query<{ count: number }>(
+      await query<{ count: number }>(
+        app.worker,
         sql`select count(*)::int as count from pg_locks where locktype = 'advisory' and not granted`,
       )
     )[0]?.count;
@@ -69,8 +79,9 @@ describe('people', () => {
     expect(await ids(`org_id=${first.organizationId}`)).toEqual([first.userId]);
     expect(await ids(`query=${first.email}&status=suspended`)).toEqual([]);
     const name = `Lovelace ${newId('request')}`;
-    await app.worker.query(
-      sql`update users set name = ${name} where id in (${[first.userId, second.userId]}) returning id`,
+    await query(
+      app.worker,
+      sql`update users set name = ${name} where id = any(${[first.userId, second.userId]}) returning id`,
     );
     const byName = `query=${encodeURIComponent(name.slice(2))}&limit=1`;
     const page = await find(byName);
@@ -102,9 +113,11 @@ describe('people', () => {
     const { token, userId: staffId } = await createStaff(app);
     const account = await createAccountQuickly(app);
     const other = await createOrganization(app.worker);
-    await app.worker.query(sql`
-      insert into members (org_id, user_id, role, created_at)
-      values (${other.organizationId}, ${account.userId}, 'viewer', now()) returning user_id`);
+    await query(
+      app.worker,
+      sql`insert into members (org_id, user_id, role, created_at)
+      values (${other.organizationId}, ${account.userId}, 'viewer', now()) returning user_id`,
+    );
     const path = `/admin/users/${account.userId}`;
     expect((await post(`${path}/suspend`, token)).json()).toMatchObject({
       status: 'suspended',
@@ -149,7 +162,8 @@ describe('people', () => {
       sessions: [],
     });
     expectProblem(await get('/user/me', session.token), 'unauthenticated');
-    const codes = await app.worker.query(
+    const codes = await query(
+      app.worker,
       sql`select from mfa_recovery_codes where user_id = ${account.userId}`,
     );
     expect(codes).toEqual([]);
@@ -163,15 +177,12 @@ describe('people', () => {
     const arrangeOwner = async () => {
       const account = await createAccountQuickly(app);
       await addFactors(account.userId);
-      await app.worker.query(sql`
-        insert into organization_policies (org_id, enforce_sso, updated_at)
-        values (${account.organizationId}, true, now())
-        on conflict (org_id) do update set enforce_sso = true returning org_id`);
+      await setPolicies(app.worker, account.organizationId, { enforce_sso: true });
       return { ...account, path: `/admin/users/${account.userId}` };
     };
     const addOwner = async (organizationId: string) => {
       const userId = await createTestUser(app.worker, { organizationId });
-      await app.worker.query(sql`update users set password_hash = 'x' where id = ${userId} returning id`);
+      await query(app.worker, sql`update users set password_hash = 'x' where id = ${userId} returning id`);
       await addFactors(userId);
       return userId;
     };
@@ -252,9 +263,11 @@ describe('people', () => {
       post(`/admin/users/${first.userId}/suspend`, second.token),
     ]);
     expect(answers.filter(({ statusCode }) => statusCode === 200)).toHaveLength(1);
-    const [left] = await app.worker.query<{ count: number }>(sql`
-      select count(*)::int as count from users
-      where id in (${[first.userId, second.userId]}) and status = 'active'`);
+    const [left] = await query<{ count: number }>(
+      app.worker,
+      sql`select count(*)::int as count from users
+      where id = any(${[first.userId, second.userId]}) and status = 'active'`,
+    );
     expect(left).toEqual({ count: 1 });
   });
 });
@@ -320,7 +333,7 @@ describe('staff members', () => {
   test('cannot be a suspended account', async () => {
     const { token } = await createStaff(app);
     const userId = await createTestUser(app.worker);
-    await app.worker.query(sql`update users set status = 'suspended' where id = ${userId} returning id`);
+    await query(app.worker, sql`update users set status = 'suspended' where id = ${userId} returning id`);
     const body = { email: `${userId}@example.test`, role: 'admin' };
     expectProblem(await post('/admin/staff', token, body), 'not_found');
     await addStaffMember(app.worker, userId, 'admin');
@@ -337,8 +350,10 @@ describe('API keys', () => {
     const organization = await createOrganization(app.worker);
     const { organizationId, keyId, ownerId } = organization;
     const second = await createKey(app.worker, { organizationId, expiresAt: new Date(Date.now() - 1_000) });
-    await app.worker.query(sql`
-      update api_keys set created_by_user_id = ${ownerId}, last_used_at = now() where id = ${keyId} returning id`);
+    await query(
+      app.worker,
+      sql`update api_keys set created_by_user_id = ${ownerId}, last_used_at = now() where id = ${keyId} returning id`,
+    );
     const ids = async (query: string) =>
       (await get(`/admin/keys?org_id=${organizationId}&${query}`, token))
         .json()
@@ -371,8 +386,10 @@ describe('API keys', () => {
     expectProblem(await post(path, admin.token, { children: true }), 'conflict');
 
     const parent = await createKey(app.worker, { organizationId });
-    await app.worker.query(sql`
-      update api_keys set created_by_key_id = ${parent.keyId} where id = ${child.id} returning id`);
+    await query(
+      app.worker,
+      sql`update api_keys set created_by_key_id = ${parent.keyId} where id = ${child.id} returning id`,
+    );
     expect(
       (await post(`/admin/keys/${parent.keyId}/revoke`, admin.token, { children: true })).statusCode,
     ).toBe(200);

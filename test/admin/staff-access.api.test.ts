@@ -1,10 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { generate } from 'otplib';
 import { recordStaffAudit } from '../../domain/staff/record-staff-audit.ts';
 import { createAccountQuickly, newNetwork, signIn } from '../support/accounts.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { addStaffMember, createStaff } from '../support/staff.ts';
@@ -127,7 +128,7 @@ describe('the session of a staff member', () => {
     for (const change of changes) {
       const { userId, token } = await createStaff(app);
       expect((await app.call('/admin/me', { token })).statusCode).toBe(200);
-      await app.worker.query(change(userId));
+      await query(app.worker, change(userId));
       expect([401, 403]).toContain((await app.call('/admin/me', { token })).statusCode);
     }
   });
@@ -154,19 +155,25 @@ describe('signing in as staff', () => {
 describe('the staff role of the database', () => {
   test('reads no mail, password, factor or token', async () => {
     const tables = ['messages', 'drafts', 'attachments', 'events', 'webhook_deliveries', 'inbound_receipts'];
-    const readable = await app.worker.query<{ name: string }>(sql`
-      select name from unnest(${`{${tables.join(',')}}`}::text[]) name
-      where has_any_column_privilege('agent_email_staff', name, 'select')`);
+    const readable = await query<{ name: string }>(
+      app.worker,
+      sql`select name from unnest(${`{${tables.join(',')}}`}::text[]) name
+      where has_any_column_privilege('agent_email_staff', name, 'select')`,
+    );
     expect(readable).toEqual([]);
-    const outcomes = await app.worker.query<{ name: string }>(sql`
-      select distinct a.attname as name from pg_attribute a
+    const outcomes = await query<{ name: string }>(
+      app.worker,
+      sql`select distinct a.attname as name from pg_attribute a
       where a.attrelid in ('message_recipients'::regclass, 'send_attempts'::regclass) and a.attnum > 0
-        and has_column_privilege('agent_email_staff', a.attrelid, a.attnum, 'select') order by 1`);
+        and has_column_privilege('agent_email_staff', a.attrelid, a.attnum, 'select') order by 1`,
+    );
     expect(outcomes.map(({ name }) => name)).toEqual(['message_id', 'position', 'state', 'status']);
-    const columns = await app.worker.query<object>(sql`
-      select c.relname, a.attname from pg_attribute a join pg_class c on c.oid = a.attrelid
+    const columns = await query<object>(
+      app.worker,
+      sql`select c.relname, a.attname from pg_attribute a join pg_class c on c.oid = a.attrelid
       where c.relnamespace = 'public'::regnamespace and a.attname ~ '(password|token_hash|code_hash|secret|public_key)' and a.attnum > 0
-        and has_column_privilege('agent_email_staff', c.oid, a.attnum, 'select')`);
+        and has_column_privilege('agent_email_staff', c.oid, a.attnum, 'select')`,
+    );
     expect(columns).toEqual([]);
   });
 

@@ -1,9 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { forgetExpiredLinks } from '../../domain/notifications/link-lifetimes.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { arrangeAmbiguousSend } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createStaff } from '../support/staff.ts';
 import { createFailedEmail, createTestEndpoint } from '../support/staff-operations.ts';
@@ -99,11 +100,13 @@ describe('emails of the service that failed', () => {
     const expired = await createFailedEmail(app.worker, world, { template: 'reset-password', createdAt });
     const valid = await createFailedEmail(app.worker, world, { template: 'verify-email', createdAt });
     const secretsOf = () =>
-      app.worker.query<{ id: string }>(
-        sql`select id from notifications where id in (${[expired, valid]}) and sealed_params is not null`,
+      query<{ id: string }>(
+        app.worker,
+        sql`select id from notifications where id = any(${[expired, valid]}) and sealed_params is not null`,
       );
-    await app.worker.query(
-      sql`update notifications set sealed_params = 'x' where id in (${[expired, valid]}) returning id`,
+    await query(
+      app.worker,
+      sql`update notifications set sealed_params = 'x' where id = any(${[expired, valid]}) returning id`,
     );
     await forgetExpiredLinks(app.worker);
     expect(await secretsOf()).toEqual([{ id: valid }]);
@@ -129,9 +132,11 @@ describe('emails of the service that failed', () => {
 
 describe('a retention', () => {
   const addPolicy = (organizationId: string) =>
-    app.worker.query(sql`
-      insert into retention_policies (org_id, retention_days, applied_days, applied_since, steps, changed_at, created_at)
-      values (${organizationId}, 30, 30, now(), '[]', now(), now()) returning org_id`);
+    query(
+      app.worker,
+      sql`insert into retention_policies (org_id, retention_days, applied_days, applied_since, steps, changed_at, created_at)
+      values (${organizationId}, 30, 30, now(), '[]', now(), now()) returning org_id`,
+    );
 
   test('is postponed by an admin, and both logs say why', async () => {
     const { organizationId, token, staff, get, post } = await arrange();
@@ -223,10 +228,12 @@ describe('the backlog of an endpoint', () => {
 
 describe('commands that were given up', () => {
   const addDead = async (organizationId: string) => {
-    const [row] = await app.worker.query<{ id: string }>(sql`
-      insert into outbox (org_id, command, priority, available_at, created_at, attempts, dead_at, last_error)
+    const [row] = await query<{ id: string }>(
+      app.worker,
+      sql`insert into outbox (org_id, command, priority, available_at, created_at, attempts, dead_at, last_error)
       values (${organizationId}, ${JSON.stringify({ signal: { workflowId: 'send/msg_1' } })}::jsonb, 3, now(), now(), 200,
-        now(), 'no namespace') returning id::text as id`);
+        now(), 'no namespace') returning id::text as id`,
+    );
     return row?.id ?? '';
   };
 
@@ -250,7 +257,7 @@ describe('commands that were given up', () => {
     expect(await mine()).toEqual([]);
     const [entry] = (await app.call('/org/audit-log', { token })).json().data;
     expect(entry).toMatchObject({ action: 'outbox.retried', reason: note });
-    await app.worker.query(sql`delete from outbox where org_id = ${organizationId} returning id`);
+    await query(app.worker, sql`delete from outbox where org_id = ${organizationId} returning id`);
   });
 });
 
@@ -273,13 +280,15 @@ describe('a paused schedule', () => {
 describe('an ambiguous send', () => {
   test('shows what to compare with the log of the relay, without addresses', async () => {
     const workflowId = await arrangeAmbiguousSend(app.worker);
-    const [message] = await app.worker.query<{
+    const [message] = await query<{
       id: string;
       organizationId: string;
       rfcMessageId: string;
-    }>(sql`
-      select id, org_id as "organizationId", rfc_message_id as "rfcMessageId" from messages
-      where id = ${workflowId.replace('send/', '')}`);
+    }>(
+      app.worker,
+      sql`select id, org_id as "organizationId", rfc_message_id as "rfcMessageId" from messages
+      where id = ${workflowId.replace('send/', '')}`,
+    );
     const { organizationId = '' } = message ?? {};
     app.temporalRuns.add({
       workflowId,

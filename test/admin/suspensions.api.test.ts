@@ -1,8 +1,9 @@
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { settleSuspensionWorkflowId } from '../../workflows/suspensions/settle-held-work.contract.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createStaff, type TestStaff } from '../support/staff.ts';
 
@@ -117,7 +118,8 @@ describe.each(LEVELS)('an %s', (level) => {
 });
 
 test('a reason names only its own suspension, and a closed organization can be suspended', async () => {
-  await app.worker.query(
+  await query(
+    app.worker,
     sql`update organizations set deleted_at = now() where id = ${organization.organizationId}`,
   );
   await change('organization', 'suspend', { reason: 'abuse', note: 'Spam' });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { releaseSwitchedOffSends } from '../../domain/outbound/held-sends.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createMailIntake } from '../../domain/providers/mail-intake.service.ts';
@@ -23,6 +23,7 @@ import { createTestReceiptService } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, readMessageState } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createStaff } from '../support/staff.ts';
 import { recordingOutbox, type TestApp } from '../support/test-app.ts';
@@ -162,7 +163,8 @@ describe('off', () => {
       expect([held.status, held.recipients, held.types]).toEqual(['queued', ['pending'], []]);
       expect(held.message.statusDetail).toContain('switched sending off');
       expect(await release()).toBe(0);
-      await worker().query(
+      await query(
+        worker(),
         sql`update messages set updated_at = now() - interval '1 hour' where id = ${id} returning id`,
       );
       const overdue = await overdueMessages(worker(), setup.outcomes).take(1_000);
@@ -215,14 +217,16 @@ describe('off', () => {
 
   test('webhook_deliveries stops the probes of a failing endpoint', async () => {
     const arranged = await arrangeDeliveries(worker(), 1, {
-      failingSince: new Date(Date.now() - 3_600_000),
-      holdingSince: new Date(Date.now() - 3_600_000),
-      consecutiveFailures: 20,
-      probeEpisode: 1,
+      failing_since: new Date(Date.now() - 3_600_000),
+      holding_since: new Date(Date.now() - 3_600_000),
+      consecutive_failures: 20,
+      probe_episode: 1,
     });
-    await worker().query(sql`
-      update webhook_deliveries set status = 'held', held_for = 'endpoint_failing'
-      where endpoint_id = ${arranged.endpointId} returning id`);
+    await query(
+      worker(),
+      sql`update webhook_deliveries set status = 'held', held_for = 'endpoint_failing'
+      where endpoint_id = ${arranged.endpointId} returning id`,
+    );
     let attempts = 0;
     const probe = arranged.probe(async () => {
       attempts += 1;

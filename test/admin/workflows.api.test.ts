@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createStaffJobRunner } from '../../domain/workflow-runs/staff-job-runner.ts';
 import { newId } from '../../platform/ids.ts';
 import type { WorkflowRun, WorkflowRunEnd } from '../../platform/temporal-runs/workflow-run.ts';
@@ -8,6 +8,7 @@ import { ambiguous } from '../support/mail-services.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { arrangeAmbiguousSend, arrangeSending, dispatchOnce } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createStaff } from '../support/staff.ts';
 import { type Call, recordingOutbox } from '../support/test-app.ts';
@@ -492,10 +493,12 @@ describe('the purge of an organization that was stopped', () => {
   async function arrangeStopped(fields: Partial<WorkflowRun> = {}) {
     const { organizationId, get, staff } = await arrange();
     const deletionId = newId('deletion');
-    await app.worker.query(sql`
-      insert into deletions (id, kind, subject_id, deleted_by, status, deleted_at, due_at, ended_at)
+    await query(
+      app.worker,
+      sql`insert into deletions (id, kind, subject_id, deleted_by, status, deleted_at, due_at, ended_at)
       values (${deletionId}, 'organization', ${organizationId}, ${staff.userId}, 'stopped', now(), now(), now())
-      returning id`);
+      returning id`,
+    );
     const workflowId = `purge-organization/${organizationId}/${deletionId}`;
     app.temporalRuns.add({ workflowId, type: 'purgeOrganization', status: 'completed', ...fields });
     const retry = () =>
@@ -516,7 +519,7 @@ describe('the purge of an organization that was stopped', () => {
       workflowId: `${workflowId}/2`,
       input: { deletionId },
     });
-    const rows = await app.worker.query(sql`select status, episode from deletions where id = ${deletionId}`);
+    const rows = await query(app.worker, sql`select status, episode from deletions where id = ${deletionId}`);
     expect(rows).toEqual([{ status: 'waiting', episode: 2 }]);
   });
 
@@ -674,7 +677,7 @@ describe('an action on many runs', () => {
       const colleague = await createStaff(app, { role: 'support' });
       const body = { action: 'terminate', note: 'Ticket 7', query: { org_id: organizationId } };
       const job = (await get('/admin/workflows/bulk', { method: 'POST', body })).json();
-      await app.worker.query(lose(staff.userId));
+      await query(app.worker, lose(staff.userId));
       expect((await runJob(job.id)).commands).toEqual([]);
       const { json } = await app.call(`/admin/workflows/jobs/${job.id}`, { token: colleague.token });
       expect(json()).toMatchObject({

@@ -3,6 +3,7 @@ import { ApiKeyEntity } from '../../domain/api-keys/api-key.entity.ts';
 import { createApiKeyToken } from '../../domain/api-keys/api-key-token.ts';
 import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { sha256 } from '../../platform/crypto.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -48,8 +49,12 @@ test('a key is shown once, works, and is stored as a hash', async () => {
   expect((await app.call('/inboxes', { token: created.token })).statusCode).toBe(200);
   const read = await app.call(`/api-keys/${created.id}`, { token: organization.token });
   expect(read.json()).not.toHaveProperty('token');
-  await app.worker.systemTransaction(async ({ em }) => {
-    const row = await em.findOneOrFail(ApiKeyEntity, { id: created.id });
+  await app.worker.systemTransaction(async ({ db }) => {
+    const row = await db
+      .selectFrom('api_keys')
+      .select(columnsOf(ApiKeyEntity))
+      .where('id', '=', created.id)
+      .executeTakeFirstOrThrow();
     expect(Buffer.from(row.tokenHash)).toEqual(sha256(created.token));
   });
 });
@@ -166,7 +171,14 @@ test('the last use is recorded asynchronously, once a minute', async () => {
   const { token, keyId } = await createKey(app.worker, organization);
   const lastUse = () =>
     app.worker.systemTransaction(
-      async ({ em }) => (await em.findOneOrFail(ApiKeyEntity, { id: keyId })).lastUsedAt,
+      async ({ db }) =>
+        (
+          await db
+            .selectFrom('api_keys')
+            .select(columnsOf(ApiKeyEntity))
+            .where('id', '=', keyId)
+            .executeTakeFirstOrThrow()
+        ).lastUsedAt,
     );
   await app.call('/inboxes', { token });
   const first = await eventually(async () => {

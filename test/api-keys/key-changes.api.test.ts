@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Permission } from '../../domain/identity/permissions.ts';
 import type { MemberRole } from '../../domain/identity/roles.ts';
 import { notifyExpiringKeys } from '../../domain/people/notify-expiring-keys.ts';
@@ -7,6 +7,7 @@ import { createSharedServices } from '../../domain/shared-services.ts';
 import { eventually } from '../support/eventually.ts';
 import { createKey, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -205,7 +206,8 @@ describe('rotation', () => {
         last_used_at: expect.any(String),
       }),
     );
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update api_keys set previous_expires_at = now() - interval '1 second' where id = ${key.id} returning id`,
     );
     expect([await statusOf(key.token), await statusOf(rotated.token)]).toEqual([401, 200]);
@@ -378,8 +380,10 @@ describe('keys of people', () => {
       ),
     ]);
     expect(demoted?.statusCode).toBe(200);
-    const kept = await app.worker.query<{ permissions: string[] }>(sql`
-      select permissions from api_keys where created_by_user_id = ${admin.userId}`);
+    const kept = await query<{ permissions: string[] }>(
+      app.worker,
+      sql`select permissions from api_keys where created_by_user_id = ${admin.userId}`,
+    );
     expect(kept.every(({ permissions }) => permissions.join() === 'inboxes:read')).toBe(true);
     expect(kept).toHaveLength(created.filter(({ statusCode }) => statusCode === 201).length);
   });
@@ -390,7 +394,7 @@ describe('keys of people', () => {
     const next = await join('admin');
     const transfer = { method: 'POST', token, body: { user_id: next.userId } } as const;
     expect((await app.call('/org/transfer-ownership', transfer)).statusCode).toBe(204);
-    const [row] = await app.worker.query(sql`select permissions from api_keys where id = ${key.id}`);
+    const [row] = await query(app.worker, sql`select permissions from api_keys where id = ${key.id}`);
     expect(row).toEqual({ permissions: ['inboxes:read'] });
   });
 
@@ -457,14 +461,18 @@ describe('the notice of expiry', () => {
       ...organization,
       expiresAt: new Date(Date.now() + expiresInDays * DAY_MS),
     });
-    await app.worker.query(sql`
-      update api_keys set created_by_user_id = ${createdByUserId}, created_at = now() - ${ageDays} * interval '1 day'
-      where id = ${keyId} returning id`);
+    await query(
+      app.worker,
+      sql`update api_keys set created_by_user_id = ${createdByUserId}, created_at = now() - ${ageDays} * interval '1 day'
+      where id = ${keyId} returning id`,
+    );
     return keyId;
   };
   const readNotices = (keyId: string) =>
-    app.worker.query<{ userId: string; template: string }>(sql`
-      select user_id as "userId", template from notifications where params->>'keyId' = ${keyId}`);
+    query<{ userId: string; template: string }>(
+      app.worker,
+      sql`select user_id as "userId", template from notifications where params->>'keyId' = ${keyId}`,
+    );
 
   test('goes once to the person behind the key', async () => {
     const developer = await join('developer');

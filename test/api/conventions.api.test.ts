@@ -4,9 +4,6 @@ import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
-import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
-import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
 import { newId } from '../../platform/ids.ts';
 import {
   createInbox,
@@ -280,9 +277,11 @@ describe('environments', () => {
       return (await post('/inboxes', { token, body: {}, headers })).json<{ id: string }>().id;
     };
     const suspend = (environmentId: string) =>
-      app.worker.systemTransaction(({ em }) =>
-        em.nativeUpdate(EnvironmentEntity, { id: environmentId }, { status: 'suspended' }),
-      );
+      app.worker.db
+        .updateTable('environments')
+        .set({ status: 'suspended' })
+        .where('id', '=', environmentId)
+        .execute();
     const sessionOf = async ({ ownerId }: TestOrganization) =>
       (await createTestSession(app.worker, ownerId)).token;
 
@@ -366,18 +365,22 @@ describe('environments', () => {
 describe('suspension', () => {
   test('a suspended organization can read but not change anything', async () => {
     const suspended = await createOrganization(app.worker);
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(OrganizationEntity, { id: suspended.organizationId }, { status: 'suspended' }),
-    );
+    await app.worker.db
+      .updateTable('organizations')
+      .set({ status: 'suspended' })
+      .where('id', '=', suspended.organizationId)
+      .execute();
     expect((await app.call('/inboxes', suspended)).statusCode).toBe(200);
     expectProblem(await post('/inboxes', { token: suspended.token, body: {} }), 'organization_suspended');
   });
 
   test('a suspended environment is read-only, others are not', async () => {
     const { token, sandboxEnvironmentId } = await createOrganization(app.worker);
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(EnvironmentEntity, { id: sandboxEnvironmentId }, { status: 'suspended' }),
-    );
+    await app.worker.db
+      .updateTable('environments')
+      .set({ status: 'suspended' })
+      .where('id', '=', sandboxEnvironmentId)
+      .execute();
     const headers = { 'x-env-id': sandboxEnvironmentId };
     expect((await app.call('/inboxes', { token, headers })).statusCode).toBe(200);
     expectProblem(await post('/inboxes', { token, headers, body: {} }), 'environment_suspended');
@@ -394,9 +397,11 @@ describe('a key of a suspended inbox', () => {
       environmentId: own.productionEnvironmentId,
       inboxId: inbox.id,
     });
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(InboxEntity, { id: inbox.id }, { status: 'suspended' }),
-    );
+    await app.worker.db
+      .updateTable('inboxes')
+      .set({ status: 'suspended' })
+      .where('id', '=', inbox.id)
+      .execute();
     for (const path of ['/suppressions', '/lists/send/block', '/webhooks/endpoints', `/inboxes/${inbox.id}`])
       expect((await app.call(path, { token })).statusCode).toBe(200);
     const url = 'https://receiver.example/hook';

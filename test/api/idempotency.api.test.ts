@@ -1,13 +1,11 @@
 import { beforeEach, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { installErrors } from '../../api/plugins/error-responses.ts';
 import { installIdempotency } from '../../api/plugins/idempotent-routes.ts';
+import { sql } from 'kysely';
 import { EventEntity } from '../../domain/events/event.entity.ts';
-import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { AppError } from '../../platform/errors.ts';
 import { IdempotencyKeyEntity } from '../../platform/idempotency/idempotency-key.entity.ts';
 import { createIdempotencyStore } from '../../platform/idempotency/idempotency-store.ts';
@@ -18,6 +16,7 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { countRows, query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession } from '../support/sessions.ts';
 
@@ -33,7 +32,8 @@ const post = (path: string, key: string, body: unknown, token = organization.tok
   app.call(path, { method: 'POST', token, body, headers: { 'idempotency-key': key } });
 const send = (key: string, body: unknown = { to: [{ email: 'someone@example.test' }], subject: 'Once' }) =>
   post(`/inboxes/${inboxId}/messages`, key, body);
-const countMessages = () => app.worker.systemTransaction(({ em }) => em.count(MessageEntity, { inboxId }));
+const countMessages = () =>
+  countRows(app.worker.db.selectFrom('messages').select('id').where('inbox_id', '=', inboxId));
 
 test('a repeated request gets the same bytes and changes nothing', async () => {
   app.commands.length = 0;
@@ -90,9 +90,11 @@ test('a key is scoped to its credential, path and environment', async () => {
 
 test('a person uses one key in two organizations, for two requests', async () => {
   const other = await createOrganization(app.worker);
-  await app.worker.query(sql`
-    insert into members (org_id, user_id, role, created_at)
-    values (${other.organizationId}, ${organization.ownerId}, 'owner', now()) returning org_id`);
+  await query(
+    app.worker,
+    sql`insert into members (org_id, user_id, role, created_at)
+    values (${other.organizationId}, ${organization.ownerId}, 'owner', now()) returning org_id`,
+  );
   const { token } = await createTestSession(app.worker, organization.ownerId, { factors: ['totp'] });
   const create = (organizationId: string) =>
     app.call('/inboxes', {
@@ -169,10 +171,10 @@ async function startRejectingApp(): Promise<{ app: FastifyInstance; started: str
     publicUrl: 'http://api.test',
   });
   server.post('/change', ({ scope }) =>
-    app.database.transaction(scope, async ({ em, afterCommit }) => {
+    app.database.transaction(scope, async ({ db, afterCommit }) => {
       runs += 1;
       afterCommit(() => started.push('a workflow'));
-      await em.nativeUpdate(InboxEntity, { id: inboxId }, { displayName: 'half done' });
+      await db.updateTable('inboxes').set({ display_name: 'half done' }).where('id', '=', inboxId).execute();
       throw new AppError('conflict', { detail: 'No.', fix: 'None.' });
     }),
   );
@@ -196,26 +198,36 @@ test('a rejection rolls back its changes, starts nothing and is not retried', as
 });
 
 test('a rejection that must be recorded is recorded once', async () => {
-  await app.worker.systemTransaction(({ em }) =>
-    em.nativeUpdate(InboxEntity, { id: inboxId }, { sendPaused: true, sendPausedReason: 'Bounces' }),
-  );
+  await app.worker.db
+    .updateTable('inboxes')
+    .set({ send_paused: true, send_paused_reason: 'Bounces' })
+    .where('id', '=', inboxId)
+    .execute();
   const first = await send('f');
   expectProblem(first, 'message_rejected');
   expect((await send('f')).body).toBe(first.body);
-  const rejected = await app.worker.systemTransaction(({ em }) =>
-    em.count(EventEntity, { inboxId, type: 'message.rejected' }),
+  const rejected = await countRows(
+    app.worker.db
+      .selectFrom('events')
+      .select('id')
+      .where('inbox_id', '=', inboxId)
+      .where('type', '=', 'message.rejected'),
   );
   expect(rejected).toBe(1);
 });
 
 test('a rejection that may change later is recorded, but a repeated request runs again', async () => {
   const setStatus = (status: 'active' | 'suspended') =>
-    app.worker.systemTransaction(({ em }) => em.nativeUpdate(InboxEntity, { id: inboxId }, { status }));
+    app.worker.db.updateTable('inboxes').set({ status }).where('id', '=', inboxId).execute();
   await setStatus('suspended');
   expectProblem(await send('s'), 'inbox_suspended');
   const { token } = organization;
   expect((await app.call('/metrics/summary', { token })).json()).toMatchObject({ rejected: 1 });
-  const events = await app.worker.systemTransaction(({ em }) => em.find(EventEntity, { inboxId }));
+  const events = await app.worker.db
+    .selectFrom('events')
+    .select(columnsOf(EventEntity))
+    .where('inbox_id', '=', inboxId)
+    .execute();
   expect(events).toMatchObject([{ type: 'message.rejected', data: { rejection_reason: 'account_paused' } }]);
   await setStatus('active');
   expect((await send('s')).statusCode).toBe(201);
@@ -227,29 +239,32 @@ test('401, 403 and invalid requests are not stored', async () => {
   expectProblem(await post('/api-keys', 'g', grant, token), 'permission_denied');
   expectProblem(await post('/api-keys', 'g', { nam: 'x' }, token), 'validation_error');
   expect((await post('/api-keys', 'g', { name: 'x' }, token)).statusCode).toBe(201);
-  const stored = await app.worker.systemTransaction(({ em }) =>
-    em.count(IdempotencyKeyEntity, { organizationId: organization.organizationId }),
+  const stored = await countRows(
+    app.worker.db
+      .selectFrom('idempotency_keys')
+      .select('id')
+      .where('org_id', '=', organization.organizationId),
   );
   expect({ keyId, stored }).toEqual({ keyId, stored: 1 });
 });
 
 test('a suspended environment rejects a repeated request like any other change', async () => {
   await post('/inboxes', 'h', {});
-  await app.worker.systemTransaction(({ em }) =>
-    em.nativeUpdate(EnvironmentEntity, { id: organization.productionEnvironmentId }, { status: 'suspended' }),
-  );
+  await app.worker.db
+    .updateTable('environments')
+    .set({ status: 'suspended' })
+    .where('id', '=', organization.productionEnvironmentId)
+    .execute();
   expectProblem(await post('/inboxes', 'h', {}), 'environment_suspended');
 });
 
 test('a key can be used again after 24 hours', async () => {
   const first = await send('i');
-  await app.worker.systemTransaction(({ em }) =>
-    em.nativeUpdate(
-      IdempotencyKeyEntity,
-      { organizationId: organization.organizationId },
-      { createdAt: new Date(Date.now() - 24 * 3_600_000) },
-    ),
-  );
+  await app.worker.db
+    .updateTable('idempotency_keys')
+    .set({ created_at: new Date(Date.now() - 24 * 3_600_000) })
+    .where('org_id', '=', organization.organizationId)
+    .execute();
   const second = await send('i', { to: [{ email: 'new@example.test' }] });
   expect(second.statusCode).toBe(201);
   expect(second.json<{ id: string }>().id).not.toBe(first.json<{ id: string }>().id);
@@ -259,8 +274,12 @@ test('the stored response is encrypted at rest', async () => {
   const created = await post('/api-keys', 'j', { name: 'x' });
   const { token } = created.json<{ token: string }>();
   expect((await post('/api-keys', 'j', { name: 'x' })).json()).toMatchObject({ token });
-  await app.worker.systemTransaction(async ({ em }) => {
-    const [row] = await em.find(IdempotencyKeyEntity, { organizationId: organization.organizationId });
+  await app.worker.systemTransaction(async ({ db }) => {
+    const [row] = await db
+      .selectFrom('idempotency_keys')
+      .select(columnsOf(IdempotencyKeyEntity))
+      .where('org_id', '=', organization.organizationId)
+      .execute();
     expect(Buffer.from(row?.body ?? []).toString('latin1')).not.toContain(token);
   });
 });

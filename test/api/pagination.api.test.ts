@@ -1,5 +1,4 @@
 import { beforeAll, expect, test } from '@jest/globals';
-import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { newId } from '../../platform/ids.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -52,22 +51,24 @@ test('rows added during pagination do not cause repeated or skipped rows', async
 test('threads of the same millisecond are ordered by id', async () => {
   const inbox = await createInbox(app.worker, organization);
   const ids = Array.from({ length: 9 }, () => newId('thread'));
-  await app.worker.systemTransaction(async ({ em }) => {
+  await app.worker.systemTransaction(async ({ db }) => {
     for (const [index, id] of ids.entries())
-      em.create(ThreadEntity, {
-        id,
-        organizationId: organization.organizationId,
-        environmentId: organization.productionEnvironmentId,
-        inboxId: inbox.id,
-        subject: 'Tie',
-        baseSubject: 'tie',
-        messageCount: 1,
-        lastMessageAt: new Date(Date.UTC(2026, 0, 1) + Math.floor(index / 4)),
-        lastMessageId: null,
-        lastInboundAt: null,
-        lastOutboundAt: null,
-      });
-    await em.flush();
+      await db
+        .insertInto('threads')
+        .values({
+          id,
+          org_id: organization.organizationId,
+          env_id: organization.productionEnvironmentId,
+          inbox_id: inbox.id,
+          subject: 'Tie',
+          base_subject: 'tie',
+          message_count: 1,
+          last_message_at: new Date(Date.UTC(2026, 0, 1) + Math.floor(index / 4)),
+          last_message_id: null,
+          last_inbound_at: null,
+          last_outbound_at: null,
+        })
+        .execute();
   });
   for (const limit of [1, 2, 4, 5]) {
     expect(await collectPages(`/inboxes/${inbox.id}/threads`, limit)).toEqual([...ids].reverse());

@@ -2,14 +2,13 @@ import { createHash, randomBytes } from 'node:crypto';
 import { type AddressInfo, connect as connectSocket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { deleteUnusedUploads } from '../../domain/attachments/unused-uploads.ts';
-import { type Receipt, ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
 import { UnclaimedObjectEntity } from '../../domain/stored-objects/unclaimed-object.entity.ts';
 import { sha256 } from '../../platform/crypto.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import { formBytes, formCall } from '../support/form.ts';
@@ -21,6 +20,7 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { countRows, query } from '../support/query.ts';
 import { useObjectStorage, useTestApp } from '../support/resources.ts';
 import type { Call } from '../support/test-app.ts';
 
@@ -46,12 +46,20 @@ async function uploaded(content: string | Buffer, filename?: string): Promise<st
   return response.json().id;
 }
 
-const rowsOf = (where: object) =>
-  app.worker.systemTransaction(({ em }) =>
-    em.find(AttachmentEntity, { organizationId: organization.organizationId, ...where }),
-  );
+const rowsOf = ({ id, messageId }: { id?: string; messageId?: string } = {}) =>
+  app.worker.db
+    .selectFrom('attachments')
+    .select(columnsOf(AttachmentEntity))
+    .where('org_id', '=', organization.organizationId)
+    .$if(id !== undefined, (rows) => rows.where('id', '=', id ?? ''))
+    .$if(messageId !== undefined, (rows) => rows.where('message_id', '=', messageId ?? ''))
+    .execute();
 const entryOf = (storageKey: string) =>
-  app.worker.systemTransaction(({ em }) => em.findOne(UnclaimedObjectEntity, { storageKey }));
+  app.worker.db
+    .selectFrom('unclaimed_objects')
+    .select(columnsOf(UnclaimedObjectEntity))
+    .where('storage_key', '=', storageKey)
+    .executeTakeFirst();
 const bytesAt = async (key: string) => buffer(await app.storage.getStream(key));
 const isGone = (key: string) =>
   expect(app.storage.getStream(key)).rejects.toMatchObject({ failure: 'missing' });
@@ -59,18 +67,22 @@ const isGone = (key: string) =>
 /** Runs the maintenance sweep as if these uploads were a day old. */
 async function sweepADayLater(): Promise<void> {
   const { organizationId } = organization;
-  await app.worker.systemTransaction(async ({ em }) => {
+  await app.worker.systemTransaction(async ({ db }) => {
     const before = new Date(Date.now() - 25 * 3_600_000);
-    await em.nativeUpdate(
-      AttachmentEntity,
-      { organizationId, messageId: null, draftId: null },
-      { createdAt: before },
-    );
+    await db
+      .updateTable('attachments')
+      .set({ created_at: before })
+      .where('org_id', '=', organizationId)
+      .where('message_id', 'is', null)
+      .where('draft_id', 'is', null)
+      .execute();
   });
   await deleteUnusedUploads(app.worker);
-  await app.worker.systemTransaction(({ em }) =>
-    em.nativeUpdate(UnclaimedObjectEntity, { organizationId }, { dueAt: new Date(0) }),
-  );
+  await app.worker.db
+    .updateTable('unclaimed_objects')
+    .set({ due_at: new Date(0) })
+    .where('org_id', '=', organizationId)
+    .execute();
   await sweepObjects(app.worker, app.storage);
 }
 
@@ -100,19 +112,21 @@ describe('uploads', () => {
       );
       expect(Buffer.from(await file.arrayBuffer()).equals(content)).toBe(true);
       const [row] = await rowsOf({ id: created.id });
-      expect(await entryOf(row?.storageKey ?? '')).toBeNull();
+      expect(await entryOf(row?.storageKey ?? '')).toBeUndefined();
     },
   );
 
   test('over 25 MiB are rejected without storing anything', async () => {
-    const before = (await rowsOf({})).length;
+    const before = (await rowsOf()).length;
     const problem = expectProblem(await upload(Buffer.alloc(25 * MEBIBYTE + 1)), 'payload_too_large');
     expect(problem).toMatchObject({ max_bytes: 25 * MEBIBYTE });
     expectProblem(await upload(Buffer.alloc(26 * MEBIBYTE)), 'payload_too_large');
-    expect(await rowsOf({})).toHaveLength(before);
-    const left = await app.worker.systemTransaction(({ em }) =>
-      em.find(UnclaimedObjectEntity, { organizationId: organization.organizationId }),
-    );
+    expect(await rowsOf()).toHaveLength(before);
+    const left = await app.worker.db
+      .selectFrom('unclaimed_objects')
+      .select(columnsOf(UnclaimedObjectEntity))
+      .where('org_id', '=', organization.organizationId)
+      .execute();
     expect(left.length).toBeGreaterThan(0);
     for (const { storageKey } of left) await isGone(storageKey);
   });
@@ -134,7 +148,7 @@ describe('uploads', () => {
   });
 
   test('that are truncated leave neither row nor object', async () => {
-    const before = (await rowsOf({})).length;
+    const before = (await rowsOf()).length;
     const completeForm = formBytes([{ filename: 'cut', content: randomBytes(7 * MEBIBYTE) }]);
     for (const bytes of [
       completeForm.subarray(0, 6 * MEBIBYTE),
@@ -144,11 +158,11 @@ describe('uploads', () => {
       const response = await call(`/inboxes/${inboxId}/attachments`, formCall([], bytes));
       expectProblem(response, 'validation_error');
     }
-    expect(await rowsOf({})).toHaveLength(before);
+    expect(await rowsOf()).toHaveLength(before);
   });
 
   test('whose client disconnects leave neither row nor object', async () => {
-    const before = (await rowsOf({})).length;
+    const before = (await rowsOf()).length;
     const { hostname, port } = new URL(await listening());
     const socket = connectSocket(Number(port), hostname);
     const bytes = formBytes([{ filename: 'gone', content: randomBytes(12 * MEBIBYTE) }]);
@@ -158,12 +172,12 @@ describe('uploads', () => {
     );
     await new Promise((done) => socket.write(bytes.subarray(0, 8 * MEBIBYTE), done));
     const pending = await eventually(async () => {
-      const entries = await app.worker.systemTransaction(({ em }) =>
-        em.find(UnclaimedObjectEntity, {
-          organizationId: organization.organizationId,
-          dueAt: { $gt: new Date(Date.now() + 3_600_000) },
-        }),
-      );
+      const entries = await app.worker.db
+        .selectFrom('unclaimed_objects')
+        .select(columnsOf(UnclaimedObjectEntity))
+        .where('org_id', '=', organization.organizationId)
+        .where('due_at', '>', new Date(Date.now() + 3_600_000))
+        .execute();
       expect(entries).toHaveLength(1);
       return entries;
     });
@@ -174,7 +188,7 @@ describe('uploads', () => {
       expect((await entryOf(entry?.storageKey ?? ''))?.dueAt.getTime()).toBeLessThanOrEqual(Date.now()),
     );
     await isGone(entry?.storageKey ?? '');
-    expect(await rowsOf({})).toHaveLength(before);
+    expect(await rowsOf()).toHaveLength(before);
   });
 
   test.each([
@@ -198,9 +212,9 @@ describe('uploads', () => {
     ['a multipart type', [{ filename: 'a', contentType: 'multipart/mixed', content: 'a' }]],
     ['a name with NUL', [{ filename: 'a\u0000b', content: 'a' }]],
   ])('with %s are rejected', async (_name, parts) => {
-    const before = (await rowsOf({})).length;
+    const before = (await rowsOf()).length;
     expectProblem(await call(`/inboxes/${inboxId}/attachments`, formCall(parts)), 'validation_error');
-    expect(await rowsOf({})).toHaveLength(before);
+    expect(await rowsOf()).toHaveLength(before);
   });
 
   test('that are not a form are rejected', async () => {
@@ -261,7 +275,7 @@ describe('download links', () => {
       expect(response.status).toBe(403);
       await response.body?.cancel();
     }
-    const short = await app.storage.presignGet((await rowsOf({}))[0]?.storageKey ?? '', {
+    const short = await app.storage.presignGet((await rowsOf())[0]?.storageKey ?? '', {
       filename: 'a',
       contentType: 'text/plain',
       expiresInSeconds: 1,
@@ -424,8 +438,11 @@ describe('attachments of a message', () => {
     const files = [{ filename: 'a.txt', content: base64('a') }];
     const first = await send(files, key);
     const entries = () =>
-      app.worker.systemTransaction(({ em }) =>
-        em.count(UnclaimedObjectEntity, { organizationId: organization.organizationId }),
+      countRows(
+        app.worker.db
+          .selectFrom('unclaimed_objects')
+          .select('storage_key')
+          .where('org_id', '=', organization.organizationId),
       );
     const before = await entries();
     expect((await send(files, key)).json()).toEqual(first.json());
@@ -434,16 +451,19 @@ describe('attachments of a message', () => {
   });
 
   test('of a refused message are deleted by the sweep', async () => {
-    const before = (await rowsOf({})).length;
+    const before = (await rowsOf()).length;
     const response = await post(`/inboxes/${inboxId}/messages`, {
       attachments: [{ filename: 'a', content: base64('unused') }],
     });
     expectProblem(response, 'no_recipients');
-    expect(await rowsOf({})).toHaveLength(before);
+    expect(await rowsOf()).toHaveLength(before);
     await sweepADayLater();
     expect(
-      await app.worker.systemTransaction(({ em }) =>
-        em.count(UnclaimedObjectEntity, { organizationId: organization.organizationId }),
+      await countRows(
+        app.worker.db
+          .selectFrom('unclaimed_objects')
+          .select('storage_key')
+          .where('org_id', '=', organization.organizationId),
       ),
     ).toBe(0);
   });
@@ -530,13 +550,13 @@ describe('the sweep', () => {
     await sweepADayLater();
     expectProblem(await call(`/attachments/${recentUploadId}`), 'not_found');
     await isGone(storageKey);
-    expect(await entryOf(storageKey)).toBeNull();
+    expect(await entryOf(storageKey)).toBeUndefined();
   });
 
   test('continues after a crash between marking and deleting', async () => {
     const id = await uploaded('half');
     const [{ storageKey } = { storageKey: '' }] = await rowsOf({ id });
-    await app.worker.systemTransaction(({ em }) => em.nativeDelete(AttachmentEntity, { id }));
+    await app.worker.db.deleteFrom('attachments').where('id', '=', id).execute();
     const dead = { deleteMany: () => Promise.reject(new Error('killed')) };
     await expect(sweepObjects(app.worker, dead)).rejects.toThrow('killed');
     expect(await entryOf(storageKey)).toMatchObject({ deleting: true });
@@ -547,13 +567,17 @@ describe('the sweep', () => {
 
   test('skips an upload that is being attached', async () => {
     const id = await uploaded('claimed');
-    await app.worker.systemTransaction(async ({ em }) => {
-      await em.nativeUpdate(AttachmentEntity, { id }, { createdAt: new Date(0) });
+    await app.worker.systemTransaction(async ({ db }) => {
+      await db
+        .updateTable('attachments')
+        .set({ created_at: new Date(0) })
+        .where('id', '=', id)
+        .execute();
     });
-    await app.worker.systemTransaction(async ({ em }) => {
-      await em.execute(sql`select id from attachments where id = ${id} for update`);
+    await app.worker.systemTransaction(async ({ db }) => {
+      await query({ db }, sql`select id from attachments where id = ${id} for update`);
       await deleteUnusedUploads(app.worker);
-      await em.nativeUpdate(AttachmentEntity, { id }, { createdAt: new Date() });
+      await db.updateTable('attachments').set({ created_at: new Date() }).where('id', '=', id).execute();
     });
     expect((await call(`/attachments/${id}`)).statusCode).toBe(200);
   });
@@ -567,26 +591,32 @@ describe('the bytes of a deleted message', () => {
     const body = { to: [{ email: 'a@example.com' }], text_body: 'x' };
     const sent = (await post(`/inboxes/${inboxId}/messages`, body)).json<{ id: string }>();
     await app.storage.putBytes(rawKey, EML, 'message/rfc822');
-    const received = { rawKey, direction: 'inbound', status: 'received' } as const;
-    await app.worker.systemTransaction(async ({ em }) => {
-      await em.nativeUpdate(MessageEntity, { id: sent.id }, received);
-      em.create(ReceiptEntity, {
-        id: newId('receipt'),
-        organizationId: organization.organizationId,
-        environmentId: organization.productionEnvironmentId,
-        inboxId,
-        kind: 'mail',
-        status: 'processed',
-        messageId: sent.id,
-        rawKey,
-        sizeBytes: EML.length,
-        sha256: sha256(EML),
-        mailFrom: '',
-        rcptTo: 'a@mail.test',
-        clientIp: '127.0.0.1',
-        tls: false,
-        receivedAt: new Date(),
-      } as Receipt);
+    await app.worker.systemTransaction(async ({ db }) => {
+      await db
+        .updateTable('messages')
+        .set({ raw_key: rawKey, direction: 'inbound', status: 'received' })
+        .where('id', '=', sent.id)
+        .execute();
+      await db
+        .insertInto('inbound_receipts')
+        .values({
+          id: newId('receipt'),
+          org_id: organization.organizationId,
+          env_id: organization.productionEnvironmentId,
+          inbox_id: inboxId,
+          kind: 'mail',
+          status: 'processed',
+          message_id: sent.id,
+          raw_key: rawKey,
+          size_bytes: EML.length,
+          sha256: sha256(EML),
+          mail_from: '',
+          rcpt_to: 'a@mail.test',
+          client_ip: '127.0.0.1',
+          tls: false,
+          received_at: new Date(),
+        })
+        .execute();
     });
     return sent.id;
   }
@@ -617,10 +647,12 @@ describe('the bytes of a deleted message', () => {
     const double = rawKeyOf();
     await received(rawKey);
     const id = await received(double);
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(ReceiptEntity, { messageId: id }, { messageId: newId('message') }),
-    );
-    await app.worker.systemTransaction(({ em }) => em.nativeUpdate(MessageEntity, { id }, { rawKey: null }));
+    await app.worker.db
+      .updateTable('inbound_receipts')
+      .set({ message_id: newId('message') })
+      .where('message_id', '=', id)
+      .execute();
+    await app.worker.db.updateTable('messages').set({ raw_key: null }).where('id', '=', id).execute();
     await remove(`/inboxes/${inboxId}?purge=true`);
     await purgeServiceOf(app.worker, app.storage).purge(inboxId, () => undefined);
     await sweepADayLater();

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { pino } from 'pino';
 import { createBillingActivities } from '../../activities/billing.activities.ts';
 import { advanceClock, completeCheckout } from '../../dev/stripe-stand-in/billing-cycle.ts';
@@ -11,6 +12,7 @@ import { createSuspensionService } from '../../domain/suspensions/suspension.ser
 import type { Config } from '../../platform/config.ts';
 import { billingConfig, WEBHOOK_SECRET } from '../support/billing-config.ts';
 import { createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { recordingOutbox, startTestApp } from '../support/test-app.ts';
 
 const DAY_S = 86_400;
@@ -68,21 +70,18 @@ export async function startBillingApp(config: Partial<Record<keyof Config, strin
 
   /** Does what the runs of the open subscriptions and graces of the organization would do now. */
   async function settle({ organizationId }: TestOrganization): Promise<void> {
-    const requested = await app.worker.autocommit((em) =>
-      em.execute<{ id: string }[]>(
-        `select id from billing_subscriptions where org_id = ? and requested_at is not null order by id`,
-        [organizationId],
-      ),
+    const requested = await query<{ id: string }>(
+      app.worker,
+      sql`select id from billing_subscriptions where org_id = ${organizationId} and requested_at is not null order by id`,
     );
     for (const { id } of requested) await work.syncs.sync(id);
     for (const { id } of await openGraces(organizationId)) await work.syncs.reviewGrace(id);
   }
 
   const openGraces = (organizationId: string) =>
-    app.worker.autocommit((em) =>
-      em.execute<{ id: string }[]>(`select id from payment_graces where org_id = ? and closed_at is null`, [
-        organizationId,
-      ]),
+    query<{ id: string }>(
+      app.worker,
+      sql`select id from payment_graces where org_id = ${organizationId} and closed_at is null`,
     );
 
   return {
@@ -115,8 +114,9 @@ export async function startBillingApp(config: Partial<Record<keyof Config, strin
 
     async createFree(): Promise<TestOrganization> {
       const organization = await createOrganization(app.worker);
-      await app.worker.autocommit((em) =>
-        em.execute(`update organizations set tier = 'free' where id = ?`, [organization.organizationId]),
+      await query(
+        app.worker,
+        sql`update organizations set tier = 'free' where id = ${organization.organizationId}`,
       );
       return organization;
     },
@@ -171,25 +171,26 @@ export async function startBillingApp(config: Partial<Record<keyof Config, strin
       ),
 
     async stateOf({ organizationId }: Pick<TestOrganization, 'organizationId'>) {
-      const [row] = await app.worker.autocommit((em) =>
-        em.execute<{ tier: string; status: string; subscription: string | null; grace: string | null }[]>(
-          `select o.tier, o.status,
+      const [row] = await query<{
+        tier: string;
+        status: string;
+        subscription: string | null;
+        grace: string | null;
+      }>(
+        app.worker,
+        sql`select o.tier, o.status,
              (select s.status from billing_subscriptions s where s.org_id = o.id order by s.ended_at is null desc, created_at desc limit 1) as subscription,
              (select g.status from payment_graces g where g.org_id = o.id order by g.started_at desc, g.id desc limit 1) as grace
-           from organizations o where o.id = ?`,
-          [organizationId],
-        ),
+           from organizations o where o.id = ${organizationId}`,
       );
       return row;
     },
 
     emailsOf: async ({ organizationId }: Pick<TestOrganization, 'organizationId'>) =>
       (
-        await app.worker.autocommit((em) =>
-          em.execute<{ template: string }[]>(
-            `select template from notifications where org_id = ? order by created_at, id`,
-            [organizationId],
-          ),
+        await query<{ template: string }>(
+          app.worker,
+          sql`select template from notifications where org_id = ${organizationId} order by created_at, id`,
         )
       ).map(({ template }) => template),
 

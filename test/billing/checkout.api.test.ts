@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { StandInError } from '../../dev/stripe-stand-in/ledger.ts';
 import { SETTLE_HELD_WORK } from '../../workflows/suspensions/settle-held-work.contract.ts';
 import { createKey } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createStaff } from '../support/staff.ts';
 import { arrangeSuspensions } from '../support/suspensions.ts';
@@ -214,8 +215,10 @@ describe('a checkout', () => {
     if (!completed) throw new Error('no event');
     app.ledger.events.push({ ...completed, id: `${completed.id}_again` });
     await app.follow(organization);
-    const rows = await app.worker.query(sql`
-      select id from billing_subscriptions where org_id = ${organization.organizationId}`);
+    const rows = await query(
+      app.worker,
+      sql`select id from billing_subscriptions where org_id = ${organization.organizationId}`,
+    );
     expect(rows).toHaveLength(1);
     const { json } = await app.call('/org/audit-log?action=organization.tier_changed', {
       token: organization.token,
@@ -474,11 +477,9 @@ describe('a change of plan', () => {
 
   test('to a lower tier warns of use above its limits, and releases or holds by them at once', async () => {
     const paying = await app.createPaying('business');
-    await app.worker.autocommit((em) =>
-      em.execute(
-        `insert into usage_counters (org_id, counter, period_start, amount) values (?, 'storage_bytes', 'epoch', 20000000000)`,
-        [paying.organizationId],
-      ),
+    await query(
+      app.worker,
+      sql`insert into usage_counters (org_id, counter, period_start, amount) values (${paying.organizationId}, 'storage_bytes', 'epoch', 20000000000)`,
     );
     const change = await post('/subscription/change-plan', paying.token, { tier: 'developer' });
     expect(change.json()).toMatchObject({
@@ -520,12 +521,15 @@ describe('a change of plan', () => {
     const arranged = await arrangeDeliveries(app.worker, 2);
     const { organization } = arranged;
     const { organizationId } = organization;
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update organizations set tier = 'free' where id = ${organizationId} returning id`,
     );
-    await app.worker.query(sql`
-      insert into usage_counters (org_id, counter, period_start, amount)
-      values (${organizationId}, 'webhook_deliveries', date_trunc('month', now(), 'UTC'), 30000) returning org_id`);
+    await query(
+      app.worker,
+      sql`insert into usage_counters (org_id, counter, period_start, amount)
+      values (${organizationId}, 'webhook_deliveries', date_trunc('month', now(), 'UTC'), 30000) returning org_id`,
+    );
     const worker = arranged.worker(async () => httpAnswer(200));
     for (const id of arranged.deliveryIds) await worker.attempt(id, true, 1);
     const { heldWork } = arrangeSuspensions(app.worker);

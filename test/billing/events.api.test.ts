@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { advanceClock } from '../../dev/stripe-stand-in/billing-cycle.ts';
 import { StandInError, type StripeEventRecord } from '../../dev/stripe-stand-in/ledger.ts';
 import { signEvent } from '../../dev/stripe-stand-in/stand-in.ts';
@@ -7,6 +7,7 @@ import { overdueReadBacks, requestStaleReadBacks } from '../../domain/billing/ov
 import { readBacklog } from '../../domain/monitoring/backlog.ts';
 import { WEBHOOK_SECRET } from '../support/billing-config.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { type BillingApp, startBillingApp } from './billing-app.ts';
 
@@ -67,9 +68,7 @@ describe('the webhook', () => {
     };
     const response = await app.deliver(event, sent);
     expect(response.json()).toMatchObject({ status: 401, code: 'unauthenticated' });
-    const rows = await app.worker.autocommit((em) =>
-      em.execute(`select 1 from stripe_events where id = ?`, [event.id]),
-    );
+    const rows = await query(app.worker, sql`select 1 from stripe_events where id = ${event.id}`);
     expect(rows).toEqual([]);
   });
 
@@ -233,8 +232,10 @@ describe('events', () => {
         ({ start, whenStopped }) => start.workflowId === `billing-sync/${id}` && whenStopped === 'restart',
       );
     expect(await isTaken()).toBe(false);
-    await app.worker.query(sql`
-      update billing_subscriptions set requested_at = now() - interval '3 minutes' where id = ${id} returning id`);
+    await query(
+      app.worker,
+      sql`update billing_subscriptions set requested_at = now() - interval '3 minutes' where id = ${id} returning id`,
+    );
     expect(await isTaken()).toBe(true);
     await app.settle(paying);
     expect(await app.stateOf(paying)).toMatchObject({ grace: 'waiting' });
@@ -242,10 +243,9 @@ describe('events', () => {
 
   test('that were all lost in an outage are made up for by the schedule', async () => {
     const { paying } = await failRenewal();
-    await app.worker.autocommit((em) =>
-      em.execute(`update billing_subscriptions set synced_at = now() - interval '2 days' where id = ?`, [
-        paying.subscription.id,
-      ]),
+    await query(
+      app.worker,
+      sql`update billing_subscriptions set synced_at = now() - interval '2 days' where id = ${paying.subscription.id}`,
     );
     const { outbox, commands } = recordingOutbox();
     expect(await requestStaleReadBacks({ database: app.worker, outbox }, () => undefined)).toBeGreaterThan(0);
@@ -324,8 +324,9 @@ describe('a read-back', () => {
 
   test('keeps what staff granted until the subscription gives another tier', async () => {
     const paying = await app.createPaying();
-    await app.worker.autocommit((em) =>
-      em.execute(`update organizations set tier = 'enterprise' where id = ?`, [paying.organizationId]),
+    await query(
+      app.worker,
+      sql`update organizations set tier = 'enterprise' where id = ${paying.organizationId}`,
     );
     await app.advanceDays(paying, 31);
     expect(await app.stateOf(paying)).toMatchObject({ tier: 'enterprise', subscription: 'active' });
@@ -333,8 +334,9 @@ describe('a read-back', () => {
 
   const problemOf = async (id: string) =>
     (
-      await app.worker.autocommit((em) =>
-        em.execute<{ problem: string }[]>(`select problem from billing_subscriptions where id = ?`, [id]),
+      await query<{ problem: string }>(
+        app.worker,
+        sql`select problem from billing_subscriptions where id = ${id}`,
       )
     )[0]?.problem;
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { pino } from 'pino';
 import { advanceClock } from '../../dev/stripe-stand-in/billing-cycle.ts';
 import { type MeterEvent, StandInError } from '../../dev/stripe-stand-in/ledger.ts';
@@ -15,6 +15,7 @@ import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createStripe } from '../../platform/stripe/stripe-client.ts';
 import { administerLimits } from '../support/limits.ts';
 import type { TestOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { arrangeSuspensions } from '../support/suspensions.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { type BillingApp, startBillingApp } from './billing-app.ts';
@@ -75,9 +76,11 @@ const eventsOf = ({ subscription }: Paying): MeterEvent[] =>
     .sort((left, right) => left.timestamp - right.timestamp);
 const unitsOf = (paying: Paying): number[] => eventsOf(paying).map(({ value }) => value);
 const reportsOf = ({ organizationId }: TestOrganization) =>
-  app.worker.query<{ units: number; isReported: boolean; refusal: string | null }>(sql`
-    select units::int, reported_at is not null as "isReported", refusal from meter_reports
-    where org_id = ${organizationId} order by window_start`);
+  query<{ units: number; isReported: boolean; refusal: string | null }>(
+    app.worker,
+    sql`select units::int, reported_at is not null as "isReported", refusal from meter_reports
+    where org_id = ${organizationId} order by window_start`,
+  );
 
 describe('use beyond a soft limit', () => {
   test('is reported once, for the hour in which it was used, and is on the next invoice', async () => {
@@ -149,14 +152,18 @@ describe('use beyond a soft limit', () => {
       reason: 'Test',
     });
     await startsNow('limit_overrides');
-    await app.worker.query(sql`
-      update usage_events set at = ${new Date(app.ledger.now * 1_000)}
-      where org_id = ${organizationId} and kind = 'override_set' returning id`);
+    await query(
+      app.worker,
+      sql`update usage_events set at = ${new Date(app.ledger.now * 1_000)}
+      where org_id = ${organizationId} and kind = 'override_set' returning id`,
+    );
     await use(paying, 200);
     await limits.removeOverride(organizationId, 'messages_sent');
-    await app.worker.query(sql`
-      update usage_events set at = ${new Date(app.ledger.now * 1_000 - 1)}
-      where org_id = ${organizationId} and kind = 'override_removed' returning id`);
+    await query(
+      app.worker,
+      sql`update usage_events set at = ${new Date(app.ledger.now * 1_000 - 1)}
+      where org_id = ${organizationId} and kind = 'override_removed' returning id`,
+    );
     await use(paying, 30);
     const { suspensions } = arrangeSuspensions(app.worker);
     const system = createSystemSuspensionService({ suspensions });
@@ -167,9 +174,11 @@ describe('use beyond a soft limit', () => {
     await app.worker.systemTransaction((transaction) =>
       system.reinstate(transaction, organizationId, request),
     );
-    await app.worker.query(sql`
-      update suspensions set lifted_at = ${new Date(app.ledger.now * 1_000 - 1)}
-      where org_id = ${organizationId} returning id`);
+    await query(
+      app.worker,
+      sql`update suspensions set lifted_at = ${new Date(app.ledger.now * 1_000 - 1)}
+      where org_id = ${organizationId} returning id`,
+    );
     await use(paying, 7);
     await meter();
     expect(unitsOf(paying)).toEqual([1, 30, 7]);
@@ -199,9 +208,11 @@ describe('use beyond a soft limit', () => {
       };
       const from = { after: organization.organizationId.slice(0, -1), organizations: 0, notified: 0 };
       await expect(checks.check({ from, onProgress: stop })).rejects.toThrow('stop');
-      const [email] = await app.worker.query<{ params: never }>(sql`
-        select params from notifications
-        where org_id = ${organization.organizationId} and template = 'usage-exceeded'`);
+      const [email] = await query<{ params: never }>(
+        app.worker,
+        sql`select params from notifications
+        where org_id = ${organization.organizationId} and template = 'usage-exceeded'`,
+      );
       if (!email) throw new Error('no email');
       emails.push(renderEmail(renderTemplate('usage-exceeded', email.params), app.config.PUBLIC_URL).text);
     }
@@ -276,7 +287,8 @@ describe('a report of use', () => {
     app.ledger.now += 360;
     await settle();
     await report();
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update meter_reports set reported_at = null where org_id = ${paying.organizationId} returning id`,
     );
     app.ledger.now += seconds;
@@ -346,8 +358,10 @@ describe('a report of use', () => {
     ]);
     expect(unitsOf(other)).toEqual([7]);
     // What the alert UsageNotBilled counts, by real time.
-    await app.worker.query(sql`
-      update meter_reports set refused_at = now() where org_id = ${paying.organizationId} returning id`);
+    await query(
+      app.worker,
+      sql`update meter_reports set refused_at = now() where org_id = ${paying.organizationId} returning id`,
+    );
     const backlog = await readBacklog(app.worker);
     expect(backlog.find(({ kind }) => kind === 'meter_report_refused')?.count).toBeGreaterThan(0);
   });

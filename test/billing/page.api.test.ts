@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { readSubscription } from '../../domain/billing/read-subscription.ts';
 import { createStripe } from '../../platform/stripe/stripe-client.ts';
 import { findBrowserObstacle, launchBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { createPageClient } from '../support/page-client.ts';
+import { query } from '../support/query.ts';
 import { createTestSession } from '../support/sessions.ts';
 import { createStaff } from '../support/staff.ts';
 import { useResource } from '../support/use-resource.ts';
@@ -89,7 +90,8 @@ if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}
 
 const countWaitingLocks = async () =>
   (
-    await app.worker.query<{ count: number }>(
+    await query<{ count: number }>(
+      app.worker,
       sql`select count(*)::int as count from pg_locks where locktype in ('transactionid', 'tuple') and not granted`,
     )
   )[0]?.count;
@@ -106,8 +108,10 @@ describe('staff', () => {
     if (!view) throw new Error('no subscription');
     // As a read-back that is being applied when the request arrives.
     const { extension } = await app.worker.systemTransaction(async (transaction) => {
-      await transaction.em.execute(sql`
-        select from payment_graces where org_id = ${organizationId} for no key update`);
+      await query(
+        transaction,
+        sql`select from payment_graces where org_id = ${organizationId} for no key update`,
+      );
       const started = app.call(`/admin/orgs/${organizationId}/extend-grace`, {
         method: 'POST',
         token,
@@ -139,12 +143,10 @@ describe('staff', () => {
     expect(await app.stateOf(paying)).toMatchObject({ status: 'active', grace: 'waiting' });
     const detail = await app.call(`/admin/orgs/${paying.organizationId}/billing`, { token: support.token });
     expect(detail.json()).toMatchObject({ status: 'unpaid', suspend_at: extended.json().suspend_at });
-    const log = await app.worker.autocommit((em) =>
-      em.execute<{ action: string; reason: string }[]>(
-        `select action, reason from audit_entries where org_id = ? and action = 'payment_grace.extended'
-         union all select action, reason from staff_audit_entries where organization_id = ? and action = 'payment_grace.extended'`,
-        [paying.organizationId, paying.organizationId],
-      ),
+    const log = await query<{ action: string; reason: string }>(
+      app.worker,
+      sql`select action, reason from audit_entries where org_id = ${paying.organizationId} and action = 'payment_grace.extended'
+         union all select action, reason from staff_audit_entries where organization_id = ${paying.organizationId} and action = 'payment_grace.extended'`,
     );
     expect(log).toEqual(Array(2).fill({ action: 'payment_grace.extended', reason: 'Promised on the phone' }));
 

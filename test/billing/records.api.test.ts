@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { addInvoice, advanceClock } from '../../dev/stripe-stand-in/billing-cycle.ts';
 import { newStripeId, StandInError, type Subscription } from '../../dev/stripe-stand-in/ledger.ts';
 import { emitSubscription } from '../../dev/stripe-stand-in/present.ts';
@@ -10,6 +10,7 @@ import { PURGE_ORGANIZATION, type PurgeInput } from '../../workflows/deletions/p
 import { eventually } from '../support/eventually.ts';
 import type { TestOrganization } from '../support/organizations.ts';
 import { createPageClient } from '../support/page-client.ts';
+import { query } from '../support/query.ts';
 import { createTestSession } from '../support/sessions.ts';
 import { createStaff } from '../support/staff.ts';
 import { testScope } from '../support/test-scope.ts';
@@ -172,7 +173,8 @@ describe('a checkout that was open when its organization was closed', () => {
     const { organizationId } = organization;
     const session = (await app.startCheckout(organization)).json();
     const setClosed = (at: Date | null) =>
-      app.worker.query(
+      query(
+        app.worker,
         sql`update organizations set deleted_at = ${at} where id = ${organizationId} returning id`,
       );
     await setClosed(new Date());
@@ -235,7 +237,8 @@ describe('a checkout that was open when its organization was closed', () => {
     await expect(
       saveCheckoutSession(app.database, scope, { sessionId: 'cs_late', previous: id }),
     ).rejects.toMatchObject({ code: 'organization_deleted' });
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update organizations set deleted_at = null where id = ${organization.organizationId} returning id`,
     );
     expect(await app.activities.expireCheckout({ deletionId })).toBe('none');
@@ -256,8 +259,10 @@ describe('a second subscription that has not ended', () => {
     const browser = createPageClient(app);
     browser.cookies.set('session', staff.token);
     // Other tests have problems, too, of which the page shows a part.
-    await app.worker.query(sql`
-      update billing_subscriptions set synced_at = 'epoch' where id = ${paying.subscription.id} returning id`);
+    await query(
+      app.worker,
+      sql`update billing_subscriptions set synced_at = 'epoch' where id = ${paying.subscription.id} returning id`,
+    );
     const overview = (await browser.open('/admin')).body;
     expect(overview).toContain(paying.organizationId);
     expect(overview).toContain('pays twice');
@@ -378,12 +383,16 @@ test('an organization is closed only after its subscription was canceled', async
 });
 
 const problemsOf = ({ organizationId }: TestOrganization) =>
-  app.worker.query<{ id: string; problem: string }>(sql`
-    select id, problem from billing_subscriptions where org_id = ${organizationId} and problem is not null`);
+  query<{ id: string; problem: string }>(
+    app.worker,
+    sql`select id, problem from billing_subscriptions where org_id = ${organizationId} and problem is not null`,
+  );
 
 async function openGraceOf({ organizationId }: TestOrganization): Promise<string> {
-  const [grace] = await app.worker.query<{ id: string }>(sql`
-    select id from payment_graces where org_id = ${organizationId} and closed_at is null`);
+  const [grace] = await query<{ id: string }>(
+    app.worker,
+    sql`select id from payment_graces where org_id = ${organizationId} and closed_at is null`,
+  );
   if (!grace) throw new Error('no open grace');
   return grace.id;
 }
@@ -391,9 +400,11 @@ async function openGraceOf({ organizationId }: TestOrganization): Promise<string
 /** Until a statement of this database waits for the lock of a grace. */
 async function waitForBlockedReview(): Promise<void> {
   await eventually(async () => {
-    const waiting = await app.worker.query(sql`
-      select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%payment_graces%'
-        and pid <> pg_backend_pid()`);
+    const waiting = await query(
+      app.worker,
+      sql`select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%payment_graces%'
+        and pid <> pg_backend_pid()`,
+    );
     expect(waiting.length).toBeGreaterThan(0);
   });
 }

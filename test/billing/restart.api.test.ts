@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
 import { MockActivityEnvironment } from '@temporalio/testing';
+import { sql } from 'kysely';
 import { pino } from 'pino';
 import { createMaintenanceActivities } from '../../activities/maintenance.activities.ts';
 import { advanceClock, attemptPayment } from '../../dev/stripe-stand-in/billing-cycle.ts';
@@ -12,6 +12,7 @@ import { enforcePaymentGraceWorkflowId } from '../../workflows/billing/enforce-p
 import { syncSubscriptionWorkflowId } from '../../workflows/billing/sync-subscription.contract.ts';
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import { eventually } from '../support/eventually.ts';
+import { query } from '../support/query.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { useWorkflowEnvironment } from '../support/use-workflow-environment.ts';
 import { type BillingApp, startBillingApp } from './billing-app.ts';
@@ -66,12 +67,16 @@ const terminate = (workflowId: string) =>
 
 /** Makes the rows as old as the reconciler waits for. */
 async function age(subscriptionId: string): Promise<void> {
-  await app.worker.query(sql`
-    update payment_graces set next_step_at = now() - interval '20 minutes', reconciled_at = null
-    where subscription_id = ${subscriptionId} and closed_at is null returning id`);
-  await app.worker.query(sql`
-    update billing_subscriptions set requested_at = now() - interval '20 minutes', reconciled_at = null
-    where id = ${subscriptionId} and requested_at is not null returning id`);
+  await query(
+    app.worker,
+    sql`update payment_graces set next_step_at = now() - interval '20 minutes', reconciled_at = null
+    where subscription_id = ${subscriptionId} and closed_at is null returning id`,
+  );
+  await query(
+    app.worker,
+    sql`update billing_subscriptions set requested_at = now() - interval '20 minutes', reconciled_at = null
+    where id = ${subscriptionId} and requested_at is not null returning id`,
+  );
 }
 
 test('a run of billing that was terminated starts again, and does nothing twice', async () => {
@@ -81,7 +86,7 @@ test('a run of billing that was terminated starts again, and does nothing twice'
   const syncRun = syncSubscriptionWorkflowId(id);
   const graceRun = enforcePaymentGraceWorkflowId(paying.organizationId, id, 1);
   const suspensions = async () =>
-    (await app.worker.query(sql`select id from suspensions where org_id = ${paying.organizationId}`)).length;
+    (await query(app.worker, sql`select id from suspensions where org_id = ${paying.organizationId}`)).length;
   const isClosed = (workflowId: string) =>
     eventually(async () => expect((await describe(workflowId)).status).toBe('COMPLETED'));
   app.commands.length = 0;
@@ -127,8 +132,10 @@ test('a run of billing that was terminated starts again, and does nothing twice'
     await age(id);
     await reconcile();
     await eventually(async () => {
-      const [grace] = await app.worker.query<{ isStepped: boolean }>(sql`
-        select next_step_at > now() as "isStepped" from payment_graces where subscription_id = ${id}`);
+      const [grace] = await query<{ isStepped: boolean }>(
+        app.worker,
+        sql`select next_step_at > now() as "isStepped" from payment_graces where subscription_id = ${id}`,
+      );
       expect(grace).toEqual({ isStepped: true });
     });
     expect(await suspensions()).toBe(1);

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import {
   addInvoice,
   advanceClock,
@@ -17,6 +17,7 @@ import { renderTemplate, type TemplateName } from '../../domain/notifications/te
 import { createSuspensionService } from '../../domain/suspensions/suspension.service.ts';
 import type { TestOrganization } from '../support/organizations.ts';
 import { createPageClient } from '../support/page-client.ts';
+import { query } from '../support/query.ts';
 import { createTestSession } from '../support/sessions.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { type BillingApp, startBillingApp } from './billing-app.ts';
@@ -183,18 +184,18 @@ async function extend(
 }
 
 async function graceOf(organizationId: string): Promise<string> {
-  const [grace] = await app.worker.autocommit((em) =>
-    em.execute<{ id: string }[]>(
-      `select id from payment_graces where org_id = ? order by started_at desc limit 1`,
-      [organizationId],
-    ),
+  const [grace] = await query<{ id: string }>(
+    app.worker,
+    sql`select id from payment_graces where org_id = ${organizationId} order by started_at desc limit 1`,
   );
   return grace?.id ?? '';
 }
 
 async function lastEmailOf({ organizationId }: TestOrganization) {
-  const [last] = await app.worker.query<{ template: TemplateName; params: never }>(sql`
-    select template, params from notifications where org_id = ${organizationId} order by created_at desc, id desc limit 1`);
+  const [last] = await query<{ template: TemplateName; params: never }>(
+    app.worker,
+    sql`select template, params from notifications where org_id = ${organizationId} order by created_at desc, id desc limit 1`,
+  );
   if (!last) throw new Error('no email');
   return renderEmail(renderTemplate(last.template, last.params), app.config.PUBLIC_URL);
 }
@@ -269,7 +270,8 @@ describe('an overdue payment', () => {
     expect(app.invoicesOf(paying.subscription, 'open')).toHaveLength(2);
     await app.follow(paying);
     await app.advanceDays(paying, 10);
-    const graces = await app.worker.query(
+    const graces = await query(
+      app.worker,
       sql`select id from payment_graces where org_id = ${paying.organizationId}`,
     );
     expect(graces).toHaveLength(1);

@@ -8,6 +8,7 @@ import { AGENT_PERMISSIONS, KEY_PERMISSIONS } from '../../domain/identity/permis
 import { MemberEntity } from '../../domain/organizations/member.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
 import { UserEntity } from '../../domain/people/user.entity.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { createDatabase, type Database } from '../../platform/database/database.ts';
 import { migrate } from '../../workers/migrate.ts';
 import { testStack } from '../support/stack.ts';
@@ -40,14 +41,14 @@ test('creates the organization once, completely, for concurrent attempts', async
   if (!made) throw new Error('none was made');
   expect(await createFirstOrganization(database, input)).toBeNull();
 
-  await database.systemTransaction(async ({ em }) => {
-    expect(await em.find(OrganizationEntity, {})).toMatchObject([
-      { name: 'Acme & Söhne', slug: 'acme-sohne', status: 'active' },
-    ]);
-    expect(await em.find(UserEntity, {})).toMatchObject([
+  await database.systemTransaction(async ({ db }) => {
+    expect(
+      await db.selectFrom('organizations').select(columnsOf(OrganizationEntity)).execute(),
+    ).toMatchObject([{ name: 'Acme & Söhne', slug: 'acme-sohne', status: 'active' }]);
+    expect(await db.selectFrom('users').select(columnsOf(UserEntity)).execute()).toMatchObject([
       { email: 'owner@example.test', passwordHash: expect.stringMatching(/^\$argon2id\$/) },
     ]);
-    expect(await em.find(MemberEntity, {})).toMatchObject([
+    expect(await db.selectFrom('members').select(columnsOf(MemberEntity)).execute()).toMatchObject([
       { organizationId: made.organizationId, role: 'owner' },
     ]);
   });

@@ -1,10 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { generate } from 'otplib';
 import { readAccountMail } from '../support/account-mail.ts';
 import { createAccountQuickly, newNetwork, PASSWORD, signIn, type TestAccount } from '../support/accounts.ts';
 import { createKey } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { addStaffMember, createStaff } from '../support/staff.ts';
@@ -35,7 +36,8 @@ const templates = async ({ email }: TestAccount) =>
   (await readAccountMail(app, email)).map(({ template }) => template);
 
 async function organizationOf({ userId }: TestAccount): Promise<string> {
-  const [row] = await app.worker.query<{ id: string }>(
+  const [row] = await query<{ id: string }>(
+    app.worker,
     sql`select org_id as id from members where user_id = ${userId} and role = 'owner'`,
   );
   return row?.id ?? '';
@@ -47,15 +49,19 @@ async function createAccount(): Promise<TestAccount> {
 }
 
 const deletionsOf = (userId: string) =>
-  app.worker.query<{ id: string; kind: string; status: string; subjectId: string }>(sql`
-    select id, kind, status, subject_id as "subjectId" from deletions where deleted_by = ${userId} order by kind`);
+  query<{ id: string; kind: string; status: string; subjectId: string }>(
+    app.worker,
+    sql`select id, kind, status, subject_id as "subjectId" from deletions where deleted_by = ${userId} order by kind`,
+  );
 
 /** Moves the deletion into the past, as if the days had gone by. */
 async function passDays({ userId }: TestAccount, days: number): Promise<void> {
   const interval = sql`${days} * interval '1 day'`;
-  await app.worker.query(sql`
-    update deletions set deleted_at = deleted_at - ${interval}, due_at = due_at - ${interval} where deleted_by = ${userId}`);
-  await app.worker.query(sql`update users set deleted_at = deleted_at - ${interval} where id = ${userId}`);
+  await query(
+    app.worker,
+    sql`update deletions set deleted_at = deleted_at - ${interval}, due_at = due_at - ${interval} where deleted_by = ${userId}`,
+  );
+  await query(app.worker, sql`update users set deleted_at = deleted_at - ${interval} where id = ${userId}`);
 }
 
 const commandsFor = (subjectId: string) =>
@@ -67,7 +73,8 @@ describe('deleting an account', () => {
     await addStaffMember(app.worker, account.userId, 'admin');
     expectProblem(await deleteAccount(account), 'conflict');
     expect((await app.call('/user/me', { token: account.token })).statusCode).toBe(200);
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`delete from staff_members where user_id = ${account.userId} returning user_id`,
     );
     expect((await deleteAccount(account)).statusCode).toBe(202);
@@ -83,9 +90,11 @@ describe('deleting an account', () => {
       ]),
     );
     const ids = accounts.map(({ userId }) => userId);
-    const gone = await app.worker.query(sql`
-      select u.id from users u join staff_members s on s.user_id = u.id
-      where u.id in (${ids}) and u.deleted_at is not null`);
+    const gone = await query(
+      app.worker,
+      sql`select u.id from users u join staff_members s on s.user_id = u.id
+      where u.id = any(${ids}) and u.deleted_at is not null`,
+    );
     expect(gone).toEqual([]);
   });
 
@@ -125,7 +134,8 @@ describe('deleting an account', () => {
         },
       },
     ]);
-    const audit = await app.worker.query<{ action: string }>(
+    const audit = await query<{ action: string }>(
+      app.worker,
       sql`select action from audit_entries where org_id = ${organizationId} order by id`,
     );
     expect(audit.map(({ action }) => action)).toEqual(
@@ -139,7 +149,8 @@ describe('deleting an account', () => {
       await deleteAccount(account, { current_password: 'wrong-password-12' }),
       'invalid_credentials',
     );
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update sessions set authenticated_at = now() - interval '11 minutes' where user_id = ${account.userId}`,
     );
     expectProblem(await deleteAccount(account, {}), 'session_expired');
@@ -372,7 +383,7 @@ describe('recovering an account', () => {
   test('is not possible for a suspended person', async () => {
     const account = await createAccount();
     await deleteAccount(account);
-    await app.worker.query(sql`update users set status = 'suspended' where id = ${account.userId}`);
+    await query(app.worker, sql`update users set status = 'suspended' where id = ${account.userId}`);
     expectProblem(await byPassword(account), 'invalid_credentials');
     expectProblem(await recover({ token: await mailedToken(account) }), 'invalid_credentials');
     expect((await deletionsOf(account.userId)).map(({ status }) => status)).toEqual(['waiting', 'waiting']);

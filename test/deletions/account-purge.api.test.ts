@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createAccountPurge } from '../../domain/deletions/account-purge.ts';
 import { createDeletionPurgeService } from '../../domain/deletions/deletion-purge.service.ts';
 import { overdueDeletions } from '../../domain/deletions/overdue-deletions.ts';
@@ -18,6 +18,7 @@ import {
 } from '../support/accounts.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { usePostgres, useTestApp } from '../support/resources.ts';
 import { createTestSession } from '../support/sessions.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -52,20 +53,22 @@ async function deleteAccount({ token, userId }: Pick<QuickAccount, 'token' | 'us
   const body = { current_password: PASSWORD };
   const deleted = await app.call('/user/me', { method: 'DELETE', token, body, headers: newNetwork() });
   expect(deleted.statusCode).toBe(202);
-  const [deletion] = await app.worker.query<{ id: string }>(
+  const [deletion] = await query<{ id: string }>(
+    app.worker,
     sql`select id from deletions where subject_id = ${userId} and status = 'waiting'`,
   );
   return deletion?.id ?? '';
 }
 
 const makeDue = (deletionId: string) =>
-  app.worker.query(
+  query(
+    app.worker,
     sql`update deletions set due_at = date_trunc('milliseconds', now()) where id = ${deletionId}`,
   );
 const recover = (token: string) =>
   app.call('/user/me/recover', { method: 'POST', body: { token }, headers: newNetwork() });
 const statusOf = async (deletionId: string) =>
-  (await app.worker.query<{ status: string }>(sql`select status from deletions where id = ${deletionId}`))[0]
+  (await query<{ status: string }>(app.worker, sql`select status from deletions where id = ${deletionId}`))[0]
     ?.status;
 
 /** Tables and columns in which the text appears. */
@@ -88,9 +91,11 @@ async function findText(text: string): Promise<string[]> {
 test('the purge of an account leaves only the id of the person, where organizations and the deletion need it', async () => {
   const account = await createAccount(app);
   const team = await createOrganization(app.worker);
-  await app.worker.query(sql`
-    insert into members (org_id, user_id, role, created_at)
-    values (${team.organizationId}, ${account.userId}, 'admin', now())`);
+  await query(
+    app.worker,
+    sql`insert into members (org_id, user_id, role, created_at)
+    values (${team.organizationId}, ${account.userId}, 'admin', now())`,
+  );
   const headers = { ...newNetwork(), 'x-org-id': team.organizationId };
   const key = await app.call('/api-keys', {
     method: 'POST',
@@ -99,12 +104,14 @@ test('the purge of an account leaves only the id of the person, where organizati
     body: { name: 'Robot' },
   });
   expect(key.statusCode).toBe(201);
-  await app.worker.query(sql`
-    insert into invitations (id, org_id, email, role, token_hash, expires_at, accepted_at, accepted_by_user_id, created_at)
+  await query(
+    app.worker,
+    sql`insert into invitations (id, org_id, email, role, token_hash, expires_at, accepted_at, accepted_by_user_id, created_at)
     values (${newId('invitation')}, ${team.organizationId}, ${account.email}, 'admin', ${Buffer.from(account.userId)}, now(),
-      now(), ${account.userId}, now())`);
+      now(), ${account.userId}, now())`,
+  );
   const name = `Name of ${account.userId}`.slice(0, 40);
-  await app.worker.query(sql`update users set name = ${name} where id = ${account.userId}`);
+  await query(app.worker, sql`update users set name = ${name} where id = ${account.userId}`);
   const deletionId = await deleteAccount(account);
   const { purges, accounts } = services();
   await makeDue(deletionId);
@@ -151,18 +158,24 @@ test('the purge of an account leaves only the id of the person, where organizati
 test('the purge of an account ends the archives of its organizations, and their objects go first', async () => {
   const account = await createAccount(app);
   const [team, stranger] = [await createOrganization(app.worker), await createOrganization(app.worker)];
-  await app.worker.query(sql`
-    insert into members (org_id, user_id, role, created_at)
-    values (${team.organizationId}, ${account.userId}, 'viewer', now()) returning org_id`);
+  await query(
+    app.worker,
+    sql`insert into members (org_id, user_id, role, created_at)
+    values (${team.organizationId}, ${account.userId}, 'viewer', now()) returning org_id`,
+  );
   const archives = [team, stranger].map(({ organizationId }) => ({ id: newId('export'), organizationId }));
   for (const { id, organizationId } of archives) {
-    await app.worker.query(sql`
-      insert into exports (id, org_id, requested_by, storage_key, status, expires_at, created_at, updated_at)
+    await query(
+      app.worker,
+      sql`insert into exports (id, org_id, requested_by, storage_key, status, expires_at, created_at, updated_at)
       values (${id}, ${organizationId}, 'key_a', ${`exports/${id}.zip`}, 'ready', now() + interval '1 day', now(), now())
-      returning id`);
-    await app.worker.query(sql`
-      insert into unclaimed_objects (storage_key, org_id, due_at)
-      values (${`exports/${id}.zip`}, ${organizationId}, now() + interval '2 days') returning storage_key`);
+      returning id`,
+    );
+    await query(
+      app.worker,
+      sql`insert into unclaimed_objects (storage_key, org_id, due_at)
+      values (${`exports/${id}.zip`}, ${organizationId}, now() + interval '2 days') returning storage_key`,
+    );
   }
   const deletionId = await deleteAccount(account);
   const { purges, accounts } = services();
@@ -172,8 +185,9 @@ test('the purge of an account ends the archives of its organizations, and their 
   const [own, other] = archives.map(({ id }) => `exports/${id}.zip`);
   expect(deletedKeys).toContain(own);
   expect(deletedKeys).not.toContain(other);
-  const rows = await app.worker.query<{ id: string; status: string }>(
-    sql`select id, status from exports where id in (${archives.map(({ id }) => id)})`,
+  const rows = await query<{ id: string; status: string }>(
+    app.worker,
+    sql`select id, status from exports where id = any(${archives.map(({ id }) => id)})`,
   );
   expect(new Map(rows.map(({ id, status }) => [id, status]))).toEqual(
     new Map([
@@ -190,7 +204,8 @@ test('of a recovery and the beginning of the purge at the same time one wins', a
     const deletionId = await deleteAccount(account);
     const token = (await readAccountMail(app, account.email)).at(-1)?.token ?? '';
     // Both are allowed for an operator's stopped deletion that is resumed when it is due: the row decides.
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update deletions set due_at = now() + interval '20 milliseconds' where id = ${deletionId}`,
     );
     const { purges, accounts } = services();
@@ -260,7 +275,8 @@ test('owners of a closed organization are reminded, unless it was closed with an
   const session = await createTestSession(app.worker, ownerId);
   const closed = await app.call('/org', { method: 'DELETE', token: session.token, body: { name: 'Test' } });
   expect(closed.statusCode).toBe(202);
-  const [own] = await app.worker.query<{ id: string }>(
+  const [own] = await query<{ id: string }>(
+    app.worker,
     sql`select id from deletions where subject_id = ${organizationId}`,
   );
   const { purges, commands } = services();
@@ -268,7 +284,8 @@ test('owners of a closed organization are reminded, unless it was closed with an
   expect(commands).toHaveLength(1);
   const account = await createAccountQuickly(app);
   await deleteAccount(account);
-  const [withAccount] = await app.worker.query<{ id: string }>(
+  const [withAccount] = await query<{ id: string }>(
+    app.worker,
     sql`select id from deletions where deleted_by = ${account.userId} and kind = 'organization'`,
   );
   expect(await purges.remind(withAccount?.id ?? '', 7)).toBe(0);
@@ -284,8 +301,10 @@ test('the reconciler starts a missing run again, and records in the row that an 
     );
   // The process that committed it starts the run.
   expect(await take()).toBeUndefined();
-  await app.worker.query(sql`
-    update deletions set deleted_at = deleted_at - interval '3 minutes' where id = ${deletionId}`);
+  await query(
+    app.worker,
+    sql`update deletions set deleted_at = deleted_at - interval '3 minutes' where id = ${deletionId}`,
+  );
   const run = await take();
   expect(run?.start).toMatchObject({
     workflowId: `purge/${account.userId}/${deletionId}`,
@@ -296,9 +315,11 @@ test('the reconciler starts a missing run again, and records in the row that an 
   if (typeof run?.whenStopped === 'function') await run.whenStopped();
   expect(await statusOf(deletionId)).toBe('stopped');
   // Resumed as docs/runbook/stuck-work.md says.
-  await app.worker.query(sql`
-    update deletions set status = case when purge_started_at is null then 'waiting' else 'purging' end, ended_at = null,
-      reconciled_at = null, episode = episode + 1 where id = ${deletionId} and status = 'stopped'`);
+  await query(
+    app.worker,
+    sql`update deletions set status = case when purge_started_at is null then 'waiting' else 'purging' end, ended_at = null,
+      reconciled_at = null, episode = episode + 1 where id = ${deletionId} and status = 'stopped'`,
+  );
   expect((await take())?.start.workflowId).toBe(`purge/${account.userId}/${deletionId}/2`);
 });
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { releaseAllHeldDrafts } from '../../domain/drafts/held-drafts.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
@@ -10,7 +10,9 @@ import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.con
 import { createTestReceiptService, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, readMessageState } from '../support/outbound-mail.ts';
+import { setPolicies } from '../support/policies.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -30,13 +32,15 @@ const recover = (token = owner, id = organization.organizationId) =>
   app.call(`/user/me/organizations/${id}/recover`, { method: 'POST', token });
 const auditOf = async (organizationId: string) =>
   (
-    await app.worker.query<{ action: string }>(
+    await query<{ action: string }>(
+      app.worker,
       sql`select action from audit_entries where org_id = ${organizationId} order by id`,
     )
   ).map(({ action }) => action);
 const ownerMail = async (organizationId: string) =>
   (
-    await app.worker.query<{ template: string }>(
+    await query<{ template: string }>(
+      app.worker,
       sql`select template from notifications where org_id = ${organizationId} order by id`,
     )
   ).map(({ template }) => template);
@@ -89,7 +93,8 @@ describe('closing an organization', () => {
       const userId = await createTestUser(app.worker, { ...organization, role });
       expectProblem(await close((await createTestSession(app.worker, userId)).token), 'permission_denied');
     }
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update sessions set authenticated_at = now() - interval '11 minutes' where user_id = ${organization.ownerId}`,
     );
     expectProblem(await close(), 'session_expired');
@@ -116,8 +121,10 @@ describe('closing an organization', () => {
 
 /** Closes or recovers the organization of rows that other helpers created. */
 const setDeleted = (organizationId: string, isDeleted: boolean) =>
-  app.worker.query(sql`
-    update organizations set deleted_at = case when ${isDeleted} then now() end where id = ${organizationId}`);
+  query(
+    app.worker,
+    sql`update organizations set deleted_at = case when ${isDeleted} then now() end where id = ${organizationId}`,
+  );
 
 describe('while an organization is closed', () => {
   test('accepted messages wait, and are sent after its recovery', async () => {
@@ -158,7 +165,7 @@ describe('while an organization is closed', () => {
     expect(created.statusCode).toBe(201);
     const { id } = created.json();
     await close();
-    await app.worker.query(sql`update drafts set send_at = now() - interval '1 minute' where id = ${id}`);
+    await query(app.worker, sql`update drafts set send_at = now() - interval '1 minute' where id = ${id}`);
     const drafts = createDraftService({
       notifications: createNotificationService(recordingOutbox()),
       unsubscribeLinks: testUnsubscribeLinks,
@@ -235,14 +242,17 @@ describe('recovering an organization', () => {
   });
 
   test('is for owners alone, and keeps a suspension', async () => {
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update organizations set status = 'suspended' where id = ${organization.organizationId}`,
     );
     await setDeleted(organization.organizationId, true);
-    await app.worker.query(sql`
-      insert into deletions (id, kind, subject_id, deleted_by, deleted_at, due_at)
+    await query(
+      app.worker,
+      sql`insert into deletions (id, kind, subject_id, deleted_by, deleted_at, due_at)
       values (${`del_${organization.organizationId}`}, 'organization', ${organization.organizationId}, ${organization.ownerId},
-        now(), now() + interval '1 day')`);
+        now(), now() + interval '1 day')`,
+    );
     for (const role of ['admin', 'developer', 'viewer'] as const) {
       const userId = await createTestUser(app.worker, { ...organization, role });
       expectProblem(await recover((await createTestSession(app.worker, userId)).token), 'permission_denied');
@@ -252,19 +262,16 @@ describe('recovering an organization', () => {
   });
 
   test('requires a fresh session that satisfies its policies', async () => {
-    await app.worker.query(sql`
-      insert into organization_policies (org_id, require_mfa, allowed_cidrs, updated_at)
-      values (${organization.organizationId}, true, '{}', now())`);
+    await setPolicies(app.worker, organization.organizationId, { require_mfa: true });
     const strong = await createTestSession(app.worker, organization.ownerId, { factors: ['totp'] });
     expect((await close(strong.token)).statusCode).toBe(202);
     expect(expectProblem(await recover(), 'policy_violation')).toMatchObject({ policy: 'require_mfa' });
-    await app.worker.query(
-      sql`update organization_policies set allowed_cidrs = '{198.51.100.0/24}' where org_id = ${organization.organizationId}`,
-    );
+    await setPolicies(app.worker, organization.organizationId, { allowed_cidrs: ['198.51.100.0/24'] });
     expect(expectProblem(await recover(strong.token), 'policy_violation')).toMatchObject({
       policy: 'allowed_cidrs',
     });
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update sessions set authenticated_at = now() - interval '11 minutes' where id = ${strong.id}`,
     );
     expectProblem(await recover(strong.token), 'session_expired');
@@ -272,9 +279,7 @@ describe('recovering an organization', () => {
 
   test('takes an owner with a second factor if the organization enforces single sign-on', async () => {
     await close();
-    await app.worker.query(sql`
-      insert into organization_policies (org_id, enforce_sso, updated_at)
-      values (${organization.organizationId}, true, now())`);
+    await setPolicies(app.worker, organization.organizationId, { enforce_sso: true });
     expect(expectProblem(await recover(), 'policy_violation')).toMatchObject({ policy: 'enforce_sso' });
     const recovery = await createTestSession(app.worker, organization.ownerId, {
       method: 'recovery',
@@ -287,7 +292,8 @@ describe('recovering an organization', () => {
 
   test('ends after 30 days', async () => {
     await close();
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update deletions set due_at = date_trunc('milliseconds', now()) where subject_id = ${organization.organizationId}`,
     );
     expectProblem(await recover(), 'not_found');

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createDeletionPurgeService } from '../../domain/deletions/deletion-purge.service.ts';
 import { createOrganizationPurge, type PurgeSlice } from '../../domain/deletions/organization-purge.ts';
 import { purgeReleasedAddresses } from '../../domain/inboxes/release-addresses.ts';
@@ -7,6 +7,7 @@ import { createNotificationService } from '../../domain/notifications/notificati
 import { createPersonNotificationService } from '../../domain/notifications/person-notification.service.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import { newId } from '../../platform/ids.ts';
+import { query } from '../support/query.ts';
 import { useObjectStorage, usePostgres, useStorage, useWorkerDatabase } from '../support/resources.ts';
 import {
   addInternalRows,
@@ -38,11 +39,15 @@ async function arrange(): Promise<RichOrganization> {
 /** Closes the organization so long ago that its purge is due. Returns the id of the deletion. */
 async function closeLongAgo(organizationId: string): Promise<string> {
   const id = newId('deletion');
-  await database.query(sql`
-    update organizations set deleted_at = now() - interval '31 days' where id = ${organizationId}`);
-  await database.query(sql`
-    insert into deletions (id, kind, subject_id, deleted_by, deleted_at, due_at)
-    values (${id}, 'organization', ${organizationId}, ${newId('user')}, now() - interval '31 days', now() - interval '1 day')`);
+  await query(
+    database,
+    sql`update organizations set deleted_at = now() - interval '31 days' where id = ${organizationId}`,
+  );
+  await query(
+    database,
+    sql`insert into deletions (id, kind, subject_id, deleted_by, deleted_at, due_at)
+    values (${id}, 'organization', ${organizationId}, ${newId('user')}, now() - interval '31 days', now() - interval '1 day')`,
+  );
   return id;
 }
 
@@ -103,7 +108,7 @@ const objectsLeft = async ({ objects }: RichOrganization) => {
 };
 
 const statusOf = async (deletionId: string) =>
-  (await database.query<{ status: string }>(sql`select status from deletions where id = ${deletionId}`))[0]
+  (await query<{ status: string }>(database, sql`select status from deletions where id = ${deletionId}`))[0]
     ?.status;
 
 describe('purging an organization', () => {
@@ -154,20 +159,24 @@ describe('purging an organization', () => {
 
   test('frees addresses on its own domain at once; those on the shared one after 90 days', async () => {
     const shared = `reserved-${purged.marker}@mail.test`;
-    await database.query(sql`
-      insert into address_claims (email, org_id, inbox_id, released_at) values
-        (${shared}, ${purged.organizationId}, 'inb_x', now() - interval '89 days')`);
+    await query(
+      database,
+      sql`insert into address_claims (email, org_id, inbox_id, released_at) values
+        (${shared}, ${purged.organizationId}, 'inb_x', now() - interval '89 days')`,
+    );
     await purgeReleasedAddresses(database);
-    const left = await database.query<{ email: string }>(
+    const left = await query<{ email: string }>(
+      database,
       sql`select email from address_claims where org_id = ${purged.organizationId}`,
     );
     expect(left).toEqual([{ email: shared }]);
-    await database.query(
+    await query(
+      database,
       sql`update address_claims set released_at = now() - interval '91 days' where email = ${shared}`,
     );
     await purgeReleasedAddresses(database);
     expect(
-      await database.query(sql`select from address_claims where org_id = ${purged.organizationId}`),
+      await query(database, sql`select from address_claims where org_id = ${purged.organizationId}`),
     ).toEqual([]);
   });
 });
@@ -232,8 +241,10 @@ describe('a purge that is interrupted', () => {
     const { messages } = await countRows(organization.organizationId);
     expect(messages).toBe(10);
     expect(await purges.begin(deletionId)).toBe('stopped');
-    await database.query(sql`
-      update deletions set status = 'purging', episode = episode + 1 where id = ${deletionId}`);
+    await query(
+      database,
+      sql`update deletions set status = 'purging', episode = episode + 1 where id = ${deletionId}`,
+    );
     await purgeAll(deletionId);
     expect(await statusOf(deletionId)).toBe('purged');
   });
@@ -264,11 +275,13 @@ test('nothing is purged before it is due, after a recovery, or without the begin
   const deletionId = await closeLongAgo(organization.organizationId);
   const service = createOrganizationPurge({ database, storage, pause: async () => undefined });
   await expect(service.purge(deletionId, options)).rejects.toMatchObject({ code: 'conflict' });
-  await database.query(
+  await query(
+    database,
     sql`update deletions set due_at = now() + interval '1 minute' where id = ${deletionId}`,
   );
   expect(await purges.begin(deletionId)).toBe('not_due');
-  await database.query(
+  await query(
+    database,
     sql`update deletions set status = 'recovered', due_at = date_trunc('milliseconds', now()) where id = ${deletionId}`,
   );
   expect(await purges.begin(deletionId)).toBe('recovered');

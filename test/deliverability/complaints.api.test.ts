@@ -9,6 +9,7 @@ import { skipSpamScan } from '../../domain/inbound/spam-verdict.ts';
 import { UnattributedReportEntity } from '../../domain/inbound/unattributed-report.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { createMemoryStorage, createTestReceiptService } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, readMessageState } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
@@ -75,10 +76,20 @@ async function arrange() {
 }
 
 const findUnattributed = (rawKey: string) =>
-  database.systemTransaction(({ em }) => em.findOne(UnattributedReportEntity, { rawKey }));
+  database.db
+    .selectFrom('unattributed_reports')
+    .select(columnsOf(UnattributedReportEntity))
+    .where('raw_key', '=', rawKey)
+    .executeTakeFirst();
 const suppressed = (organizationId: string) =>
-  database.systemTransaction(async ({ em }) =>
-    (await em.find(SuppressionEntity, { organizationId })).map(({ email, origin }) => `${email} ${origin}`),
+  database.systemTransaction(async ({ db }) =>
+    (
+      await db
+        .selectFrom('suppressions')
+        .select(columnsOf(SuppressionEntity))
+        .where('org_id', '=', organizationId)
+        .execute()
+    ).map(({ email, origin }) => `${email} ${origin}`),
   );
 
 /** An RFC 5965 report from a provider that redacts the recipient. */
@@ -120,7 +131,7 @@ describe('complaints', () => {
     const { world, id, copies, deliver } = await arrange();
     await expect(deliver(arf(copies[1]?.header ?? ''))).resolves.toMatchObject({
       results: ['report applied'],
-      stored: null,
+      stored: undefined,
     });
     const state = await readMessageState(database, id);
     expect(state).toMatchObject({ status: 'complained', recipients: ['sent', 'complained', 'sent'] });
@@ -185,7 +196,11 @@ describe('complaints', () => {
     const { world, id, copies } = await arrange();
     expect(new Set(copies.map(({ header }) => header)).size).toBe(3);
     expect(new Set(copies.map(({ header }) => withoutToken(header))).size).toBe(1);
-    const message = await database.systemTransaction(({ em }) => em.findOneOrFail(MessageEntity, { id }));
+    const message = await database.db
+      .selectFrom('messages')
+      .select(columnsOf(MessageEntity))
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow();
     expect(world.objects.get(message.rawKey ?? '')?.toString()).not.toContain('X-Report-Token');
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { EventEntity } from '../../domain/events/event.entity.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { createTestReceiptService } from '../support/mail-services.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, readMessageState } from '../support/outbound-mail.ts';
@@ -124,9 +125,11 @@ describe('sending', () => {
       rejection_reason: 'blocked_recipient',
       detail: 'ada@mail.people.example is on a send block list (entry people.example of the organization).',
     });
-    const events = await app.worker.systemTransaction(({ em }) =>
-      em.find(EventEntity, { organizationId: own.organizationId }),
-    );
+    const events = await app.worker.db
+      .selectFrom('events')
+      .select(columnsOf(EventEntity))
+      .where('org_id', '=', own.organizationId)
+      .execute();
     expect(events.map(({ type, data }) => ({ type, data }))).toEqual([
       {
         type: 'message.rejected',

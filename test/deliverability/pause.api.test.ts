@@ -1,17 +1,19 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import { json } from '../../platform/database/json.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
 import { TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createKey } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
@@ -19,7 +21,11 @@ const app = useTestApp();
 
 const arrange = () => arrangeSending(app.worker);
 const inboxOf = ({ inbox }: Sending) =>
-  app.worker.systemTransaction(({ em }) => em.findOneOrFail(InboxEntity, { id: inbox.id }));
+  app.worker.db
+    .selectFrom('inboxes')
+    .select(columnsOf(InboxEntity))
+    .where('id', '=', inbox.id)
+    .executeTakeFirstOrThrow();
 
 /** Inserts messages that were sent earlier. */
 async function sentBefore(
@@ -33,44 +39,56 @@ async function sentBefore(
 ): Promise<string[]> {
   const first = await world.send(`${newId('message')}@people.example`);
   const ids = [first, ...Array.from({ length: count - 1 }, () => createIdAt(madeAt))];
-  await app.worker.systemTransaction(async ({ em }) => {
-    const template = await em.findOneOrFail(MessageEntity, { id: first });
+  await app.worker.systemTransaction(async ({ db }) => {
+    const template = await db
+      .selectFrom('messages')
+      .select(columnsOf(MessageEntity))
+      .where('id', '=', first)
+      .executeTakeFirstOrThrow();
     template.status = 'sent';
-    await em.nativeUpdate(RecipientEntity, { messageId: first }, { status: 'sent' });
+    await db
+      .updateTable('message_recipients')
+      .set({ status: 'sent' })
+      .where('message_id', '=', first)
+      .execute();
     for (const id of ids.slice(1)) {
       const { organizationId, environmentId, inboxId, threadId, fromEmail, to, queuedAt } = template;
-      em.create(MessageEntity, {
-        id,
-        organizationId,
-        environmentId,
-        inboxId,
-        threadId,
-        fromEmail,
-        to,
-        queuedAt,
-        direction: 'outbound',
-        status: 'sent',
-        subject: '',
-        headers: {},
-        cc: [],
-        bcc: [],
-        replyTo: [],
-      });
+      await db
+        .insertInto('messages')
+        .values({
+          id,
+          org_id: organizationId,
+          env_id: environmentId,
+          inbox_id: inboxId,
+          thread_id: threadId,
+          from_email: fromEmail,
+          to: json(to),
+          queued_at: queuedAt,
+          direction: 'outbound',
+          status: 'sent',
+          subject: '',
+          headers: json({}),
+          cc: json([]),
+          bcc: json([]),
+          reply_to: json([]),
+        })
+        .execute();
     }
-    await em.flush();
     const { organizationId } = template;
     for (const messageId of ids) {
       for (let position = messageId === first ? 1 : 0; position < perMail; position += 1)
-        em.create(RecipientEntity, {
-          messageId,
-          position,
-          organizationId,
-          field: 'to',
-          email,
-          status: 'sent',
-        });
+        await db
+          .insertInto('message_recipients')
+          .values({
+            message_id: messageId,
+            position,
+            org_id: organizationId,
+            field: 'to',
+            email,
+            status: 'sent',
+          })
+          .execute();
     }
-    await em.flush();
   });
   return ids;
 }
@@ -143,13 +161,11 @@ describe('automatic pause', () => {
 
 describe('a paused inbox', () => {
   const pause = (world: Sending) =>
-    app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(
-        InboxEntity,
-        { id: world.inbox.id },
-        { sendPaused: true, sendPausedReason: 'too many' },
-      ),
-    );
+    app.worker.db
+      .updateTable('inboxes')
+      .set({ send_paused: true, send_paused_reason: 'too many' })
+      .where('id', '=', world.inbox.id)
+      .execute();
   const keyOf = (world: Sending) => createKey(app.worker, { organizationId: world.scope.organizationId });
 
   test('refuses sends with account_paused, the reason and the specified event', async () => {
@@ -162,10 +178,9 @@ describe('a paused inbox', () => {
       body: { to: [{ email: 'ada@people.example' }], subject: 'Hello' },
     });
     expect(expectProblem(response, 'message_rejected')).toMatchObject({ rejection_reason: 'account_paused' });
-    const events = (await app.worker.systemTransaction(({ em }) =>
-      em.execute<{ type: string; data: object }[]>(
-        sql`select type, data from events where org_id = ${world.scope.organizationId}`,
-      ),
+    const events = (await query<{ type: string; data: object }>(
+      app.worker,
+      sql`select type, data from events where org_id = ${world.scope.organizationId}`,
     )) as { type: string; data: object }[];
     expect(events).toEqual([
       {
@@ -221,9 +236,11 @@ describe('a paused inbox', () => {
     expect((await app.call(`/inboxes/${world.inbox.id}/messages`, { token })).json()).toMatchObject({
       data: [],
     });
-    const events = await app.worker.systemTransaction(({ em }) =>
-      em.find(EventEntity, { inboxId: world.inbox.id }),
-    );
+    const events = await app.worker.db
+      .selectFrom('events')
+      .select(columnsOf(EventEntity))
+      .where('inbox_id', '=', world.inbox.id)
+      .execute();
     expect(events).toMatchObject([
       { type: 'message.rejected', data: { rejection_reason: 'account_paused' } },
     ]);

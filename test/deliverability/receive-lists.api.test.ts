@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { ListEntryEntity } from '../../domain/deliverability/list-entry.entity.ts';
 import type { ListEffect } from '../../domain/deliverability/list-match.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { createTestReceiptService, testReturnPaths } from '../support/mail-services.ts';
@@ -27,23 +27,28 @@ async function arrange(overrides: Parameters<typeof arrangeInbox>[1] = {}) {
   const world = await arrangeInbox(app.worker, overrides);
   const { organizationId } = world.inbox;
   const list = (effect: ListEffect, entry: string, inboxId: string | null = null) =>
-    app.worker.systemTransaction(async ({ em }) => {
+    app.worker.systemTransaction(async ({ db }) => {
       const environmentId = inboxId === null ? null : world.inbox.environmentId;
       const id = newId('listEntry');
-      em.persist(
-        em.create(ListEntryEntity, {
+      await db
+        .insertInto('list_entries')
+        .values({
           id,
-          organizationId,
+          org_id: organizationId,
           direction: 'receive',
           effect,
           entry,
-          environmentId,
-          inboxId,
-        }),
-      );
+          env_id: environmentId,
+          inbox_id: inboxId,
+        })
+        .execute();
     });
   const events = () =>
-    app.worker.systemTransaction(({ em }) => em.find(EventEntity, { inboxId: world.inbox.id }));
+    app.worker.db
+      .selectFrom('events')
+      .select(columnsOf(EventEntity))
+      .where('inbox_id', '=', world.inbox.id)
+      .execute();
   return { ...world, list, events };
 }
 
@@ -100,19 +105,18 @@ test('a blocked sender is refused at return paths, too, unless it is a delivery 
   const world = await arrangeSending(app.worker);
   const messageId = await world.send('ada@people.example');
   const { inbox } = world;
-  await app.worker.systemTransaction(async ({ em }) => {
-    em.persist(
-      em.create(ListEntryEntity, {
-        id: newId('listEntry'),
-        organizationId: inbox.organizationId,
-        direction: 'receive',
-        effect: 'block',
-        entry: 'people.example',
-        environmentId: null,
-        inboxId: null,
-      }),
-    );
-  });
+  await app.worker.db
+    .insertInto('list_entries')
+    .values({
+      id: newId('listEntry'),
+      org_id: inbox.organizationId,
+      direction: 'receive',
+      effect: 'block',
+      entry: 'people.example',
+      env_id: null,
+      inbox_id: null,
+    })
+    .execute();
   const { outbox } = recordingOutbox();
   const receipts = createTestReceiptService({ database: app.worker, outbox });
   const returnPath = testReturnPaths.create(messageId, 0);

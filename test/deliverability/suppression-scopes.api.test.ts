@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream';
 import { afterAll, expect, test } from '@jest/globals';
-import { SuppressionEntity } from '../../domain/deliverability/suppression.entity.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { createCredentialService } from '../../domain/inboxes/credential.service.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
@@ -211,11 +210,9 @@ test('a bound key sees a bounce of its own inbox but cannot remove it for the wh
 
 /** Makes the organization's suppression one that a bounce in the inbox `own` created. */
 async function asBounceOf({ organization, inboxes: { own } }: World): Promise<void> {
-  await app.worker.systemTransaction(async ({ em }) => {
-    await em.nativeUpdate(
-      SuppressionEntity,
-      { organizationId: organization.organizationId },
-      { origin: 'bounce', environmentId: own.environmentId, inboxId: own.id },
-    );
-  });
+  await app.worker.db
+    .updateTable('suppressions')
+    .set({ origin: 'bounce', env_id: own.environmentId, inbox_id: own.id })
+    .where('org_id', '=', organization.organizationId)
+    .execute();
 }

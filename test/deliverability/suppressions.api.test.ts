@@ -1,11 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { SuppressionEntity } from '../../domain/deliverability/suppression.entity.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { accepted, deferred, refused } from '../support/mail-services.ts';
 import { createKey, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, readMessageState } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp, useWorkerDatabase } from '../support/resources.ts';
 
 const app = useTestApp();
@@ -19,13 +21,19 @@ const listed = async (token: string, query = '') =>
   (await app.call(`/suppressions${query}`, { token })).json<{ data: Json[] }>().data;
 
 const suppressions = (organizationId: string) =>
-  database.systemTransaction(({ em }) =>
-    em.find(SuppressionEntity, { organizationId }, { orderBy: { email: 'asc' } }),
-  );
+  database.db
+    .selectFrom('suppressions')
+    .select(columnsOf(SuppressionEntity))
+    .where('org_id', '=', organizationId)
+    .orderBy('email')
+    .execute();
 const eventsOf = (organizationId: string) =>
-  database.systemTransaction(({ em }) =>
-    em.find(EventEntity, { organizationId }, { orderBy: { id: 'asc' } }),
-  );
+  database.db
+    .selectFrom('events')
+    .select(columnsOf(EventEntity))
+    .where('org_id', '=', organizationId)
+    .orderBy('id')
+    .execute();
 
 describe('manual suppressions', () => {
   test('suppress a normalized address once and can be removed', async () => {
@@ -159,9 +167,10 @@ describe('suppressions on the send request', () => {
 
 describe('suppressions at dispatch', () => {
   const suppress = (organizationId: string, ...emails: string[]) =>
-    database.systemTransaction(async ({ em }) => {
+    database.systemTransaction(async ({ db }) => {
       for (const email of emails)
-        await em.execute(
+        await query(
+          { db },
           sql`insert into suppressions (id, org_id, scope_id, email, origin, status, created_at)
            values (${`sup_${email}${organizationId}`}, ${organizationId}, ${organizationId}, ${email}, 'bounce', '5.1.1', now())`,
         );
@@ -198,10 +207,9 @@ describe('suppressions at dispatch', () => {
   test('set a status code even for a manual suppression', async () => {
     const world = await arrangeSending(database);
     await suppress(world.scope.organizationId, 'bad@people.example');
-    await database.systemTransaction(({ em }) =>
-      em.execute(
-        sql`update suppressions set origin = 'manual', status = null where org_id = ${world.scope.organizationId}`,
-      ),
+    await query(
+      database,
+      sql`update suppressions set origin = 'manual', status = null where org_id = ${world.scope.organizationId}`,
     );
     const id = await world.send('ada@people.example', 'bad@people.example');
     await expect(dispatchOnce(world, id)).resolves.toBe('settled');

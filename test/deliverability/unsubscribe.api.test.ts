@@ -5,6 +5,7 @@ import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { newId } from '../../platform/ids.ts';
 import { TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import {
@@ -84,11 +85,18 @@ describe('a message with unsubscribe', () => {
       events: createWebhookEvents({ outbox }),
       unsubscribeLinks: testUnsubscribeLinks,
     });
-    const row = await app.worker.autocommit((em) => em.findOneOrFail(DraftEntity, { id: draft.id }));
+    const row = await app.worker.db
+      .selectFrom('drafts')
+      .select(columnsOf(DraftEntity))
+      .where('id', '=', draft.id)
+      .executeTakeFirstOrThrow();
     expect(await drafts.sendDue(draft.id, row.scheduleVersion)).toBe('sent');
-    const message = await app.worker.autocommit((em) =>
-      em.findOneOrFail(MessageEntity, { inboxId, subject: 'Scheduled' }, { populate: ['headers'] }),
-    );
+    const message = await app.worker.db
+      .selectFrom('messages')
+      .select(columnsOf(MessageEntity, { lazy: ['headers'] }))
+      .where('inbox_id', '=', inboxId)
+      .where('subject', '=', 'Scheduled')
+      .executeTakeFirstOrThrow();
     expect(Object.keys(message.headers ?? {})).toEqual(Object.keys(HEADERS));
   });
 

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { createReceiptService } from '../../domain/inbound/receipt.service.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { createReturnPaths } from '../../platform/return-path.ts';
 import { VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
 import { startDnsServer } from '../support/dns-server.ts';
@@ -16,6 +17,7 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { useResource } from '../support/use-resource.ts';
@@ -58,10 +60,9 @@ const verify = async ({ token }: Pick<TestOrganization, 'token'>, { id }: { id: 
 
 test('the private key of DKIM is encrypted at rest', async () => {
   const { id } = await add(await createOrganization(app.worker));
-  const [key] = await app.worker.systemTransaction(({ em }) =>
-    em.execute<{ private: Buffer }[]>(
-      sql`select private_key as private from dkim_keys where domain_id = ${id}`,
-    ),
+  const [key] = await query<{ private: Buffer }>(
+    app.worker,
+    sql`select private_key as private from dkim_keys where domain_id = ${id}`,
   );
   const stored = key?.private.toString('latin1') ?? '';
   expect(stored.length).toBeGreaterThan(1_000);
@@ -73,7 +74,12 @@ const statusOf = ({ records }: DomainAnswer) =>
   Object.fromEntries(records.map(({ purpose, status }) => [purpose, status]));
 
 const eventsOf = ({ organizationId }: TestOrganization) =>
-  app.worker.systemTransaction(({ em }) => em.find(EventEntity, { organizationId, type: 'domain.verified' }));
+  app.worker.db
+    .selectFrom('events')
+    .select(columnsOf(EventEntity))
+    .where('org_id', '=', organizationId)
+    .where('type', '=', 'domain.verified')
+    .execute();
 
 describe('adding a domain', () => {
   test('returns the records to publish and starts checking them', async () => {
@@ -251,9 +257,11 @@ describe('verification', () => {
     const domain = await add(organization);
     publishRecords(server, domain.records);
     await verify(organization, domain);
-    const deliveries = await app.worker.systemTransaction(({ em }) =>
-      em.find(WebhookDeliveryEntity, { organizationId }),
-    );
+    const deliveries = await app.worker.db
+      .selectFrom('webhook_deliveries')
+      .select(columnsOf(WebhookDeliveryEntity))
+      .where('org_id', '=', organizationId)
+      .execute();
     expect(deliveries.map(({ endpointId }) => endpointId).toSorted()).toEqual(notified.toSorted());
   });
 
@@ -471,9 +479,7 @@ describe('inboxes on a domain', () => {
         body: { to: [{ email: 'bob@people.example' }], subject: 'Hi', text_body: 'Hello' },
       });
     expect((await send()).statusCode).toBe(201);
-    await app.worker.autocommit((em) =>
-      em.execute(sql`update domains set verification_status = 'failed' where id = ${domain.id}`),
-    );
+    await query(app.worker, sql`update domains set verification_status = 'failed' where id = ${domain.id}`);
     expect(expectProblem(await send(), 'domain_not_verified')).toMatchObject({
       rejection_reason: 'account_paused',
     });
@@ -492,9 +498,7 @@ describe('inboxes on a domain', () => {
     });
     const resolve = () => receipts.resolve(email, 'bob@people.example');
     expect(await resolve()).toMatchObject({ kind: 'mail' });
-    await app.worker.autocommit((em) =>
-      em.execute(sql`update domains set verification_status = 'failed' where id = ${domain.id}`),
-    );
+    await query(app.worker, sql`update domains set verification_status = 'failed' where id = ${domain.id}`);
     expect(await resolve()).toMatchObject({ kind: 'mail' });
     const next = await createOrganization(app.worker);
     const claim = await add(next, { domain_name: domain.domain_name });

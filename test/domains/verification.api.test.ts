@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { DomainEntity } from '../../domain/domains/domain.entity.ts';
 import { createDomainService, type DomainService } from '../../domain/domains/domain.service.ts';
 import { overdueDomains } from '../../domain/domains/overdue-domains.ts';
@@ -11,10 +11,12 @@ import {
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { createDnsLookup } from '../../platform/dns.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { publishRecords } from '../support/domains.ts';
 import { createOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { testScope } from '../support/test-scope.ts';
@@ -59,24 +61,32 @@ async function arrange() {
       for (const { name } of records) server.fail(name, failure);
     },
     check: (episode = 1) => verifications.check(id, episode, { now: true }),
-    state: () => database.autocommit((em) => em.findOneOrFail(DomainEntity, { id })),
+    state: () =>
+      database.db
+        .selectFrom('domains')
+        .select(columnsOf(DomainEntity))
+        .where('id', '=', id)
+        .executeTakeFirstOrThrow(),
     /** Moves the start of the episode, or the last or next check, into the past. */
     setBack: (column: 'episode_started_at' | 'last_checked_at' | 'next_check_at', ms: number) =>
-      database.autocommit((em) =>
-        em.execute(
-          sql`update domains set ${sql.ref(column)} = now() - ${ms} * interval '1 millisecond' where id = ${id}`,
-        ),
+      query(
+        database,
+        sql`update domains set ${sql.ref(column)} = now() - ${ms} * interval '1 millisecond' where id = ${id}`,
       ),
     async recheck() {
-      await database.autocommit((em) =>
-        em.execute(sql`update domains set last_checked_at = now() - interval '1 day' where id = ${id}`),
+      await query(
+        database,
+        sql`update domains set last_checked_at = now() - interval '1 day' where id = ${id}`,
       );
       await verifications.recheckVerified(() => undefined);
     },
     events: () =>
-      database.autocommit((em) =>
-        em.find(EventEntity, { organizationId: organization.organizationId, type: 'domain.verified' }),
-      ),
+      database.db
+        .selectFrom('events')
+        .select(columnsOf(EventEntity))
+        .where('org_id', '=', organization.organizationId)
+        .where('type', '=', 'domain.verified')
+        .execute(),
   };
 }
 
@@ -238,10 +248,9 @@ describe('the daily recheck', () => {
     const keys = async () =>
       (await domains.get(arranged.scope, arranged.id)).records.filter(({ purpose }) => purpose === 'dkim');
     expect(await keys()).toHaveLength(2);
-    await database.autocommit((em) =>
-      em.execute(
-        sql`update dkim_keys set retired_at = now() - interval '8 days' where domain_id = ${arranged.id} and state = 'retiring'`,
-      ),
+    await query(
+      database,
+      sql`update dkim_keys set retired_at = now() - interval '8 days' where domain_id = ${arranged.id} and state = 'retiring'`,
     );
     await verifications.recheckVerified(() => undefined);
     expect(await keys()).toHaveLength(1);

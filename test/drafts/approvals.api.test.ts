@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createApprovalService } from '../../domain/drafts/approval.service.ts';
 import { createApprovalRunService } from '../../domain/drafts/approval-run.service.ts';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
@@ -11,15 +11,16 @@ import type { MemberRole } from '../../domain/identity/roles.ts';
 import type { Scope } from '../../domain/identity/scope.ts';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
-import { MemberEntity } from '../../domain/organizations/member.entity.ts';
 import type { ApprovalMode } from '../../domain/policies/organization-policies.entity.ts';
-import { OrganizationPoliciesEntity } from '../../domain/policies/organization-policies.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { awaitApprovalWorkflowId } from '../../workflows/drafts/await-approval.contract.ts';
 import { administerLimits, setLimit } from '../support/limits.ts';
 import { TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
+import { setPolicies } from '../support/policies.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -50,13 +51,7 @@ async function arrange(requireSendApproval: ApprovalMode = 'all') {
   const post = call('POST', token);
   const original = (await post(`/inboxes/${inbox.id}/messages`, CONTENT)).json().id as string;
   const setMode = (mode: ApprovalMode) =>
-    app.worker.systemTransaction(({ em }) =>
-      em.upsert(OrganizationPoliciesEntity, {
-        organizationId,
-        requireSendApproval: mode,
-        updatedAt: new Date(),
-      }),
-    );
+    setPolicies(app.worker, organizationId, { require_send_approval: mode });
   await setMode(requireSendApproval);
   const send = (body: object = {}, headers = {}) =>
     post(`/inboxes/${inbox.id}/messages`, { ...CONTENT, ...body }, headers);
@@ -80,18 +75,28 @@ async function arrange(requireSendApproval: ApprovalMode = 'all') {
     },
     events: async (type?: string) =>
       (
-        await app.worker.autocommit((em) =>
-          em.find(EventEntity, { organizationId }, { orderBy: { id: 'asc' } }),
-        )
+        await app.worker.db
+          .selectFrom('events')
+          .select(columnsOf(EventEntity))
+          .where('org_id', '=', organizationId)
+          .orderBy('id')
+          .execute()
       ).filter((event) => type === undefined || event.type === type),
     messages: () =>
-      app.worker.query<{ id: string; draftId: string | null; autoSubmitted: string | null }>(
+      query<{ id: string; draftId: string | null; autoSubmitted: string | null }>(
+        app.worker,
         sql`select id, draft_id as "draftId", auto_submitted as "autoSubmitted" from messages
         where org_id = ${organizationId} and id <> ${original} order by id`,
       ),
-    readDraft: (id: string) => app.worker.autocommit((em) => em.findOne(DraftEntity, { id })),
+    readDraft: (id: string) =>
+      app.worker.db
+        .selectFrom('drafts')
+        .select(columnsOf(DraftEntity))
+        .where('id', '=', id)
+        .executeTakeFirst(),
     audit: () =>
-      app.worker.query<{ action: string; actorId: string; reason: string | null; details: object }>(
+      query<{ action: string; actorId: string; reason: string | null; details: object }>(
+        app.worker,
         sql`select action, actor_id as "actorId", reason, details from audit_entries where org_id = ${organizationId} order by id`,
       ),
   };
@@ -183,13 +188,9 @@ describe('under require_send_approval', () => {
 
   test('what the gate refuses does not wait', async () => {
     const { send, events, organization } = await arrange();
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(
-        OrganizationPoliciesEntity,
-        { organizationId: organization.organizationId },
-        { blockedRecipientDomains: ['people.example'] },
-      ),
-    );
+    await setPolicies(app.worker, organization.organizationId, {
+      blocked_recipient_domains: ['people.example'],
+    });
     expectProblem(await send(), 'message_rejected');
     expectProblem(await send({ to: [] }), 'no_recipients');
     expect((await events()).map(({ type }) => type)).toEqual(['message.rejected']);
@@ -200,9 +201,12 @@ describe('under require_send_approval', () => {
     const { organizationId } = organization;
     const domain = `${inbox.id.slice(4)}.example`;
     const addDomain = (name: string, status: string) =>
-      app.worker.query(sql`insert into domains (id, org_id, domain_name, ownership_token, verification_status, observed,
+      query(
+        app.worker,
+        sql`insert into domains (id, org_id, domain_name, ownership_token, verification_status, observed,
           episode_started_at, created_at, updated_at)
-        values (${`dom_${name}`}, ${organizationId}, ${name}, 'x', ${status}, '{}', now(), now(), now())`);
+        values (${`dom_${name}`}, ${organizationId}, ${name}, 'x', ${status}, '{}', now(), now(), now())`,
+      );
     await addDomain(domain, 'verified');
     await addDomain(`pending-${domain}`, 'pending');
     const stranger = await createInbox(app.worker, await createOrganization(app.worker));
@@ -228,7 +232,7 @@ describe('an approval', () => {
     expect(await messages()).toEqual([
       { id: approved.json().id, draftId: draft.id, autoSubmitted: 'auto-generated' },
     ]);
-    expect(await readDraft(draft.id)).toBeNull();
+    expect(await readDraft(draft.id)).toBeUndefined();
     const [event] = await events('draft.approved');
     expect(event?.data).toEqual({
       draft_id: draft.id,
@@ -282,12 +286,13 @@ describe('an approval', () => {
       send_at: IN_A_WEEK,
       approval: { decided_by: approver.userId },
     });
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update drafts set send_at = date_trunc('milliseconds', now()) where id = ${draft.id}`,
     );
     expect(await dueDrafts().sendDue(draft.id, 1)).toBe('sent');
     expect(await messages()).toHaveLength(1);
-    expect(await readDraft(draft.id)).toBeNull();
+    expect(await readDraft(draft.id)).toBeUndefined();
   });
 
   test('is bound to the version that was seen', async () => {
@@ -333,7 +338,7 @@ describe('an approval', () => {
       );
       const draft = await readDraft(id);
       expect((await messages()).length - before).toBe(sent ? 1 : 0);
-      if (sent) expect([refused, changed, draft]).toEqual([false, false, null]);
+      if (sent) expect([refused, changed, draft]).toEqual([false, false, undefined]);
       else expect(draft?.sendStatus).toBe(changed && !refused ? 'pending_approval' : draft?.sendStatus);
       // A change after the approval or before it: an unseen version is never sent.
       if (sent) expect(approved.json().text_body).toBe('x');
@@ -373,9 +378,18 @@ describe('an approval', () => {
     const demoted = await signIn('developer');
     const removed = await signIn('admin');
     for (const { get } of [demoted, removed]) expect((await get(`/drafts/${id}`)).statusCode).toBe(200);
-    await app.worker.systemTransaction(async ({ em }) => {
-      await em.nativeUpdate(MemberEntity, { organizationId, userId: demoted.userId }, { role: 'viewer' });
-      await em.nativeDelete(MemberEntity, { organizationId, userId: removed.userId });
+    await app.worker.systemTransaction(async ({ db }) => {
+      await db
+        .updateTable('members')
+        .set({ role: 'viewer' })
+        .where('org_id', '=', organizationId)
+        .where('user_id', '=', demoted.userId)
+        .execute();
+      await db
+        .deleteFrom('members')
+        .where('org_id', '=', organizationId)
+        .where('user_id', '=', removed.userId)
+        .execute();
     });
     expectProblem(await demoted.post(`/drafts/${id}/approve`, { version }), 'permission_denied');
     expect((await removed.post(`/drafts/${id}/approve`, { version })).statusCode).toBeGreaterThanOrEqual(400);
@@ -392,9 +406,12 @@ describe('an approval', () => {
       actor: { kind: 'user', id: userId },
       member: { person: { sessionId: 'ses_test' } as Person, role: 'developer' },
     };
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(MemberEntity, { organizationId, userId }, { role: 'viewer' }),
-    );
+    await app.worker.db
+      .updateTable('members')
+      .set({ role: 'viewer' })
+      .where('org_id', '=', organizationId)
+      .where('user_id', '=', userId)
+      .execute();
     const { outbox } = recordingOutbox();
     const approvals = createApprovalService({
       notifications: createNotificationService({ outbox }),
@@ -431,15 +448,18 @@ describe('an approval', () => {
     const { id, version } = await pend();
     const approve = () => approver.post(`/drafts/${id}/approve`, { version });
     const waits = async () => expect((await readDraft(id))?.sendStatus).toBe('pending_approval');
-    await app.worker.query(sql`insert into suppressions (id, org_id, scope_id, email, origin, created_at)
-      values ('sup_x', ${organizationId}, ${organizationId}, 'ada@people.example', 'manual', now())`);
+    await query(
+      app.worker,
+      sql`insert into suppressions (id, org_id, scope_id, email, origin, created_at)
+      values ('sup_x', ${organizationId}, ${organizationId}, 'ada@people.example', 'manual', now())`,
+    );
     expect(expectProblem(await approve(), 'message_rejected').rejection_reason).toBe('blocked_recipient');
     await waits();
-    await app.worker.query(sql`delete from suppressions where org_id = ${organizationId}`);
-    await app.worker.query(sql`update inboxes set status = 'suspended' where id = ${inbox.id}`);
+    await query(app.worker, sql`delete from suppressions where org_id = ${organizationId}`);
+    await query(app.worker, sql`update inboxes set status = 'suspended' where id = ${inbox.id}`);
     expectProblem(await approve(), 'inbox_suspended');
     await waits();
-    await app.worker.query(sql`update inboxes set status = 'active' where id = ${inbox.id}`);
+    await query(app.worker, sql`update inboxes set status = 'active' where id = ${inbox.id}`);
     await setLimit(administerLimits({ database: app.worker }), organizationId, {
       resource: 'messages_sent',
       limit: 0,
@@ -579,13 +599,14 @@ describe('a change of a waiting draft', () => {
         references: [],
         fromName: null,
       };
-      await app.worker.query(
+      await query(
+        app.worker,
         sql`update drafts set submission = ${JSON.stringify(submission)}::jsonb where id = ${id}`,
       );
       return { id, version };
     };
     const released = async ({ id }: { id: string }) =>
-      (await app.worker.query(sql`select 1 from unclaimed_objects where storage_key = ${keyOf(id)}`)).length;
+      (await query(app.worker, sql`select 1 from unclaimed_objects where storage_key = ${keyOf(id)}`)).length;
     const [deleted, sent] = [await submit(), await submit()];
     expectProblem(await patch(`/drafts/${sent.id}`, { subject: 'Other' }), 'conflict');
     await remove(`/drafts/${deleted.id}`);
@@ -634,7 +655,8 @@ test('a draft that was scheduled before the policy waits when it is due', async 
   expect(own).toBe(201);
   const later = (await send({ send_at: IN_A_WEEK })).json();
   await setMode('all');
-  await app.worker.query(
+  await query(
+    app.worker,
     sql`update drafts set send_at = date_trunc('milliseconds', now()) where id = ${later.id}`,
   );
   expect(await dueDrafts().sendDue(later.id, 1)).toBe('pending_approval');
@@ -699,7 +721,8 @@ describe('remembered recipients', () => {
     const { pend, send, approver, inbox, get } = await arrange();
     const draft = await pend();
     await approver.post(`/drafts/${draft.id}/approve`, { version: draft.version, remember_recipients: true });
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update approved_recipients set expires_at = date_trunc('milliseconds', now()) where inbox_id = ${inbox.id}`,
     );
     expect((await send()).statusCode).toBe(202);
@@ -862,7 +885,8 @@ describe('the run of a request', () => {
       waitUntil: draft?.approvalExpiresAt?.toISOString(),
     });
     expect(await approvalRuns().settle(id, 0)).toBe('decided');
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update drafts set approval_expires_at = now() - interval '1 second' where id = ${id}`,
     );
     expect(await approvalRuns().settle(id, 1)).toBe('expired');
@@ -877,7 +901,8 @@ describe('the run of a request', () => {
   test('an expired draft can be sent again unchanged', async () => {
     const { pend, post } = await arrange();
     const { id } = await pend();
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update drafts set approval_expires_at = date_trunc('milliseconds', now()) where id = ${id}`,
     );
     await approvalRuns().settle(id, 1);
@@ -897,7 +922,8 @@ describe('the run of a request', () => {
     const ids = async () =>
       (await overdueApprovals(app.worker, approvalRuns()).take(10_000)).map(({ start }) => start.workflowId);
     expect(await ids()).not.toContain(awaitApprovalWorkflowId(id, 1));
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update drafts set approval_expires_at = now() - interval '5 minutes', reconciled_at = null where id = ${id}`,
     );
     expect(await ids()).toContain(awaitApprovalWorkflowId(id, 1));
@@ -909,9 +935,12 @@ describe('the run of a request', () => {
     const { organizationId } = organization;
     await signIn('viewer');
     const emails = () =>
-      app.worker.autocommit((em) =>
-        em.find(NotificationEntity, { organizationId }, { orderBy: { id: 'asc' } }),
-      );
+      app.worker.db
+        .selectFrom('notifications')
+        .select(columnsOf(NotificationEntity))
+        .where('org_id', '=', organizationId)
+        .orderBy('id')
+        .execute();
     const runs = approvalRuns();
     const ids = [(await pend()).id, (await pend()).id, (await pend()).id];
     await Promise.all(ids.map((id) => runs.announce(id)));
@@ -923,7 +952,8 @@ describe('the run of a request', () => {
     await runs.announce(more.id);
     await runs.announceRest();
     expect(await emails()).toHaveLength(2);
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update approval_digests set sent_at = now() - interval '11 minutes' where org_id = ${organizationId}`,
     );
     await runs.announceRest();
@@ -931,7 +961,8 @@ describe('the run of a request', () => {
     const all = await emails();
     expect(all).toHaveLength(4);
     expect(all[3]?.params).toMatchObject({ count: 4 });
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update approval_digests set sent_at = now() - interval '11 minutes' where org_id = ${organizationId}`,
     );
     await runs.announceRest();

@@ -1,10 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { MemberRole } from '../../domain/identity/roles.ts';
-import {
-  type ApprovalMode,
-  OrganizationPoliciesEntity,
-} from '../../domain/policies/organization-policies.entity.ts';
+import type { ApprovalMode } from '../../domain/policies/organization-policies.entity.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
+import { setPolicies } from '../support/policies.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
@@ -17,13 +15,7 @@ async function arrange(requireSendApproval: ApprovalMode = 'off') {
   const { organizationId, token } = organization;
   const inbox = await createInbox(app.worker, organization);
   const setPolicy = (mode: ApprovalMode) =>
-    app.worker.systemTransaction(({ em }) =>
-      em.upsert(OrganizationPoliciesEntity, {
-        organizationId,
-        requireSendApproval: mode,
-        updatedAt: new Date(),
-      }),
-    );
+    setPolicies(app.worker, organizationId, { require_send_approval: mode });
   await setPolicy(requireSendApproval);
   const as = (credential: string) => ({
     create: async (body: object = CONTENT) =>

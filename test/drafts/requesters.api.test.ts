@@ -1,18 +1,18 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import type { MemberRole } from '../../domain/identity/roles.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
-import {
-  type ApprovalMode,
-  OrganizationPoliciesEntity,
-} from '../../domain/policies/organization-policies.entity.ts';
+import type { ApprovalMode } from '../../domain/policies/organization-policies.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { DRAFT_REJECTED } from '../../workflows/drafts/await-approval.contract.ts';
 import { TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
+import { setPolicies } from '../support/policies.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -25,9 +25,7 @@ async function arrange(requireSendApproval: ApprovalMode = 'off') {
   const organization = await createOrganization(app.worker);
   const { organizationId } = organization;
   const inbox = await createInbox(app.worker, organization);
-  await app.worker.systemTransaction(({ em }) =>
-    em.upsert(OrganizationPoliciesEntity, { organizationId, requireSendApproval, updatedAt: new Date() }),
-  );
+  await setPolicies(app.worker, organizationId, { require_send_approval: requireSendApproval });
   const signIn = async (role: MemberRole) => {
     const userId = await createTestUser(app.worker, { organizationId, role });
     return { userId, token: (await createTestSession(app.worker, userId)).token };
@@ -57,22 +55,31 @@ async function arrange(requireSendApproval: ApprovalMode = 'off') {
       }>(),
     /** Sends the draft as its run does when it is due. */
     sendDue: async (draftId: string) => {
-      const [row] = await app.worker.query<{ version: number }>(sql`
-        update drafts set send_at = date_trunc('milliseconds', now()) where id = ${draftId} returning schedule_version as version`);
+      const [row] = await query<{ version: number }>(
+        app.worker,
+        sql`update drafts set send_at = date_trunc('milliseconds', now()) where id = ${draftId} returning schedule_version as version`,
+      );
       return drafts.sendDue(draftId, row?.version ?? 0);
     },
     readDraft: async (id: string) =>
       (await app.call(`/drafts/${id}`, { token: organization.token })).json<Record<string, unknown>>(),
     rejections: async () =>
       (
-        await app.worker.autocommit((em) => em.find(EventEntity, { organizationId, type: 'draft.rejected' }))
+        await app.worker.db
+          .selectFrom('events')
+          .select(columnsOf(EventEntity))
+          .where('org_id', '=', organizationId)
+          .where('type', '=', 'draft.rejected')
+          .execute()
       ).map(({ data }) => data),
     messages: () =>
-      app.worker.query<{ id: string }>(sql`select id from messages where org_id = ${organizationId}`),
+      query<{ id: string }>(app.worker, sql`select id from messages where org_id = ${organizationId}`),
     emails: () =>
-      app.worker.query<{ userId: string; params: Record<string, string> }>(sql`
-        select user_id as "userId", params from notifications
-        where org_id = ${organizationId} and template = 'act-refused' order by id`),
+      query<{ userId: string; params: Record<string, string> }>(
+        app.worker,
+        sql`select user_id as "userId", params from notifications
+        where org_id = ${organizationId} and template = 'act-refused' order by id`,
+      ),
   };
 }
 
@@ -84,7 +91,8 @@ const REFUSED = { send_status: 'rejected', send_error: 'requester_not_allowed', 
 const KEY_ENDS: Record<string, (world: World, keyId: string) => Promise<unknown>> = {
   key_revoked: ({ owner }, keyId) => app.call(`/api-keys/${keyId}`, { method: 'DELETE', token: owner.token }),
   key_expired: (_world, keyId) =>
-    app.worker.query(
+    query(
+      app.worker,
       sql`update api_keys set expires_at = now() - interval '1 second' where id = ${keyId} returning id`,
     ),
   permission_lost: ({ owner }, keyId) =>
@@ -95,9 +103,9 @@ const KEY_ENDS: Record<string, (world: World, keyId: string) => Promise<unknown>
     }),
   out_of_reach: async ({ organization }, keyId) => {
     const other = await createInbox(app.worker, organization);
-    await app.worker.query(sql`update api_keys set inbox_id = ${other.id} where id = ${keyId} returning id`);
+    await query(app.worker, sql`update api_keys set inbox_id = ${other.id} where id = ${keyId} returning id`);
   },
-  unknown: (_world, keyId) => app.worker.query(sql`delete from api_keys where id = ${keyId} returning id`),
+  unknown: (_world, keyId) => query(app.worker, sql`delete from api_keys where id = ${keyId} returning id`),
 };
 
 /** What ends the right of a person to send. */
@@ -107,7 +115,7 @@ const PERSON_ENDS: Record<string, (world: World, userId: string) => Promise<unkn
   permission_lost: ({ owner }, userId) =>
     app.call(`/org/members/${userId}`, { method: 'PATCH', token: owner.token, body: { role: 'viewer' } }),
   account_closed: (_world, userId) =>
-    app.worker.query(sql`update users set status = 'suspended' where id = ${userId} returning id`),
+    query(app.worker, sql`update users set status = 'suspended' where id = ${userId} returning id`),
 };
 
 describe('a scheduled send that is due', () => {
@@ -139,8 +147,10 @@ describe('a scheduled send that is due', () => {
       [organization.ownerId, owner.userId, admin.userId].sort(),
     );
     expect(sent[0]?.params).toMatchObject({ act: 'send', resourceId: draft.id });
-    const [entry] = await app.worker.query<{ details: object }>(sql`
-      select details from audit_entries where action = 'draft.rejected' and resource_id = ${draft.id}`);
+    const [entry] = await query<{ details: object }>(
+      app.worker,
+      sql`select details from audit_entries where action = 'draft.rejected' and resource_id = ${draft.id}`,
+    );
     expect(entry?.details).toMatchObject({ decision: 'requester_not_allowed', refused: 'send', problem });
     expect(await sendDue(draft.id)).toBe('gone');
   });
@@ -168,8 +178,10 @@ describe('a scheduled send that is due', () => {
   ])('that %s asked for is refused', async (_who, kind, id) => {
     const { organization, schedule, sendDue, readDraft } = await arrange();
     const draft = await schedule(organization.token);
-    await app.worker.query(sql`
-      update drafts set requested_by_kind = ${kind}, requested_by_id = ${id} where id = ${draft.id} returning id`);
+    await query(
+      app.worker,
+      sql`update drafts set requested_by_kind = ${kind}, requested_by_id = ${id} where id = ${draft.id} returning id`,
+    );
     expect(await sendDue(draft.id)).toBe('refused');
     expect(await readDraft(draft.id)).toMatchObject(REFUSED);
   });

@@ -1,10 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { beforeAll, expect, jest, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import nodemailer from 'nodemailer';
 import { type Answer, apiClient, type Call } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { sharedService } from '../support/service.ts';
 import { createTestSession } from '../support/sessions.ts';
 import { connect } from '../support/test-app.ts';
@@ -57,7 +58,8 @@ test('what a key sends is delivered once a person has approved it', async () => 
   });
   expect([sent.status, sent.body.send_status]).toEqual([202, 'pending_approval']);
   await eventually(async () => {
-    const emails = await database.query<{ status: string }>(
+    const emails = await query<{ status: string }>(
+      database,
       sql`select status from notifications where org_id = ${organizationId} and template = 'approvals-pending'`,
     );
     expect(emails).toEqual([{ status: 'sent' }]);

@@ -3,6 +3,7 @@ import { Client } from '@temporalio/client';
 import { toMessageId } from '../../domain/inbound/inbound-ids.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { buildReceiveStart } from '../../domain/inbound/receipt.service.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import { createWorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
@@ -94,32 +95,37 @@ const recipientsOf = async (messageId: string) =>
 /** A received message whose raw object does not exist. */
 async function loseReceivedMail(inboxId: string): Promise<string> {
   const id = newId('receipt');
-  const receipt = await database.systemTransaction(async ({ em }) => {
-    const created = em.create(ReceiptEntity, {
-      id,
-      organizationId: organization.organizationId,
-      environmentId: organization.productionEnvironmentId,
-      inboxId,
-      kind: 'mail',
-      messageId: toMessageId(id),
-      rawKey: `raw/${id}`,
-      sizeBytes: 10,
-      sha256: Buffer.alloc(32),
-      mailFrom: 'ada@people.example',
-      rcptTo: 'agent@people.example',
-      clientIp: '192.0.2.1',
-      receivedAt: new Date(Date.now() - 3_600_000),
-    });
-    await em.flush();
+  const receipt = await database.systemTransaction(async ({ db }) => {
+    const created = await db
+      .insertInto('inbound_receipts')
+      .values({
+        id,
+        org_id: organization.organizationId,
+        env_id: organization.productionEnvironmentId,
+        inbox_id: inboxId,
+        kind: 'mail',
+        message_id: toMessageId(id),
+        raw_key: `raw/${id}`,
+        size_bytes: 10,
+        sha256: Buffer.alloc(32),
+        mail_from: 'ada@people.example',
+        rcpt_to: 'agent@people.example',
+        client_ip: '192.0.2.1',
+        received_at: new Date(Date.now() - 3_600_000),
+      })
+      .returning(columnsOf(ReceiptEntity))
+      .executeTakeFirstOrThrow();
     return created;
   });
   await createWorkflowGateway(temporal).dispatch({ start: buildReceiveStart(receipt) });
   return id;
 }
 const receiptOf = (id: string) =>
-  database.systemTransaction(({ em }) =>
-    em.findOneOrFail(ReceiptEntity, { id }, { disableIdentityMap: true }),
-  );
+  database.db
+    .selectFrom('inbound_receipts')
+    .select(columnsOf(ReceiptEntity))
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow();
 
 describe('staff settle stuck work', () => {
   test('a deferred message: found, retried, and canceled for the recipient that is left', async () => {
@@ -158,9 +164,11 @@ describe('staff settle stuck work', () => {
     const terminated = await untilListed('type=receiveMessage&status=terminated', run.workflowId);
     expect(terminated.failure).toMatch(/by mistake/);
     // A reconciler that ran meanwhile checks the row again only after ten minutes.
-    await database.systemTransaction(({ em }) =>
-      em.nativeUpdate(ReceiptEntity, { id: bySignal }, { reconciledAt: null }),
-    );
+    await database.db
+      .updateTable('inbound_receipts')
+      .set({ reconciled_at: null })
+      .where('id', '=', bySignal)
+      .execute();
     await temporal.schedule.getHandle(RECONCILE_SCHEDULE_ID).trigger();
     await eventually(async () => expect((await runOf(run.workflowId)).status).toBe('running'), RECONCILED_MS);
     await run.signal('discard', 'The bucket was restored without it');

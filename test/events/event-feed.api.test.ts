@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import pg from 'pg';
-import { EventEntity } from '../../domain/events/event.entity.ts';
 import {
   type FeedPosition,
   type FeedQuery,
@@ -14,9 +12,12 @@ import {
   readEvents,
 } from '../../domain/events/event-feed.ts';
 import type { EventType } from '../../domain/events/event-types.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import { createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useApiDatabase, useWorkerDatabase } from '../support/resources.ts';
 import { testStack } from '../support/stack.ts';
 
@@ -43,16 +44,18 @@ interface Recorded {
 
 async function record(organization: TestOrganization, event: Recorded = {}): Promise<string> {
   const id = newId('event');
-  await worker.systemTransaction(async ({ em }) => {
-    em.create(EventEntity, {
-      id,
-      organizationId: organization.organizationId,
-      environmentId: event.environmentId ?? organization.productionEnvironmentId,
-      inboxId: event.inboxId === undefined ? 'inb_a' : event.inboxId,
-      type: event.type ?? 'message.sent',
-      data: { of: id, ...(event.text === undefined ? {} : { text: event.text }) },
-    });
-    await em.flush();
+  await worker.systemTransaction(async ({ db }) => {
+    await db
+      .insertInto('events')
+      .values({
+        id,
+        org_id: organization.organizationId,
+        env_id: event.environmentId ?? organization.productionEnvironmentId,
+        inbox_id: event.inboxId === undefined ? 'inb_a' : event.inboxId,
+        type: event.type ?? 'message.sent',
+        data: json({ of: id, ...(event.text === undefined ? {} : { text: event.text }) }),
+      })
+      .execute();
   });
   return id;
 }
@@ -117,10 +120,10 @@ test('a page of large events reads only the events that it returns', async () =>
     ids.push(await record(organization, { text: randomBytes(50_000).toString('hex') }));
   await expectRead(scope, {}, ids);
   const readPieces = (query: Partial<FeedQuery>) =>
-    database.transaction(scope, async ({ db, em }) => {
-      const before = await countPieces(em);
+    database.transaction(scope, async ({ db }) => {
+      const before = await countPieces(db);
       const { events } = await readEvents(db, scope, { limit: 100, ...query });
-      return { events: events.length, pieces: (await countPieces(em)) - before };
+      return { events: events.length, pieces: (await countPieces(db)) - before };
     });
   const all = await readPieces({});
   expect(all.events).toBe(12);
@@ -131,8 +134,9 @@ test('a page of large events reads only the events that it returns', async () =>
 });
 
 /** Pieces of large values that this transaction has read: PostgreSQL stores them outside the row. */
-async function countPieces(em: EntityManager): Promise<number> {
-  const [row] = await em.execute<{ count: string }[]>(
+async function countPieces(db: Db): Promise<number> {
+  const [row] = await query<{ count: string }>(
+    { db },
     sql`select idx_tup_fetch as count from pg_stat_xact_all_tables
       where relid = (select reltoastrelid from pg_class where oid = 'events'::regclass)`,
   );

@@ -1,13 +1,10 @@
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { type RawBuilder, sql } from 'kysely';
 import pg from 'pg';
-import { ApiKeyEntity } from '../../domain/api-keys/api-key.entity.ts';
-import { EventEntity } from '../../domain/events/event.entity.ts';
 import type { EventType } from '../../domain/events/event-types.ts';
-import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
-import type { Sql } from '../../platform/database/sql.ts';
+import { json } from '../../platform/database/json.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import { impersonate } from '../support/impersonation.ts';
@@ -19,6 +16,7 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession } from '../support/sessions.ts';
 import { testStack } from '../support/stack.ts';
@@ -58,16 +56,18 @@ interface Recorded {
 
 async function record(organization: TestOrganization, event: Recorded = {}): Promise<string> {
   const id = event.id ?? newId('event');
-  await first.worker.systemTransaction(async ({ em }) => {
-    em.create(EventEntity, {
-      id,
-      organizationId: organization.organizationId,
-      environmentId: event.environmentId ?? organization.productionEnvironmentId,
-      inboxId: event.inboxId === undefined ? 'inb_a' : event.inboxId,
-      type: event.type ?? 'message.sent',
-      data: event.data ?? { of: id },
-    });
-    await em.flush();
+  await first.worker.systemTransaction(async ({ db }) => {
+    await db
+      .insertInto('events')
+      .values({
+        id,
+        org_id: organization.organizationId,
+        env_id: event.environmentId ?? organization.productionEnvironmentId,
+        inbox_id: event.inboxId === undefined ? 'inb_a' : event.inboxId,
+        type: event.type ?? 'message.sent',
+        data: json(event.data ?? { of: id }),
+      })
+      .execute();
   });
   return id;
 }
@@ -303,9 +303,11 @@ describe('a stream ends', () => {
     const organization = await createOrganization(first.worker);
     const { token, keyId } = await createKey(first.worker, organization);
     const stream = await open(firstUrl, { token });
-    await first.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(ApiKeyEntity, { id: keyId }, { revokedAt: new Date() }),
-    );
+    await first.worker.db
+      .updateTable('api_keys')
+      .set({ revoked_at: new Date() })
+      .where('id', '=', keyId)
+      .execute();
     await eventually(() => expect(stream.ended).toBe(true));
     expect(stream.comments).toContain('closing, unauthenticated');
     expect((await open(firstUrl, { token })).status).toBe(401);
@@ -323,13 +325,17 @@ describe('a stream ends', () => {
     const organization = await createOrganization(first.worker);
     const { token, keyId } = await createKey(first.worker, organization);
     const [stream, other] = await Promise.all([open(firstUrl, { token }), open(firstUrl, organization)]);
-    await first.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(ApiKeyEntity, { id: keyId }, { permissions: ['messages:read'] }),
-    );
+    await first.worker.db
+      .updateTable('api_keys')
+      .set({ permissions: ['messages:read'] })
+      .where('id', '=', keyId)
+      .execute();
     await eventually(() => expect(stream.comments).toContain('closing, permission_denied'));
-    await first.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(OrganizationEntity, { id: organization.organizationId }, { status: 'suspended' }),
-    );
+    await first.worker.db
+      .updateTable('organizations')
+      .set({ status: 'suspended' })
+      .where('id', '=', organization.organizationId)
+      .execute();
     await eventually(() => expect(other.comments).toContain('closing, organization_suspended'));
     expect((await open(firstUrl, organization)).status).toBe(403);
   });
@@ -370,7 +376,7 @@ describe('between two heartbeats, a stream ends', () => {
     expect(performance.now() - startedAt).toBeLessThan(5_000);
     expect(other?.ended ?? false).toBe(false);
   }
-  const update = (statement: Sql) => () => first.worker.query(statement);
+  const update = (statement: RawBuilder<unknown>) => () => query(first.worker, statement);
 
   test('when its organization or environment is suspended', async () => {
     const organization = await createOrganization(first.worker);
@@ -468,7 +474,8 @@ describe('between two heartbeats, a stream ends', () => {
         values (${organizationId}, '{192.0.2.0/24}', now()) returning org_id`),
       { code: 'policy_violation' },
     );
-    await first.worker.query(
+    await query(
+      first.worker,
       sql`update organization_policies set allowed_cidrs = '{}' where org_id = ${organizationId} returning org_id`,
     );
     await expectEnd(
@@ -482,9 +489,11 @@ describe('between two heartbeats, a stream ends', () => {
     const organization = await createOrganization(first.worker);
     const { organizationId, ownerId } = organization;
     const id = newId('ssoConfiguration');
-    await first.worker.query(sql`
-      insert into sso_configurations (id, org_id, type, status, name, domains, default_role, created_at, updated_at)
-      values (${id}, ${organizationId}, 'oidc', 'active', 'IdP', '{}', 'viewer', now(), now()) returning id`);
+    await query(
+      first.worker,
+      sql`insert into sso_configurations (id, org_id, type, status, name, domains, default_role, created_at, updated_at)
+      values (${id}, ${organizationId}, 'oidc', 'active', 'IdP', '{}', 'viewer', now(), now()) returning id`,
+    );
     const session = await createTestSession(first.worker, ownerId, { method: 'sso', ssoConfigurationId: id });
     await expectEnd(
       session,
@@ -517,8 +526,10 @@ describe('between two heartbeats, a stream ends', () => {
     );
     const ofSession = await openBeforeEnd(async (seconds) => {
       const session = await createTestSession(first.worker, organization.ownerId);
-      await first.worker.query(sql`
-        update sessions set expires_at = now() + ${seconds} * interval '1 second' where id = ${session.id} returning id`);
+      await query(
+        first.worker,
+        sql`update sessions set expires_at = now() + ${seconds} * interval '1 second' where id = ${session.id} returning id`,
+      );
       return session;
     });
     await eventually(() => expect(ofKey.comments).toContain('closing, unauthenticated'), 20_000);
@@ -538,14 +549,19 @@ describe('between two heartbeats, a stream ends', () => {
       await open(quietUrl, session),
       await open(quietUrl, organization),
     ];
-    await first.worker.query(
+    await query(
+      first.worker,
       sql`update api_keys set expires_at = now() + interval '1 second' where id = ${key.keyId} returning id`,
     );
-    await first.worker.query(sql`
-      update sessions set authenticated_at = now() - interval '3599 seconds' where id = ${session.id} returning id`);
-    await first.worker.query(sql`
-      insert into organization_policies (org_id, session_max_age_hours, updated_at)
-      values (${organizationId}, 1, now()) returning org_id`);
+    await query(
+      first.worker,
+      sql`update sessions set authenticated_at = now() - interval '3599 seconds' where id = ${session.id} returning id`,
+    );
+    await query(
+      first.worker,
+      sql`insert into organization_policies (org_id, session_max_age_hours, updated_at)
+      values (${organizationId}, 1, now()) returning org_id`,
+    );
     await eventually(() => expect(ofKey.comments).toContain('closing, unauthenticated'), 20_000);
     await eventually(() => expect(ofSession.comments).toContain('closing, session_expired'), 20_000);
     expect(kept.ended).toBe(false);
@@ -556,7 +572,8 @@ describe('between two heartbeats, a stream ends', () => {
     const inbox = await createInbox(first.worker, organization);
     const waiting = quiet.call(`/inboxes/${inbox.id}/messages/wait?timeout_seconds=60`, organization);
     const probe = await open(quietUrl, organization);
-    await first.worker.query(
+    await query(
+      first.worker,
       sql`update organizations set status = 'suspended' where id = ${organization.organizationId} returning id`,
     );
     await eventually(() => expect(probe.ended).toBe(true), 5_000);

@@ -11,6 +11,7 @@ import {
 } from '../../domain/events/event-types.ts';
 import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -244,9 +245,11 @@ describe('webhook schemas', () => {
   test.each(EVENT_TYPES)('match exactly what is recorded for %s', async (type) => {
     const organization = await createOrganization(app.worker);
     await record(organization, type);
-    const [event] = await app.worker.systemTransaction(({ em }) =>
-      em.find(EventEntity, { organizationId: organization.organizationId }),
-    );
+    const [event] = await app.worker.db
+      .selectFrom('events')
+      .select(columnsOf(EventEntity))
+      .where('org_id', '=', organization.organizationId)
+      .execute();
     if (!event) throw new Error('nothing was recorded');
     const body = JSON.parse(JSON.stringify(buildEnvelope(event))) as Record<string, unknown>;
     const validate = validators()(type);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { EXPORTED_HISTORY } from '../../domain/exports/exported-history.ts';
 import type { RangeSource } from '../../domain/exports/exported-table.ts';
 import { type PagePosition, readNextLines } from '../../domain/exports/read-pages.ts';
@@ -7,6 +7,7 @@ import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
 import { COUNT_COLUMNS } from '../../domain/metrics/metric-counts.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { asSchemaOwner } from '../support/rich-organization.ts';
 
@@ -26,14 +27,16 @@ async function arrange() {
   ];
   const count = async (hour: string) => {
     for (const { id } of inboxes)
-      await app.worker.query(
+      await query(
+        app.worker,
         sql`insert into metric_deltas (org_id, env_id, inbox_id, hour, sent, attempted) values (${organizationId}, ${environmentId}, ${id}, ${hour}, 2, 1)`,
       );
     for (const [counter, amount] of [
       ['messages_sent', 3],
       ['storage_bytes', 50],
     ])
-      await app.worker.query(
+      await query(
+        app.worker,
         sql`insert into usage_deltas (org_id, counter, at, amount) values (${organizationId}, ${counter}, ${hour}, ${amount})`,
       );
   };

@@ -1,15 +1,15 @@
 import { expect, jest, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
-import type { Sql } from '../../platform/database/sql.ts';
+import { type RawBuilder, sql } from 'kysely';
 import { createTestExportRunner, queueExport, readExportRow, useExportApp } from '../support/exports.ts';
 import { createOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 
 jest.setTimeout(60_000);
 
 const { app } = useExportApp();
 
 /** What ends the right of a key to export. */
-const ENDS: Record<string, (keyId: string) => Sql> = {
+const ENDS: Record<string, (keyId: string) => RawBuilder<unknown>> = {
   key_revoked: (id) => sql`update api_keys set revoked_at = now() where id = ${id} returning id`,
   key_expired: (id) =>
     sql`update api_keys set expires_at = date_trunc('milliseconds', now()) where id = ${id} returning id`,
@@ -28,19 +28,23 @@ test.each(Object.entries(ENDS))(
     const exportId = await queueExport(organization);
     const runner = createTestExportRunner(app);
     expect(await runner.write(exportId, { deadlineMs: 0 })).toMatchObject({ status: 'running' });
-    await app.worker.query(end(keyId));
+    await query(app.worker, end(keyId));
     expect(await runner.write(exportId, { deadlineMs: 0 })).toMatchObject({ status: 'canceled' });
     expect(await readExportRow(exportId)).toMatchObject({
       status: 'canceled',
       status_detail: 'requester_not_allowed',
     });
-    const entries = await app.worker.query(sql`
-      select action, details from audit_entries where org_id = ${organizationId} and action = 'export.refused'`);
+    const entries = await query(
+      app.worker,
+      sql`select action, details from audit_entries where org_id = ${organizationId} and action = 'export.refused'`,
+    );
     expect(entries).toEqual([
       { action: 'export.refused', details: { refused: 'export', actor: keyId, problem } },
     ]);
-    const mails = await app.worker.query(sql`
-      select template from notifications where org_id = ${organizationId}`);
+    const mails = await query(
+      app.worker,
+      sql`select template from notifications where org_id = ${organizationId}`,
+    );
     expect(mails).toEqual([{ template: 'act-refused' }]);
     // Again, as the retry of an activity does.
     expect(await runner.write(exportId, { deadlineMs: 0 })).toMatchObject({ status: 'canceled' });

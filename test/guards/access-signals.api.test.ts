@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 
 const app = useTestApp();
@@ -67,11 +68,13 @@ const DECISIVE: Record<string, string[]> = {
 };
 
 test('responses that stay open check their credential when anything changes that decides its access', async () => {
-  const triggers = await app.worker.query<{ table: string; definition: string }>(sql`
-    select c.relname as table, pg_get_triggerdef(t.oid) as definition
+  const triggers = await query<{ table: string; definition: string }>(
+    app.worker,
+    sql`select c.relname as table, pg_get_triggerdef(t.oid) as definition
     from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_proc p on p.oid = t.tgfoid
     where p.proname = 'signal_access' and pg_get_triggerdef(t.oid) like '% AFTER UPDATE %'
-      and pg_get_triggerdef(t.oid) like '% WHEN %'`);
+      and pg_get_triggerdef(t.oid) like '% WHEN %'`,
+  );
   const tables = triggers.map(({ table }) => table).sort();
   expect(tables).toEqual([...Object.keys(HARMLESS), ...Object.keys(DECISIVE)].sort());
   for (const { table, definition } of triggers) {
@@ -82,7 +85,8 @@ test('responses that stay open check their credential when anything changes that
 });
 
 async function otherColumns(table: string): Promise<string[]> {
-  const rows = await app.worker.query<{ name: string }>(
+  const rows = await query<{ name: string }>(
+    app.worker,
     sql`select column_name as name from information_schema.columns where table_schema = 'public' and table_name = ${table}`,
   );
   const names = rows.map(({ name }) => name);

@@ -1,10 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { TemplateName } from '../../domain/notifications/templates.ts';
 import type { Operation } from '../support/contract.ts';
 import { createMemoryStorage } from '../support/mail-services.ts';
 import { buildRequest, type ResourceIds } from '../support/operations.ts';
 import { createKey } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { createResources, readResourceIds } from '../support/resource-ids.ts';
 import { useTestApp } from '../support/resources.ts';
 import { addInternalRows, createRichOrganization } from '../support/rich-organization.ts';
@@ -109,10 +110,12 @@ interface World {
 async function createWorld(): Promise<World> {
   const { organizationId } = await createRichOrganization(createMemoryStorage(new Map()));
   await addInternalRows(organizationId);
-  const [facts] = await app.worker.query<{ ownerId: string; environmentId: string }>(sql`
-    select m.user_id as "ownerId", e.id as "environmentId"
+  const [facts] = await query<{ ownerId: string; environmentId: string }>(
+    app.worker,
+    sql`select m.user_id as "ownerId", e.id as "environmentId"
     from members m join environments e on e.org_id = m.org_id and e.kind = 'production'
-    where m.org_id = ${organizationId} and m.role = 'owner'`);
+    where m.org_id = ${organizationId} and m.role = 'owner'`,
+  );
   const { ownerId = '', environmentId = '' } = facts ?? {};
   const { token } = await createTestSession(app.worker, ownerId, { factors: ['totp'] });
   const ids = {
@@ -125,23 +128,29 @@ async function createWorld(): Promise<World> {
 type Arrange = (world: World) => Promise<{ ids?: ResourceIds; body?: unknown }>;
 /** Sends the world's draft with a key, so that it waits for an approval. */
 const submitDraft: Arrange = async ({ organizationId, ids }) => {
-  await app.worker.query(sql`
-    update organization_policies set require_send_approval = 'all' where org_id = ${organizationId} returning org_id`);
+  await query(
+    app.worker,
+    sql`update organization_policies set require_send_approval = 'all' where org_id = ${organizationId} returning org_id`,
+  );
   const { token } = await createKey(app.worker, { organizationId });
   const submitted = await app.call(`/drafts/${ids.draft}/send`, { method: 'POST', token });
   return { body: { version: submitted.json().version } };
 };
 
 async function makeOwner({ organizationId, ids }: World): Promise<{ ids?: ResourceIds }> {
-  await app.worker.query(sql`
-    update members set role = 'owner' where org_id = ${organizationId} and user_id = ${ids.member} returning user_id`);
+  await query(
+    app.worker,
+    sql`update members set role = 'owner' where org_id = ${organizationId} and user_id = ${ids.member} returning user_id`,
+  );
   return {};
 }
 
 async function setSsoStatus(organizationId: string, ids: ResourceIds, status: string): Promise<void> {
-  await app.worker.query(sql`
-    update sso_configurations set status = ${status}, activated_at = now(), replaces_id = null
-    where org_id = ${organizationId} and id = ${ids.ssoConfiguration} returning id`);
+  await query(
+    app.worker,
+    sql`update sso_configurations set status = ${status}, activated_at = now(), replaces_id = null
+    where org_id = ${organizationId} and id = ${ids.ssoConfiguration} returning id`,
+  );
 }
 
 /** What an operation needs beyond a world and its body in BODIES, to succeed and change something. */
@@ -171,7 +180,8 @@ const ARRANGEMENTS: Record<string, Arrange> = {
   }),
   'organization.transferOwnership': async ({ ids }) => ({ body: { user_id: ids.member } }),
   'domains.delete': async ({ organizationId }) => {
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update inboxes set deleted_at = now() where org_id = ${organizationId} returning id`,
     );
     return {};
@@ -179,14 +189,16 @@ const ARRANGEMENTS: Record<string, Arrange> = {
   'drafts.approve': submitDraft,
   'drafts.reject': submitDraft,
   'sso.activate': async ({ organizationId, ids }) => {
-    await app.worker.query(sql`
-      update sso_configurations set status = 'tested', tested_at = now(), domains = array(
+    await query(
+      app.worker,
+      sql`update sso_configurations set status = 'tested', tested_at = now(), domains = array(
         select domain_name from domains where org_id = ${organizationId} and verification_status = 'verified')
-      where id = ${ids.ssoConfiguration} returning id`);
+      where id = ${ids.ssoConfiguration} returning id`,
+    );
     return {};
   },
   'inboxes.resume': async ({ ids }) => {
-    await app.worker.query(sql`update inboxes set send_paused = true where id = ${ids.inbox} returning id`);
+    await query(app.worker, sql`update inboxes set send_paused = true where id = ${ids.inbox} returning id`);
     return {};
   },
 };
@@ -205,15 +217,18 @@ async function perform(operation: Operation) {
   const emailsBefore = new Set((await readEmails(world.organizationId)).map((email) => email.id));
   const request: Call = { ...call, token: world.token, ...(body === undefined ? {} : { body }) };
   const response = await app.call(path, request);
-  const entries = await app.worker.query<Entry>(sql`
-    select action, credential_id as "credentialId", ip, details from audit_entries
-    where org_id = ${world.organizationId} and request_id = ${String(response.headers['x-request-id'])}`);
+  const entries = await query<Entry>(
+    app.worker,
+    sql`select action, credential_id as "credentialId", ip, details from audit_entries
+    where org_id = ${world.organizationId} and request_id = ${String(response.headers['x-request-id'])}`,
+  );
   const emails = (await readEmails(world.organizationId)).filter((email) => !emailsBefore.has(email.id));
   return { response, entries, templates: emails.map(({ template }) => template) };
 }
 
 const readEmails = (organizationId: string) =>
-  app.worker.query<{ id: string; template: string }>(
+  query<{ id: string; template: string }>(
+    app.worker,
     sql`select id, template from notifications where org_id = ${organizationId}`,
   );
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { pino } from 'pino';
 import type { DeliveryOutcome } from '../../domain/delivery-reports/report-outcomes.ts';
 import { createDomainService } from '../../domain/domains/domain.service.ts';
@@ -16,6 +16,7 @@ import { createNotificationService } from '../../domain/notifications/notificati
 import { createUsageCheckService } from '../../domain/usage-alerts/usage-check.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { createDnsLookup } from '../../platform/dns.ts';
 import { newId } from '../../platform/ids.ts';
 import { startDnsServer } from '../support/dns-server.ts';
@@ -26,6 +27,7 @@ import { administerLimits, setLimit } from '../support/limits.ts';
 import { TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce } from '../support/outbound-mail.ts';
+import { query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { testScope } from '../support/test-scope.ts';
@@ -51,7 +53,8 @@ const EMITTERS: Record<EventType, () => Promise<string>> = {
   'message.complained': () => sendOne({ kind: 'complained', statusCode: null, feedbackType: 'abuse' }),
   'message.rejected': async () => {
     const { scope, send } = await arrangeSending(database);
-    await database.query(
+    await query(
+      database,
       sql`insert into suppressions (id, org_id, scope_id, email, origin, created_at)
           values (${newId('suppression')}, ${scope.organizationId}, ${scope.organizationId}, ${RECIPIENT}, 'manual', now())`,
     );
@@ -98,7 +101,8 @@ async function requestTestApproval() {
   const organization = await createOrganization(database);
   const { organizationId, ownerId } = organization;
   const inbox = await createInbox(database, organization);
-  await database.query(
+  await query(
+    database,
     sql`insert into organization_policies (org_id, require_send_approval, updated_at) values (${organizationId}, 'all', now())`,
   );
   const sending = {
@@ -141,7 +145,8 @@ async function sendMessages(amount: number): Promise<string> {
     resource: 'messages_sent',
     limit: 1_000,
   });
-  await database.query(
+  await query(
+    database,
     sql`insert into usage_deltas (org_id, counter, at, amount)
         values (${organizationId}, 'messages_sent', now(), ${amount})`,
   );
@@ -156,7 +161,12 @@ async function sendMessages(amount: number): Promise<string> {
 
 test.each(EVENT_TYPES)('%s is emitted by the service and matches its schema', async (type) => {
   const organizationId = await EMITTERS[type]();
-  const [event] = await database.autocommit((em) => em.find(EventEntity, { organizationId, type }));
+  const [event] = await database.db
+    .selectFrom('events')
+    .select(columnsOf(EventEntity))
+    .where('org_id', '=', organizationId)
+    .where('type', '=', type)
+    .execute();
   if (!event) throw new Error(`No event of type ${type} was emitted`);
   expect(findSchemaError(serializeEnvelope(event))).toBeUndefined();
 });

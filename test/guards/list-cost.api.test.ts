@@ -1,9 +1,10 @@
 import { expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createMessageService } from '../../domain/messages/message.service.ts';
 import type { MessageFilter } from '../../domain/messages/message-filter.ts';
 import type { PageRequest } from '../../platform/pagination.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useApiDatabase, usePostgres, useWorkerDatabase } from '../support/resources.ts';
 import { testScope } from '../support/test-scope.ts';
 import { useResource } from '../support/use-resource.ts';
@@ -57,10 +58,11 @@ async function measurePage(
   const scope = testScope(organization);
   return api.transaction(scope, async (transaction) => {
     const rowsRead = async () => {
-      const [row] = await transaction.em.execute<{ read: string }[]>(
+      const [row] = await query<{ read: number }>(
+        transaction,
         sql`select seq_tup_read + idx_tup_fetch as read from pg_stat_xact_user_tables where relname = 'messages'`,
       );
-      return Number(row?.read);
+      return row?.read ?? Number.NaN;
     };
     // Earlier reads of this connection may be included.
     const before = await rowsRead();

@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql as ormSql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { EXPORTED_HISTORY } from '../../domain/exports/exported-history.ts';
 import type { RangeSource } from '../../domain/exports/exported-table.ts';
 import { buildRangeQuery } from '../../domain/exports/read-pages.ts';
@@ -7,6 +8,7 @@ import { buildMetricQuery, type MetricSubject } from '../../domain/metrics/metri
 import { startOfHour } from '../../domain/metrics/metric-range.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useApiDatabase, usePostgres, useWorkerDatabase } from '../support/resources.ts';
 
 interface PlanLine {
@@ -42,7 +44,7 @@ async function explain(run: (transaction: Transaction) => Promise<PlanLine[]>): 
   const { organizationId } = organization;
   const lines = await api.transaction({ organizationId }, async (transaction) => {
     // A small table does not need an index. If a policy prevented the use of an index, this setting would not help.
-    await transaction.em.execute(sql`set local enable_seqscan = off`);
+    await query(transaction, sql`set local enable_seqscan = off`);
     return run(transaction);
   });
   return lines.map((line) => line['QUERY PLAN']).join('\n');
@@ -83,7 +85,7 @@ test('an export reads the next hours with the primary key', async () => {
     parentId,
     key,
   });
-  const plan = await explain(({ em }) => em.execute<PlanLine[]>(sql`explain ${query}`));
+  const plan = await explain(({ em }) => em.execute<PlanLine[]>(ormSql`explain ${query}`));
   expect(plan).toMatch(/metric_hours_pkey[\s\S]*?Index Cond: [^\n]*ROW\(env_id, subject, hour\) >/);
   expect(plan).not.toContain('Seq Scan');
 });

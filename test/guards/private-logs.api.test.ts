@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
-import { type EntityManager, sql } from '@mikro-orm/postgresql';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
+import { sql } from 'kysely';
 import { pino } from 'pino';
 import { withApplicationFailures } from '../../activities/failures.ts';
-import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
+import { anyOf } from '../../platform/database/any-of.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { eventually } from '../support/eventually.ts';
 import { createIsolatedDatabase } from '../support/isolated-database.ts';
 import { arrangeSending, dispatchOnce } from '../support/outbound-mail.ts';
+import { query } from '../support/query.ts';
 import { usePostgres, useWorkerDatabase } from '../support/resources.ts';
 import { testStack } from '../support/stack.ts';
 import { useResource } from '../support/use-resource.ts';
@@ -51,47 +51,58 @@ async function describeError(error: unknown): Promise<string> {
 interface FailingStatement {
   name: string;
   code: string;
-  fail(em: EntityManager, world: Awaited<ReturnType<typeof arrange>>): Promise<unknown>;
+  fail(db: Db, world: Awaited<ReturnType<typeof arrange>>): Promise<unknown>;
 }
 
 const FAILURES: FailingStatement[] = [
   {
     name: 'a unique violation, whose detail names the key',
     code: '23505',
-    async fail(em, { inbox, scope }) {
+    async fail(db, { inbox, scope }) {
       const other = await arrange();
-      const ids = { id: { $in: [inbox.id, other.inbox.id] } };
-      await em.nativeUpdate(InboxEntity, ids, { email: `${MARKER}@${scope.organizationId}` });
+      await db
+        .updateTable('inboxes')
+        .set({ email: `${MARKER}@${scope.organizationId}` })
+        .where('id', '=', anyOf([inbox.id, other.inbox.id]))
+        .execute();
     },
   },
   {
     name: 'a not-null violation, whose detail contains the row',
     code: '23502',
-    fail: (em, { id }) =>
-      em.nativeUpdate(MessageEntity, { id }, { subject: null as unknown as string, preview: MARKER }),
+    fail: (db, { id }) =>
+      db
+        .updateTable('messages')
+        .set({ subject: null as unknown as string, preview: MARKER })
+        .where('id', '=', id)
+        .execute(),
   },
   {
     name: 'a check violation',
     code: '23514',
-    fail: (em, { scope }) =>
-      em.nativeUpdate(OrganizationEntity, { id: scope.organizationId }, { tier: MARKER as 'free' }),
+    fail: (db, { scope }) =>
+      db
+        .updateTable('organizations')
+        .set({ tier: MARKER as 'free' })
+        .where('id', '=', scope.organizationId)
+        .execute(),
   },
   {
     name: 'text of another type, which the message quotes',
     code: '22P02',
-    fail: (em) => em.execute(sql`select ${MARKER}::int`),
+    fail: (db) => query({ db }, sql`select ${MARKER}::int`),
   },
   {
     name: 'a malformed search query',
     code: '42601',
-    fail: (em) => em.execute(sql`select to_tsquery('simple', ${`${MARKER} & &`})`),
+    fail: (db) => query({ db }, sql`select to_tsquery('simple', ${`${MARKER} & &`})`),
   },
   {
     name: 'a timeout',
     code: '57014',
-    async fail(em) {
-      await em.execute(sql`set local statement_timeout = 20`);
-      await em.execute(sql`select pg_sleep(60) from messages where subject = ${MARKER} or true`);
+    async fail(db) {
+      await query({ db }, sql`set local statement_timeout = 20`);
+      await query({ db }, sql`select pg_sleep(60) from messages where subject = ${MARKER} or true`);
     },
   },
 ];
@@ -101,7 +112,7 @@ describe('PostgreSQL’s log, the service’s log and workflow histories contain
     const world = await arrange();
     const logged = readLog().length;
     const failure = await database
-      .systemTransaction(({ em }) => fail(em, world))
+      .systemTransaction(({ db }) => fail(db, world))
       .then(
         () => undefined,
         (error: unknown) => error,

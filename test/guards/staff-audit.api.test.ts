@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { NOTE_PATTERN } from '../../api/admin/note.ts';
 import type { Operation } from '../support/contract.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import { createStaff, type TestStaff } from '../support/staff.ts';
@@ -63,8 +64,10 @@ const endpointPath = async (world: World) =>
   `${orgPath(world)}/webhook-endpoints/${await createTestEndpoint(app, world.token)}`;
 const decision = (action: string) => async (world: World) => {
   const { organizationId } = world;
-  const [request] = await app.worker.query<{ id: string }>(sql`
-    select id from upgrade_requests where org_id = ${organizationId} and status = 'open'`);
+  const [request] = await query<{ id: string }>(
+    app.worker,
+    sql`select id from upgrade_requests where org_id = ${organizationId} and status = 'open'`,
+  );
   return { path: `/admin/upgrade-requests/${request?.id}/${action}`, body: { note } };
 };
 
@@ -95,9 +98,11 @@ const ATTEMPTS: Record<string, (world: World) => Promise<Attempt>> = {
   },
   'adminOrganizations.reassignOwner': async (world) => {
     const userId = await createTestUser(app.worker);
-    await app.worker.query(sql`
-      insert into members (org_id, user_id, role, created_at)
-      values (${world.organizationId}, ${userId}, 'admin', now()) returning org_id`);
+    await query(
+      app.worker,
+      sql`insert into members (org_id, user_id, role, created_at)
+      values (${world.organizationId}, ${userId}, 'admin', now()) returning org_id`,
+    );
     return { path: `${orgPath(world)}/reassign-owner`, body: { user_id: userId, note } };
   },
   'adminUpgradeRequests.approve': decision('approve'),
@@ -136,9 +141,11 @@ const ATTEMPTS: Record<string, (world: World) => Promise<Attempt>> = {
     return { path: `/admin/staff/${userId}?note=${encodeURIComponent(note)}`, isGlobal: true };
   },
   'adminOrganizations.postponeRetention': async (world) => {
-    await app.worker.query(sql`
-      insert into retention_policies (org_id, retention_days, applied_days, applied_since, steps, changed_at, created_at)
-      values (${world.organizationId}, 30, 30, now(), '[]', now(), now()) returning org_id`);
+    await query(
+      app.worker,
+      sql`insert into retention_policies (org_id, retention_days, applied_days, applied_since, steps, changed_at, created_at)
+      values (${world.organizationId}, 30, 30, now(), '[]', now(), now()) returning org_id`,
+    );
     return { path: `${orgPath(world)}/retention-policy/postpone`, body: { days: 7, note } };
   },
   'adminWebhookEndpoints.replay': async (world) => ({
@@ -154,9 +161,11 @@ const ATTEMPTS: Record<string, (world: World) => Promise<Attempt>> = {
     body: { ids: [await createFailedEmail(app.worker, world)], note },
   }),
   'outbox.retry': async ({ organizationId }) => {
-    const [command] = await app.worker.query<{ id: string }>(sql`
-      insert into outbox (org_id, command, priority, available_at, created_at, dead_at)
-      values (${organizationId}, '{}', 3, now(), now(), now()) returning id::text as id`);
+    const [command] = await query<{ id: string }>(
+      app.worker,
+      sql`insert into outbox (org_id, command, priority, available_at, created_at, dead_at)
+      values (${organizationId}, '{}', 3, now(), now(), now()) returning id::text as id`,
+    );
     return { path: '/admin/outbox/retry', body: { id: command?.id, note } };
   },
   'schedules.unpause': async () => ({
@@ -174,8 +183,10 @@ const ATTEMPTS: Record<string, (world: World) => Promise<Attempt>> = {
 async function createWorld(): Promise<World> {
   const organization = await createOrganization(app.worker);
   const { organizationId } = organization;
-  await app.worker.query(sql`
-    update organizations set tier = 'free' where id = ${organizationId} returning id`);
+  await query(
+    app.worker,
+    sql`update organizations set tier = 'free' where id = ${organizationId} returning id`,
+  );
   const { id: inboxId } = await createInbox(app.worker, organization);
   const { token } = await createTestSession(app.worker, organization.ownerId);
   const body = { tier: 'business', note: 'x' };
@@ -209,12 +220,16 @@ async function findProblems({ operationId, method }: Operation): Promise<string[
   });
   if (response.statusCode >= 300) return [`${operationId} failed: ${response.body}`];
   const requestId = String(response.headers['x-request-id']);
-  const own = await app.worker.query<Entry>(sql`
-    select reason, staff_id as "actorId", session_id as "sessionId" from staff_audit_entries
-    where request_id = ${requestId}`);
-  const theirs = await app.worker.query<Entry>(sql`
-    select reason, actor_id as "actorId", credential_id as "sessionId" from audit_entries
-    where request_id = ${requestId} and org_id = ${world.organizationId} and actor_kind = 'staff'`);
+  const own = await query<Entry>(
+    app.worker,
+    sql`select reason, staff_id as "actorId", session_id as "sessionId" from staff_audit_entries
+    where request_id = ${requestId}`,
+  );
+  const theirs = await query<Entry>(
+    app.worker,
+    sql`select reason, actor_id as "actorId", credential_id as "sessionId" from audit_entries
+    where request_id = ${requestId} and org_id = ${world.organizationId} and actor_kind = 'staff'`,
+  );
   const problems: string[] = [];
   if (own.length === 0) problems.push(`${operationId} wrote no entry (recordStaffAudit)`);
   if (!isGlobal && theirs.length === 0) problems.push(`${operationId} wrote no entry for the organization`);

@@ -1,10 +1,11 @@
 import { expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { placeMessage } from '../../domain/messages/place-message.ts';
 import { addToThread } from '../../domain/messages/thread-summary.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { usePostgres, useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { useResource } from '../support/use-resource.ts';
@@ -34,12 +35,13 @@ const inbox = useResource(
   ({ id }) => owner.query('delete from threads where inbox_id = $1', [id]),
 );
 
-async function rowsRead(em: EntityManager): Promise<number> {
-  const [row] = await em.execute<{ read: string }[]>(
-    sql`select sum(seq_tup_read + idx_tup_fetch) as read from pg_stat_xact_user_tables
+async function rowsRead(db: Db): Promise<number> {
+  const [row] = await query<{ read: number }>(
+    { db },
+    sql`select sum(seq_tup_read + idx_tup_fetch)::bigint as read from pg_stat_xact_user_tables
      where relname in ('thread_message_ids', 'threads')`,
   );
-  return Number(row?.read);
+  return row?.read ?? Number.NaN;
 }
 
 test.each([
@@ -51,8 +53,8 @@ test.each([
   async (_what, inReplyTo, references, locks) => {
     const statements: string[] = [];
     await worker.systemTransaction(async (transaction) => {
-      const { em } = transaction;
-      const before = await rowsRead(em);
+      const { db } = transaction;
+      const before = await rowsRead(db);
       const executor = transaction.db.getExecutor();
       const execute = executor.executeQuery.bind(executor);
       executor.executeQuery = (query) => {
@@ -67,7 +69,7 @@ test.each([
         at: new Date(),
       });
       executor.executeQuery = execute;
-      expect((await rowsRead(em)) - before).toBeLessThanOrEqual(20);
+      expect((await rowsRead(db)) - before).toBeLessThanOrEqual(20);
       await addToThread(transaction.db, place, {
         message: {
           id: newId('message'),

@@ -1,18 +1,25 @@
 import { expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { deleteExpiredReceipts } from '../../domain/inbound/delete-receipts.ts';
 import { overdueReceipts } from '../../domain/inbound/overdue-receipts.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 
 const database = useWorkerDatabase();
 
 const receiptOf = (id: string) =>
-  database.systemTransaction(({ em }) => em.findOne(ReceiptEntity, { id }, { disableIdentityMap: true }));
+  database.db
+    .selectFrom('inbound_receipts')
+    .select(columnsOf(ReceiptEntity))
+    .where('id', '=', id)
+    .executeTakeFirst();
 /** The sum of what was counted as received; null if nothing was. */
 async function receivedBy(organizationId: string): Promise<number | null> {
-  const [row] = await database.query<{ total: number | null }>(
+  const [row] = await query<{ total: number | null }>(
+    database,
     sql`select sum(amount)::float8 as total from (
       select amount from usage_counters where org_id = ${organizationId} and counter = 'messages_received'
       union all
@@ -40,14 +47,16 @@ test('a received message that is lost is discarded with its reason, and is final
     processedAt: expect.any(Date),
   });
   expect(await receivedBy(inbox.organizationId)).toBe(-1);
-  await database.systemTransaction(({ em }) =>
-    em.nativeUpdate(ReceiptEntity, { id }, { reconciledAt: null }),
-  );
+  await database.db
+    .updateTable('inbound_receipts')
+    .set({ reconciled_at: null })
+    .where('id', '=', id)
+    .execute();
   expect(await isOverdue(id)).toBe(false);
   expect(await ingest.ingest(id)).toBe('already discarded');
   expect(await ingest.discard(id, 'again')).toBe('already discarded');
   expect(await receivedBy(inbox.organizationId)).toBe(-1);
-  expect(await messageOf(id)).toBeNull();
+  expect(await messageOf(id)).toBeUndefined();
 });
 
 test('a message that was stored meanwhile is not discarded', async () => {
@@ -62,10 +71,12 @@ test('the row of a discarded message is deleted after 30 days', async () => {
   const id = await accept(mail({ Subject: 'Old' }));
   await ingest.discard(id, 'lost');
   await deleteExpiredReceipts(database);
-  expect(await receiptOf(id)).not.toBeNull();
-  await database.systemTransaction(({ em }) =>
-    em.nativeUpdate(ReceiptEntity, { id }, { processedAt: new Date(Date.now() - 31 * 86_400_000) }),
-  );
+  expect(await receiptOf(id)).toBeDefined();
+  await database.db
+    .updateTable('inbound_receipts')
+    .set({ processed_at: new Date(Date.now() - 31 * 86_400_000) })
+    .where('id', '=', id)
+    .execute();
   await deleteExpiredReceipts(database);
-  expect(await receiptOf(id)).toBeNull();
+  expect(await receiptOf(id)).toBeUndefined();
 });

@@ -1,14 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { deleteExpiredReceipts } from '../../domain/inbound/delete-receipts.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
-import { UnattributedReportEntity } from '../../domain/inbound/unattributed-report.entity.ts';
 import { deleteExpiredReports, storeUnattributedReport } from '../../domain/inbound/unattributed-reports.ts';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
-import { UnclaimedObjectEntity } from '../../domain/stored-objects/unclaimed-object.entity.ts';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { countRows, query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 
 const database = useWorkerDatabase();
@@ -17,13 +17,24 @@ const DAY_MS = 24 * 3_600_000;
 const daysAgo = (days: number) => new Date(Date.now() - days * DAY_MS);
 
 const receiptOf = (id: string) =>
-  database.systemTransaction(({ em }) => em.findOne(ReceiptEntity, { id }, { disableIdentityMap: true }));
+  database.db
+    .selectFrom('inbound_receipts')
+    .select(columnsOf(ReceiptEntity))
+    .where('id', '=', id)
+    .executeTakeFirst();
 const isDiscarded = (storageKey: string) =>
-  database.systemTransaction(async ({ em }) => (await em.count(UnclaimedObjectEntity, { storageKey })) > 0);
-const age = (ids: string[]) =>
-  database.systemTransaction(({ em }) =>
-    em.nativeUpdate(ReceiptEntity, { id: { $in: ids } }, { processedAt: daysAgo(31) }),
+  database.systemTransaction(
+    async ({ db }) =>
+      (await countRows(
+        db.selectFrom('unclaimed_objects').select('storage_key').where('storage_key', '=', storageKey),
+      )) > 0,
   );
+const age = (ids: string[]) =>
+  database.db
+    .updateTable('inbound_receipts')
+    .set({ processed_at: daysAgo(31) })
+    .where('id', '=', anyOf(ids))
+    .execute();
 /** The sweep also deletes entries of other tests, which have no objects in this storage. */
 const sweep = () => sweepObjects(database, { deleteMany: async () => undefined });
 
@@ -57,13 +68,13 @@ describe('expired receipts', () => {
     expect(second.outcome).toBe(`duplicate of ${first.message?.id}`);
 
     await deleteExpiredReceipts(database);
-    expect(await receiptOf(folded.receiptId)).not.toBeNull();
+    expect(await receiptOf(folded.receiptId)).toBeDefined();
 
     await age([folded.receiptId, first.receiptId, second.receiptId]);
     expect(await deleteExpiredReceipts(database)).toBeGreaterThanOrEqual(2);
-    expect(await receiptOf(folded.receiptId)).toBeNull();
-    expect(await receiptOf(second.receiptId)).toBeNull();
-    expect(await receiptOf(first.receiptId)).not.toBeNull();
+    expect(await receiptOf(folded.receiptId)).toBeUndefined();
+    expect(await receiptOf(second.receiptId)).toBeUndefined();
+    expect(await receiptOf(first.receiptId)).toBeDefined();
     expect(await isDiscarded(`raw/${folded.receiptId}`)).toBe(true);
     expect(await isDiscarded(`raw/${second.receiptId}`)).toBe(true);
     expect(await isDiscarded(`raw/${first.receiptId}`)).toBe(false);
@@ -81,12 +92,13 @@ describe('expired receipts', () => {
     await deleteExpiredReceipts(database);
     expect(await receiptOf(receiptId)).toMatchObject({ kind: 'mail', messageId: message?.id });
 
-    await database.systemTransaction(({ em }) =>
-      em.nativeDelete(MessageEntity, { id: message?.id as string }),
-    );
+    await database.db
+      .deleteFrom('messages')
+      .where('id', '=', message?.id as string)
+      .execute();
     await sweep();
     expect(await isDiscarded(`raw/${receiptId}`)).toBe(false);
-    expect(await receiptOf(receiptId)).toBeNull();
+    expect(await receiptOf(receiptId)).toBeUndefined();
   });
 });
 
@@ -110,13 +122,16 @@ describe('unattributed mail to the feedback address', () => {
     }));
   };
   const isKept = (rawKey: string) =>
-    database.systemTransaction(async ({ em }) => (await em.count(UnattributedReportEntity, { rawKey })) > 0);
+    database.systemTransaction(
+      async ({ db }) =>
+        (await countRows(db.selectFrom('unattributed_reports').select('id').where('raw_key', '=', rawKey))) >
+        0,
+    );
   const fill = (count: number, at: Date) =>
-    database.systemTransaction(({ em }) =>
-      em.execute(
-        sql`insert into unattributed_reports (id, raw_key, size_bytes, mail_from, client_ip, received_at)
+    query(
+      database,
+      sql`insert into unattributed_reports (id, raw_key, size_bytes, mail_from, client_ip, received_at)
          select ${newId('receipt')} || n, ${`raw/${newId('receipt')}/`} || n, 100, '', '192.0.2.1', ${at}::timestamptz from generate_series(1, ${count}) n`,
-      ),
     );
 
   test('is stored if small', async () => {
@@ -133,7 +148,7 @@ describe('unattributed mail to the feedback address', () => {
     const receivedAt = new Date(Date.now() + 2 * 3_600_000);
     await fill(500, receivedAt);
     expect((await storeReport({ receivedAt })).kept).toBe(false);
-    await database.systemTransaction(({ em }) => em.nativeDelete(UnattributedReportEntity, { receivedAt }));
+    await database.db.deleteFrom('unattributed_reports').where('received_at', '=', receivedAt).execute();
   });
 
   test('is deleted with its bytes after 30 days', async () => {

@@ -1,13 +1,13 @@
 import { randomInt } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
-import { EventEntity } from '../../domain/events/event.entity.ts';
+import { sql } from 'kysely';
 import { createAuthenticator } from '../../domain/inbound/mail-authentication.ts';
 import { threadTimeMs } from '../support/cpu-time.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { createTestReceiptService } from '../support/mail-services.ts';
+import { countRows, query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
@@ -52,7 +52,9 @@ describe('a message with values that PostgreSQL rejects', () => {
     const { message, outcome } = await receive(raw);
     expect(outcome).toMatch(/^stored/);
     expect(message).toMatchObject({ status: 'received', rawKey: expect.stringMatching(/^raw\//) });
-    const events = await database.systemTransaction(({ em }) => em.count(EventEntity, { inboxId: inbox.id }));
+    const events = await countRows(
+      database.db.selectFrom('events').select('id').where('inbox_id', '=', inbox.id),
+    );
     expect(events).toBe(1);
   });
 });
@@ -65,9 +67,9 @@ describe('a message that the database rejects', () => {
     const { receive } = await arrangeInbox(database, {
       events: {
         ...NO_REDACTION,
-        async record({ em }, { data }) {
+        async record({ db }, { data }) {
           // SQLSTATE 22P02, as for an unforeseen value.
-          if ('subject' in data && data.subject !== '') await em.execute(sql`select 'x'::int`);
+          if ('subject' in data && data.subject !== '') await query({ db }, sql`select 'x'::int`);
           announced.push('message_id' in data ? (data.message_id ?? '') : '');
         },
       },
@@ -203,7 +205,9 @@ describe('a message with an expensive header', () => {
       labels: isWhole ? [] : ['unauthenticated'],
       parseError: isWhole ? null : expect.stringMatching(/^The header has more than /),
     });
-    const events = await database.systemTransaction(({ em }) => em.count(EventEntity, { inboxId: inbox.id }));
+    const events = await countRows(
+      database.db.selectFrom('events').select('id').where('inbox_id', '=', inbox.id),
+    );
     expect(events).toBe(2);
   });
 });

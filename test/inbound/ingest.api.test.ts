@@ -2,10 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
+import { countRows } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 
 const database = useWorkerDatabase();
@@ -29,7 +30,11 @@ describe('a received message', () => {
       rfcMessageId: 'q1@people.example',
       automated: false,
     });
-    const [event] = await database.systemTransaction(({ em }) => em.find(EventEntity, { inboxId: inbox.id }));
+    const [event] = await database.db
+      .selectFrom('events')
+      .select(columnsOf(EventEntity))
+      .where('inbox_id', '=', inbox.id)
+      .execute();
     expect(event).toMatchObject({ type: 'message.received' });
     expect(event?.data).toEqual({
       message_id: message?.id,
@@ -48,9 +53,9 @@ describe('a received message', () => {
     const { receive, ingest, inbox } = await arrange();
     const { receiptId } = await receive(mail({ Subject: 'Once' }));
     await expect(ingest.ingest(receiptId)).resolves.toBe('already processed');
-    const [messages, events] = await database.systemTransaction(async ({ em }) => [
-      await em.count(MessageEntity, { inboxId: inbox.id }),
-      await em.count(EventEntity, { inboxId: inbox.id }),
+    const [messages, events] = await database.systemTransaction(async ({ db }) => [
+      await countRows(db.selectFrom('messages').select('id').where('inbox_id', '=', inbox.id)),
+      await countRows(db.selectFrom('events').select('id').where('inbox_id', '=', inbox.id)),
     ]);
     expect([messages, events]).toEqual([1, 1]);
   });
@@ -126,9 +131,11 @@ describe('a received message', () => {
     );
     expect(third.message?.threadId).toBe(one.message?.threadId);
     expect(third.message?.threadId).not.toBe(two.message?.threadId);
-    const thread = await database.systemTransaction(({ em }) =>
-      em.findOneOrFail(ThreadEntity, { id: one.message?.threadId ?? '' }),
-    );
+    const thread = await database.db
+      .selectFrom('threads')
+      .select(columnsOf(ThreadEntity))
+      .where('id', '=', one.message?.threadId ?? '')
+      .executeTakeFirstOrThrow();
     expect(thread).toMatchObject({
       messageCount: 2,
       participants: ['ada@people.example'],
@@ -165,9 +172,11 @@ describe('a received message', () => {
         ].join('\r\n'),
       ),
     );
-    const files = await database.systemTransaction(({ em }) =>
-      em.find(AttachmentEntity, { messageId: message?.id ?? '' }),
-    );
+    const files = await database.db
+      .selectFrom('attachments')
+      .select(columnsOf(AttachmentEntity))
+      .where('message_id', '=', message?.id ?? '')
+      .execute();
     expect(message?.hasAttachments).toBe(true);
     expect(files).toMatchObject([
       { filename: '文.txt', sizeBytes: 3, contentType: 'text/plain', disposition: 'attachment' },
@@ -208,7 +217,9 @@ describe('a received message', () => {
     const { message } = await receive(raw);
     expect(message?.status).toBe('received');
     expect(message?.rawKey).toMatch(/^raw\//);
-    const events = await database.systemTransaction(({ em }) => em.count(EventEntity, { inboxId: inbox.id }));
+    const events = await countRows(
+      database.db.selectFrom('events').select('id').where('inbox_id', '=', inbox.id),
+    );
     expect(events).toBe(1);
   });
 

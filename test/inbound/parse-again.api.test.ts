@@ -1,15 +1,16 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
-import { ListEntryEntity } from '../../domain/deliverability/list-entry.entity.ts';
 import { createParseAgainService, startParsingAgain } from '../../domain/inbound/parse-again.service.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { emptyInboundMail, type ParsedInboundMail } from '../../domain/mime/parser/pool.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail, sharedParserPool } from '../support/inbound-mail.ts';
 import { createMemoryStorage } from '../support/mail-services.ts';
+import { countRows, query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
@@ -51,8 +52,10 @@ async function arrangeUnparsed({
   const service = createParseAgainService({ ...options, parserPool: sharedParserPool() });
   const messageId = message?.id ?? '';
   const announcements = () =>
-    database.query<{ data: Record<string, unknown> }>(sql`
-      select data from events where message_id = ${messageId} and type = 'message.received' order by id`);
+    query<{ data: Record<string, unknown> }>(
+      database,
+      sql`select data from events where message_id = ${messageId} and type = 'message.received' order by id`,
+    );
   return {
     ...arranged,
     ...{ storage, options, service, messageId, receiptId, announcements },
@@ -61,7 +64,7 @@ async function arrangeUnparsed({
 }
 
 const readThread = (id: string) =>
-  database.autocommit((em) => em.findOne(ThreadEntity, { id }, { disableIdentityMap: true }));
+  database.db.selectFrom('threads').select(columnsOf(ThreadEntity)).where('id', '=', id).executeTakeFirst();
 
 test('a message whose parser failed gets its content, is found by search, and is announced with its content', async () => {
   const { service, messageId, messageOf, receiptId, announcements, threadId } = await arrangeUnparsed();
@@ -74,9 +77,14 @@ test('a message whose parser failed gets its content, is found by search, and is
     hasAttachments: true,
     threadId,
   });
-  const files = await database.systemTransaction(({ em }) => em.find(AttachmentEntity, { messageId }));
+  const files = await database.db
+    .selectFrom('attachments')
+    .select(columnsOf(AttachmentEntity))
+    .where('message_id', '=', messageId)
+    .execute();
   expect(files).toMatchObject([{ filename: 'stripes.txt', sizeBytes: 5 }]);
-  const [found] = await database.query<{ words: boolean; file: boolean }>(
+  const [found] = await query<{ words: boolean; file: boolean }>(
+    database,
     sql`select s.document @@ to_tsquery('simple', 'zebra & herd') as words, s.document::text like '%stripes%' as file
       from message_search s where s.message_id = ${messageId}`,
   );
@@ -94,7 +102,9 @@ test('a message whose parser failed gets its content, is found by search, and is
   expect(more).toEqual([]);
   expect(await service.parseAgain(messageId)).toBe('already parsed');
   expect(await announcements()).toHaveLength(2);
-  expect(await database.systemTransaction(({ em }) => em.count(AttachmentEntity, { messageId }))).toBe(1);
+  expect(
+    await countRows(database.db.selectFrom('attachments').select('id').where('message_id', '=', messageId)),
+  ).toBe(1);
 });
 
 test('two runs at the same time announce it once', async () => {
@@ -111,15 +121,18 @@ test('a message that had content is not announced again, and neither is a hidden
 
   const blocked = await arrangeUnparsed({ raw: mail({ Subject: 'Hi', From: 'Eve <eve@bad.example>' }) });
   const { organizationId, environmentId, id: inboxId } = blocked.inbox;
-  await database.systemTransaction(async ({ em }) => {
-    em.create(ListEntryEntity, {
-      ...{ id: newId('listEntry'), organizationId, environmentId, inboxId },
+  await database.db
+    .insertInto('list_entries')
+    .values({
+      id: newId('listEntry'),
+      org_id: organizationId,
+      env_id: environmentId,
+      inbox_id: inboxId,
       direction: 'receive',
       effect: 'block',
       entry: 'eve@bad.example',
-    });
-    await em.flush();
-  });
+    })
+    .execute();
   expect(await blocked.service.parseAgain(blocked.messageId)).toBe('parsed');
   expect(await blocked.messageOf(blocked.receiptId)).toMatchObject({ labels: ['blocked'], subject: 'Hi' });
   expect(await blocked.announcements()).toHaveLength(1);
@@ -179,7 +192,8 @@ describe('the thread of a message that is parsed again', () => {
     await healthy.receive(question);
     const unparsed = await arrangeUnparsed({ raw: answer(), given: healthy.inbox });
     const { message: reply } = await healthy.receive(mail({ Subject: 'What was in it?' }));
-    await database.query(
+    await query(
+      database,
       sql`update messages set thread_id = ${unparsed.threadId} where id = ${reply?.id} returning id`,
     );
     await unparsed.service.parseAgain(unparsed.messageId);
@@ -206,7 +220,8 @@ test('a message that still cannot be parsed keeps its error, and its files are r
   });
   expect(await service.parseAgain(messageId)).toBe('still cannot be parsed: again');
   expect(await messageOf(receiptId)).toMatchObject({ parseError: STOPPED, hasAttachments: false });
-  const released = await database.query(
+  const released = await query(
+    database,
     sql`select from unclaimed_objects where storage_key like ${`attachments/${messageId}/again-%`}`,
   );
   expect(released).toHaveLength(1);

@@ -1,19 +1,20 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { toMessageId } from '../../domain/inbound/inbound-ids.ts';
 import type { Authentication } from '../../domain/inbound/mail-authentication.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { createScanForSpam } from '../../domain/inbound/spam-verdict.ts';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { readGateInput } from '../../domain/outbound/check-send.ts';
 import { findRefusal } from '../../domain/outbound/send-gate.ts';
 import { UnclaimedObjectEntity } from '../../domain/stored-objects/unclaimed-object.entity.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { newId } from '../../platform/ids.ts';
 import { createRspamdScanner } from '../../platform/spam-scanner.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { createTestReceiptService } from '../support/mail-services.ts';
+import { countRows, query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { startRspamdServer } from '../support/rspamd-server.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -38,7 +39,7 @@ const scanned = (timeoutMs = 2_000) => {
   return { failures, scanForSpam: createScanForSpam(scanner, (error) => failures.push(error)) };
 };
 const eventsOf = (inboxId: string) =>
-  database.systemTransaction(({ em }) => em.find(EventEntity, { inboxId }));
+  database.db.selectFrom('events').select(columnsOf(EventEntity)).where('inbox_id', '=', inboxId).execute();
 
 describe('a received message shows', () => {
   test('no label and no signal if authentication passes', async () => {
@@ -216,9 +217,11 @@ describe('spam', () => {
       announced: false,
     });
     expect(await eventsOf(inbox.id)).toEqual([]);
-    const thread = await database.systemTransaction(({ em }) =>
-      em.findOneOrFail(ThreadEntity, { id: message?.threadId ?? '' }),
-    );
+    const thread = await database.db
+      .selectFrom('threads')
+      .select(columnsOf(ThreadEntity))
+      .where('id', '=', message?.threadId ?? '')
+      .executeTakeFirstOrThrow();
     expect(thread.messageCount).toBe(0);
   });
 
@@ -294,18 +297,20 @@ describe('spam', () => {
 describe('a repeated message', () => {
   const one = mail({ Subject: 'Twice', 'Message-ID': '<twice@people.example>' });
   const count = (inboxId: string) =>
-    database.systemTransaction(({ em }) => em.count(MessageEntity, { inboxId }));
+    countRows(database.db.selectFrom('messages').select('id').where('inbox_id', '=', inboxId));
 
   test('with different trace fields is not stored or announced again; its receipt refers to the first message', async () => {
     const { receive, inbox } = await arrangeInbox(database);
     const first = await receive(`Received: from a by b\r\n${one}`);
     const second = await receive(`Received: from c by d\r\nDelivered-To: x@y.example\r\n${one}`);
-    expect(second).toMatchObject({ outcome: `duplicate of ${first.message?.id}`, message: null });
+    expect(second).toMatchObject({ outcome: `duplicate of ${first.message?.id}`, message: undefined });
     expect(await count(inbox.id)).toBe(1);
     expect(await eventsOf(inbox.id)).toHaveLength(1);
-    const receipt = await database.systemTransaction(({ em }) =>
-      em.findOneOrFail(ReceiptEntity, { id: second.receiptId }),
-    );
+    const receipt = await database.db
+      .selectFrom('inbound_receipts')
+      .select(columnsOf(ReceiptEntity))
+      .where('id', '=', second.receiptId)
+      .executeTakeFirstOrThrow();
     expect(receipt).toMatchObject({ status: 'processed', duplicateOf: first.message?.id });
   });
 
@@ -326,9 +331,11 @@ describe('a repeated message', () => {
     const raw = mail({ 'Content-Type': 'multipart/mixed; boundary=b' }, file);
     await receive(raw);
     const { receiptId } = await receive(raw);
-    const discarded = await database.systemTransaction(({ em }) =>
-      em.find(UnclaimedObjectEntity, { organizationId: inbox.organizationId }),
-    );
+    const discarded = await database.db
+      .selectFrom('unclaimed_objects')
+      .select(columnsOf(UnclaimedObjectEntity))
+      .where('org_id', '=', inbox.organizationId)
+      .execute();
     expect(discarded.map(({ storageKey }) => storageKey)).toEqual([
       `attachments/${toMessageId(receiptId)}/0`,
     ]);
@@ -340,9 +347,10 @@ describe('a repeated message', () => {
     await receive(one, { receivedAt: weekAgo });
     const second = await receive(one);
     expect(second.outcome).toMatch(/^stored/);
-    await database.systemTransaction(({ em }) =>
-      em.nativeDelete(MessageEntity, { id: second.message?.id ?? '' }),
-    );
+    await database.db
+      .deleteFrom('messages')
+      .where('id', '=', second.message?.id ?? '')
+      .execute();
     const third = await receive(one);
     expect(third.outcome).toMatch(/^stored/);
     expect((await receive(one)).outcome).toBe(`duplicate of ${third.message?.id}`);
@@ -380,7 +388,11 @@ describe('a repeated message', () => {
     await receipts.commit(accepted());
     expect(commands).toHaveLength(1);
     // A second row with this id would violate the unique index.
-    expect(await database.systemTransaction(({ em }) => em.count(ReceiptEntity, { inboxId }))).toBe(1);
+    expect(
+      await countRows(
+        database.db.selectFrom('inbound_receipts').select('id').where('inbox_id', '=', inboxId),
+      ),
+    ).toBe(1);
   });
 });
 
@@ -394,15 +406,20 @@ describe('a looping thread', () => {
       receivedAt: at,
     });
     const threadId = first.message?.threadId ?? '';
-    await database.systemTransaction(async ({ em }) => {
+    await database.systemTransaction(async ({ db }) => {
       for (let n = 0; n < sent; n += 1)
-        await em.execute(
+        await query(
+          { db },
           sql`insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
              reply_to, subject, headers, created_at, updated_at)
            select ${newId('message')}, org_id, env_id, inbox_id, thread_id, 'outbound', 'sent', 'agent@mail.test', '[]', '[]', '[]', '[]',
              'Re: Ping', '{}', created_at, updated_at from messages where id = ${first.message?.id ?? ''}`,
         );
-      await em.nativeUpdate(ThreadEntity, { id: threadId }, { messageCount: sent + 1 });
+      await db
+        .updateTable('threads')
+        .set({ message_count: sent + 1 })
+        .where('id', '=', threadId)
+        .execute();
     });
     const receiveReply = (n: number) =>
       receive(mail({ Subject: 'Re: Ping', 'In-Reply-To': '<0@people.example>', 'X-N': String(n) }), {

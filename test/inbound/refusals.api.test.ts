@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { deleteExpiredRefusals } from '../../domain/refusals/delete-refusals.ts';
 import { REFUSAL_REASONS } from '../../domain/refusals/refusal.entity.ts';
 import { createRefusalRecorder, type NewRefusal } from '../../domain/refusals/refusal-recorder.ts';
 import { MAX_ROWS_PER_HOUR } from '../../domain/refusals/store-refusals.ts';
 import { newId } from '../../platform/ids.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useTestApp, useWorkerDatabase } from '../support/resources.ts';
 
 const app = useTestApp();
@@ -54,7 +55,8 @@ async function arrange() {
   const organization = await createOrganization(database);
   const inbox = await createInbox(database, organization);
   const domain = `${organization.organizationId.replace('_', '-')}.example`;
-  await database.query(
+  await query(
+    database,
     sql`insert into domains (id, org_id, domain_name, ownership_token, verification_status, observed, episode_started_at, created_at, updated_at)
       values (${newId('domain')}, ${organization.organizationId}, ${domain}, 'x', 'verified', '{}', now(), now(), now())`,
   );
@@ -107,13 +109,13 @@ describe('refused mail', () => {
   });
 
   test('leaves no row for an address of no organization', async () => {
-    const before = await database.query<{ count: number }>(sql`select count(*)::int as count from refusals`);
+    const before = await query<{ count: number }>(database, sql`select count(*)::int as count from refusals`);
     const refusals = recorder();
     refusals.record(unknown('nobody@agents.test'));
     refusals.record(unknown('no address'));
     await refusals.close();
     expect(refusals.errors).toEqual([]);
-    expect(await database.query(sql`select count(*)::int as count from refusals`)).toEqual(before);
+    expect(await query(database, sql`select count(*)::int as count from refusals`)).toEqual(before);
   });
 
   test('is hidden from credentials bound elsewhere, and of unknown addresses from bound ones', async () => {
@@ -166,7 +168,8 @@ describe('a flood', () => {
     refusals.record(unknown(`last@${domain}`));
     await refusals.close();
     expect(refusals.errors).toEqual([]);
-    const rows = await database.query<{ recipient: string | null; count: number }>(
+    const rows = await query<{ recipient: string | null; count: number }>(
+      database,
       sql`select recipient, count from refusals where org_id = ${organization.organizationId}`,
     );
     expect(rows).toHaveLength(MAX_ROWS_PER_HOUR + 1);

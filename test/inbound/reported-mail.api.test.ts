@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { SuppressionEntity } from '../../domain/deliverability/suppression.entity.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { arrangeInbox, type ReceiptFacts } from '../support/inbound-mail.ts';
 import { arrangeSending, readMessageState } from '../support/outbound-mail.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
@@ -22,15 +23,20 @@ async function arrange() {
     receive(raw, { kind: 'report', target: messageId, mailFrom: '', ...facts });
   const state = async () => (await readMessageState(database, messageId)).message.status;
   const bounces = async () => {
-    const events = await database.systemTransaction(({ em }) =>
-      em.find(EventEntity, { inboxId: sender.id, type: 'message.bounced' }),
-    );
+    const events = await database.db
+      .selectFrom('events')
+      .select(columnsOf(EventEntity))
+      .where('inbox_id', '=', sender.id)
+      .where('type', '=', 'message.bounced')
+      .execute();
     return events.map(({ data }) => data as Record<string, unknown>);
   };
   const suppressed = async () => {
-    const rows = await database.systemTransaction(({ em }) =>
-      em.find(SuppressionEntity, { organizationId: sender.organizationId }),
-    );
+    const rows = await database.db
+      .selectFrom('suppressions')
+      .select(columnsOf(SuppressionEntity))
+      .where('org_id', '=', sender.organizationId)
+      .execute();
     return rows.map(({ email }) => email);
   };
   return { report, state, bounces, suppressed };

@@ -1,6 +1,4 @@
 import { beforeAll, expect, test } from '@jest/globals';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
 import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import {
   createInbox,
@@ -9,6 +7,7 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { countRows } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { startTestApp } from '../support/test-app.ts';
 
@@ -221,9 +220,21 @@ test('deleting an inbox cancels its queued messages', async () => {
   expect(app.commands).toContainEqual({
     signal: { workflowId: sendMessageWorkflowId(id), signalName: 'cancel', args: [] },
   });
-  await app.worker.systemTransaction(async ({ em }) => {
-    expect(await em.count(MessageEntity, { id, status: 'canceled' })).toBe(1);
-    expect(await em.count(RecipientEntity, { messageId: id, status: 'pending' })).toBe(0);
+  await app.worker.systemTransaction(async ({ db }) => {
+    expect(
+      await countRows(
+        db.selectFrom('messages').select('id').where('id', '=', id).where('status', '=', 'canceled'),
+      ),
+    ).toBe(1);
+    expect(
+      await countRows(
+        db
+          .selectFrom('message_recipients')
+          .select('message_id')
+          .where('message_id', '=', id)
+          .where('status', '=', 'pending'),
+      ),
+    ).toBe(0);
   });
 });
 

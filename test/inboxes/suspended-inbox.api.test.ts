@@ -1,5 +1,4 @@
 import { beforeAll, expect, test } from '@jest/globals';
-import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -18,9 +17,11 @@ beforeAll(async () => {
   const sent = await call('POST', `/inboxes/${ids.inbox}/messages`, CONTENT);
   Object.assign(ids, { message: sent.json().id, thread: sent.json().thread_id });
   ids.draft = (await call('POST', `/inboxes/${ids.inbox}/drafts`, CONTENT)).json().id;
-  await app.worker.systemTransaction(({ em }) =>
-    em.nativeUpdate(InboxEntity, { id: ids.inbox }, { status: 'suspended' }),
-  );
+  await app.worker.db
+    .updateTable('inboxes')
+    .set({ status: 'suspended' })
+    .where('id', '=', ids.inbox)
+    .execute();
 });
 
 const WRITES: [Call['method'], () => string, unknown?][] = [

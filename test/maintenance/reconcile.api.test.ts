@@ -6,14 +6,13 @@ import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { overdueDrafts } from '../../domain/drafts/overdue-drafts.ts';
 import { overdueReceipts } from '../../domain/inbound/overdue-receipts.ts';
-import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { newId } from '../../platform/ids.ts';
-import { OutboxEntity } from '../../platform/outbox/outbox.entity.ts';
 import { createOutbox } from '../../platform/outbox/outbox.ts';
 import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import type { RunDescription, RunStatus, WorkflowGateway } from '../../platform/outbox/workflow-gateway.ts';
@@ -27,6 +26,7 @@ import {
   testUnsubscribeLinks,
 } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
+import { countRows } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { testScope } from '../support/test-scope.ts';
 
@@ -132,12 +132,20 @@ async function arrange() {
 }
 
 const age = (id: string) =>
-  database.systemTransaction(({ em }) =>
-    em.nativeUpdate(MessageEntity, { id }, { updatedAt: HOUR_AGO(), reconciledAt: null }),
-  );
+  database.db
+    .updateTable('messages')
+    .set({ updated_at: HOUR_AGO(), reconciled_at: null })
+    .where('id', '=', id)
+    .execute();
 
 const statusOf = async (id: string) =>
-  (await database.systemTransaction(({ em }) => em.findOneOrFail(MessageEntity, { id }))).status;
+  (
+    await database.db
+      .selectFrom('messages')
+      .select(columnsOf(MessageEntity))
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow()
+  ).status;
 
 describe('the outbox', () => {
   test('is dispatched immediately and emptied', async () => {
@@ -177,11 +185,13 @@ describe('the outbox', () => {
   });
 
   const rowsOf = (organizationId: string) =>
-    database.systemTransaction(({ em }) => em.count(OutboxEntity, { organizationId }));
+    countRows(database.db.selectFrom('outbox').select('id').where('org_id', '=', organizationId));
   const due = (organizationId: string) =>
-    database.systemTransaction(({ em }) =>
-      em.nativeUpdate(OutboxEntity, { organizationId }, { availableAt: HOUR_AGO() }),
-    );
+    database.db
+      .updateTable('outbox')
+      .set({ available_at: HOUR_AGO() })
+      .where('org_id', '=', organizationId)
+      .execute();
 });
 
 describe('the reconciler', () => {
@@ -269,25 +279,24 @@ describe('the reconciler', () => {
   test('restarts processing of a received message even after an operator ended its run', async () => {
     const { inbox, reconcile } = await arrange();
     const id = newId('receipt');
-    await database.systemTransaction(async ({ em }) => {
-      em.persist(
-        em.create(ReceiptEntity, {
-          id,
-          organizationId: inbox.organizationId,
-          environmentId: inbox.environmentId,
-          inboxId: inbox.id,
-          kind: 'mail',
-          messageId: newId('message'),
-          rawKey: 'raw/x',
-          sizeBytes: 1,
-          sha256: Buffer.alloc(32),
-          mailFrom: '',
-          rcptTo: inbox.email,
-          clientIp: '192.0.2.1',
-          receivedAt: HOUR_AGO(),
-        }),
-      );
-    });
+    await database.db
+      .insertInto('inbound_receipts')
+      .values({
+        id,
+        org_id: inbox.organizationId,
+        env_id: inbox.environmentId,
+        inbox_id: inbox.id,
+        kind: 'mail',
+        message_id: newId('message'),
+        raw_key: 'raw/x',
+        size_bytes: 1,
+        sha256: Buffer.alloc(32),
+        mail_from: '',
+        rcpt_to: inbox.email,
+        client_ip: '192.0.2.1',
+        received_at: HOUR_AGO(),
+      })
+      .execute();
     temporal.statuses.set(`inbound/${id}`, 'TERMINATED');
     await reconcile();
     expect(temporal.started(`inbound/${id}`)).toBe(1);
@@ -305,9 +314,11 @@ describe('the reconciler', () => {
     await reconcile();
     expect(temporal.started(`scheduled/${lost.id}/1`)).toBe(1);
     expect(temporal.started(`scheduled/${stopped.id}/1`)).toBe(0);
-    const row = await database.systemTransaction(({ em }) =>
-      em.findOneOrFail(DraftEntity, { id: stopped.id }),
-    );
+    const row = await database.db
+      .selectFrom('drafts')
+      .select(columnsOf(DraftEntity))
+      .where('id', '=', stopped.id)
+      .executeTakeFirstOrThrow();
     expect(row).toMatchObject({
       sendStatus: 'draft',
       sendAt: null,
@@ -338,12 +349,18 @@ describe('the reconciler', () => {
       sendAt: new Date(Date.now() + 90 * 86_400_000),
     });
     await outbox.drain();
-    await database.systemTransaction(({ em }) =>
-      em.nativeUpdate(DraftEntity, { id: draft.id }, { updatedAt: HOUR_AGO() }),
-    );
+    await database.db
+      .updateTable('drafts')
+      .set({ updated_at: HOUR_AGO() })
+      .where('id', '=', draft.id)
+      .execute();
     temporal.statuses.set(`scheduled/${draft.id}/1`, 'TERMINATED');
     await reconcile();
-    const row = await database.systemTransaction(({ em }) => em.findOneOrFail(DraftEntity, { id: draft.id }));
+    const row = await database.db
+      .selectFrom('drafts')
+      .select(columnsOf(DraftEntity))
+      .where('id', '=', draft.id)
+      .executeTakeFirstOrThrow();
     expect(row).toMatchObject({
       sendStatus: 'draft',
       sendAt: null,

@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { overduePurges } from '../../domain/inboxes/inbox-purge.ts';
-import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
+import type { MessageStatus } from '../../domain/messages/message.entity.ts';
 import { purgeServiceOf } from '../support/inbox-purge.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import type { Call } from '../support/test-app.ts';
 
@@ -41,13 +42,11 @@ async function sent({
     },
   });
   const message = (await call(`/drafts/${draft.json<Json>().id}/send`, { method: 'POST' })).json<Json>();
-  await app.worker.systemTransaction(({ em }) =>
-    em.nativeUpdate(
-      MessageEntity,
-      { id: message.id },
-      { status, tracked: true, rawKey: `raw/sent/${message.id}.eml` },
-    ),
-  );
+  await app.worker.db
+    .updateTable('messages')
+    .set({ status, tracked: true, raw_key: `raw/sent/${message.id}.eml` })
+    .where('id', '=', message.id)
+    .execute();
   return message;
 }
 
@@ -135,20 +134,24 @@ describe('deleting an inbox with purge', () => {
       const inbox = (await createInbox(app.worker, organization)).id;
       const message = await sent({ inbox, status });
       await sent({ inbox });
-      await app.worker.query(
+      await query(
+        app.worker,
         sql`insert into send_attempts (message_id, position, number, org_id, state, recorded, started_at)
        values (${message.id}, 0, 1, ${organization.organizationId}, 'attempting', false, now())`,
       );
       await remove(`/inboxes/${inbox}?purge=true`);
       await expect(purges().purge(inbox, () => undefined)).rejects.toMatchObject({ code: 'unavailable' });
-      await app.worker.query(
+      await query(
+        app.worker,
         sql`update inboxes set purge_requested_at = now() - interval '3 minutes' where id = ${inbox}`,
       );
       const runs = await overduePurges(app.worker).take(10_000);
       expect(runs.map(({ start }) => start.workflowId)).toContain(`purge/${inbox}`);
-      await app.worker.systemTransaction(({ em }) =>
-        em.nativeUpdate(MessageEntity, { id: message.id }, { status: 'sent' }),
-      );
+      await app.worker.db
+        .updateTable('messages')
+        .set({ status: 'sent' })
+        .where('id', '=', message.id)
+        .execute();
       expect((await purges().purge(inbox, () => undefined)).messages).toBe(1);
     },
   );

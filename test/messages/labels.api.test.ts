@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -46,9 +47,11 @@ test('adds labels once, removes them by either path, and lists them per thread',
 
 test('keeps a label on the thread while another message has it', async () => {
   const message = await send(['shared']);
-  const row = await app.worker.systemTransaction(({ em }) =>
-    em.findOneOrFail(MessageEntity, { id: message.id }),
-  );
+  const row = await app.worker.db
+    .selectFrom('messages')
+    .select(columnsOf(MessageEntity))
+    .where('id', '=', message.id)
+    .executeTakeFirstOrThrow();
   const draft = await post(`/inboxes/${inboxId}/drafts`, {
     to: [{ email: 'a@example.com' }],
     text_body: 'again',
@@ -67,23 +70,24 @@ test('keeps a label on the thread while another message has it', async () => {
 
 test('shows a received message once its spam label is removed, and records its event once', async () => {
   const message = await send();
-  await app.worker.systemTransaction(({ em }) =>
-    em.nativeUpdate(
-      MessageEntity,
-      { id: message.id },
-      {
-        direction: 'inbound',
-        status: 'received',
-        labels: ['spam'],
-        announced: false,
-        receivedAt: new Date(),
-      },
-    ),
-  );
+  await app.worker.db
+    .updateTable('messages')
+    .set({
+      direction: 'inbound',
+      status: 'received',
+      labels: ['spam'],
+      announced: false,
+      received_at: new Date(),
+    })
+    .where('id', '=', message.id)
+    .execute();
   const events = () =>
-    app.worker.systemTransaction(({ em }) =>
-      em.find(EventEntity, { organizationId: organization.organizationId, type: 'message.received' }),
-    );
+    app.worker.db
+      .selectFrom('events')
+      .select(columnsOf(EventEntity))
+      .where('org_id', '=', organization.organizationId)
+      .where('type', '=', 'message.received')
+      .execute();
   await post(`/messages/${message.id}/labels`, { labels: ['noted'] });
   expect(await events()).toEqual([]);
   const threads = async () => (await get('/threads?limit=100')).data as Json[];

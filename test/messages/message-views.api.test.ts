@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 
 const app = useTestApp();
@@ -26,7 +27,7 @@ beforeAll(async () => {
     });
     threadId = sent.json<{ thread_id: string }>().thread_id;
   }
-  await app.worker.query(sql`update messages set extracted_text = 'New text' where inbox_id = ${inboxId}`);
+  await query(app.worker, sql`update messages set extracted_text = 'New text' where inbox_id = ${inboxId}`);
 });
 
 interface Listed {
@@ -92,7 +93,8 @@ test('a thread carries the new text of its messages', async () => {
 
 describe('a page of large messages', () => {
   beforeAll(async () => {
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update messages set extracted_text = repeat('x', 1500000), text_body = repeat('y', 5000000) where inbox_id = ${inboxId}`,
     );
   });

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { EventEntity } from '../../domain/events/event.entity.ts';
 import type { IngestServiceOptions } from '../../domain/inbound/ingest.service.ts';
-import { type Message, MessageEntity } from '../../domain/messages/message.entity.ts';
+import type { Message } from '../../domain/messages/message.entity.ts';
 import { DEFAULT_LOOKBACK_MS } from '../../domain/messages/message-wait.service.ts';
 import type { Answer } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -92,13 +91,11 @@ test('filters by the domain of the sender, not by names that contain it', async 
 test('returns a message of the last 30 seconds immediately, but no older one', async () => {
   const { call, receiveMessage } = await arrange();
   const old = await receiveMessage('Old');
-  await app.worker.systemTransaction(({ em }) =>
-    em.nativeUpdate(
-      EventEntity,
-      { inboxId: old.inboxId },
-      { createdAt: new Date(Date.now() - DEFAULT_LOOKBACK_MS - 1000) },
-    ),
-  );
+  await app.worker.db
+    .updateTable('events')
+    .set({ created_at: new Date(Date.now() - DEFAULT_LOOKBACK_MS - 1000) })
+    .where('inbox_id', '=', old.inboxId)
+    .execute();
   const recent = await receiveMessage('Just before the call');
   const found = (await (await call('?timeout_seconds=20')).json()) as Answer;
   expect(found.id).toBe(recent.id);
@@ -164,8 +161,7 @@ describe('waiting for the outcome of a message', () => {
     const { id, token, ...sending } = await arrangeMessage('ada@people.example');
     await dispatchOnce(sending, id);
     expect(await fetchJson(`/messages/${id}/wait?timeout_seconds=1`, token)).toEqual({ timed_out: true });
-    const untracked = { tracked: false };
-    await app.worker.systemTransaction(({ em }) => em.nativeUpdate(MessageEntity, { id }, untracked));
+    await app.worker.db.updateTable('messages').set({ tracked: false }).where('id', '=', id).execute();
     expect(await fetchJson(`/messages/${id}/wait`, token)).toMatchObject({ id, status: 'sent' });
   });
 

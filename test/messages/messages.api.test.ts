@@ -1,12 +1,13 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
-import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
-import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
-import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
+import { sql, type Updateable } from 'kysely';
+import type { MessageStatus } from '../../domain/messages/message.entity.ts';
 import { sha256 } from '../../platform/crypto.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Tables } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 
 const app = useTestApp();
@@ -26,66 +27,73 @@ const ids = async (query: string) =>
     .json<{ data: Json[] }>()
     .data.map(({ id }) => id);
 const setStatus = (id: string, status: MessageStatus) =>
-  app.worker.systemTransaction(({ em }) => em.nativeUpdate(MessageEntity, { id }, { status }));
+  app.worker.db.updateTable('messages').set({ status }).where('id', '=', id).execute();
 
 /** Inserts a message as inbound processing stores it, with an attachment. */
 async function receive(fromEmail: string, subject: string): Promise<{ id: string; threadId: string }> {
   const id = newId('message');
   const threadId = newId('thread');
-  await app.worker.systemTransaction(async ({ em }) => {
+  await app.worker.systemTransaction(async ({ db }) => {
     const { organizationId, productionEnvironmentId: environmentId } = organization;
-    const row = { organizationId, environmentId, inboxId };
-    em.create(ThreadEntity, {
-      ...row,
-      id: threadId,
-      subject,
-      baseSubject: subject.toLowerCase(),
-      messageCount: 1,
-      lastMessageId: id,
-      lastMessageAt: new Date(),
-      lastInboundAt: new Date(),
-      lastOutboundAt: null,
-      hasAttachments: true,
-      participants: [fromEmail],
-    });
-    em.create(MessageEntity, {
-      ...row,
-      id,
-      threadId,
-      direction: 'inbound',
-      status: 'received',
-      fromEmail,
-      fromName: 'Sender',
-      to: [{ email: 'agent@mail.test' }],
-      cc: [],
-      bcc: [],
-      replyTo: [],
-      subject,
-      extractedText: 'new words',
-      hiddenText: 'secret words',
-      signals: ['hidden_text'],
-      textBody: 'new words\n> old words',
-      hasAttachments: true,
-      headers: { subject },
-      authentication: { spf: 'pass', dkim: 'none', dmarc: 'none' },
-      spam: { verdict: 'ham', score: null },
-      receivedAt: new Date(),
-    });
-    await em.flush();
-    em.create(AttachmentEntity, {
-      ...row,
-      id: newId('attachment'),
-      messageId: id,
-      position: 0,
-      filename: 'report.pdf',
-      contentType: 'application/pdf',
-      sizeBytes: 9,
-      sha256: sha256('x'),
-      storageKey: 'k',
-      contentId: null,
-      disposition: 'attachment',
-    });
-    await em.flush();
+    const row = { org_id: organizationId, env_id: environmentId, inbox_id: inboxId };
+    await db
+      .insertInto('threads')
+      .values({
+        ...row,
+        id: threadId,
+        subject,
+        base_subject: subject.toLowerCase(),
+        message_count: 1,
+        last_message_id: id,
+        last_message_at: new Date(),
+        last_inbound_at: new Date(),
+        last_outbound_at: null,
+        has_attachments: true,
+        participants: [fromEmail],
+      })
+      .execute();
+    await db
+      .insertInto('messages')
+      .values({
+        ...row,
+        id,
+        thread_id: threadId,
+        direction: 'inbound',
+        status: 'received',
+        from_email: fromEmail,
+        from_name: 'Sender',
+        to: json([{ email: 'agent@mail.test' }]),
+        cc: json([]),
+        bcc: json([]),
+        reply_to: json([]),
+        subject,
+        extracted_text: 'new words',
+        hidden_text: 'secret words',
+        signals: ['hidden_text'],
+        text_body: 'new words\n> old words',
+        has_attachments: true,
+        headers: json({ subject }),
+        authentication: json({ spf: 'pass', dkim: 'none', dmarc: 'none' }),
+        spam: json({ verdict: 'ham', score: null }),
+        received_at: new Date(),
+      })
+      .execute();
+    await db
+      .insertInto('attachments')
+      .values({
+        ...row,
+        id: newId('attachment'),
+        message_id: id,
+        position: 0,
+        filename: 'report.pdf',
+        content_type: 'application/pdf',
+        size_bytes: 9,
+        sha256: sha256('x'),
+        storage_key: 'k',
+        content_id: null,
+        disposition: 'attachment',
+      })
+      .execute();
   });
   return { id, threadId };
 }
@@ -124,13 +132,13 @@ describe('sending a message', () => {
 
   test('is rejected with the reason for a paused inbox, and forbidden for a suspended inbox', async () => {
     const inbox = await createInbox(app.worker, organization);
-    const change = (data: object) =>
-      app.worker.systemTransaction(({ em }) => em.nativeUpdate(InboxEntity, { id: inbox.id }, data));
-    await change({ sendPaused: true, sendPausedReason: 'Bounces' });
+    const change = (data: Updateable<Tables['inboxes']>) =>
+      app.worker.db.updateTable('inboxes').set(data).where('id', '=', inbox.id).execute();
+    await change({ send_paused: true, send_paused_reason: 'Bounces' });
     const body = { to: [{ email: 'a@example.test' }] };
     const problem = expectProblem(await send(body, inbox.id), 'message_rejected');
     expect(problem.rejection_reason).toBe('account_paused');
-    await change({ sendPaused: false, status: 'suspended' });
+    await change({ send_paused: false, status: 'suspended' });
     expectProblem(await send(body, inbox.id), 'inbox_suspended');
   });
 });
@@ -230,9 +238,11 @@ describe('an inbound message', () => {
 describe('a message that could not be parsed completely', () => {
   test('has parse_error, including in lists', async () => {
     const { id, threadId } = await receive('sender@example.test', 'Broken');
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(MessageEntity, { id }, { parseError: 'x'.repeat(5000) }),
-    );
+    await app.worker.db
+      .updateTable('messages')
+      .set({ parse_error: 'x'.repeat(5000) })
+      .where('id', '=', id)
+      .execute();
     const shown = { parse_error: 'x'.repeat(1024) };
     expect((await get(`/messages/${id}`)).json()).toMatchObject(shown);
     expect((await get(`/messages?thread_id=${threadId}`)).json()).toMatchObject({ data: [shown] });
@@ -298,11 +308,13 @@ describe('threads', () => {
   test('return the newest 100 messages, oldest first', async () => {
     const { threadId } = await receive('many@example.test', 'Many');
     const messageIds = Array.from({ length: 105 }, () => newId('message'));
-    await app.worker.systemTransaction(async ({ em }) => {
-      const template = await em.findOneOrFail(MessageEntity, { threadId }, { populate: ['headers'] });
-      for (const id of messageIds) em.create(MessageEntity, { ...template, id, hasAttachments: false });
-      await em.flush();
-    });
+    await query(
+      app.worker,
+      sql`insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
+           reply_to, subject, headers, received_at)
+         select unnest(${messageIds}::text[]), org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
+           reply_to, subject, headers, received_at from messages where thread_id = ${threadId}`,
+    );
     const { messages } = (await get(`/threads/${threadId}`)).json<{ messages: Json[] }>();
     expect(messages.map(({ id }) => id)).toEqual(messageIds.slice(-100));
   });

@@ -1,14 +1,14 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { EVENT_TYPES, type EventType, isOrganizationWide } from '../../domain/events/event-types.ts';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createAttemptShares } from '../../domain/webhooks/attempt-slots.ts';
 import { createDeliveryService, type DeliveryService } from '../../domain/webhooks/delivery.service.ts';
 import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { EgressRequest, EgressResult } from '../../platform/egress/egress.ts';
 import { newId } from '../../platform/ids.ts';
 import { findSchemaError } from '../support/event-schema.ts';
@@ -16,6 +16,7 @@ import { eventually } from '../support/eventually.ts';
 import { purgeServiceOf } from '../support/inbox-purge.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { type Call, recordingOutbox } from '../support/test-app.ts';
 
@@ -65,7 +66,7 @@ async function sent(threadId?: string): Promise<Json> {
   const message = await call(`/drafts/${draft.json<Json>().id}/send`, { method: 'POST' });
   expect(message.statusCode).toBe(201);
   const { id } = message.json<Json>();
-  await app.worker.systemTransaction(({ em }) => em.nativeUpdate(MessageEntity, { id }, { status: 'sent' }));
+  await app.worker.db.updateTable('messages').set({ status: 'sent' }).where('id', '=', id).execute();
   return message.json<Json>();
 }
 
@@ -94,7 +95,8 @@ const ABOUT_MESSAGES = EVENT_TYPES.filter((type) => !isOrganizationWide(type));
 /** All events. The feed shows them once no transaction is open that began before theirs, also of other tests. */
 const listEvents = () =>
   eventually(async () => {
-    const [row] = await app.worker.query<{ count: number }>(
+    const [row] = await query<{ count: number }>(
+      app.worker,
       sql`select count(*)::int as count from events where org_id = ${organization.organizationId}`,
     );
     const { data } = (await call('/events?order=asc&limit=100')).json<{ data: EventJson[] }>();
@@ -192,7 +194,8 @@ describe('deleting a message', () => {
     expect(bodies).toHaveLength(1);
     expectRedacted(JSON.parse(bodies[0] ?? '') as EventJson);
     // One that was created at the same moment.
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update webhook_deliveries set status = 'pending', next_attempt_at = date_trunc('milliseconds', now()) where id = ${received?.id}`,
     );
     expect(await worker.attempt(received?.id ?? '', false)).toMatchObject({
@@ -229,9 +232,11 @@ describe('deleting a message', () => {
     const { id } = first.json<Json>();
     const draft = await call(`/inboxes/${inboxId}/drafts`, { method: 'POST', body, headers });
     const sentDraft = await call(`/drafts/${draft.json<Json>().id}/send`, { method: 'POST' });
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(MessageEntity, { inboxId }, { status: 'sent' }),
-    );
+    await app.worker.db
+      .updateTable('messages')
+      .set({ status: 'sent' })
+      .where('inbox_id', '=', inboxId)
+      .execute();
     await remove(`/messages/${id}`);
     await remove(`/messages/${sentDraft.json<Json>().id}`);
     expectProblem(await call(path, { method: 'POST', body, headers }), 'not_found');
@@ -241,7 +246,8 @@ describe('deleting a message', () => {
       'idempotency_key_reused',
     );
     expect((await call(`/inboxes/${inboxId}/messages`)).json<{ data: unknown[] }>().data).toEqual([]);
-    const stored = await app.worker.query<{ body: Buffer | null }>(
+    const stored = await query<{ body: Buffer | null }>(
+      app.worker,
       sql`select body from idempotency_keys where org_id = ${organization.organizationId}`,
     );
     expect(stored).toEqual([{ body: null }, { body: null }]);
@@ -254,17 +260,20 @@ describe('deleting a message', () => {
       { kind: 'mail', messageId: newId('message'), duplicateOf: message.id },
     ];
     for (const { kind, messageId, duplicateOf } of receipts)
-      await app.worker.query(sql`
-        insert into inbound_receipts (id, org_id, env_id, inbox_id, kind, message_id, duplicate_of, raw_key, size_bytes,
+      await query(
+        app.worker,
+        sql`insert into inbound_receipts (id, org_id, env_id, inbox_id, kind, message_id, duplicate_of, raw_key, size_bytes,
           sha256, mail_from, rcpt_to, client_ip, status, received_at, processed_at)
         values (${newId('receipt')}, ${organization.organizationId}, ${organization.productionEnvironmentId}, ${inboxId},
           ${kind}, ${messageId}, ${duplicateOf}, ${`raw/${kind}/${message.id}.eml`}, 1, '', '', '', '', 'processed', now(),
-          now()) returning id`);
+          now()) returning id`,
+      );
     await remove(`/messages/${message.id}`);
-    expect(await app.worker.query(sql`select id from inbound_receipts where inbox_id = ${inboxId}`)).toEqual(
+    expect(await query(app.worker, sql`select id from inbound_receipts where inbox_id = ${inboxId}`)).toEqual(
       [],
     );
-    const due = await app.worker.query(
+    const due = await query(
+      app.worker,
       sql`select storage_key from unclaimed_objects where storage_key like ${`raw/%/${message.id}.eml`} and due_at <= now()`,
     );
     expect(due).toHaveLength(2);
@@ -295,7 +304,11 @@ test('a refusal at the call is redacted with the draft, and one at dispatch with
   const body = { to: [{ email: 'secret@example.com' }], subject: SECRET };
   const draft = (await call(`/inboxes/${inboxId}/drafts`, { method: 'POST', body })).json<Json>();
   expectProblem(await call(`/drafts/${draft.id}/send`, { method: 'POST' }), 'message_rejected');
-  const before = await app.worker.systemTransaction(({ em }) => em.find(EventEntity, { inboxId }));
+  const before = await app.worker.db
+    .selectFrom('events')
+    .select(columnsOf(EventEntity))
+    .where('inbox_id', '=', inboxId)
+    .execute();
   expect(before.map(({ type, aboutId }) => [type, aboutId])).toEqual([['message.rejected', draft.id]]);
   await remove(`/drafts/${draft.id}`);
   for (const event of await listEvents()) expectRedacted(event);
@@ -322,7 +335,7 @@ describe('purging an inbox', () => {
   test('redacts all its events, also of what no message came of', async () => {
     const message = await sent();
     for (const type of ABOUT_MESSAGES) await record(type, message);
-    await app.worker.query(sql`update events set about_id = null where inbox_id = ${inboxId}`);
+    await query(app.worker, sql`update events set about_id = null where inbox_id = ${inboxId}`);
     const elsewhere = inboxId;
     inboxId = (await createInbox(app.worker, organization)).id;
     await record('message.sent', await sent());
@@ -341,29 +354,36 @@ describe('purging an inbox', () => {
   test('deletes the objects before it ends, and ends what was exported before', async () => {
     const message = await sent();
     const rawKey = `raw/sent/${message.id}.eml`;
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(MessageEntity, { id: message.id }, { rawKey }),
-    );
+    await app.worker.db
+      .updateTable('messages')
+      .set({ raw_key: rawKey })
+      .where('id', '=', message.id)
+      .execute();
     const { organizationId } = organization;
     const archive = newId('export');
     const running = newId('export');
     const key = (id: string) => `exports/${id}.zip`;
-    await app.worker.query(sql`
-      insert into exports (id, org_id, requested_by, storage_key, status, expires_at, created_at, updated_at)
+    await query(
+      app.worker,
+      sql`insert into exports (id, org_id, requested_by, storage_key, status, expires_at, created_at, updated_at)
       values (${archive}, ${organizationId}, 'key_a', ${key(archive)}, 'ready', now() + interval '1 day', now(), now()),
-        (${running}, ${organizationId}, 'key_a', ${key(running)}, 'running', null, now(), now()) returning id`);
+        (${running}, ${organizationId}, 'key_a', ${key(running)}, 'running', null, now(), now()) returning id`,
+    );
     const uploading = `attachments/uploading/${newId('attachment')}`;
-    await app.worker.query(sql`
-      insert into unclaimed_objects (storage_key, org_id, due_at)
+    await query(
+      app.worker,
+      sql`insert into unclaimed_objects (storage_key, org_id, due_at)
       values (${key(archive)}, ${organizationId}, now() + interval '2 days'),
-        (${uploading}, ${organizationId}, now() + interval '1 hour') returning storage_key`);
+        (${uploading}, ${organizationId}, now() + interval '1 hour') returning storage_key`,
+    );
     await remove(`/inboxes/${inboxId}?purge=true`);
     const deleted: string[] = [];
     const purges = purgeServiceOf(app.worker, { deleteMany: async (keys) => void deleted.push(...keys) });
     await purges.purge(inboxId, () => undefined);
     expect(deleted).toEqual(expect.arrayContaining([rawKey, key(archive)]));
     expect(deleted).not.toContain(uploading);
-    const rows = await app.worker.query<{ id: string; status: string }>(
+    const rows = await query<{ id: string; status: string }>(
+      app.worker,
       sql`select id, status from exports where org_id = ${organizationId} order by id`,
     );
     expect(rows).toEqual(
@@ -379,9 +399,11 @@ describe('purging an inbox', () => {
 
   test('does not end while an object cannot be deleted', async () => {
     const message = await sent();
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(MessageEntity, { id: message.id }, { rawKey: `raw/sent/${message.id}.eml` }),
-    );
+    await app.worker.db
+      .updateTable('messages')
+      .set({ raw_key: `raw/sent/${message.id}.eml` })
+      .where('id', '=', message.id)
+      .execute();
     await remove(`/inboxes/${inboxId}?purge=true`);
     const down = purgeServiceOf(app.worker, {
       deleteMany: async () => {
@@ -396,25 +418,31 @@ describe('purging an inbox', () => {
 
   test('leaves archives alone that are made while it waits for a message', async () => {
     const message = await sent();
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(MessageEntity, { id: message.id }, { status: 'needs_attention' }),
-    );
+    await app.worker.db
+      .updateTable('messages')
+      .set({ status: 'needs_attention' })
+      .where('id', '=', message.id)
+      .execute();
     await remove(`/inboxes/${inboxId}?purge=true`);
     const purge = () => purgeServiceOf(app.worker).purge(inboxId, () => undefined);
     await expect(purge()).rejects.toMatchObject({ code: 'unavailable' });
     const id = newId('export');
-    await app.worker.query(sql`
-      insert into exports (id, org_id, requested_by, storage_key, status, expires_at, created_at, updated_at)
+    await query(
+      app.worker,
+      sql`insert into exports (id, org_id, requested_by, storage_key, status, expires_at, created_at, updated_at)
       values (${id}, ${organization.organizationId}, 'key_a', ${`exports/${id}.zip`}, 'ready', now() + interval '1 day',
-        now(), now()) returning id`);
+        now(), now()) returning id`,
+    );
     const status = async () =>
-      (await app.worker.query<{ status: string }>(sql`select status from exports where id = ${id}`))[0]
+      (await query<{ status: string }>(app.worker, sql`select status from exports where id = ${id}`))[0]
         ?.status;
     await expect(purge()).rejects.toMatchObject({ code: 'unavailable' });
     expect(await status()).toBe('ready');
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(MessageEntity, { id: message.id }, { status: 'sent' }),
-    );
+    await app.worker.db
+      .updateTable('messages')
+      .set({ status: 'sent' })
+      .where('id', '=', message.id)
+      .execute();
     await purge();
     expect(await status()).toBe('expired');
   });

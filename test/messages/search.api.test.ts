@@ -1,8 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
-import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
-import { type Message, MessageEntity } from '../../domain/messages/message.entity.ts';
-import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
+import { type InsertObject, sql } from 'kysely';
+import { json } from '../../platform/database/json.ts';
+import type { Tables } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import {
   createInbox,
@@ -11,6 +10,7 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 
 const app = useTestApp();
@@ -23,67 +23,80 @@ beforeAll(async () => {
 });
 
 /** Stores a message; ids increase in the order of the calls. */
-async function store(fields: Partial<Message>, owner = organization, inbox = inboxId): Promise<string> {
+async function store(
+  fields: Partial<InsertObject<Tables, 'messages'>>,
+  owner = organization,
+  inbox = inboxId,
+): Promise<string> {
   const id = newId('message');
   const threadId = newId('thread');
   const createdAt = new Date(Date.UTC(2026, 0, 1) + sequence++ * 86_400_000);
   const row = {
-    organizationId: owner.organizationId,
-    environmentId: owner.productionEnvironmentId,
-    inboxId: inbox,
+    org_id: owner.organizationId,
+    env_id: owner.productionEnvironmentId,
+    inbox_id: inbox,
   };
-  await app.worker.systemTransaction(async ({ em }) => {
-    em.create(ThreadEntity, {
-      ...row,
-      id: threadId,
-      subject: '',
-      baseSubject: '',
-      lastMessageId: id,
-      lastMessageAt: createdAt,
-      lastInboundAt: createdAt,
-      lastOutboundAt: null,
-    });
-    em.create(MessageEntity, {
-      ...row,
-      id,
-      threadId,
-      direction: 'inbound',
-      status: 'received',
-      fromEmail: 'someone@example.com',
-      fromName: null,
-      to: [{ email: 'agent@mail.test' }],
-      cc: [],
-      bcc: [],
-      replyTo: [],
-      subject: '',
-      headers: {},
-      createdAt,
-      ...fields,
-    } as Message);
+  await app.worker.systemTransaction(async ({ db }) => {
+    await db
+      .insertInto('threads')
+      .values({
+        ...row,
+        id: threadId,
+        subject: '',
+        base_subject: '',
+        last_message_id: id,
+        last_message_at: createdAt,
+        last_inbound_at: createdAt,
+        last_outbound_at: null,
+      })
+      .execute();
+    await db
+      .insertInto('messages')
+      .values({
+        ...row,
+        id,
+        thread_id: threadId,
+        direction: 'inbound',
+        status: 'received',
+        from_email: 'someone@example.com',
+        from_name: null,
+        to: json([{ email: 'agent@mail.test' }]),
+        cc: json([]),
+        bcc: json([]),
+        reply_to: json([]),
+        subject: '',
+        headers: json({}),
+        created_at: createdAt,
+        ...fields,
+      })
+      .execute();
   });
   return id;
 }
 
 /** Adds files to a stored message. */
 async function attach(messageId: string, filenames: string[]): Promise<void> {
-  await app.worker.systemTransaction(async ({ em }) => {
+  await app.worker.systemTransaction(async ({ db }) => {
     for (const [position, filename] of filenames.entries())
-      em.create(AttachmentEntity, {
-        id: newId('attachment'),
-        organizationId: organization.organizationId,
-        environmentId: organization.productionEnvironmentId,
-        inboxId,
-        messageId,
-        draftId: null,
-        position,
-        filename,
-        contentType: 'application/pdf',
-        sizeBytes: 1,
-        sha256: Buffer.alloc(32),
-        storageKey: `attachments/${messageId}/${position}`,
-        contentId: null,
-        disposition: 'attachment',
-      });
+      await db
+        .insertInto('attachments')
+        .values({
+          id: newId('attachment'),
+          org_id: organization.organizationId,
+          env_id: organization.productionEnvironmentId,
+          inbox_id: inboxId,
+          message_id: messageId,
+          draft_id: null,
+          position,
+          filename,
+          content_type: 'application/pdf',
+          size_bytes: 1,
+          sha256: Buffer.alloc(32),
+          storage_key: `attachments/${messageId}/${position}`,
+          content_id: null,
+          disposition: 'attachment',
+        })
+        .execute();
   });
 }
 
@@ -106,24 +119,28 @@ describe('search results', () => {
   beforeAll(async () => {
     invoice = await store({
       subject: 'Invoice 2026-17 from Müller GmbH',
-      fromEmail: 'Billing@Mueller.example',
-      fromName: 'Anna Müller',
-      textBody: 'Please pay the open amount. It’s due, see https://mueller.example/pay/17',
+      from_email: 'Billing@Mueller.example',
+      from_name: 'Anna Müller',
+      text_body: 'Please pay the open amount. It’s due, see https://mueller.example/pay/17',
       labels: ['finance', "it's"],
-      hasAttachments: true,
+      has_attachments: true,
     });
     offer = await store({
       subject: 'Our offer',
-      fromEmail: 'sales@acme.example',
-      to: [{ email: 'agent@mail.test', name: 'Zaphod' }],
-      cc: [{ email: 'boss@corp.example' }],
-      textBody: 'An invoice follows. Nothing to pay now.',
+      from_email: 'sales@acme.example',
+      to: json([{ email: 'agent@mail.test', name: 'Zaphod' }]),
+      cc: json([{ email: 'boss@corp.example' }]),
+      text_body: 'An invoice follows. Nothing to pay now.',
     });
     await attach(invoice, ['Rechnung_17.pdf', 'März.xlsx']);
-    japanese = await store({ subject: '会議の日程', textBody: '東京駅で会いましょう', fromName: '山田太郎' });
+    japanese = await store({
+      subject: '会議の日程',
+      text_body: '東京駅で会いましょう',
+      from_name: '山田太郎',
+    });
     await store({
       subject: 'HTML only',
-      htmlBody: '<style>.hidden{}</style><p class="marmalade">We met at <b>Montréal</b> station</p>',
+      html_body: '<style>.hidden{}</style><p class="marmalade">We met at <b>Montréal</b> station</p>',
     });
   });
 
@@ -204,16 +221,18 @@ describe('search pages', () => {
   test('contain every match once, even across windows and while messages arrive', async () => {
     const other = await createOrganization(app.worker);
     const inbox = (await createInbox(app.worker, other)).id;
-    const first = await store({ subject: 'zebra zebra', textBody: 'zebra' }, other, inbox);
+    const first = await store({ subject: 'zebra zebra', text_body: 'zebra' }, other, inbox);
     // 1,100 more messages by SQL: more than one window of 1,000.
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
          reply_to, subject, headers, created_at, updated_at)
        select left(id, -5) || lpad(n::text, 5, '0') , org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
          reply_to, case when n % 7 = 0 then 'zebra' else '' end, headers, created_at, updated_at
        from messages, generate_series(1, 1100) n where id = ${first}`,
     );
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update message_search set document = document || 'zebra' where inbox_id = ${inbox}`,
     );
     const seen: string[] = [];
@@ -287,8 +306,9 @@ describe('isolation', () => {
 
   test('search_messages returns only messages of the transaction’s organization', async () => {
     const other = await createOrganization(app.worker);
-    const search = app.database.transaction({ organizationId: other.organizationId }, ({ em }) =>
-      em.execute(
+    const search = app.database.transaction({ organizationId: other.organizationId }, ({ db }) =>
+      query(
+        { db },
         sql`select * from search_messages(${organization.organizationId}, ${organization.productionEnvironmentId}, null, ${`'${organization.productionEnvironmentId}'`}, '', null, null, null, null, null, null, false, 10)`,
       ),
     );
@@ -298,10 +318,10 @@ describe('isolation', () => {
 
 describe('a code', () => {
   test('is found with and without its spaces and hyphens', async () => {
-    const joined = await store({ subject: 'Sign in', textBody: 'Your code is 482913.' });
+    const joined = await store({ subject: 'Sign in', text_body: 'Your code is 482913.' });
     const spaced = await store({ subject: 'Your code is 482 913' });
-    const hyphenated = await store({ textBody: 'Code: 48-29-13, valid for 10 minutes' });
-    await store({ textBody: 'Order 482 shipped, 914 left' });
+    const hyphenated = await store({ text_body: 'Code: 48-29-13, valid for 10 minutes' });
+    await store({ text_body: 'Order 482 shipped, 914 left' });
     const all = [joined, spaced, hyphenated].sort();
     for (const q of ['482913', '482 913', '"482 913"', '482-913', 'code 48 29 13', '4 8 2 9 1 3'])
       expect({ q, ids: (await found(q)).sort() }).toEqual({ q, ids: all });
@@ -351,11 +371,11 @@ test.each([
 
 test('stores a message whose words exceed the index limit', async () => {
   const words = Array.from({ length: 25_000 }, (_, index) => `${index.toString(36)}é`).join(' ');
-  const id = await store({ subject: 'enormous', textBody: words, labels: ['enormous'] });
+  const id = await store({ subject: 'enormous', text_body: words, labels: ['enormous'] });
   expect((await list({ label: 'enormous' })).data.map((message) => message.id)).toEqual([id]);
   const huge = await store({
     subject: 'x'.repeat(5000),
-    textBody: `${'y'.repeat(3000)} z`,
+    text_body: `${'y'.repeat(3000)} z`,
     labels: ['huge'],
   });
   expect((await list({ label: 'huge' })).data.map((message) => message.id)).toEqual([huge]);

@@ -1,13 +1,15 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { MAX_MESSAGES_PER_MERGE } from '../../domain/messages/merge-threads.ts';
 import { hashMessageId } from '../../domain/messages/message-ids.ts';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { createThreadMoveService, overdueThreadMoves } from '../../domain/messages/thread-moves.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { arrangeConversations } from '../support/conversations.ts';
 import { purgeServiceOf } from '../support/inbox-purge.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import type { Call } from '../support/test-app.ts';
 
@@ -25,9 +27,11 @@ const listIds = async (path: string) => (await get<{ data: Json[] }>(path)).data
 const arrange = async () => arrangeConversations(app.worker, await createInbox(app.worker, organization));
 type Conversations = Awaited<ReturnType<typeof arrange>>;
 
-const threadRow = (id: string) => app.worker.systemTransaction(({ em }) => em.findOne(ThreadEntity, { id }));
+const threadRow = (id: string) =>
+  app.worker.db.selectFrom('threads').select(columnsOf(ThreadEntity)).where('id', '=', id).executeTakeFirst();
 const countIds = async (inboxId: string) => {
-  const [row] = await app.worker.query<{ count: number }>(
+  const [row] = await query<{ count: number }>(
+    app.worker,
     sql`select count(*)::int as count from thread_message_ids where inbox_id = ${inboxId}`,
   );
   return row?.count;
@@ -55,9 +59,13 @@ describe('an arrival that shows two threads to be one', () => {
     const conversations = await arrange();
     const { older, younger, ids, merge } = await arrangeMerge(conversations);
     const [early, late] = [new Date(Date.now() + 60_000), new Date(Date.now() + 600_000)];
-    await app.worker.systemTransaction(async ({ em }) => {
-      await em.nativeUpdate(ThreadEntity, { id: ids.older }, { sendPausedUntil: early });
-      await em.nativeUpdate(ThreadEntity, { id: ids.younger }, { sendPausedUntil: late });
+    await app.worker.systemTransaction(async ({ db }) => {
+      await db.updateTable('threads').set({ send_paused_until: early }).where('id', '=', ids.older).execute();
+      await db
+        .updateTable('threads')
+        .set({ send_paused_until: late })
+        .where('id', '=', ids.younger)
+        .execute();
     });
     const middle = await merge();
     const all = [older, younger, middle].sort();
@@ -96,11 +104,11 @@ describe('an arrival that shows two threads to be one', () => {
     await call(`/messages/${younger}/labels`, { method: 'POST', body: { labels: ['seen'] } });
     expect(await get(`/threads/${ids.younger}`)).toMatchObject({ labels: ['seen'], message_count: 5 });
 
-    await app.worker.query(sql`update messages set status = 'sent' where thread_id = ${ids.older}`);
+    await query(app.worker, sql`update messages set status = 'sent' where thread_id = ${ids.older}`);
     expect((await call(`/threads/${ids.younger}`, { method: 'DELETE' })).statusCode).toBe(204);
     for (const id of [ids.older, ids.younger]) {
       expectProblem(await call(`/threads/${id}`), 'not_found');
-      expect(await threadRow(id)).toBeNull();
+      expect(await threadRow(id)).toBeUndefined();
     }
     expect(await countIds(conversations.inbox.id)).toBe(0);
   });
@@ -114,15 +122,17 @@ describe('an arrival that shows two threads to be one', () => {
     const second = await threadOf(between);
     const other = await createOrganization(app.worker);
     await arrive({ id: 'c@x', inReplyTo: '<b@x>', subject: 'Re: Plan' });
-    const older = await app.worker.systemTransaction(async ({ em }) => {
+    const older = await app.worker.systemTransaction(async ({ db }) => {
       // An older thread, to be found last.
-      await em.execute(
+      await query(
+        { db },
         sql`insert into threads (id, org_id, env_id, inbox_id, subject, base_subject, last_message_at, created_at, updated_at)
          select 'thr_00' || substr(id, 7), org_id, env_id, inbox_id, 'Plan', 'plan', now(), '2020-01-01', now()
          from threads where id = ${first ?? ''}`,
       );
       const id = `thr_00${first?.slice(6)}`;
-      await em.execute(
+      await query(
+        { db },
         sql`insert into thread_message_ids (inbox_id, id_hash, org_id, thread_id, source)
          select inbox_id, ${hashMessageId('z@x')}, org_id, id, 'named' from threads where id = ${id}`,
       );
@@ -138,7 +148,8 @@ describe('an arrival that shows two threads to be one', () => {
     const conversations = await arrange();
     const { ids, merge, younger } = await arrangeMerge(conversations);
     const extra = MAX_MESSAGES_PER_MERGE + 700;
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
          reply_to, subject, headers, created_at, updated_at)
        select 'msg_' || lpad(n::text, 6, '0') || right(${younger}, 20), org_id, env_id, inbox_id, thread_id, 'inbound',
@@ -164,7 +175,8 @@ describe('an arrival that shows two threads to be one', () => {
         .map(({ start }) => start.workflowId)
         .filter((id) => id.endsWith(ids.younger));
     expect(await dueIds()).toEqual([]);
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update threads set updated_at = now() - interval '3 minutes' where id = ${ids.younger}`,
     );
     expect(await dueIds()).toEqual([`thread-move/${ids.younger}`]);
@@ -183,10 +195,10 @@ describe('an arrival that shows two threads to be one', () => {
     const { merge } = await arrangeMerge(conversations);
     await merge();
     const inboxId = conversations.inbox.id;
-    await app.worker.query(sql`update inboxes set purge_requested_at = now() where id = ${inboxId}`);
+    await query(app.worker, sql`update inboxes set purge_requested_at = now() where id = ${inboxId}`);
     await purgeServiceOf(app.worker).purge(inboxId, () => {});
     expect(await countIds(inboxId)).toBe(0);
-    expect(await app.worker.query(sql`select id from threads where inbox_id = ${inboxId}`)).toEqual([]);
+    expect(await query(app.worker, sql`select id from threads where inbox_id = ${inboxId}`)).toEqual([]);
   });
 });
 

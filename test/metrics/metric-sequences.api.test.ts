@@ -5,6 +5,7 @@ import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
 import { createMetricService } from '../../domain/metrics/metric.service.ts';
 import { COUNT_COLUMNS, type MetricCounts, zeroCounts } from '../../domain/metrics/metric-counts.ts';
 import { startOfHour } from '../../domain/metrics/metric-range.ts';
+import { columnOf } from '../../platform/database/columns-of.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
 import { useApiDatabase, useWorkerDatabase } from '../support/resources.ts';
 
@@ -72,7 +73,7 @@ test('counts each event once, in its hour, for any order of changes', async () =
         if (!facts || facts.isDeleted) continue;
         if (taken.kind === 'deletes') {
           facts.isDeleted = true;
-          await worker.systemTransaction(({ em }) => em.nativeDelete(MessageEntity, { id }));
+          await worker.db.deleteFrom('messages').where('id', '=', id).execute();
           continue;
         }
         const at = new Date(NOW.getTime() - taken.hoursAgo * 3_600_000 - 1);
@@ -87,18 +88,15 @@ test('counts each event once, in its hour, for any order of changes', async () =
           add(at, 'rejected');
           facts.isRejected = true;
         }
-        await worker.systemTransaction(({ em }) =>
-          em.nativeUpdate(
-            MessageEntity,
-            { id },
-            {
-              // Sometimes sets an existing time again, which must not count twice.
-              ...Object.fromEntries(taken.times.map((time) => [time, at])),
-              ...(facts.isRejected ? { status: 'rejected' } : {}),
-              updatedAt: at,
-            },
-          ),
-        );
+        await worker.db
+          .updateTable('messages')
+          .set({
+            ...Object.fromEntries(taken.times.map((time) => [columnOf(MessageEntity, time), at])),
+            ...(facts.isRejected ? { status: 'rejected' } : {}),
+            updated_at: at,
+          })
+          .where('id', '=', id)
+          .execute();
       }
       const metrics = createMetricService({ database: api, now: () => NOW });
       for (const filter of [{}, { inboxId: inbox.id }, { domain: inbox.domain }]) {

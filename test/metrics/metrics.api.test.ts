@@ -1,17 +1,16 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
 import { PUBLIC_COUNTS } from '../../domain/metrics/metric-counts.ts';
 import { DAY_MS, HOUR_MS, startOfHour } from '../../domain/metrics/metric-range.ts';
-import { joinSql } from '../../platform/database/sql.ts';
 import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { accepted, deferred, refused } from '../support/mail-services.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, type Sending } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 
 type Counts = Record<(typeof PUBLIC_COUNTS)[number], number>;
@@ -77,10 +76,10 @@ async function mixedMail(setup: Sending): Promise<void> {
 
 /** Counts computed from `messages`, by hour. */
 async function fullCount(inboxId: string): Promise<Hour[]> {
-  const rows = await app.worker.query<Counts & { hour: string }>(
-    sql`select date_trunc('hour', at, 'UTC') as hour, ${joinSql(
+  const rows = await query<Counts & { hour: Date }>(
+    app.worker,
+    sql`select date_trunc('hour', at, 'UTC') as hour, ${sql.join(
       PUBLIC_COUNTS.map((name) => sql`count(*) filter (where outcome = ${name})::int as ${sql.ref(name)}`),
-      ', ',
     )}
      from messages cross join lateral (values
        ('sent', sent_at), ('delivered', delivered_at), ('bounced', bounced_at), ('complained', complained_at),
@@ -88,7 +87,7 @@ async function fullCount(inboxId: string): Promise<Hour[]> {
        ('received', case when announced then received_at end)) outcomes (outcome, at)
      where inbox_id = ${inboxId} and at is not null group by 1 order by 1`,
   );
-  return rows.map(({ hour, ...counts }) => ({ timestamp: new Date(hour).toISOString(), ...counts }));
+  return rows.map(({ hour, ...counts }) => ({ timestamp: hour.toISOString(), ...counts }));
 }
 
 describe('counts', () => {
@@ -122,9 +121,7 @@ describe('counts', () => {
     const setup = await arrange();
     await mixedMail(setup);
     const before = busy(await activity(setup.token));
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeDelete(MessageEntity, { inboxId: setup.inbox.id }),
-    );
+    await app.worker.db.deleteFrom('messages').where('inbox_id', '=', setup.inbox.id).execute();
     expect(busy(await activity(setup.token))).toEqual(before);
     await applyMetricDeltas(app.worker);
     expect(busy(await activity(setup.token))).toEqual(before);
@@ -179,9 +176,11 @@ describe('counts', () => {
     const setup = await arrange();
     const id = await setup.send('ada@people.example');
     const [early, late] = [new Date(Date.now() - 4 * HOUR_MS), new Date(Date.now() - 2 * HOUR_MS)];
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(MessageEntity, { id }, { status: 'delivered', sentAt: early, deliveredAt: late }),
-    );
+    await app.worker.db
+      .updateTable('messages')
+      .set({ status: 'delivered', sent_at: early, delivered_at: late })
+      .where('id', '=', id)
+      .execute();
     expect(busy(await activity(setup.token))).toMatchObject([
       { timestamp: startOfHour(early).toISOString(), sent: 1, delivered: 0 },
       { timestamp: startOfHour(late).toISOString(), sent: 0, delivered: 1 },

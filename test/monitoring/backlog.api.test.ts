@@ -23,9 +23,9 @@ test('reports every kind and the age of the oldest message', async () => {
 
 test('counts failing endpoints, and held deliveries by reason', async () => {
   const arranged = await arrangeDeliveries(database, 6, {
-    consecutiveFailures: 10,
-    failingSince: new Date(),
-    holdingSince: new Date(Date.now() - 60_000),
+    consecutive_failures: 10,
+    failing_since: new Date(),
+    holding_since: new Date(Date.now() - 60_000),
   });
   const before = await readBacklog(database);
   const reasons = [

@@ -2,8 +2,8 @@ import { expect, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
+import { json } from '../../platform/database/json.ts';
 import { newId } from '../../platform/ids.ts';
-import { OutboxEntity } from '../../platform/outbox/outbox.entity.ts';
 import { createQueueAges } from '../../platform/outbox/queue-ages.ts';
 import { installQueueAgeMetrics } from '../../workers/worker-metrics.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -47,19 +47,18 @@ const agesFor = (ages: Parameters<typeof temporalWith>[0], now?: () => number) =
 test('reports how long the oldest start of each queue has waited, in the outbox and in Temporal', async () => {
   const organizationId = newId('organization');
   const leave = (ageMs: number, deadAt: Date | null = null) =>
-    app.worker.systemTransaction(async ({ em }) => {
-      em.persist(
-        em.create(OutboxEntity, {
-          organizationId,
-          command: {},
-          taskQueue: 'queue-of-this-test',
-          priority: 1,
-          availableAt: new Date('9999-01-01'),
-          createdAt: new Date(Date.now() - ageMs),
-          deadAt,
-        }),
-      );
-    });
+    app.worker.db
+      .insertInto('outbox')
+      .values({
+        org_id: organizationId,
+        command: json({}),
+        task_queue: 'queue-of-this-test',
+        priority: 1,
+        available_at: new Date('9999-01-01'),
+        created_at: new Date(Date.now() - ageMs),
+        dead_at: deadAt,
+      })
+      .execute();
   await leave(90_000);
   await leave(10_000);
   await leave(500_000, new Date());
@@ -71,7 +70,7 @@ test('reports how long the oldest start of each queue has waited, in the outbox 
   });
   expect(ages['queue-of-this-test']?.outboxSeconds).toBeGreaterThanOrEqual(90);
   expect(ages['queue-of-this-test']?.outboxSeconds).toBeLessThan(300);
-  await app.worker.systemTransaction(({ em }) => em.nativeDelete(OutboxEntity, { organizationId }));
+  await app.worker.db.deleteFrom('outbox').where('org_id', '=', organizationId).execute();
 });
 
 test('is looked up once for calls within five seconds', async () => {

@@ -1,6 +1,6 @@
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { simpleParser } from 'mailparser';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
@@ -8,6 +8,7 @@ import { overdueNotifications } from '../../domain/notifications/notification-ru
 import { createNotificationSendingService } from '../../domain/notifications/notification-sending.service.ts';
 import { retryNotification } from '../../domain/notifications/retry-notification.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { TransmissionResult } from '../../platform/mail-transport/mail-transport.ts';
 import { NOTIFICATION_RETRY_DELAYS_MS } from '../../workflows/notifications/send-notification.contract.ts';
 import {
@@ -19,6 +20,7 @@ import {
   unsigned,
 } from '../support/mail-services.ts';
 import { createOrganization } from '../support/organizations.ts';
+import { countRows, query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
@@ -57,7 +59,12 @@ async function arrange(answers: TransmissionResult[] = []) {
     systemAddress: 'no-reply@mail.test',
     returnPath: 'notifications@bounces.mail.test',
   });
-  const read = () => database.autocommit((em) => em.find(NotificationEntity, { organizationId }));
+  const read = () =>
+    database.db
+      .selectFrom('notifications')
+      .select(columnsOf(NotificationEntity))
+      .where('org_id', '=', organizationId)
+      .execute();
   const [{ id } = { id: '' }] = await read();
   const row = async () => (await read()).find((notification) => notification.id === id);
   return { id, ownerId, notify, commands, transport, sending, read, row };
@@ -89,7 +96,9 @@ describe('a system email', () => {
     });
     await expect(rolledBack).rejects.toThrow('rolled back');
     expect(commands).toEqual([]);
-    const left = await database.autocommit((em) => em.count(NotificationEntity, { organizationId }));
+    const left = await countRows(
+      database.db.selectFrom('notifications').select('id').where('org_id', '=', organizationId),
+    );
     expect(left).toBe(0);
   });
 
@@ -193,7 +202,8 @@ describe('a system email', () => {
 
   test('is restarted if its run was lost, and fails if an operator stopped it', async () => {
     const { id, sending, row } = await arrange();
-    await database.query(
+    await query(
+      database,
       sql`update notifications set next_attempt_at = now() - interval '6 minutes' where id = ${id}`,
     );
     const runs = await overdueNotifications(database, sending).take(100_000);
@@ -206,7 +216,7 @@ describe('a system email', () => {
 
   test('fails if an operator stops it after its worker died in an attempt', async () => {
     const { id, sending, row } = await arrange();
-    await database.query(sql`update notifications set status = 'sending', attempts = 1 where id = ${id}`);
+    await query(database, sql`update notifications set status = 'sending', attempts = 1 where id = ${id}`);
     expect(await sending.stop(id)).toBe('failed');
     expect(await row()).toMatchObject({
       status: 'failed',

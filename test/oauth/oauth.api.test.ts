@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createOpenIdClient } from '../../domain/oauth/oauth-client.ts';
 import { createOauthSecrets } from '../../domain/oauth/oauth-transactions.ts';
 import { boundedFetch } from '../../platform/bounded-fetch.ts';
@@ -17,6 +17,7 @@ import {
   startOidcProvider,
 } from '../support/identity-providers.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession } from '../support/sessions.ts';
 import { useResource } from '../support/use-resource.ts';
@@ -148,12 +149,14 @@ async function signInWith(
 
 const newSubject = () => `subject-${randomBytes(6).toString('hex')}`;
 const countUsers = async (email: string) =>
-  (await app.worker.query(sql`select from users where email = ${email}`)).length;
+  (await query(app.worker, sql`select from users where email = ${email}`)).length;
 const templates = async (email: string) =>
   (await readAccountMail(app, email)).map(({ template }) => template);
 const auditActions = async (userId: string) => {
-  const rows = await app.worker.query<{ action: string }>(sql`
-    select a.action from audit_entries a join members m on m.org_id = a.org_id where m.user_id = ${userId} order by a.id`);
+  const rows = await query<{ action: string }>(
+    app.worker,
+    sql`select a.action from audit_entries a join members m on m.org_id = a.org_id where m.user_id = ${userId} order by a.id`,
+  );
   return rows.map(({ action }) => action);
 };
 
@@ -281,7 +284,7 @@ describe('a first sign-in', () => {
     const { email } = provider.state.token?.claims ?? {};
     for (const address of [email].flat())
       if (typeof address === 'string') expect(await countUsers(address)).toBe(0);
-    const links = await app.worker.query(sql`select from oauth_identities where subject = ${subject}`);
+    const links = await query(app.worker, sql`select from oauth_identities where subject = ${subject}`);
     expect(links).toEqual([]);
   });
 
@@ -345,7 +348,10 @@ describe('an answer', () => {
   test('is refused after ten minutes', async () => {
     const started = await start('forge');
     prepare(forge, started, { sub: newSubject() });
-    await app.worker.query(sql`update oauth_transactions set expires_at = date_trunc('milliseconds', now())`);
+    await query(
+      app.worker,
+      sql`update oauth_transactions set expires_at = date_trunc('milliseconds', now())`,
+    );
     expectProblem(await comeBack(started), 'oauth_failed');
   });
 
@@ -587,9 +593,11 @@ describe('a sign-in with a linked provider', () => {
 
   test('asks for the second factor', async () => {
     const { userId, subject } = await createLinked();
-    await app.worker.query(sql`
-      insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
-      values (${`mfa_${userId}`}, ${userId}, 'totp', 'Phone', now(), now())`);
+    await query(
+      app.worker,
+      sql`insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
+      values (${`mfa_${userId}`}, ${userId}, 'totp', 'Phone', now(), now())`,
+    );
     const answer = (await signInWith(other, 'other', { sub: subject })).json();
     expect(answer).toMatchObject({ mfa_required: true, methods: ['totp', 'recovery_code'] });
     const page = await signInWith(other, 'other', { sub: subject }, BROWSER);
@@ -602,7 +610,7 @@ describe('a sign-in with a linked provider', () => {
     ['purged', 'invalid_credentials', sql`deleted_at = now() - interval '30 days'`],
   ] as const)('is refused to a %s person', async (_case, code, change) => {
     const { userId, subject } = await createLinked();
-    await app.worker.query(sql`update users set ${change} where id = ${userId}`);
+    await query(app.worker, sql`update users set ${change} where id = ${userId}`);
     expectProblem(await signInWith(other, 'other', { sub: subject }), code);
   });
 
@@ -620,8 +628,10 @@ describe('a sign-in with a linked provider', () => {
 describe('a link', () => {
   test('needs a recent sign-in, and so does its end', async () => {
     const { userId, token } = await createAccountQuickly(app);
-    await app.worker.query(sql`
-      update sessions set authenticated_at = now() - interval '11 minutes' where user_id = ${userId}`);
+    await query(
+      app.worker,
+      sql`update sessions set authenticated_at = now() - interval '11 minutes' where user_id = ${userId}`,
+    );
     const link = { method: 'POST', token, body: {} } as const;
     expectProblem(await app.call('/user/me/oauth-providers/forge/link', link), 'session_expired');
     const unlink = { method: 'DELETE', token } as const;
@@ -691,10 +701,12 @@ describe('a link', () => {
     const { user } = (await signInWith(forge, 'forge', { sub: newSubject() })).json();
     const { token } = await createTestSession(app.worker, user.id);
     const passkeyId = `mfa_${user.id}`;
-    await app.worker.query(sql`
-      insert into mfa_enrollments (id, user_id, type, name, credential_id, rp_id, confirmed_at, created_at)
-      values (${passkeyId}, ${user.id}, 'webauthn', 'Key', ${randomBytes(16)}, 'localhost', now(), now())`);
-    await app.worker.query(sql`delete from oauth_identities where user_id = ${user.id}`);
+    await query(
+      app.worker,
+      sql`insert into mfa_enrollments (id, user_id, type, name, credential_id, rp_id, confirmed_at, created_at)
+      values (${passkeyId}, ${user.id}, 'webauthn', 'Key', ${randomBytes(16)}, 'localhost', now(), now())`,
+    );
+    await query(app.worker, sql`delete from oauth_identities where user_id = ${user.id}`);
     expectProblem(await app.call(`/auth/mfa/${passkeyId}`, { method: 'DELETE', token }), 'conflict');
   });
 });

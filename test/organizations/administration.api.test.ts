@@ -1,9 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import {
-  type OrganizationPolicies,
-  OrganizationPoliciesEntity,
-} from '../../domain/policies/organization-policies.entity.ts';
+import type { Insertable } from 'kysely';
+import type { Tables } from '../../platform/database/tables.ts';
 import { createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { setPolicies, type TestPolicies } from '../support/policies.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
@@ -98,20 +97,20 @@ describe('the policies of an organization', () => {
 });
 
 describe('a key with policies:manage', () => {
-  const STRICT: Omit<OrganizationPolicies, 'organizationId' | 'updatedAt'> = {
-    requireMfa: true,
-    enforceSso: true,
-    ssoSatisfiesMfa: false,
-    sessionMaxAgeHours: 8,
-    allowedCidrs: ['127.0.0.0/8'],
-    maxRecipientsPerMessage: 5,
-    allowedRecipientDomains: ['people.example'],
-    blockedRecipientDomains: ['rivals.example'],
-    dailySendCapPerInbox: 10,
-    requireSendApproval: 'all',
-    autoSubmittedHeader: true,
-    supportAccess: 'ask',
-    supportAccessUntil: null,
+  const STRICT: Required<Omit<Insertable<Tables['organization_policies']>, 'org_id' | 'updated_at'>> = {
+    require_mfa: true,
+    enforce_sso: true,
+    sso_satisfies_mfa: false,
+    session_max_age_hours: 8,
+    allowed_cidrs: ['127.0.0.0/8'],
+    max_recipients_per_message: 5,
+    allowed_recipient_domains: ['people.example'],
+    blocked_recipient_domains: ['rivals.example'],
+    daily_send_cap_per_inbox: 10,
+    require_send_approval: 'all',
+    auto_submitted_header: true,
+    support_access: 'ask',
+    support_access_until: null,
   };
   const WEAKER: Record<string, unknown> = {
     require_mfa: false,
@@ -128,14 +127,7 @@ describe('a key with policies:manage', () => {
     support_access: 'allowed',
     support_access_until: new Date(Date.now() + 3_600_000).toISOString(),
   };
-  const set = (policies: Partial<OrganizationPolicies>) =>
-    app.worker.systemTransaction(({ em }) =>
-      em.upsert(OrganizationPoliciesEntity, {
-        organizationId: organization.organizationId,
-        updatedAt: new Date(),
-        ...policies,
-      }),
-    );
+  const set = (policies: TestPolicies) => setPolicies(app.worker, organization.organizationId, policies);
   const read = async () => (await app.call('/org/policies', { token: organization.token })).json();
 
   test('weakens none of them: each is a 403 that changes nothing', async () => {
@@ -153,7 +145,7 @@ describe('a key with policies:manage', () => {
   });
 
   test('does not weaken one policy by making another one stricter in the same request', async () => {
-    await set({ requireSendApproval: 'all' });
+    await set({ require_send_approval: 'all' });
     const body = { require_send_approval: 'off', max_recipients_per_message: 1 };
     expectProblem(await patch(body, organization.token), 'permission_denied');
     expect(await read()).toMatchObject({ require_send_approval: 'all', max_recipients_per_message: null });

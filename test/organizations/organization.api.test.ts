@@ -1,9 +1,10 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { MemberRole } from '../../domain/identity/roles.ts';
 import { findFreeSlug, requireSlug, toSlug } from '../../domain/organizations/slug.ts';
 import { createKey, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 
@@ -58,21 +59,24 @@ describe('an organization', () => {
     expect(taken).toMatch(new RegExp(`^${first}-[0-9a-f]{8}$`));
     expect((await patch({ slug: first })).statusCode).toBe(200);
     expectProblem(await patch({ slug: second }, token), 'already_exists');
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`delete from organizations where id = ${organization.organizationId} returning id`,
     );
     expectProblem(await patch({ slug: first }, token), 'already_exists');
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update released_slugs set released_at = now() - interval '91 days' where slug = ${first} returning slug`,
     );
     expect((await patch({ slug: first }, token)).statusCode).toBe(200);
-    expect((await app.worker.query(sql`select from released_slugs where slug = ${first}`)).length).toBe(0);
+    expect((await query(app.worker, sql`select from released_slugs where slug = ${first}`)).length).toBe(0);
   });
 
   test('reserves no more than five slugs that it gave up', async () => {
     const slugs = Array.from({ length: 7 }, newSlug);
     for (const slug of slugs) await patch({ slug });
-    const reserved = await app.worker.query(
+    const reserved = await query(
+      app.worker,
       sql`select slug from released_slugs where org_id = ${organization.organizationId}`,
     );
     expect(reserved).toHaveLength(5);
@@ -131,9 +135,11 @@ describe('ownership', () => {
     const next = await join('developer');
     expect((await transfer(next.userId)).statusCode).toBe(204);
     expect([await roleOf(next.userId), await roleOf(organization.ownerId)]).toEqual(['owner', 'admin']);
-    const mails = await app.worker.query<{ userId: string }>(sql`
-      select user_id as "userId" from notifications
-      where org_id = ${organization.organizationId} and template = 'ownership-transferred'`);
+    const mails = await query<{ userId: string }>(
+      app.worker,
+      sql`select user_id as "userId" from notifications
+      where org_id = ${organization.organizationId} and template = 'ownership-transferred'`,
+    );
     expect(mails.map(({ userId }) => userId).sort()).toEqual([next.userId, organization.ownerId].sort());
     expect(await latestAudit()).toMatchObject({
       action: 'organization.ownership_transferred',
@@ -146,7 +152,8 @@ describe('ownership', () => {
   test('needs a fresh sign-in of an owner', async () => {
     const next = await join('admin');
     const { token, id } = await createTestSession(app.worker, organization.ownerId);
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update sessions set authenticated_at = now() - interval '11 minutes' where id = ${id} returning id`,
     );
     expectProblem(await transfer(next.userId, token), 'session_expired');
@@ -159,7 +166,8 @@ describe('ownership', () => {
     expectProblem(await transfer(organization.ownerId), 'conflict');
     expectProblem(await transfer((await createOrganization(app.worker)).ownerId), 'not_found');
     const suspended = await join('admin');
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update users set status = 'suspended' where id = ${suspended.userId} returning id`,
     );
     expectProblem(await transfer(suspended.userId), 'conflict');
@@ -173,7 +181,8 @@ describe('ownership', () => {
 
   test('does not stay with a suspended account alone', async () => {
     const second = await join('owner');
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update users set status = 'suspended' where id = ${second.userId} returning id`,
     );
     const demote = { method: 'PATCH', token: owner, body: { role: 'admin' } } as const;
@@ -271,7 +280,7 @@ describe('environments', () => {
 
   test('that are suspended stay, since a new one would not be suspended', async () => {
     const { id } = (await create({ name: 'Staging' })).json();
-    await app.worker.query(sql`update environments set status = 'suspended' where id = ${id} returning id`);
+    await query(app.worker, sql`update environments set status = 'suspended' where id = ${id} returning id`);
     expectProblem(await remove(id), 'environment_suspended');
     expectProblem(await patch(id, { name: 'x' }), 'environment_suspended');
   });
@@ -286,11 +295,13 @@ describe('environments', () => {
   });
 
   test('are limited to 100', async () => {
-    await app.worker.query(sql`
-      insert into environments (id, org_id, name, slug, kind, status, created_at, updated_at)
+    await query(
+      app.worker,
+      sql`insert into environments (id, org_id, name, slug, kind, status, created_at, updated_at)
       select ${organization.organizationId} || n, ${organization.organizationId}, 'e' || n, 'e' || n, 'sandbox', 'active',
         now(), now()
-      from generate_series(1, 97) n returning id`);
+      from generate_series(1, 97) n returning id`,
+    );
     const statuses = await Promise.all(['A1', 'B1'].map(async (name) => (await create({ name })).statusCode));
     expect(statuses.sort()).toEqual([201, 409]);
   });

@@ -1,11 +1,12 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { DEFAULT_POLICIES, type Policies } from '../../domain/policies/find-policies.ts';
 import { findWeakenedPolicies } from '../../domain/policies/weakened-policies.ts';
 import { readAccountMail } from '../support/account-mail.ts';
 import { newAddress, newNetwork, PASSWORD } from '../support/accounts.ts';
 import { createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 
@@ -18,9 +19,11 @@ beforeEach(async () => {
 });
 
 const readEmails = () =>
-  app.worker.query<{ template: string; userId: string; params: Record<string, unknown> }>(sql`
-    select template, user_id as "userId", params from notifications
-    where org_id = ${organization.organizationId} and template <> 'invitation' order by id`);
+  query<{ template: string; userId: string; params: Record<string, unknown> }>(
+    app.worker,
+    sql`select template, user_id as "userId", params from notifications
+    where org_id = ${organization.organizationId} and template <> 'invitation' order by id`,
+  );
 const patch = (path: string, body: object, token = owner) => app.call(path, { method: 'PATCH', token, body });
 const emailOf = (userId: string) => `${userId}@example.test`;
 

@@ -10,6 +10,7 @@ import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { ensureMimeStored } from '../../domain/outbound/stored-mime.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { TEST_APPROVAL_MS, testUnsubscribeLinks, unsigned } from '../support/mail-services.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
@@ -63,9 +64,11 @@ async function sendWith(
 }
 
 const load = (id: string) =>
-  database.systemTransaction(({ em }) =>
-    em.findOneOrFail(MessageEntity, { id }, { populate: ['textBody', 'htmlBody', 'headers'] }),
-  );
+  database.db
+    .selectFrom('messages')
+    .select(columnsOf(MessageEntity, { lazy: ['textBody', 'htmlBody', 'headers'] }))
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow();
 
 describe('the MIME of a message with attachments', () => {
   test('contains each file byte for byte under its name, and the inline one related to the HTML', async () => {
@@ -159,9 +162,11 @@ test('a scheduled draft is sent with its attachments', async () => {
     files: files.map((file) => ({ kind: 'stored', file })),
   });
   await expect(drafts.sendDue(draft.id, draft.scheduleVersion)).resolves.toBe('sent');
-  const rows = await database.systemTransaction(({ em }) =>
-    em.find(AttachmentEntity, { inboxId: world.inbox.id }),
-  );
+  const rows = await database.db
+    .selectFrom('attachments')
+    .select(columnsOf(AttachmentEntity))
+    .where('inbox_id', '=', world.inbox.id)
+    .execute();
   expect(rows).toMatchObject([
     { messageId: expect.stringMatching(/^msg_/), draftId: null, storageKey: files[0]?.storageKey },
   ]);

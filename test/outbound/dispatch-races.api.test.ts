@@ -1,7 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
 import type { DeliveryOutcome } from '../../domain/delivery-reports/report-outcomes.ts';
-import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { lockOutcomeState, saveOutcomeState } from '../../domain/outbound/outcome-state.ts';
 import { beginAttempt, settleAttempt } from '../../domain/outbound/transmit-message.ts';
 import { eventually } from '../support/eventually.ts';
@@ -113,9 +111,11 @@ describe('a partially transmitted message', () => {
 
   test('is final after the gate has rejected the remaining recipients', async () => {
     const { world, id } = await arrangeHalfSent();
-    await database.systemTransaction(({ em }) =>
-      em.nativeUpdate(InboxEntity, { id: world.inbox.id }, { sendPaused: true }),
-    );
+    await database.db
+      .updateTable('inboxes')
+      .set({ send_paused: true })
+      .where('id', '=', world.inbox.id)
+      .execute();
     await expect(dispatchOnce(world, id)).resolves.toBe('finished');
     const state = await stateOf(id);
     expect(state).toMatchObject({
@@ -203,9 +203,11 @@ describe('a message with an ambiguous recipient', () => {
 
   test('does not reject the ambiguous recipient when the gate refuses the rest', async () => {
     const { world, id } = await arrangeAmbiguous();
-    await database.systemTransaction(({ em }) =>
-      em.nativeUpdate(InboxEntity, { id: world.inbox.id }, { sendPaused: true }),
-    );
+    await database.db
+      .updateTable('inboxes')
+      .set({ send_paused: true })
+      .where('id', '=', world.inbox.id)
+      .execute();
     await expect(dispatchOnce(world, id)).resolves.toBe('needs_attention');
     expect(await stateOf(id)).toMatchObject({
       status: 'needs_attention',
@@ -252,9 +254,11 @@ test('detects a worker crash during transmission even if the gate refuses the me
     throw new Error('the worker crashes here');
   });
   await expect(world.dispatch.transmit(id, () => false)).rejects.toThrow('the worker crashes here');
-  await database.systemTransaction(({ em }) =>
-    em.nativeUpdate(InboxEntity, { id: world.inbox.id }, { sendPaused: true }),
-  );
+  await database.db
+    .updateTable('inboxes')
+    .set({ send_paused: true })
+    .where('id', '=', world.inbox.id)
+    .execute();
   await expect(dispatchOnce(world, id)).resolves.toBe('needs_attention');
   expect(await stateOf(id)).toMatchObject({
     status: 'needs_attention',
@@ -269,9 +273,11 @@ test('honors the resolution “resend” no matter how long the message has wait
   world.transport.answerWith(async () => ambiguous);
   const id = await world.send('first@people.example');
   await dispatchOnce(world, id);
-  await database.systemTransaction(({ em }) =>
-    em.nativeUpdate(MessageEntity, { id }, { queuedAt: new Date(Date.now() - 2 * DAY_MS) }),
-  );
+  await database.db
+    .updateTable('messages')
+    .set({ queued_at: new Date(Date.now() - 2 * DAY_MS) })
+    .where('id', '=', id)
+    .execute();
   await expect(world.dispatch.resolveAmbiguity(id, { resolution: 'resend' }).then(summarize)).resolves.toBe(
     'deferred',
   );

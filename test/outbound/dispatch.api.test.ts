@@ -1,6 +1,4 @@
 import { describe, expect, test } from '@jest/globals';
-import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { TRACK_DELIVERY } from '../../workflows/outbound/track-delivery.contract.ts';
 import { eventually } from '../support/eventually.ts';
 import { accepted, ambiguous, deferred, refused } from '../support/mail-services.ts';
@@ -202,9 +200,11 @@ describe('dispatch', () => {
     world.transport.answerWith(async () => deferred);
     const id = await world.send('ada@people.example');
     await dispatchOnce(world, id);
-    await database.systemTransaction(({ em }) =>
-      em.nativeUpdate(MessageEntity, { id }, { queuedAt: new Date(Date.now() - 25 * 3_600_000) }),
-    );
+    await database.db
+      .updateTable('messages')
+      .set({ queued_at: new Date(Date.now() - 25 * 3_600_000) })
+      .where('id', '=', id)
+      .execute();
     await expect(recordOnce(world, id)).resolves.toBe('settled');
     const state = await stateOf(id);
     expect(state.status).toBe('bounced');
@@ -272,9 +272,11 @@ describe('dispatch', () => {
   test('refuses at dispatch because of a paused inbox after the request', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');
-    await database.systemTransaction(({ em }) =>
-      em.nativeUpdate(InboxEntity, { id: world.inbox.id }, { sendPaused: true, sendPausedReason: 'bounces' }),
-    );
+    await database.db
+      .updateTable('inboxes')
+      .set({ send_paused: true, send_paused_reason: 'bounces' })
+      .where('id', '=', world.inbox.id)
+      .execute();
     await expect(dispatchOnce(world, id)).resolves.toBe('finished');
     const state = await stateOf(id);
     expect(state).toMatchObject({

@@ -1,16 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { releaseAllHeldDrafts } from '../../domain/drafts/held-drafts.ts';
 import { overdueDrafts } from '../../domain/drafts/overdue-drafts.ts';
-import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
-import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
-import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
 import { releaseAllHeldSends } from '../../domain/outbound/held-sends.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import {
   accepted,
@@ -20,6 +18,7 @@ import {
   testUnsubscribeLinks,
 } from '../support/mail-services.ts';
 import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '../support/outbound-mail.ts';
+import { query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
@@ -27,13 +26,13 @@ const database = useWorkerDatabase();
 
 type Suspended = 'organization' | 'environment' | 'inbox';
 const setStatus = (what: Suspended, { inbox }: Pick<Sending, 'inbox'>, status: 'active' | 'suspended') =>
-  database.systemTransaction(async ({ em }) => {
+  database.systemTransaction(async ({ db }) => {
     const { id, organizationId, environmentId } = inbox;
     if (what === 'organization')
-      await em.nativeUpdate(OrganizationEntity, { id: organizationId }, { status });
+      await db.updateTable('organizations').set({ status }).where('id', '=', organizationId).execute();
     else if (what === 'environment')
-      await em.nativeUpdate(EnvironmentEntity, { id: environmentId }, { status });
-    else await em.nativeUpdate(InboxEntity, { id }, { status });
+      await db.updateTable('environments').set({ status }).where('id', '=', environmentId).execute();
+    else await db.updateTable('inboxes').set({ status }).where('id', '=', id).execute();
   });
 
 const startsOf = (commands: ReturnType<typeof recordingOutbox>['commands'], workflowId: string) =>
@@ -53,10 +52,9 @@ describe('an accepted message', () => {
 
       // Neither the release nor the reconciler starts it while it is suspended.
       const { outbox, commands } = recordingOutbox();
-      await database.systemTransaction(({ em }) =>
-        em.execute(
-          sql`update messages set updated_at = now() - interval '1 hour', queued_at = now() - interval '3 days' where id = ${id}`,
-        ),
+      await query(
+        database,
+        sql`update messages set updated_at = now() - interval '1 hour', queued_at = now() - interval '3 days' where id = ${id}`,
       );
       await releaseAllHeldSends(database, outbox);
       const overdue = await overdueMessages(database, setup.outcomes).take(10_000);
@@ -84,9 +82,11 @@ describe('an accepted message', () => {
     await setStatus('inbox', setup, 'suspended');
     expect(await dispatchOnce(setup, id)).toBe('held');
     expect((await readMessageState(database, id)).status).toBe('deferred');
-    await database.systemTransaction(({ em }) =>
-      em.nativeUpdate(InboxEntity, { id: setup.inbox.id }, { deletedAt: new Date() }),
-    );
+    await database.db
+      .updateTable('inboxes')
+      .set({ deleted_at: new Date() })
+      .where('id', '=', setup.inbox.id)
+      .execute();
     expect(await dispatchOnce(setup, id)).toBe('finished');
     expect((await readMessageState(database, id)).types).toEqual(['message.rejected']);
   });
@@ -111,7 +111,12 @@ test('a scheduled draft stays scheduled while its organization is suspended, and
   const { workflowId = '' } = commands[0]?.start ?? {};
   await setStatus('organization', setup, 'suspended');
   expect(await drafts.sendDue(draft.id, draft.scheduleVersion)).toBe('held');
-  const read = () => database.autocommit((em) => em.findOne(DraftEntity, { id: draft.id }));
+  const read = () =>
+    database.db
+      .selectFrom('drafts')
+      .select(columnsOf(DraftEntity))
+      .where('id', '=', draft.id)
+      .executeTakeFirst();
   expect(await read()).toMatchObject({
     sendStatus: 'scheduled',
     sendError: expect.stringContaining('suspended'),
@@ -126,7 +131,7 @@ test('a scheduled draft stays scheduled while its organization is suspended, and
   expect(startsOf(commands, workflowId)).toBe(2);
   expect(await read()).toMatchObject({ sendStatus: 'scheduled', sendError: null });
   expect(await drafts.sendDue(draft.id, draft.scheduleVersion)).toBe('sent');
-  expect(await read()).toBeNull();
+  expect(await read()).toBeUndefined();
 });
 
 describe('recipients that are refused among others', () => {
@@ -146,8 +151,9 @@ describe('recipients that are refused among others', () => {
       bounce_sub_type: 'General',
       bounced_recipients: [{ email_address: 'bad@people.example' }],
     });
-    const suppressed = await database.autocommit((em) =>
-      em.execute(sql`select from suppressions where org_id = ${setup.inbox.organizationId}`),
+    const suppressed = await query(
+      database,
+      sql`select from suppressions where org_id = ${setup.inbox.organizationId}`,
     );
     expect(suppressed).toEqual([]);
   });

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import type { EventDataByType } from '../../domain/events/event-types.ts';
 import type { Permission } from '../../domain/identity/permissions.ts';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
-import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { countRows } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { startTestApp, type TestApp } from '../support/test-app.ts';
 
@@ -25,10 +25,15 @@ async function arrange() {
   const draft = await as(app)(`/inboxes/${inbox.id}/drafts`, { ...CONTENT, subject: 'Draft' });
   const { organizationId } = organization;
   const rejected = () =>
-    app.worker.autocommit((em) =>
-      em.find(EventEntity, { organizationId, type: 'message.rejected' }, { orderBy: { id: 'asc' } }),
-    );
-  const messages = () => app.worker.autocommit((em) => em.count(MessageEntity, { organizationId }));
+    app.worker.db
+      .selectFrom('events')
+      .select(columnsOf(EventEntity))
+      .where('org_id', '=', organizationId)
+      .where('type', '=', 'message.rejected')
+      .orderBy('id')
+      .execute();
+  const messages = () =>
+    countRows(app.worker.db.selectFrom('messages').select('id').where('org_id', '=', organizationId));
   const sends: [string, unknown?][] = [
     [`/inboxes/${inbox.id}/messages`, CONTENT],
     [`/messages/${original.json().id}/reply`, { text_body: 'x' }],
@@ -45,14 +50,18 @@ describe('a suspended account', () => {
     '(%s) announces every kind of send',
     async (suspended) => {
       const { organization, inbox, as, rejected, messages, sends } = await arrange();
-      await app.worker.systemTransaction(({ em }) =>
+      await app.worker.systemTransaction(({ db }) =>
         suspended === 'organization'
-          ? em.nativeUpdate(OrganizationEntity, { id: organization.organizationId }, { status: 'suspended' })
-          : em.nativeUpdate(
-              EnvironmentEntity,
-              { id: organization.productionEnvironmentId },
-              { status: 'suspended' },
-            ),
+          ? db
+              .updateTable('organizations')
+              .set({ status: 'suspended' })
+              .where('id', '=', organization.organizationId)
+              .execute()
+          : db
+              .updateTable('environments')
+              .set({ status: 'suspended' })
+              .where('id', '=', organization.productionEnvironmentId)
+              .execute(),
       );
       for (const [path, body] of sends)
         expect(
@@ -87,13 +96,11 @@ describe('a suspended account', () => {
     const mute = await createKey(app.worker, { organizationId, permissions });
     const elsewhere = await createKey(app.worker, { organizationId, environmentId, inboxId: other.id });
     const stranger = await createOrganization(app.worker);
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(
-        OrganizationEntity,
-        { id: { $in: [organizationId, stranger.organizationId] } },
-        { status: 'suspended' },
-      ),
-    );
+    await app.worker.db
+      .updateTable('organizations')
+      .set({ status: 'suspended' })
+      .where('id', '=', anyOf([organizationId, stranger.organizationId]))
+      .execute();
     for (const { token } of [mute, elsewhere, stranger])
       expectProblem(await as(app, token)(`/inboxes/${inbox.id}/messages`, CONTENT), 'organization_suspended');
     expectProblem(await as(app)(`/inboxes/${inbox.id}/messages`, { text_body: 5 }), 'organization_suspended');

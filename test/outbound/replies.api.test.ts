@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { LockMode, sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
-import { type Inbox, InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
+import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { sanitizeHtml } from '../../domain/mime/sanitize-html.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import { json } from '../../platform/database/json.ts';
 import { newId } from '../../platform/ids.ts';
 import { SEND_MESSAGE } from '../../workflows/outbound/send-message.contract.ts';
 import { threadTimeMs } from '../support/cpu-time.ts';
@@ -16,6 +17,7 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useObjectStorage, useTestApp } from '../support/resources.ts';
 import type { Call } from '../support/test-app.ts';
 
@@ -48,66 +50,70 @@ interface Received {
 
 /** Inserts a message as inbound processing stores it. */
 async function received({ files = [], ...facts }: Received = {}, into = inbox) {
-  return app.worker.systemTransaction(async ({ em }) => {
+  return app.worker.systemTransaction(async ({ db }) => {
     const owner = {
-      organizationId: into.organizationId,
-      environmentId: into.environmentId,
-      inboxId: into.id,
+      org_id: into.organizationId,
+      env_id: into.environmentId,
+      inbox_id: into.id,
     };
     const id = newId('message');
     const threadId = newId('thread');
-    em.persist(
-      em.create(ThreadEntity, {
+    await db
+      .insertInto('threads')
+      .values({
         ...owner,
         id: threadId,
         subject: 'Lunch',
-        baseSubject: 'lunch',
-        lastMessageAt: new Date(),
-        lastMessageId: id,
-        messageCount: 1,
-      }),
-    );
-    const message = em.create(MessageEntity, {
-      ...owner,
-      id,
-      threadId,
-      direction: 'inbound',
-      status: 'received',
-      fromEmail: 'ada@people.example',
-      fromName: 'Ada',
-      to: [{ email: into.email }],
-      cc: [],
-      bcc: [],
-      replyTo: [],
-      subject: 'AW: Lunch',
-      textBody: 'Are you there?',
-      htmlBody: null,
-      headers: {},
-      hasAttachments: files.length > 0,
-      rfcMessageId: 'parent@people.example',
-      references: ['root@people.example'],
-      rawKey: `raw/${id}`,
-      receivedAt: new Date('2026-11-21T09:05:06Z'),
-      ...facts,
-    });
-    em.persist(message);
+        base_subject: 'lunch',
+        last_message_at: new Date(),
+        last_message_id: id,
+        message_count: 1,
+      })
+      .execute();
+    const message = await db
+      .insertInto('messages')
+      .values({
+        ...owner,
+        id,
+        thread_id: threadId,
+        direction: 'inbound',
+        status: 'received',
+        from_email: facts.fromEmail ?? 'ada@people.example',
+        from_name: 'Ada',
+        to: json(facts.to ?? [{ email: into.email }]),
+        cc: json(facts.cc ?? []),
+        bcc: json([]),
+        reply_to: json(facts.replyTo ?? []),
+        subject: facts.subject ?? 'AW: Lunch',
+        text_body: facts.textBody === undefined ? 'Are you there?' : facts.textBody,
+        html_body: facts.htmlBody ?? null,
+        headers: json({}),
+        has_attachments: files.length > 0,
+        rfc_message_id: 'parent@people.example',
+        reference_ids: facts.references ?? ['root@people.example'],
+        raw_key: `raw/${id}`,
+        received_at: new Date('2026-11-21T09:05:06Z'),
+      })
+      .returning(columnsOf(MessageEntity))
+      .executeTakeFirstOrThrow();
     for (const [position, { filename, contentId, sizeBytes = 1 }] of files.entries()) {
-      em.persist(
-        em.create(AttachmentEntity, {
+      await db
+        .insertInto('attachments')
+        .values({
           ...owner,
           id: newId('attachment'),
-          messageId: id,
-          draftId: null,
+          message_id: id,
+          draft_id: null,
           position,
           filename,
-          contentType: 'image/png',
-          sizeBytes,
+          content_type: 'image/png',
+          size_bytes: sizeBytes,
           sha256: Buffer.alloc(32),
-          storageKey: `attachments/${id}/${position}`,
-          contentId: contentId ?? null,
+          storage_key: `attachments/${id}/${position}`,
+          content_id: contentId ?? null,
           disposition: contentId ? 'inline' : 'attachment',
-        }),
-      );
+        })
+        .execute();
     }
     return message;
   });
@@ -117,14 +123,14 @@ describe('a reply', () => {
   test('to a message deleted concurrently returns 404 and starts no thread', async () => {
     const { id, threadId } = await received();
     let pendingResponse: ReturnType<typeof post> | undefined;
-    await app.worker.systemTransaction(async ({ em }) => {
-      await em.findOne(ThreadEntity, { id: threadId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+    await app.worker.systemTransaction(async ({ db }) => {
+      await db.selectFrom('threads').select('id').where('id', '=', threadId).forUpdate().execute();
       pendingResponse = post(`/messages/${id}/reply`, { text_body: 'Late.' });
       await eventually(async () =>
-        expect(await em.execute(sql`select 1 from pg_locks where not granted`)).not.toEqual([]),
+        expect(await query({ db }, sql`select 1 from pg_locks where not granted`)).not.toEqual([]),
       );
-      await em.nativeDelete(MessageEntity, { threadId });
-      await em.nativeDelete(ThreadEntity, { id: threadId });
+      await db.deleteFrom('messages').where('thread_id', '=', threadId).execute();
+      await db.deleteFrom('threads').where('id', '=', threadId).execute();
     });
     expectProblem(await (pendingResponse as NonNullable<typeof pendingResponse>), 'not_found');
   });
@@ -281,9 +287,11 @@ describe('a reply', () => {
   test('and a forward from a paused inbox are refused with an event', async () => {
     const paused = await createInbox(app.worker, organization);
     const original = await received({}, paused);
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(InboxEntity, { id: paused.id }, { sendPaused: true }),
-    );
+    await app.worker.db
+      .updateTable('inboxes')
+      .set({ send_paused: true })
+      .where('id', '=', paused.id)
+      .execute();
     for (const [path, body] of [
       ['reply', { text_body: 'x' }],
       ['forward', { to: [{ email: 'a@x.test' }] }],
@@ -323,11 +331,11 @@ describe('a forward', () => {
   test('of a message deleted concurrently returns 404 and is not sent without its files', async () => {
     const { id } = await received({ files: [{ filename: 'menu.png' }] });
     let pendingResponse: ReturnType<typeof post> | undefined;
-    await app.worker.systemTransaction(async ({ em }) => {
-      await em.nativeDelete(MessageEntity, { id });
+    await app.worker.systemTransaction(async ({ db }) => {
+      await db.deleteFrom('messages').where('id', '=', id).execute();
       pendingResponse = post(`/messages/${id}/forward`, { to: [{ email: 'a@x.test' }] });
       await eventually(async () =>
-        expect(await em.execute(sql`select 1 from pg_locks where not granted`)).not.toEqual([]),
+        expect(await query({ db }, sql`select 1 from pg_locks where not granted`)).not.toEqual([]),
       );
     });
     expectProblem(await (pendingResponse as NonNullable<typeof pendingResponse>), 'not_found');
@@ -366,10 +374,15 @@ describe('a forward', () => {
     );
     expect(forwarded.html_body).toContain('<img src="cid:logo@x" alt="Logo">');
     const keys = (messageId: string) =>
-      app.worker.systemTransaction(async ({ em }) =>
-        (await em.find(AttachmentEntity, { messageId }, { orderBy: { position: 'asc' } })).map(
-          ({ storageKey, contentId, disposition }) => ({ storageKey, contentId, disposition }),
-        ),
+      app.worker.systemTransaction(async ({ db }) =>
+        (
+          await db
+            .selectFrom('attachments')
+            .select(columnsOf(AttachmentEntity))
+            .where('message_id', '=', messageId)
+            .orderBy('position')
+            .execute()
+        ).map(({ storageKey, contentId, disposition }) => ({ storageKey, contentId, disposition })),
       );
     expect((await keys(forwarded.id)).slice(0, 2)).toEqual(await keys(original.id));
   });

@@ -1,18 +1,19 @@
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
-import type { Policies } from '../../domain/policies/find-policies.ts';
-import { OrganizationPoliciesEntity } from '../../domain/policies/organization-policies.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { billingConfig } from '../support/billing-config.ts';
 import { accepted, TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, readMessageState } from '../support/outbound-mail.ts';
+import { setPolicies, type TestPolicies } from '../support/policies.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession } from '../support/sessions.ts';
 import { recordingOutbox } from '../support/test-app.ts';
@@ -20,12 +21,7 @@ import { recordingOutbox } from '../support/test-app.ts';
 const app = useTestApp();
 const billed = useTestApp({ config: { ...billingConfig(), SHARED_DOMAIN_DAILY_CAP: '1' } });
 
-const setPolicies = (organizationId: string, policies: Partial<Policies>) =>
-  app.worker.systemTransaction(({ em }) =>
-    em.upsert(OrganizationPoliciesEntity, { organizationId, ...policies, updatedAt: new Date() }),
-  );
-
-async function arrange(policies: Partial<Policies> = {}) {
+async function arrange(policies: TestPolicies = {}) {
   const organization = await createOrganization(app.worker);
   const inbox = await createInbox(app.worker, organization);
   const { token, organizationId } = organization;
@@ -35,7 +31,7 @@ async function arrange(policies: Partial<Policies> = {}) {
   const original = (await send('ada@allowed.example')).json().id as string;
   const draftTo = async (...to: string[]) =>
     (await post(`/inboxes/${inbox.id}/drafts`, { to, text_body: 'x' })).json().id as string;
-  await setPolicies(organizationId, policies);
+  await setPolicies(app.worker, organizationId, policies);
   /** Every way to send through the API, to these recipients. */
   const sendEveryWay = async (...to: string[]) => [
     await send(...to),
@@ -45,16 +41,20 @@ async function arrange(policies: Partial<Policies> = {}) {
   ];
   const rejected = async () =>
     (
-      await app.worker.autocommit((em) =>
-        em.find(EventEntity, { organizationId, type: 'message.rejected' }, { orderBy: { id: 'asc' } }),
-      )
+      await app.worker.db
+        .selectFrom('events')
+        .select(columnsOf(EventEntity))
+        .where('org_id', '=', organizationId)
+        .where('type', '=', 'message.rejected')
+        .orderBy('id')
+        .execute()
     ).map(({ data }) => data as { rejection_reason: string; rejection_detail: string });
   return { organization, inbox, post, send, sendEveryWay, draftTo, rejected, original };
 }
 
 describe('recipient domains', () => {
   test('a blocked domain and those below it are refused by every way of sending, with an event', async () => {
-    const { sendEveryWay, send, rejected } = await arrange({ blockedRecipientDomains: ['rival.example'] });
+    const { sendEveryWay, send, rejected } = await arrange({ blocked_recipient_domains: ['rival.example'] });
     for (const response of await sendEveryWay('ada@allowed.example', 'eve@Sub.Rival.example'))
       expect(expectProblem(response, 'message_rejected')).toMatchObject({
         rejection_reason: 'blocked_recipient',
@@ -69,8 +69,8 @@ describe('recipient domains', () => {
 
   test('only allowed domains are accepted, and a block takes precedence', async () => {
     const { sendEveryWay, send } = await arrange({
-      allowedRecipientDomains: ['allowed.example', 'xn--bcher-kva.example'],
-      blockedRecipientDomains: ['no.allowed.example'],
+      allowed_recipient_domains: ['allowed.example', 'xn--bcher-kva.example'],
+      blocked_recipient_domains: ['no.allowed.example'],
     });
     for (const response of await sendEveryWay('eve@elsewhere.example'))
       expect(expectProblem(response, 'message_rejected')).toMatchObject({
@@ -125,7 +125,7 @@ describe('recipient domains', () => {
 });
 
 test('a message with more recipients than the policy allows is refused, in to, cc and bcc together', async () => {
-  const { post, inbox, send, rejected } = await arrange({ maxRecipientsPerMessage: 2 });
+  const { post, inbox, send, rejected } = await arrange({ max_recipients_per_message: 2 });
   const refused = await post(`/inboxes/${inbox.id}/messages`, {
     to: ['a@allowed.example'],
     cc: ['b@allowed.example', 'A@allowed.example'],
@@ -139,7 +139,7 @@ test('a message with more recipients than the policy allows is refused, in to, c
 
 describe('the daily cap of an inbox', () => {
   test('counts messages of the UTC day, also those before it was set, and refuses every way of sending', async () => {
-    const { send, sendEveryWay, rejected, inbox } = await arrange({ dailySendCapPerInbox: 2 });
+    const { send, sendEveryWay, rejected, inbox } = await arrange({ daily_send_cap_per_inbox: 2 });
     // The original was sent before the policy.
     expect((await send('a@allowed.example', 'b@allowed.example')).statusCode).toBe(201);
     for (const response of await sendEveryWay('a@allowed.example'))
@@ -150,17 +150,13 @@ describe('the daily cap of an inbox', () => {
     expect((await rejected()).map(({ rejection_reason }) => rejection_reason)).toEqual(
       Array(4).fill('rate_limited'),
     );
-    await app.worker.systemTransaction(({ em }) =>
-      em.execute(sql`update inbox_daily_sends set day = day - 1 where inbox_id = ${inbox.id}`),
-    );
-    await app.worker.systemTransaction(({ em }) =>
-      em.execute(sql`delete from messages where inbox_id = ${inbox.id}`),
-    );
+    await query(app.worker, sql`update inbox_daily_sends set day = day - 1 where inbox_id = ${inbox.id}`);
+    await query(app.worker, sql`delete from messages where inbox_id = ${inbox.id}`);
     expect((await send('a@allowed.example')).statusCode).toBe(201);
   });
 
   test('lets one of 50 concurrent sends take the last message', async () => {
-    const { send } = await arrange({ dailySendCapPerInbox: 2 });
+    const { send } = await arrange({ daily_send_cap_per_inbox: 2 });
     const responses = await Promise.all(Array.from({ length: 50 }, () => send('a@allowed.example')));
     const statuses = responses.map(({ statusCode }) => statusCode);
     expect(statuses.filter((status) => status === 201)).toHaveLength(1);
@@ -168,23 +164,27 @@ describe('the daily cap of an inbox', () => {
   });
 
   test('is not used up by a send that the cap of the shared domain refuses, nor the other way round', async () => {
-    const { organization, inbox } = await arrange({ dailySendCapPerInbox: 3 });
+    const { organization, inbox } = await arrange({ daily_send_cap_per_inbox: 3 });
     const body = { to: ['a@allowed.example'], text_body: 'x' };
     const send = () =>
       billed.call(`/inboxes/${inbox.id}/messages`, { method: 'POST', token: organization.token, body });
-    const counts = () =>
-      app.worker.autocommit(async (em) => ({
-        inbox: await em.execute(sql`select messages from inbox_daily_sends where inbox_id = ${inbox.id}`),
-        shared: await em.execute(
-          sql`select recipients from shared_domain_caps where org_id = ${organization.organizationId}`,
-        ),
-      }));
+    const counts = async () => ({
+      inbox: await query(
+        app.worker,
+        sql`select messages from inbox_daily_sends where inbox_id = ${inbox.id}`,
+      ),
+      shared: await query(
+        app.worker,
+        sql`select recipients from shared_domain_caps where org_id = ${organization.organizationId}`,
+      ),
+    });
     expect((await send()).statusCode).toBe(201);
     expectProblem(await send(), 'message_rejected');
     expect(await counts()).toEqual({ inbox: [{ messages: 2 }], shared: [{ recipients: 1 }] });
-    await setPolicies(organization.organizationId, { dailySendCapPerInbox: 2 });
-    await app.worker.systemTransaction(({ em }) =>
-      em.execute(sql`update shared_domain_caps set cap = 100 where org_id = ${organization.organizationId}`),
+    await setPolicies(app.worker, organization.organizationId, { daily_send_cap_per_inbox: 2 });
+    await query(
+      app.worker,
+      sql`update shared_domain_caps set cap = 100 where org_id = ${organization.organizationId}`,
     );
     expect(expectProblem(await send(), 'message_rejected')).toMatchObject({
       policy: 'daily_send_cap_per_inbox',
@@ -197,7 +197,9 @@ describe('what waits to be sent', () => {
   test('is checked again at dispatch', async () => {
     const setup = await arrangeSending(app.worker);
     const id = await setup.send('eve@rival.example');
-    await setPolicies(setup.inbox.organizationId, { blockedRecipientDomains: ['rival.example'] });
+    await setPolicies(app.worker, setup.inbox.organizationId, {
+      blocked_recipient_domains: ['rival.example'],
+    });
     expect(await dispatchOnce(setup, id)).toBe('finished');
     const { status, types, message } = await readMessageState(app.worker, id);
     expect([status, types, setup.transport.transmissions]).toEqual(['rejected', ['message.rejected'], []]);
@@ -205,7 +207,7 @@ describe('what waits to be sent', () => {
   });
 
   test('is checked when a scheduled draft is due', async () => {
-    const { inbox, post, rejected } = await arrange({ dailySendCapPerInbox: 1 });
+    const { inbox, post, rejected } = await arrange({ daily_send_cap_per_inbox: 1 });
     const scheduled = await post(`/inboxes/${inbox.id}/messages`, {
       to: ['a@allowed.example'],
       text_body: 'x',
@@ -221,9 +223,11 @@ describe('what waits to be sent', () => {
       unsubscribeLinks: testUnsubscribeLinks,
     });
     expect(await drafts.sendDue(scheduled.json().id, 1)).toBe('refused');
-    const draft = await app.worker.autocommit((em) =>
-      em.findOneOrFail(DraftEntity, { id: scheduled.json().id }),
-    );
+    const draft = await app.worker.db
+      .selectFrom('drafts')
+      .select(columnsOf(DraftEntity))
+      .where('id', '=', scheduled.json().id)
+      .executeTakeFirstOrThrow();
     expect(draft.sendStatus).toBe('failed');
     expect(draft.sendError).toContain('message_rejected');
     expect(await rejected()).toHaveLength(1);
@@ -248,7 +252,7 @@ describe('Auto-Submitted', () => {
         ),
       ),
     ).toEqual(['auto-generated', null, 'auto-replied', 'auto-generated']);
-    await setPolicies(organization.organizationId, { autoSubmittedHeader: false });
+    await setPolicies(app.worker, organization.organizationId, { auto_submitted_header: false });
     expect(await autoSubmittedOf((await send('a@allowed.example')).json().id)).toBeNull();
   });
 
@@ -262,7 +266,7 @@ describe('Auto-Submitted', () => {
       return /^auto-submitted: (\S+)/im.exec(raw)?.[1];
     };
     expect(await fieldOf(await setup.send('a@allowed.example'))).toBe('auto-generated');
-    await setPolicies(setup.inbox.organizationId, { autoSubmittedHeader: false });
+    await setPolicies(app.worker, setup.inbox.organizationId, { auto_submitted_header: false });
     expect(await fieldOf(await setup.send('a@allowed.example'))).toBeUndefined();
   });
 });

@@ -1,13 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql, type Updateable } from 'kysely';
 import { EventEntity } from '../../domain/events/event.entity.ts';
-import { InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import type { Tables } from '../../platform/database/tables.ts';
 import { billingConfig } from '../support/billing-config.ts';
 import { noApprovals, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { testScope } from '../support/test-scope.ts';
@@ -62,8 +64,8 @@ async function arrange(environment: 'production' | 'sandbox' = 'production') {
     setDay: (day: string) => {
       now = new Date(`${day}T00:00:00Z`);
     },
-    setInbox: (patch: Partial<{ sendPaused: boolean; sendResumedAt: Date }>) =>
-      app.worker.systemTransaction(({ em }) => em.nativeUpdate(InboxEntity, { id: inbox.id }, patch)),
+    setInbox: (patch: Updateable<Tables['inboxes']>) =>
+      app.worker.db.updateTable('inboxes').set(patch).where('id', '=', inbox.id).execute(),
   };
 }
 const REFUSED = 'message_rejected rate_limited';
@@ -87,12 +89,12 @@ describe('the daily cap of the shared domain', () => {
   test('does not double after a day on which an inbox was over the reputation limits', async () => {
     const { send, sendAll, setDay, setInbox } = await arrange();
     expect(await sendAll()).toBe(3);
-    await setInbox({ sendPaused: false, sendResumedAt: new Date('2031-03-01T12:00:00Z') });
+    await setInbox({ send_paused: false, send_resumed_at: new Date('2031-03-01T12:00:00Z') });
     setDay('2031-03-02');
     expect(await sendAll()).toBe(3);
     setDay('2031-03-03');
     expect(await sendAll()).toBe(6);
-    await setInbox({ sendPaused: true });
+    await setInbox({ send_paused: true });
     setDay('2031-03-04');
     expect(await send()).toBe('message_rejected account_paused');
   });
@@ -110,11 +112,12 @@ describe('the daily cap of the shared domain', () => {
     const { inbox, send, sendAll } = await arrange();
     expect(await sendAll()).toBe(3);
     expect(await (await arrange()).sendAll()).toBe(3);
-    await app.worker.systemTransaction(({ em }) =>
-      em.execute(sql`with added as (insert into domains
+    await query(
+      app.worker,
+      sql`with added as (insert into domains
         (id, org_id, domain_name, ownership_token, verification_status, observed, episode_started_at, created_at, updated_at)
         values (${inbox.id.replace('inb_', 'dom_')}, ${inbox.organizationId}, ${`${inbox.id.slice(4)}.example`}, 'x', 'verified', '{}', now(), now(), now())
-        returning id) update inboxes set domain_id = added.id from added where inboxes.id = ${inbox.id}`),
+        returning id) update inboxes set domain_id = added.id from added where inboxes.id = ${inbox.id}`,
     );
     expect(await send()).toBe('sent');
   });
@@ -141,7 +144,11 @@ describe('over the API', () => {
       expect(expectProblem(await post(path, body), 'message_rejected')).toMatchObject({
         rejection_reason: 'rate_limited',
       });
-    const events = await app.worker.autocommit((em) => em.find(EventEntity, { organizationId }));
+    const events = await app.worker.db
+      .selectFrom('events')
+      .select(columnsOf(EventEntity))
+      .where('org_id', '=', organizationId)
+      .execute();
     expect(events.map(({ type }) => type)).toEqual(Array(4).fill('message.rejected'));
   });
 

@@ -5,6 +5,8 @@ import { createAttachmentService } from '../../domain/attachments/attachment.ser
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { UnsendableMessageError } from '../../domain/mime/unsendable-message-error.ts';
 import { ensureMimeStored } from '../../domain/outbound/stored-mime.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import { json } from '../../platform/database/json.ts';
 import { accepted, deferred, unsigned } from '../support/mail-services.ts';
 import {
   arrangeSending,
@@ -19,8 +21,12 @@ const database = useWorkerDatabase();
 const storage = useStorage(useObjectStorage());
 const stateOf = (messageId: string) => readMessageState(database, messageId);
 
-const change = (id: string, columns: object) =>
-  database.systemTransaction(({ em }) => em.nativeUpdate(MessageEntity, { id }, columns));
+const setHeaders = (id: string, headers: Partial<Record<string, string>>) =>
+  database.db
+    .updateTable('messages')
+    .set({ headers: json(headers as Record<string, string>) })
+    .where('id', '=', id)
+    .execute();
 
 /** Runs the step of the workflow that transmits, and records the failure as the workflow does. */
 async function failTransmission({ dispatch }: Sending, id: string) {
@@ -43,7 +49,7 @@ describe('a message that can never be sent', () => {
   ])('with $name in its row becomes failed and is announced', async ({ headers }) => {
     const world = await arrangeSending(database);
     const id = await world.send('ada@people.example');
-    await change(id, { headers });
+    await setHeaders(id, headers);
     expect(await failTransmission(world, id)).toBe('settled');
     const { status, message, recipients, attempts, events } = await stateOf(id);
     expect({ status, recipients, attempts }).toEqual({
@@ -88,14 +94,18 @@ describe('a message that can never be sent', () => {
     const { message } = await world.sends.send(world.scope, world.inbox.id, content, [
       { kind: 'stored', file },
     ]);
-    const row = await database.systemTransaction(async ({ em }) => {
-      const { storageKey } = await em.findOneOrFail(AttachmentEntity, { messageId: message.id });
+    const row = await database.systemTransaction(async ({ db }) => {
+      const { storageKey } = await db
+        .selectFrom('attachments')
+        .select(columnsOf(AttachmentEntity))
+        .where('message_id', '=', message.id)
+        .executeTakeFirstOrThrow();
       await storage.delete(storageKey);
-      return em.findOneOrFail(
-        MessageEntity,
-        { id: message.id },
-        { populate: ['textBody', 'htmlBody', 'headers'] },
-      );
+      return db
+        .selectFrom('messages')
+        .select(columnsOf(MessageEntity, { lazy: ['textBody', 'htmlBody', 'headers'] }))
+        .where('id', '=', message.id)
+        .executeTakeFirstOrThrow();
     });
     const building = ensureMimeStored(database, storage, row, unsigned);
     await expect(building).rejects.toEqual(
@@ -159,7 +169,7 @@ test('a transmission that is retried after a cancellation builds and sends nothi
   const world = await arrangeSending(database);
   const id = await world.send('ada@people.example');
   await world.dispatch.prepare(id);
-  await change(id, { headers: { 'X-Campaign': 'a\u0085b' } });
+  await setHeaders(id, { 'X-Campaign': 'a\u0085b' });
   await world.sends.cancel(world.scope, id);
   await world.dispatch.transmit(id, () => false);
   expect([await recordOnce(world, id), world.transport.transmissions]).toEqual(['settled', []]);

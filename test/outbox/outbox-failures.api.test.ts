@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { pino } from 'pino';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { listDeadCommands, retryDeadCommands } from '../../platform/outbox/dead-commands.ts';
 import { OutboxEntity } from '../../platform/outbox/outbox.entity.ts';
@@ -32,7 +33,7 @@ afterAll(async () => {
   await tracing?.stop();
   await Promise.all([database?.close(), collector.stop()]);
 });
-beforeEach(() => database.systemTransaction(({ em }) => em.nativeDelete(OutboxEntity, {})));
+beforeEach(() => database.db.deleteFrom('outbox').execute());
 
 const START = {
   workflowType: 'aWorkflow',
@@ -66,9 +67,12 @@ function arrange() {
     database.transaction({ organizationId: ORGANIZATION, requestId: 'req_1' }, async (transaction) =>
       outbox.enqueue(transaction, ORGANIZATION, { start: START }),
     );
-  const rows = () => database.systemTransaction(({ em }) => em.find(OutboxEntity, {}));
+  const rows = () => database.db.selectFrom('outbox').select(columnsOf(OutboxEntity)).execute();
   const makeDue = () =>
-    database.systemTransaction(({ em }) => em.nativeUpdate(OutboxEntity, {}, { availableAt: new Date(0) }));
+    database.db
+      .updateTable('outbox')
+      .set({ available_at: new Date(0) })
+      .execute();
   return { state, started, lines, metrics, outbox, enqueue, rows, makeDue };
 }
 
@@ -92,7 +96,7 @@ test('a dead command is retried by the command for operators', async () => {
   const { state, started, outbox, enqueue, rows, makeDue } = arrange();
   await enqueue();
   await outbox.drain();
-  await database.systemTransaction(({ em }) => em.nativeUpdate(OutboxEntity, {}, { attempts: 199 }));
+  await database.db.updateTable('outbox').set({ attempts: 199 }).execute();
   await makeDue();
   await outbox.sweep(10);
   const [dead] = await listDeadCommands(database.db);

@@ -2,11 +2,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
-import { OutboxEntity } from '../../platform/outbox/outbox.entity.ts';
+import { json } from '../../platform/database/json.ts';
 import { createOutbox, type Outbox, type OutboxOptions } from '../../platform/outbox/outbox.ts';
 import type { OutboxCommand, StartCommand } from '../../platform/outbox/outbox-command.ts';
 import { eventually } from '../support/eventually.ts';
 import { createIsolatedDatabase } from '../support/isolated-database.ts';
+import { countRows } from '../support/query.ts';
 
 const logger = pino({ level: 'silent' });
 const LONG_AGO = Date.now() - 3_600_000;
@@ -16,7 +17,7 @@ beforeAll(async () => {
   database = await createIsolatedDatabase('outbox_turns');
 });
 afterAll(() => database?.close());
-beforeEach(() => database.systemTransaction(({ em }) => em.nativeDelete(OutboxEntity, {})));
+beforeEach(() => database.db.deleteFrom('outbox').execute());
 
 const start = (workflowId: string, priorityKey: number, taskQueue: string, organizationId: string) =>
   ({
@@ -31,19 +32,20 @@ const start = (workflowId: string, priorityKey: number, taskQueue: string, organ
 
 /** Rows that their process did not dispatch, the first one oldest. */
 async function leaveBehind(organizationId: string, count: number, priorityKey = 3): Promise<void> {
-  await database.systemTransaction(async ({ em }) => {
+  await database.systemTransaction(async ({ db }) => {
     for (let index = 0; index < count; index += 1)
-      em.persist(
-        em.create(OutboxEntity, {
-          organizationId,
-          command: {
+      await db
+        .insertInto('outbox')
+        .values({
+          org_id: organizationId,
+          command: json({
             start: start(`${organizationId}/${priorityKey}/${index}`, priorityKey, 'a', organizationId),
-          },
-          taskQueue: 'a',
+          }),
+          task_queue: 'a',
           priority: priorityKey,
-          availableAt: new Date(LONG_AGO + index),
-        }),
-      );
+          available_at: new Date(LONG_AGO + index),
+        })
+        .execute();
   });
 }
 
@@ -86,14 +88,13 @@ describe('the sweep', () => {
     });
     await eventually(() => expect(temporal.arrived).toHaveLength(1));
     // As if the queue had been long: the sweep would take them.
-    await database.systemTransaction(({ em }) =>
-      em.nativeUpdate(OutboxEntity, {}, { availableAt: new Date(LONG_AGO) }),
-    );
+    await database.db
+      .updateTable('outbox')
+      .set({ available_at: new Date(LONG_AGO) })
+      .execute();
     temporal.releaseOne();
     const keptRows = () =>
-      database.systemTransaction(({ em }) =>
-        em.count(OutboxEntity, { availableAt: { $gt: new Date(LONG_AGO) } }),
-      );
+      countRows(database.db.selectFrom('outbox').select('id').where('available_at', '>', new Date(LONG_AGO)));
     await eventually(async () => expect(await keptRows()).toBe(2));
     temporal.release();
     await outbox.drain();
@@ -159,7 +160,7 @@ describe('the process that commits', () => {
     await outbox.drain();
     expect(temporal.arrived.indexOf('other')).toBeLessThan(20);
     expect(temporal.arrived).toHaveLength(102);
-    expect(await database.systemTransaction(({ em }) => em.count(OutboxEntity, {}))).toBe(0);
+    expect(await countRows(database.db.selectFrom('outbox').select('id'))).toBe(0);
   });
 
   test('starts runs of a paced queue one at a time', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { OrganizationPoliciesEntity } from '../../domain/policies/organization-policies.entity.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { createPageClient } from '../support/page-client.ts';
+import { setPolicies } from '../support/policies.ts';
 import { useObjectStorage, useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 
@@ -12,13 +12,7 @@ async function arrange(role: 'developer' | 'viewer' = 'developer') {
   const organization = await createOrganization(app.worker);
   const { organizationId, token } = organization;
   const inbox = await createInbox(app.worker, organization);
-  await app.worker.systemTransaction(({ em }) =>
-    em.upsert(OrganizationPoliciesEntity, {
-      organizationId,
-      requireSendApproval: 'all',
-      updatedAt: new Date(),
-    }),
-  );
+  await setPolicies(app.worker, organizationId, { require_send_approval: 'all' });
   const userId = await createTestUser(app.worker, { organizationId, role });
   const browser = createPageClient(app);
   browser.cookies.set('session', (await createTestSession(app.worker, userId)).token);

@@ -1,8 +1,9 @@
 import { expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { readAccountMail } from '../support/account-mail.ts';
 import { createAccountQuickly, PASSWORD } from '../support/accounts.ts';
 import { createPageClient } from '../support/page-client.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
@@ -79,7 +80,8 @@ test('an organization is closed and recovered only after a fresh sign-in, which 
   const { email, organizationId, userId } = await createAccountQuickly(app);
   const browser = await signedIn(email);
   await browser.open('/organization');
-  await app.worker.query(
+  await query(
+    app.worker,
     sql`update sessions set authenticated_at = now() - interval '1 hour' where user_id = ${userId}`,
   );
   await browser.submit(`/organization/close?org=${organizationId}`, { name: 'Test' });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { OrganizationPoliciesEntity } from '../../domain/policies/organization-policies.entity.ts';
 import { findBrowserObstacle, launchBrowser } from '../support/browser.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
+import { setPolicies } from '../support/policies.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createStaff } from '../support/staff.ts';
 import { useResource } from '../support/use-resource.ts';
@@ -17,13 +17,7 @@ if (obstacle) console.warn(`Tests of pages in a browser are skipped: ${obstacle}
     const organization = await createOrganization(app.worker);
     const { organizationId, token } = organization;
     const inbox = await createInbox(app.worker, organization);
-    await app.worker.systemTransaction(({ em }) =>
-      em.upsert(OrganizationPoliciesEntity, {
-        organizationId,
-        requireSendApproval: 'all',
-        updatedAt: new Date(),
-      }),
-    );
+    await setPolicies(app.worker, organizationId, { require_send_approval: 'all' });
     const content = {
       to: ['ada@people.example'],
       subject: 'Offer',

@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { readAccountMail } from '../support/account-mail.ts';
 import { createAccount, newAddress, PASSWORD } from '../support/accounts.ts';
 import { createPageClient } from '../support/page-client.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
@@ -99,13 +100,16 @@ describe('the page of an organization', () => {
     expect((await app.call('/org', { token })).statusCode).toBe(200);
     expect((await app.call('/org', { token: apiKey })).statusCode).toBe(200);
     const guest = await createAccount(app);
-    await app.worker.query(sql`
-      insert into members (org_id, user_id, role, created_at)
-      values (${organizationId}, ${guest.userId}, 'admin', now()) returning user_id`);
+    await query(
+      app.worker,
+      sql`insert into members (org_id, user_id, role, created_at)
+      values (${organizationId}, ${guest.userId}, 'admin', now()) returning user_id`,
+    );
     await browser.open(`/organization${org}`);
     await browser.submit(`/organization/owner${org}`, { user_id: guest.userId });
     expect(browser.path).toBe(`/organization${org}&notice=owner-changed`);
-    const roles = await app.worker.query<{ role: string }>(
+    const roles = await query<{ role: string }>(
+      app.worker,
       sql`select role from members where org_id = ${organizationId} and user_id = ${userId}`,
     );
     expect(roles).toEqual([{ role: 'admin' }]);

@@ -1,9 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { generate } from 'otplib';
 import { readAccountMail } from '../support/account-mail.ts';
 import { createAccountQuickly as createAccount, newAddress, PASSWORD } from '../support/accounts.ts';
 import { createPageClient } from '../support/page-client.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 
@@ -168,7 +169,8 @@ describe('pages', () => {
   test('ask to sign in again where a fresh sign-in is required', async () => {
     const { email, userId } = await createAccount(app);
     const browser = await signedIn(email);
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update sessions set authenticated_at = now() - interval '1 hour' where user_id = ${userId}`,
     );
     await browser.submit('/account/factors/totp', { name: 'Phone' });
@@ -178,7 +180,8 @@ describe('pages', () => {
   test('manage keys, members and policies as far as the role allows', async () => {
     const { email, userId } = await createAccount(app);
     const browser = await signedIn(email);
-    const [membership] = await app.worker.query<{ id: string }>(
+    const [membership] = await query<{ id: string }>(
+      app.worker,
       sql`select org_id as id from members where user_id = ${userId}`,
     );
     const organizationId = membership?.id ?? '';
@@ -213,9 +216,11 @@ describe('pages', () => {
   test('let a person of several organizations choose one', async () => {
     const { userId, email } = await createAccount(app);
     const other = await createAccount(app);
-    await app.worker.query(sql`
-      insert into members (org_id, user_id, role, created_at)
-      select org_id, ${userId}, 'viewer', now() from members where user_id = ${other.userId}`);
+    await query(
+      app.worker,
+      sql`insert into members (org_id, user_id, role, created_at)
+      select org_id, ${userId}, 'viewer', now() from members where user_id = ${other.userId}`,
+    );
     const browser = await signedIn(email);
     const choice = await browser.open('/organization');
     expect(browser.path).toBe('/organizations?next=%2Forganization');
@@ -224,7 +229,8 @@ describe('pages', () => {
 
   test('open an organization of others to no one', async () => {
     const victim = await createAccount(app);
-    const [row] = await app.worker.query<{ id: string }>(
+    const [row] = await query<{ id: string }>(
+      app.worker,
       sql`select org_id as id from members where user_id = ${victim.userId}`,
     );
     const browser = await signedIn((await createAccount(app)).email);

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createAccountQuickly, PASSWORD, type QuickAccount } from '../support/accounts.ts';
 import { OIDC_CLIENT, startForgingProvider } from '../support/identity-providers.ts';
 import { createPageClient, type PageClient } from '../support/page-client.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createSoftwareAuthenticator } from '../support/software-authenticator.ts';
 import { useResource } from '../support/use-resource.ts';
@@ -182,8 +183,10 @@ describe('providers on pages', () => {
     const account = await createAccountQuickly(app);
     const browser = await signedIn(account);
     await browser.open('/account');
-    await app.worker.query(sql`
-      update sessions set authenticated_at = now() - interval '11 minutes' where user_id = ${account.userId}`);
+    await query(
+      app.worker,
+      sql`update sessions set authenticated_at = now() - interval '11 minutes' where user_id = ${account.userId}`,
+    );
     await browser.submit('/account/providers/link');
     expect(browser.path).toBe('/login?next=%2Faccount&notice=sign-in-again');
   });

@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createAccountQuickly, PASSWORD } from '../support/accounts.ts';
 import { OIDC_CLIENT, signInAtOidcProvider, startOidcProvider } from '../support/identity-providers.ts';
 import { createPageClient, type PageClient } from '../support/page-client.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createSamlKey, idpMetadata } from '../support/saml-idp.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
@@ -79,7 +80,7 @@ describe('single sign-on by pages', () => {
     await setUp();
     const email = `ada@${organization.domain}`;
     const account = await createAccountQuickly(app);
-    await app.worker.query(sql`update users set email = ${email} where id = ${account.userId}`);
+    await query(app.worker, sql`update users set email = ${email} where id = ${account.userId}`);
     const browser = createPageClient(app);
     const login = await signIn(browser, email);
     expect(login.body).toContain('An account has your address');

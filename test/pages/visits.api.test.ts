@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
-import { OrganizationPoliciesEntity } from '../../domain/policies/organization-policies.entity.ts';
+import { sql } from 'kysely';
 import { listSourceFiles } from '../guards/import-graph.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { createPageClient } from '../support/page-client.ts';
+import { setPolicies } from '../support/policies.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession } from '../support/sessions.ts';
 import { createStaff } from '../support/staff.ts';
@@ -22,17 +23,15 @@ async function arrange() {
   const organization = await createOrganization(app.worker);
   const { organizationId, token, ownerId } = organization;
   const inbox = await createInbox(app.worker, organization);
-  await app.worker.systemTransaction(({ em }) =>
-    em.upsert(OrganizationPoliciesEntity, {
-      organizationId,
-      requireSendApproval: 'all',
-      allowedCidrs: ['0.0.0.0/0', '::/0'],
-      updatedAt: new Date(),
-    }),
+  await setPolicies(app.worker, organizationId, {
+    require_send_approval: 'all',
+    allowed_cidrs: ['0.0.0.0/0', '::/0'],
+  });
+  await query(
+    app.worker,
+    sql`insert into members (org_id, user_id, role, created_at)
+    select ${organizationId}, id, 'developer', now() from users where id <> ${ownerId} limit 1 returning org_id`,
   );
-  await app.worker.query(sql`
-    insert into members (org_id, user_id, role, created_at)
-    select ${organizationId}, id, 'developer', now() from users where id <> ${ownerId} limit 1 returning org_id`);
   const content = { to: ['ada@people.example'], subject: 'Offer', text_body: 'Dear Ada' };
   const sent = await app.call(`/inboxes/${inbox.id}/messages`, { method: 'POST', token, body: content });
   const { token: session } = await createTestSession(app.worker, ownerId, { factors: ['totp'] });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { sha256 } from '../../platform/crypto.ts';
 import { networkOf } from '../../platform/network.ts';
 import { readAccountMail } from '../support/account-mail.ts';
@@ -11,6 +11,7 @@ import {
   signIn as signInByPassword,
 } from '../support/accounts.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 
@@ -47,7 +48,7 @@ describe('a sign-up', () => {
     const { email, response } = await signUp();
     expect(response.statusCode).toBe(202);
     expect(response.json()).toEqual({ status: 'verification_sent' });
-    const before = await app.worker.query(sql`select from users where email = ${email}`);
+    const before = await query(app.worker, sql`select from users where email = ${email}`);
     expect(before).toEqual([]);
     const [mail] = await readAccountMail(app, email);
     expect(mail).toMatchObject({ template: 'verify-email', token: expect.stringMatching(/^\w{43}$/) });
@@ -110,7 +111,8 @@ describe('a sign-up', () => {
       ({ statusCode }) => statusCode,
     );
     expect(statuses.sort()).toEqual([200, 401, 401]);
-    const organizations = await app.worker.query(
+    const organizations = await query(
+      app.worker,
       sql`select from members m join users u on u.id = m.user_id where u.email = ${email}`,
     );
     expect(organizations).toHaveLength(1);
@@ -127,7 +129,8 @@ describe('a sign-up', () => {
 
   test('token expires after a day', async () => {
     const { email } = await signUp();
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update sign_ups set expires_at = date_trunc('milliseconds', now()) where email = ${email}`,
     );
     const expired = await post('/auth/verify-email', { token: await latestToken(email), password: PASSWORD });
@@ -185,14 +188,14 @@ describe('signing in', () => {
     for (let count = 0; count < 5; count += 1)
       expectProblem(await signIn(email, 'wrong-password-1'), 'invalid_credentials');
     // The first delays are shorter than a sign-in on a busy machine takes.
-    await app.worker.query(sql`update sign_in_attempts set failures = 12 where key_hash = ${key}`);
+    await query(app.worker, sql`update sign_in_attempts set failures = 12 where key_hash = ${key}`);
     expectProblem(await signIn(email, 'wrong-password-1'), 'invalid_credentials');
     const blocked = await signIn(email);
     expectProblem(blocked, 'rate_limited');
     expect(Number(blocked.headers['retry-after'])).toBeGreaterThan(0);
-    await app.worker.query(sql`update sign_in_attempts set blocked_until = now() where key_hash = ${key}`);
+    await query(app.worker, sql`update sign_in_attempts set blocked_until = now() where key_hash = ${key}`);
     expect((await signIn(email)).statusCode).toBe(200);
-    expect(await app.worker.query(sql`select from sign_in_attempts where key_hash = ${key}`)).toEqual([]);
+    expect(await query(app.worker, sql`select from sign_in_attempts where key_hash = ${key}`)).toEqual([]);
   });
 
   test('counts concurrent guesses', async () => {
@@ -210,24 +213,28 @@ describe('signing in', () => {
     const ip = '203.0.113.77';
     const network = { 'x-forwarded-for': ip };
     const key = sha256(`network:${networkOf(ip)}`);
-    await app.worker.query(sql`
-      insert into sign_in_attempts (key_hash, failures, last_attempt_at, blocked_until)
-      values (${key}, 49, now(), now())`);
+    await query(
+      app.worker,
+      sql`insert into sign_in_attempts (key_hash, failures, last_attempt_at, blocked_until)
+      values (${key}, 49, now(), now())`,
+    );
     for (let count = 0; count < 4; count += 1)
       expect((await signIn(email, PASSWORD, network)).statusCode).toBe(200);
     expectProblem(await signIn(newAddress(), PASSWORD, network), 'invalid_credentials');
     expect((await signIn(email, PASSWORD, network)).statusCode).toBe(200);
     // The first delays are shorter than a sign-in on a busy machine takes.
-    await app.worker.query(sql`update sign_in_attempts set failures = 60 where key_hash = ${key}`);
+    await query(app.worker, sql`update sign_in_attempts set failures = 60 where key_hash = ${key}`);
     expectProblem(await signIn(newAddress(), PASSWORD, network), 'invalid_credentials');
     expectProblem(await signIn(email, PASSWORD, network), 'rate_limited');
   });
 
   test('asks for the second factor of a person who has one', async () => {
     const { email, userId } = await createAccount();
-    await app.worker.query(sql`
-      insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
-      values (${`mfa_${userId}`}, ${userId}, 'totp', 'Phone', now(), now())`);
+    await query(
+      app.worker,
+      sql`insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
+      values (${`mfa_${userId}`}, ${userId}, 'totp', 'Phone', now(), now())`,
+    );
     const response = (await signIn(email)).json();
     expect(response).toMatchObject({ mfa_required: true, methods: ['totp', 'recovery_code'] });
     expect(response.token).toBeUndefined();
@@ -236,9 +243,11 @@ describe('signing in', () => {
 
   test('gives a session that can only enroll a factor if an organization requires one', async () => {
     const { email, userId } = await createAccount();
-    await app.worker.query(sql`
-      insert into organization_policies (org_id, require_mfa, updated_at)
-      select org_id, true, now() from members where user_id = ${userId}`);
+    await query(
+      app.worker,
+      sql`insert into organization_policies (org_id, require_mfa, updated_at)
+      select org_id, true, now() from members where user_id = ${userId}`,
+    );
     const { token, enrollment_only } = (await signIn(email)).json();
     expect(enrollment_only).toBe(true);
     expectProblem(await app.call('/org', { token }), 'policy_violation');
@@ -247,11 +256,15 @@ describe('signing in', () => {
 
   test('is not limited by the policy of a closed organization', async () => {
     const { email, userId } = await createAccount();
-    await app.worker.query(sql`
-      insert into organization_policies (org_id, require_mfa, updated_at)
-      select org_id, true, now() from members where user_id = ${userId}`);
-    await app.worker.query(sql`
-      update organizations set deleted_at = now() where id = (select org_id from members where user_id = ${userId})`);
+    await query(
+      app.worker,
+      sql`insert into organization_policies (org_id, require_mfa, updated_at)
+      select org_id, true, now() from members where user_id = ${userId}`,
+    );
+    await query(
+      app.worker,
+      sql`update organizations set deleted_at = now() where id = (select org_id from members where user_id = ${userId})`,
+    );
     expect((await signIn(email)).json()).toMatchObject({ enrollment_only: false });
   });
 
@@ -315,13 +328,16 @@ describe('a password', () => {
 
   test('change voids a sign-in that waits for its second factor', async () => {
     const { email, token, userId } = await createAccount();
-    await app.worker.query(sql`
-      insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
-      values (${`mfa_${userId}`}, ${userId}, 'totp', 'Phone', now(), now())`);
+    await query(
+      app.worker,
+      sql`insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
+      values (${`mfa_${userId}`}, ${userId}, 'totp', 'Phone', now(), now())`,
+    );
     await signIn(email);
     const body = { current_password: PASSWORD, new_password: 'another-marble-otter-9' };
     await post('/user/me/change-password', body, { token });
-    const open = await app.worker.query(
+    const open = await query(
+      app.worker,
       sql`select from mfa_challenges where user_id = ${userId} and used_at is null`,
     );
     expect(open).toEqual([]);
@@ -349,9 +365,11 @@ describe('a password', () => {
   test('that is reset ends the delay after failures', async () => {
     const { email } = await createAccount();
     for (let count = 0; count < 6; count += 1) await signIn(email, 'wrong-password-1');
-    await app.worker.query(sql`
-      update sign_in_attempts set blocked_until = now() + interval '15 minutes'
-      where key_hash = ${sha256(`account:${email}`)}`);
+    await query(
+      app.worker,
+      sql`update sign_in_attempts set blocked_until = now() + interval '15 minutes'
+      where key_hash = ${sha256(`account:${email}`)}`,
+    );
     expectProblem(await signIn(email), 'rate_limited');
     await post('/auth/password/forgot', { email });
     const password = 'another-marble-otter-9';
@@ -363,11 +381,12 @@ describe('a password', () => {
     const userId = await createTestUser(app.worker);
     const { id, token } = await createTestSession(app.worker, userId, { method: 'sso' });
     const body = { new_password: PASSWORD };
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update sessions set authenticated_at = now() - interval '11 minutes' where id = ${id}`,
     );
     expectProblem(await post('/user/me/change-password', body, { token }), 'session_expired');
-    await app.worker.query(sql`update sessions set authenticated_at = now() where id = ${id}`);
+    await query(app.worker, sql`update sessions set authenticated_at = now() where id = ${id}`);
     expect((await post('/user/me/change-password', body, { token })).statusCode).toBe(204);
   });
 });
@@ -456,9 +475,11 @@ test('mailed tokens are stored only as hashes and sealed', async () => {
   const { email } = await signUp();
   const token = await latestToken(email);
   expect(token).toMatch(/^\w{43}$/);
-  const rows = await app.worker.query(sql`
-    select n::text as row from notifications n where email = ${email}
+  const rows = await query(
+    app.worker,
+    sql`select n::text as row from notifications n where email = ${email}
     union all select s::text from sign_ups s where email = ${email}
-    union all select command::text from outbox`);
+    union all select command::text from outbox`,
+  );
   expect(JSON.stringify([rows, app.commands])).not.toContain(token);
 });

@@ -1,11 +1,12 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { MemberRole } from '../../domain/identity/roles.ts';
 import { renderTemplate } from '../../domain/notifications/templates.ts';
 import { readAccountMail } from '../support/account-mail.ts';
 import { createAccount, newAddress, newNetwork, PASSWORD, signIn } from '../support/accounts.ts';
 import { createKey, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 
@@ -29,7 +30,8 @@ const accept = (body: unknown, token?: string) =>
 const revoke = (id: string, token = owner) =>
   app.call(`/org/invitations/${id}/revoke`, { method: 'POST', token });
 const rolesOf = async (userId: string) =>
-  app.worker.query<{ role: string }>(
+  query<{ role: string }>(
+    app.worker,
     sql`select role from members where org_id = ${organization.organizationId} and user_id = ${userId}`,
   );
 
@@ -46,7 +48,7 @@ async function mailedToken(email: string, role = 'developer', token = owner): Pr
 }
 
 const changeInvitation = (email: string, set: ReturnType<typeof sql>) =>
-  app.worker.query(sql`update invitations set ${set} where email = ${email} returning id`);
+  query(app.worker, sql`update invitations set ${set} where email = ${email} returning id`);
 
 describe('an invitation', () => {
   test('of a new address creates an account, which is a member with the given role', async () => {
@@ -89,7 +91,7 @@ describe('an invitation', () => {
     expect(response.json()).toMatchObject({ token: account.token, enrollment_only: false });
     expect(response.json().user.organizations).toHaveLength(2);
     expect(await rolesOf(account.userId)).toEqual([{ role: 'viewer' }]);
-    const sessions = await app.worker.query(sql`select id from sessions where user_id = ${account.userId}`);
+    const sessions = await query(app.worker, sql`select id from sessions where user_id = ${account.userId}`);
     expect(sessions).toHaveLength(1);
     expect((await signIn(app, account.email)).statusCode).toBe(200);
   });
@@ -140,7 +142,7 @@ describe('an invitation', () => {
     const both = await Promise.all([1, 2].map(() => accept({ token, password: PASSWORD })));
     expect(both.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409]);
     expectProblem(await accept({ token, password: PASSWORD }), 'conflict');
-    expect(await app.worker.query(sql`select id from users where email = ${email}`)).toHaveLength(1);
+    expect(await query(app.worker, sql`select id from users where email = ${email}`)).toHaveLength(1);
     const account = await createAccount(app);
     const ofAccount = await mailedToken(account.email);
     const sessions = await Promise.all([1, 2].map(() => accept({ token: ofAccount }, account.token)));
@@ -158,7 +160,7 @@ describe('an invitation', () => {
     await accept({ token: accepted, password: PASSWORD });
     const [latest] = (await app.call('/org/invitations', { token: owner })).json().data;
     expectProblem(await revoke(latest.id), 'conflict');
-    expect(await app.worker.query(sql`select id from users where email = ${email}`)).toEqual([]);
+    expect(await query(app.worker, sql`select id from users where email = ${email}`)).toEqual([]);
   });
 
   test.each([
@@ -173,7 +175,7 @@ describe('an invitation', () => {
   ])('of a key gives nothing once the key is %s', async (_what, set) => {
     const { token: key, keyId } = await createKey(app.worker, organization);
     const token = await mailedToken(newAddress(), 'viewer', key);
-    await app.worker.query(sql`update api_keys set ${set} where id = ${keyId} returning id`);
+    await query(app.worker, sql`update api_keys set ${set} where id = ${keyId} returning id`);
     const refused = expectProblem(await accept({ token, password: PASSWORD }), 'conflict');
     expect(refused.detail).toMatch(/no longer allowed/);
   });
@@ -208,9 +210,11 @@ describe('an invitation', () => {
   test('from before does not bring a removed member back', async () => {
     const account = await createAccount(app);
     const token = await mailedToken(account.email, 'viewer');
-    await app.worker.query(sql`
-      insert into members (org_id, user_id, role, created_at)
-      values (${organization.organizationId}, ${account.userId}, 'viewer', now()) returning user_id`);
+    await query(
+      app.worker,
+      sql`insert into members (org_id, user_id, role, created_at)
+      values (${organization.organizationId}, ${account.userId}, 'viewer', now()) returning user_id`,
+    );
     const removed = await app.call(`/org/members/${account.userId}`, { method: 'DELETE', token: owner });
     expect(removed.statusCode).toBe(204);
     expectProblem(await accept({ token }, account.token), 'conflict');
@@ -246,9 +250,11 @@ describe('an invitation', () => {
   test('does not change the role of a person who is a member meanwhile', async () => {
     const account = await createAccount(app);
     const token = await mailedToken(account.email, 'admin');
-    await app.worker.query(sql`
-      insert into members (org_id, user_id, role, created_at)
-      values (${organization.organizationId}, ${account.userId}, 'viewer', now()) returning user_id`);
+    await query(
+      app.worker,
+      sql`insert into members (org_id, user_id, role, created_at)
+      values (${organization.organizationId}, ${account.userId}, 'viewer', now()) returning user_id`,
+    );
     expect((await accept({ token }, account.token)).statusCode).toBe(200);
     expect(await rolesOf(account.userId)).toEqual([{ role: 'viewer' }]);
   });
@@ -256,7 +262,8 @@ describe('an invitation', () => {
   test('to a suspended or closed organization is not accepted', async () => {
     const token = await mailedToken(newAddress());
     const set = (change: ReturnType<typeof sql>) =>
-      app.worker.query(
+      query(
+        app.worker,
         sql`update organizations set ${change} where id = ${organization.organizationId} returning id`,
       );
     await set(sql`status = 'suspended'`);
@@ -270,7 +277,8 @@ describe('an invitation', () => {
   test('of a deleted account asks to recover it', async () => {
     const account = await createAccount(app);
     const token = await mailedToken(account.email);
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update users set deleted_at = now() where id = ${account.userId} returning id`,
     );
     expect(expectProblem(await accept({ token, password: PASSWORD }), 'conflict').fix).toMatch(/Recover/);
@@ -298,7 +306,7 @@ describe('an invitation', () => {
     });
     expectProblem(verified, 'invalid_credentials');
     const open = sql`select id from sign_ups where email = ${email} and used_at is null`;
-    expect(await app.worker.query(open)).toEqual([]);
+    expect(await query(app.worker, open)).toEqual([]);
   });
 });
 
@@ -348,11 +356,13 @@ describe('inviting', () => {
   });
 
   test('is limited to 50 open invitations, also concurrently', async () => {
-    await app.worker.query(sql`
-      insert into invitations (id, org_id, email, role, token_hash, expires_at, created_at)
+    await query(
+      app.worker,
+      sql`insert into invitations (id, org_id, email, role, token_hash, expires_at, created_at)
       select ${organization.organizationId} || n, ${organization.organizationId}, 'p' || n || '@people.example', 'viewer',
         sha256((${organization.organizationId} || n)::bytea), now() + interval '1 day', now()
-      from generate_series(1, 49) n returning id`);
+      from generate_series(1, 49) n returning id`,
+    );
     const statuses = await Promise.all([1, 2, 3].map(async () => (await invite(newAddress())).statusCode));
     expect(statuses.sort()).toEqual([201, 409, 409]);
   });
@@ -405,13 +415,15 @@ describe('inviting', () => {
 
   test('shows the inviter’s address, and no name of an organization that could carry a link', async () => {
     const rename = (name: string) =>
-      app.worker.query(
+      query(
+        app.worker,
         sql`update organizations set name = ${name} where id = ${organization.organizationId} returning id`,
       );
     await rename('Win a prize at https://evil.example');
     const email = newAddress();
     await invite(email);
-    const [row] = await app.worker.query<{ params: Record<string, string> }>(
+    const [row] = await query<{ params: Record<string, string> }>(
+      app.worker,
       sql`select params from notifications where email = ${email}`,
     );
     expect(row?.params).toMatchObject({

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { inflateRawSync } from 'node:zlib';
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
 import type { LightMyRequestResponse } from 'fastify';
+import { sql } from 'kysely';
 import { generate } from 'otplib';
 import { listSourceFiles } from '../guards/import-graph.ts';
 import { readAccountMail } from '../support/account-mail.ts';
@@ -17,6 +17,8 @@ import {
 } from '../support/accounts.ts';
 import { OIDC_CLIENT, startForgingProvider } from '../support/identity-providers.ts';
 import { createPageClient, type PageClient } from '../support/page-client.ts';
+import { setPolicies } from '../support/policies.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import {
   createSamlKey,
@@ -461,10 +463,12 @@ describe('the cookie of a known device', () => {
   ];
   test.each(PARTIAL)('does not come after %s while the second factor is missing', async (_what, act) => {
     const account = await createAccountQuickly(app);
-    await app.worker.query(sql`
-      insert into oauth_identities (provider, issuer, subject, user_id, email, last_used_at, created_at)
+    await query(
+      app.worker,
+      sql`insert into oauth_identities (provider, issuer, subject, user_id, email, last_used_at, created_at)
       values ('forge', ${provider.issuer}, ${account.email}, ${account.userId}, ${account.email}, now(), now())
-      returning user_id`);
+      returning user_id`,
+    );
     await addTotp(account);
     const seen = await observe(() => act(account));
     expect(seen.some(({ operationId }) => operationId !== undefined)).toBe(true);
@@ -476,9 +480,7 @@ describe('the cookie of a known device', () => {
     ['a page', ({ email }: QuickAccount) => submitLogin(email)],
   ])('does not come with a session that can only enroll a second factor, by %s', async (_where, act) => {
     const account = await createAccountQuickly(app);
-    await app.worker.query(sql`
-      insert into organization_policies (org_id, require_mfa, updated_at) values (${account.organizationId}, true, now())
-      on conflict (org_id) do update set require_mfa = true returning org_id`);
+    await setPolicies(app.worker, account.organizationId, { require_mfa: true });
     const seen = (await observe(() => act(account))).filter(({ hasSession }) => hasSession);
     expect(seen).toMatchObject([{ hasSession: true, hasDevice: false }]);
   });

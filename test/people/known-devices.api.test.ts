@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { generate } from 'otplib';
 import { sha256 } from '../../platform/crypto.ts';
 import { newId } from '../../platform/ids.ts';
@@ -11,6 +11,7 @@ import {
   signIn,
 } from '../support/accounts.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createStaff } from '../support/staff.ts';
 
@@ -22,14 +23,17 @@ const withDevice = (value: string | undefined) => ({ ...newNetwork(), cookie: `d
 
 /** Strangers have used up the attempts of the account. */
 async function block(account: string): Promise<void> {
-  await app.worker.query(sql`
-    insert into sign_in_attempts (key_hash, failures, last_attempt_at, blocked_until)
+  await query(
+    app.worker,
+    sql`insert into sign_in_attempts (key_hash, failures, last_attempt_at, blocked_until)
     values (${sha256(`account:${account}`)}, 17, now(), now() + interval '15 minutes')
-    on conflict (key_hash) do update set blocked_until = excluded.blocked_until returning key_hash`);
+    on conflict (key_hash) do update set blocked_until = excluded.blocked_until returning key_hash`,
+  );
 }
 
 const failuresOf = async ({ userId }: Pick<QuickAccount, 'userId'>) => {
-  const rows = await app.worker.query<{ failures: number }>(
+  const rows = await query<{ failures: number }>(
+    app.worker,
     sql`select failures from known_devices where user_id = ${userId} order by token_hash`,
   );
   return rows.map(({ failures }) => failures);
@@ -70,9 +74,11 @@ describe('a known device', () => {
     const account = await createAccountQuickly(app);
     const device = await knownDevice(account);
     const headers = { 'x-forwarded-for': '2001:db8:77:1::1' };
-    await app.worker.query(sql`
-      insert into sign_in_attempts (key_hash, failures, last_attempt_at, blocked_until)
-      values (${sha256('network:8193:3512:119:1')}, 70, now(), now() + interval '15 minutes') returning key_hash`);
+    await query(
+      app.worker,
+      sql`insert into sign_in_attempts (key_hash, failures, last_attempt_at, blocked_until)
+      values (${sha256('network:8193:3512:119:1')}, 70, now(), now() + interval '15 minutes') returning key_hash`,
+    );
     expectProblem(await signIn(app, account.email, PASSWORD, headers), 'rate_limited');
     const known = { ...headers, cookie: `device=${device}` };
     expect((await signIn(app, account.email, PASSWORD, known)).statusCode).toBe(200);
@@ -88,8 +94,10 @@ describe('a known device', () => {
     while ((await failuresOf(account))[0] !== 10)
       expectProblem(await signIn(app, account.email, 'wrong', withDevice(device)), 'invalid_credentials');
     expectProblem(await signIn(app, account.email, PASSWORD, withDevice(device)), 'rate_limited');
-    await app.worker.query(sql`
-      update sign_in_attempts set blocked_until = now() where key_hash = ${sha256(`account:${account.email}`)}`);
+    await query(
+      app.worker,
+      sql`update sign_in_attempts set blocked_until = now() where key_hash = ${sha256(`account:${account.email}`)}`,
+    );
     expect((await signIn(app, account.email, PASSWORD, withDevice(device))).statusCode).toBe(200);
     expect(await failuresOf(account)).toEqual([0]);
   });
@@ -126,7 +134,8 @@ describe('a known device', () => {
     const device = await knownDevice(ada);
     await block(bob.email);
     expectProblem(await signIn(app, bob.email, PASSWORD, withDevice(device)), 'rate_limited');
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`delete from sign_in_attempts where key_hash = ${sha256(`account:${bob.email}`)}`,
     );
     const both = cookieOf(await signIn(app, bob.email, PASSWORD, withDevice(device)))?.value ?? '';
@@ -153,21 +162,26 @@ describe('a known device', () => {
     const account = await createAccountQuickly(app);
     const device = await knownDevice(account);
     const read = () =>
-      app.worker.query<{ tokenHash: Buffer; days: number }>(sql`
-        select token_hash as "tokenHash", round(extract(epoch from expires_at - now()) / 86400)::int as days
-        from known_devices where user_id = ${account.userId}`);
+      query<{ tokenHash: Buffer; days: number }>(
+        app.worker,
+        sql`select token_hash as "tokenHash", round(extract(epoch from expires_at - now()) / 86400)::int as days
+        from known_devices where user_id = ${account.userId}`,
+      );
     expect(await read()).toEqual([{ tokenHash: sha256(device), days: 90 }]);
     await signIn(app, account.email, PASSWORD, withDevice(device));
-    await app.worker.query(sql`
-      insert into known_devices (token_hash, user_id, failures, created_at, expires_at)
+    await query(
+      app.worker,
+      sql`insert into known_devices (token_hash, user_id, failures, created_at, expires_at)
       select sha256(convert_to(${newId('request')} || i, 'UTF8')), ${account.userId}, 0, now(), now() + interval '1 day'
-      from generate_series(1, 60) i returning token_hash`);
+      from generate_series(1, 60) i returning token_hash`,
+    );
     await signIn(app, account.email);
     expect(await read()).toHaveLength(50);
     // The one that was used again stays.
     await block(account.email);
     expect((await signIn(app, account.email, PASSWORD, withDevice(device))).statusCode).toBe(200);
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update known_devices set expires_at = date_trunc('milliseconds', now()) where user_id = ${account.userId} returning user_id`,
     );
     expectProblem(await signIn(app, account.email, PASSWORD, withDevice(device)), 'rate_limited');

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { generate } from 'otplib';
 import { startSession } from '../../domain/people/start-session.ts';
 import { sha256 } from '../../platform/crypto.ts';
@@ -7,6 +7,7 @@ import { newId } from '../../platform/ids.ts';
 import { createAccountQuickly, newAddress, newNetwork, PASSWORD, signIn } from '../support/accounts.ts';
 import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createSoftwareAuthenticator } from '../support/software-authenticator.ts';
 import { createConfiguration, createSsoOrganization, oidcSettings } from '../support/sso.ts';
@@ -29,8 +30,10 @@ async function countAnswers(status: number, path: string, call: (index: number) 
 }
 
 async function countMails(email: string, template: string): Promise<number> {
-  const [row] = await app.worker.query<{ count: number }>(sql`
-    select count(*)::int as count from notifications where email = ${email} and template = ${template}`);
+  const [row] = await query<{ count: number }>(
+    app.worker,
+    sql`select count(*)::int as count from notifications where email = ${email} and template = ${template}`,
+  );
   return row?.count ?? 0;
 }
 
@@ -56,7 +59,7 @@ const ACTIONS: Record<string, () => Promise<[done: number, limit: number]>> = {
   async 'emails to confirm a new address'() {
     const { token, userId } = await createAccountQuickly(app);
     // A fresh session needs no password then, whose check has a queue of its own.
-    await app.worker.query(sql`update users set password_hash = null where id = ${userId} returning id`);
+    await query(app.worker, sql`update users set password_hash = null where id = ${userId} returning id`);
     const email = newAddress();
     await countAnswers(202, '/user/me/change-email', () => ({ token, body: { new_email: email } }));
     return [await countMails(email, 'confirm-new-email'), 3];
@@ -81,7 +84,8 @@ const ACTIONS: Record<string, () => Promise<[done: number, limit: number]>> = {
         const slug = `${letter}${index}`;
         return { token, body: { name: slug, slug } };
       });
-    const [row] = await app.worker.query<{ count: number }>(
+    const [row] = await query<{ count: number }>(
+      app.worker,
       sql`select count(*)::int as count from environments where org_id = ${organizationId}`,
     );
     return [row?.count ?? 0, 100];
@@ -120,9 +124,11 @@ const ACTIONS: Record<string, () => Promise<[done: number, limit: number]>> = {
     const account = await createAccountQuickly(app);
     const device = (await signIn(app, account.email)).cookies.find(({ name }) => name === 'device')?.value;
     // Beyond the failures of the device the attempts of the account count, which strangers have used up.
-    await app.worker.query(sql`
-      insert into sign_in_attempts (key_hash, failures, last_attempt_at, blocked_until)
-      values (${sha256(`account:${account.email}`)}, 17, now(), now() + interval '15 minutes') returning key_hash`);
+    await query(
+      app.worker,
+      sql`insert into sign_in_attempts (key_hash, failures, last_attempt_at, blocked_until)
+      values (${sha256(`account:${account.email}`)}, 17, now(), now() + interval '15 minutes') returning key_hash`,
+    );
     const body = { email: account.email, password: 'wrong guess' };
     const headers = () => ({ ...newNetwork(), cookie: `device=${device}` });
     return [await countAnswers(401, '/auth/login', () => ({ body, headers: headers() })), 10];
@@ -133,11 +139,13 @@ const ACTIONS: Record<string, () => Promise<[done: number, limit: number]>> = {
     const { mfa_token } = (await signIn(app, account.email)).json();
     const guess = { mfa_token, method: 'totp', code: '000000' };
     await countAnswers(401, '/auth/mfa/challenge', () => ({ body: guess }));
-    const [row] = await app.worker.query<{ failures: number }>(
+    const [row] = await query<{ failures: number }>(
+      app.worker,
       sql`select failures from mfa_challenges where user_id = ${account.userId}`,
     );
     // The person's other sign-ins are not delayed any more; this one is void.
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`delete from sign_in_attempts where key_hash = ${sha256(`account:mfa:${account.userId}`)} returning key_hash`,
     );
     expect(await countAnswers(200, '/auth/mfa/challenge', () => ({ body: { ...guess, code } }))).toBe(0);
@@ -146,7 +154,8 @@ const ACTIONS: Record<string, () => Promise<[done: number, limit: number]>> = {
   async 'sessions of a person'() {
     const { userId } = await createAccountQuickly(app);
     for (let round = 0; round < 3; round += 1) await startSessions(userId);
-    const [row] = await app.worker.query<{ count: number }>(
+    const [row] = await query<{ count: number }>(
+      app.worker,
       sql`select count(*)::int as count from sessions where user_id = ${userId} and revoked_at is null`,
     );
     return [row?.count ?? 0, 100];
@@ -154,7 +163,8 @@ const ACTIONS: Record<string, () => Promise<[done: number, limit: number]>> = {
   async 'known devices of a person'() {
     const { userId } = await createAccountQuickly(app);
     for (let round = 0; round < 2; round += 1) await startSessions(userId);
-    const [row] = await app.worker.query<{ count: number }>(
+    const [row] = await query<{ count: number }>(
+      app.worker,
       sql`select count(*)::int as count from known_devices where user_id = ${userId}`,
     );
     return [row?.count ?? 0, 50];
@@ -205,7 +215,7 @@ const ACTIONS: Record<string, () => Promise<[done: number, limit: number]>> = {
     const { token, organizationId } = await createOrganization(app.worker);
     const path = `/organizations/${organizationId}/export`;
     expect(await countAnswers(202, path, () => ({ method: 'GET', token }))).toBe(TIMES);
-    const rows = await app.worker.query(sql`select id from exports where org_id = ${organizationId}`);
+    const rows = await query(app.worker, sql`select id from exports where org_id = ${organizationId}`);
     return [rows.length, 1];
   },
   async 'running replays of an endpoint'() {

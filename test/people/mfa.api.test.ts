@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { generate } from 'otplib';
 import { purgeSignIns } from '../../domain/people/purge-sign-ins.ts';
 import { sha256 } from '../../platform/crypto.ts';
@@ -12,6 +12,7 @@ import {
   signIn,
 } from '../support/accounts.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
@@ -55,9 +56,11 @@ const complete = (mfa_token: string, code: string, method = 'totp') =>
   post('/auth/mfa/challenge', { mfa_token, method, code });
 
 const makeStale = (token: string) =>
-  app.worker.query(sql`
-    update sessions set authenticated_at = now() - interval '11 minutes'
-    where user_id = ${account.userId} and ${token} <> ''`);
+  query(
+    app.worker,
+    sql`update sessions set authenticated_at = now() - interval '11 minutes'
+    where user_id = ${account.userId} and ${token} <> ''`,
+  );
 
 describe('enrolling an authenticator app', () => {
   test('gives a secret with its QR code, and recovery codes after the first code', async () => {
@@ -108,15 +111,18 @@ describe('enrolling an authenticator app', () => {
     const { enrollment_id, secret } = await setUp();
     const second = await setUp();
     const age = (id: string, interval: string) =>
-      app.worker.query(sql`
-        update mfa_enrollments set created_at = now() - ${interval}::interval where id = ${id} returning id`);
+      query(
+        app.worker,
+        sql`update mfa_enrollments set created_at = now() - ${interval}::interval where id = ${id} returning id`,
+      );
     expect(await age(enrollment_id, '1 minute')).toEqual([]);
     await age(second.enrollment_id, '61 minutes');
     const verify = async ({ enrollment_id: id, secret: key }: { enrollment_id: string; secret: string }) =>
       post('/auth/mfa/totp/verify', { enrollment_id: id, code: await codeOf(key) }, account.token);
     for (const setup of [{ enrollment_id, secret }, second]) expectProblem(await verify(setup), 'not_found');
     await purgeSignIns(app.worker);
-    const left = await app.worker.query(
+    const left = await query(
+      app.worker,
       sql`select id from mfa_enrollments where user_id = ${account.userId}`,
     );
     expect(left).toEqual([]);
@@ -138,9 +144,11 @@ describe('enrolling an authenticator app', () => {
   });
 
   test('makes a session full that could only enroll', async () => {
-    await app.worker.query(sql`
-      insert into organization_policies (org_id, require_mfa, updated_at)
-      select org_id, true, now() from members where user_id = ${account.userId}`);
+    await query(
+      app.worker,
+      sql`insert into organization_policies (org_id, require_mfa, updated_at)
+      select org_id, true, now() from members where user_id = ${account.userId}`,
+    );
     const { token } = (await signIn(app, account.email)).json();
     expectProblem(await app.call('/org', { token }), 'policy_violation');
     await enroll(token);
@@ -149,9 +157,11 @@ describe('enrolling an authenticator app', () => {
 
   test('stores the secret and recovery codes unreadable', async () => {
     const { secret, recoveryCodes } = await enroll();
-    const rows = await app.worker.query(sql`
-      select e::text as row from mfa_enrollments e union all select c::text from mfa_recovery_codes c
-      union all select n::text from notifications n`);
+    const rows = await query(
+      app.worker,
+      sql`select e::text as row from mfa_enrollments e union all select c::text from mfa_recovery_codes c
+      union all select n::text from notifications n`,
+    );
     for (const text of [secret, ...recoveryCodes]) expect(JSON.stringify(rows)).not.toContain(text);
   });
 });
@@ -210,10 +220,12 @@ describe('signing in with a second factor', () => {
     // The sixth guess counts with the five of another token, and delays the next one: by a second, which a slow machine may
     // take, so the test makes it longer.
     expect(await guess(second)).toBe('invalid_credentials');
-    const delayed = await app.worker.query(sql`
-      update sign_in_attempts set blocked_until = blocked_until + interval '1 minute'
+    const delayed = await query(
+      app.worker,
+      sql`update sign_in_attempts set blocked_until = blocked_until + interval '1 minute'
       where key_hash = ${sha256(`account:mfa:${account.userId}`)} and failures = 6 and blocked_until > last_attempt_at
-      returning failures`);
+      returning failures`,
+    );
     expect(delayed).toHaveLength(1);
     expect(await guess(second)).toBe('rate_limited');
     expectProblem(await complete(third, await codeOf(secret)), 'rate_limited');
@@ -234,7 +246,8 @@ describe('signing in with a second factor', () => {
     await complete(used, await codeOf(secret));
     expectProblem(await complete(used, await codeOf(secret, 1)), 'invalid_credentials');
     const expired = await startChallenge();
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update mfa_challenges set expires_at = date_trunc('milliseconds', now()) where user_id = ${account.userId}`,
     );
     expectProblem(await complete(expired, await codeOf(secret, 1)), 'invalid_credentials');
@@ -308,9 +321,11 @@ describe('removing a factor', () => {
 
   test('is refused for the last one if an organization requires one', async () => {
     const { enrollmentId } = await enroll();
-    await app.worker.query(sql`
-      insert into organization_policies (org_id, require_mfa, updated_at)
-      select org_id, true, now() from members where user_id = ${account.userId}`);
+    await query(
+      app.worker,
+      sql`insert into organization_policies (org_id, require_mfa, updated_at)
+      select org_id, true, now() from members where user_id = ${account.userId}`,
+    );
     expect(expectProblem(await remove(enrollmentId), 'policy_violation')).toMatchObject({
       policy: 'require_mfa',
     });

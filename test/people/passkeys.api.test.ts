@@ -1,6 +1,6 @@
 import { generateKeyPairSync, sign, X509Certificate } from 'node:crypto';
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { generate } from 'otplib';
 import { pino } from 'pino';
 import { generate as generateCertificate } from 'selfsigned';
@@ -18,6 +18,7 @@ import {
   signIn,
 } from '../support/accounts.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import {
   createSoftwareAuthenticator,
@@ -80,9 +81,11 @@ async function tryFactor(authenticator: SoftwareAuthenticator, deviation: Deviat
 }
 
 const auditActions = async () => {
-  const rows = await app.worker.query<{ action: string }>(sql`
-    select a.action from audit_entries a join members m on m.org_id = a.org_id where m.user_id = ${account.userId}
-    order by a.id`);
+  const rows = await query<{ action: string }>(
+    app.worker,
+    sql`select a.action from audit_entries a join members m on m.org_id = a.org_id where m.user_id = ${account.userId}
+    order by a.id`,
+  );
   return rows.map(({ action }) => action);
 };
 const templates = async () => (await readAccountMail(app, account.email)).map(({ template }) => template);
@@ -150,9 +153,11 @@ describe('registering a passkey', () => {
   });
 
   test('makes a session full that could only enroll', async () => {
-    await app.worker.query(sql`
-      insert into organization_policies (org_id, require_mfa, updated_at)
-      select org_id, true, now() from members where user_id = ${account.userId}`);
+    await query(
+      app.worker,
+      sql`insert into organization_policies (org_id, require_mfa, updated_at)
+      select org_id, true, now() from members where user_id = ${account.userId}`,
+    );
     const { token } = (await signIn(app, account.email)).json();
     expectProblem(await app.call('/org', { token }), 'policy_violation');
     await enroll(token);
@@ -161,8 +166,10 @@ describe('registering a passkey', () => {
 
   test('needs a recent sign-in', async () => {
     const options = await registrationOptions();
-    await app.worker.query(sql`
-      update sessions set authenticated_at = now() - interval '11 minutes' where user_id = ${account.userId}`);
+    await query(
+      app.worker,
+      sql`update sessions set authenticated_at = now() - interval '11 minutes' where user_id = ${account.userId}`,
+    );
     const again = await post('/auth/mfa/webauthn/register-options', undefined, account.token);
     expectProblem(again, 'session_expired');
     expectProblem(await register(createSoftwareAuthenticator().register(options)), 'session_expired');
@@ -196,8 +203,10 @@ describe('registering a passkey', () => {
     );
     expectProblem(await register(authenticator.register(options)), 'validation_error');
     const expired = await registrationOptions();
-    await app.worker.query(sql`
-      update webauthn_challenges set expires_at = date_trunc('milliseconds', now()) where user_id = ${account.userId}`);
+    await query(
+      app.worker,
+      sql`update webauthn_challenges set expires_at = date_trunc('milliseconds', now()) where user_id = ${account.userId}`,
+    );
     expectProblem(await register(authenticator.register(expired)), 'validation_error');
   });
 
@@ -254,9 +263,11 @@ describe('registering a passkey', () => {
 
   test('needs room among ten factors', async () => {
     for (let count = 0; count < 9; count += 1)
-      await app.worker.query(sql`
-        insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
-        values (${`mfa_${count}_${account.userId}`}, ${account.userId}, 'totp', 'Phone', now(), now())`);
+      await query(
+        app.worker,
+        sql`insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
+        values (${`mfa_${count}_${account.userId}`}, ${account.userId}, 'totp', 'Phone', now(), now())`,
+      );
     const spare = await registrationOptions();
     await enroll();
     expectProblem(await register(createSoftwareAuthenticator().register(spare)), 'conflict');
@@ -268,9 +279,11 @@ describe('registering a passkey', () => {
 describe('signing in by passkey', () => {
   test('satisfies a policy that requires a second factor, and is a fresh login', async () => {
     const { authenticator } = await enroll();
-    await app.worker.query(sql`
-      insert into organization_policies (org_id, require_mfa, updated_at)
-      select org_id, true, now() from members where user_id = ${account.userId}`);
+    await query(
+      app.worker,
+      sql`insert into organization_policies (org_id, require_mfa, updated_at)
+      select org_id, true, now() from members where user_id = ${account.userId}`,
+    );
     const { token, enrollment_only } = (await tryPasskey(authenticator)).json();
     expect(enrollment_only).toBe(false);
     expect((await app.call('/org', { token })).statusCode).toBe(200);
@@ -322,7 +335,8 @@ describe('signing in by passkey', () => {
   test('is refused with an expired challenge, and one for another purpose', async () => {
     const { authenticator } = await enroll();
     const expired = await signInOptions();
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update webauthn_challenges set expires_at = date_trunc('milliseconds', now()) where purpose = 'sign_in'`,
     );
     expectProblem(await signInByPasskey(authenticator.authenticate(expired)), 'invalid_credentials');
@@ -363,14 +377,15 @@ describe('signing in by passkey', () => {
     const { authenticator } = await enroll();
     const mfaToken = await startChallenge();
     const options = await signInOptions(mfaToken);
-    await app.worker.query(sql`update users set ${change} where id = ${account.userId}`);
+    await query(app.worker, sql`update users set ${change} where id = ${account.userId}`);
     expectProblem(await tryPasskey(authenticator), code);
     expectProblem(await complete(mfaToken, authenticator.authenticate(options)), code);
   });
 
   test('is refused for a passkey that was registered under another host name', async () => {
     const { authenticator } = await enroll();
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update mfa_enrollments set rp_id = 'old.example' where user_id = ${account.userId}`,
     );
     expectProblem(await tryPasskey(authenticator), 'invalid_credentials');
@@ -536,7 +551,8 @@ describe('a malformed response', () => {
 describe('the start of the service', () => {
   test('warns of passkeys that were registered under another host name', async () => {
     await enroll();
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update mfa_enrollments set rp_id = 'old.example' where user_id = ${account.userId}`,
     );
     const lines: string[] = [];
@@ -572,18 +588,23 @@ describe('the sweep of sign-ins', () => {
     await enroll();
     const [expired, valid] = [await registrationOptions(), await registrationOptions()];
     const hashOf = ({ challenge }: { challenge: string }) => sha256(Buffer.from(challenge, 'base64url'));
-    await app.worker.query(sql`
-      update webauthn_challenges set expires_at = now() - interval '1 second'
-      where challenge_hash = ${hashOf(expired)}`);
+    await query(
+      app.worker,
+      sql`update webauthn_challenges set expires_at = now() - interval '1 second'
+      where challenge_hash = ${hashOf(expired)}`,
+    );
     await startChallenge();
-    await app.worker.query(sql`
-      update mfa_challenges set expires_at = now() - interval '1 second' where user_id = ${account.userId}`);
+    await query(
+      app.worker,
+      sql`update mfa_challenges set expires_at = now() - interval '1 second' where user_id = ${account.userId}`,
+    );
     expect(await purgeSignIns(app.worker)).toBeGreaterThanOrEqual(2);
-    const left = await app.worker.query<{ hash: Buffer }>(
+    const left = await query<{ hash: Buffer }>(
+      app.worker,
       sql`select challenge_hash as hash from webauthn_challenges where user_id = ${account.userId}`,
     );
     expect(left.map(({ hash }) => hash.toString('hex'))).toEqual([hashOf(valid).toString('hex')]);
     const pending = sql`select from mfa_challenges where user_id = ${account.userId}`;
-    expect(await app.worker.query(pending)).toEqual([]);
+    expect(await query(app.worker, pending)).toEqual([]);
   });
 });

@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createAccountQuickly, type QuickAccount } from '../support/accounts.ts';
 import { createPageClient } from '../support/page-client.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 
@@ -30,9 +31,11 @@ async function preview(body: object): Promise<Effect[]> {
 
 describe('the preview of policies', () => {
   test('names the members without a second factor, and changes nothing', async () => {
-    await app.worker.query(sql`
-      insert into mfa_enrollments (id, user_id, type, name, secret, confirmed_at, created_at)
-      values (${`mfa_${owner.userId.slice(4)}`}, ${owner.userId}, 'totp', 'App', ''::bytea, now(), now())`);
+    await query(
+      app.worker,
+      sql`insert into mfa_enrollments (id, user_id, type, name, secret, confirmed_at, created_at)
+      values (${`mfa_${owner.userId.slice(4)}`}, ${owner.userId}, 'totp', 'App', ''::bytea, now(), now())`,
+    );
     expect(await preview({})).toEqual([]);
     expect(await preview({ require_mfa: true })).toEqual([
       expect.objectContaining({ user_id: memberId, policy: 'require_mfa', locked_out: false }),
@@ -54,10 +57,12 @@ describe('the preview of policies', () => {
     const locked = await preview({ enforce_sso: true });
     expect(locked).toHaveLength(2);
     expect(locked.every((effect) => effect.policy === 'enforce_sso' && effect.locked_out)).toBe(true);
-    await app.worker.query(sql`
-      insert into sso_configurations (id, org_id, type, status, name, domains, default_role, created_at, updated_at)
+    await query(
+      app.worker,
+      sql`insert into sso_configurations (id, org_id, type, status, name, domains, default_role, created_at, updated_at)
       values (${`sso_${owner.userId.slice(4)}`}, ${owner.organizationId}, 'oidc', 'active', 'x', '{example.test}',
-        'viewer', now(), now())`);
+        'viewer', now(), now())`,
+    );
     const found = await preview({ enforce_sso: true });
     expect(found.find(({ user_id }) => user_id === memberId)).toMatchObject({ locked_out: false });
   });

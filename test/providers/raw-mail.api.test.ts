@@ -6,12 +6,13 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { type RawEnvelope, signRawMail } from '../../domain/providers/raw-signature.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { ErrorCode } from '../../platform/errors.ts';
 import { mail } from '../support/inbound-mail.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { countRows } from '../support/query.ts';
 import { useObjectStorage, useTestApp } from '../support/resources.ts';
 
 const SECRET = 'a secret of a test';
@@ -33,7 +34,11 @@ function hasTools(): boolean {
 
 const arrange = async () => createInbox(app.worker, await createOrganization(app.worker));
 const receiptsOf = (inboxId: string) =>
-  app.worker.systemTransaction(({ em }) => em.find(ReceiptEntity, { inboxId }));
+  app.worker.db
+    .selectFrom('inbound_receipts')
+    .select(columnsOf(ReceiptEntity))
+    .where('inbox_id', '=', inboxId)
+    .execute();
 const seconds = (offset = 0) => String(Math.floor(Date.now() / 1000) + offset);
 
 const SERVED_MAX_SIZE_BYTES = 2_000_000;
@@ -248,7 +253,7 @@ describe('a raw message is rejected without storing anything', () => {
     const [receipt] = await receiptsOf(inbox.id);
     expect((await app.storage.getBytes(receipt?.rawKey ?? '', 10_000)).toString()).toBe(MAIL);
     expect(
-      await app.worker.systemTransaction(({ em }) => em.count(MessageEntity, { inboxId: inbox.id })),
+      await countRows(app.worker.db.selectFrom('messages').select('id').where('inbox_id', '=', inbox.id)),
     ).toBe(0);
   });
 });

@@ -7,6 +7,7 @@ import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { createMailIntake } from '../../domain/providers/mail-intake.service.ts';
 import { createSesMailService } from '../../domain/providers/ses-mail.service.ts';
 import { createSesNotificationService } from '../../domain/providers/ses-notification.service.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { createSesObjects, type SesObjects } from '../../platform/ses-objects.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { createTestReceiptService } from '../support/mail-services.ts';
@@ -79,7 +80,11 @@ async function arrange(objects: Pick<SesObjects, 'open'> = sesObjects) {
     topicArns: [SES_TOPIC],
   });
   const receipts = () =>
-    app.worker.systemTransaction(({ em }) => em.find(ReceiptEntity, { inboxId: inbox.id }));
+    app.worker.db
+      .selectFrom('inbound_receipts')
+      .select(columnsOf(ReceiptEntity))
+      .where('inbox_id', '=', inbox.id)
+      .execute();
   return { inbox, service, opened, unknown, receipts };
 }
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
@@ -8,6 +8,7 @@ import { createSendService } from '../../domain/outbound/send.service.ts';
 import { sentObjectKey } from '../../domain/outbound/stored-mime.ts';
 import { type RestoreFacts, reconcileRestore } from '../../domain/restores/reconcile-restore.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { createProgressMarker, detectLossAtStart } from '../../platform/installation/progress-marker.ts';
 import type { RestoredStorage } from '../../platform/installation/restore.entity.ts';
 import { beginReconciliation, findLastRestore } from '../../platform/installation/restore-rows.ts';
@@ -25,6 +26,7 @@ import {
 } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { recordOnce, summarize } from '../support/outbound-mail.ts';
+import { query } from '../support/query.ts';
 import { useIsolatedDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { testScope } from '../support/test-scope.ts';
@@ -71,9 +73,11 @@ const temporal = {
 } as unknown as Parameters<typeof reconcileRestore>[0]['temporal'];
 
 const markRestored = (storage: RestoredStorage | null) =>
-  database.query(sql`
-    insert into restores (restored_to, marked_at, storage)
-    values (${RESTORED_TO}, now() + interval '1 second', ${storage}) returning id`);
+  query(
+    database,
+    sql`insert into restores (restored_to, marked_at, storage)
+    values (${RESTORED_TO}, now() + interval '1 second', ${storage}) returning id`,
+  );
 
 /** Objects that are not messages. */
 const bucket = new Map<string, Buffer>();
@@ -130,8 +134,18 @@ async function arrange() {
         },
         { ...FACTS, ...facts },
       ),
-    message: (id: string) => database.systemTransaction(({ em }) => em.findOneOrFail(MessageEntity, { id })),
-    draft: (id: string) => database.systemTransaction(({ em }) => em.findOneOrFail(DraftEntity, { id })),
+    message: (id: string) =>
+      database.db
+        .selectFrom('messages')
+        .select(columnsOf(MessageEntity))
+        .where('id', '=', id)
+        .executeTakeFirstOrThrow(),
+    draft: (id: string) =>
+      database.db
+        .selectFrom('drafts')
+        .select(columnsOf(DraftEntity))
+        .where('id', '=', id)
+        .executeTakeFirstOrThrow(),
   };
 }
 
@@ -206,7 +220,8 @@ describe('sends of a backup', () => {
         sends_needing_attention: count,
       });
       expect((await world.message(id)).status).toBe(count === 1 ? 'needs_attention' : 'queued');
-      const [row] = await database.query<{ same: boolean }>(
+      const [row] = await query<{ same: boolean }>(
+        database,
         sql`select restored_to = ${RESTORED_TO} as same from restores order by id desc limit 1`,
       );
       expect(row).toEqual({ same: true });
@@ -218,7 +233,8 @@ describe('sends of a backup', () => {
     for (const storage of ['comparing', 'copying'] as const) {
       await markRestored(storage);
       await expect(world.reconcile()).rejects.toThrow('The restore was interrupted');
-      await database.query(
+      await query(
+        database,
         sql`update restores set storage = 'restored' where reconciled_at is null returning id`,
       );
       await expect(world.reconcile({ storage: 'intact' })).rejects.toThrow('The bucket is not intact');
@@ -252,9 +268,11 @@ describe('sends of a backup', () => {
       world.transport.answerWith(async () => accepted);
       histories.set(`send/${id}`, [new Date(RESTORED_TO.getTime() - 7_200_000), ended]);
       // Even long after the retry window of the message.
-      await database.systemTransaction(({ em }) =>
-        em.nativeUpdate(MessageEntity, { id }, { queuedAt: new Date('2025-01-01') }),
-      );
+      await database.db
+        .updateTable('messages')
+        .set({ queued_at: new Date('2025-01-01') })
+        .where('id', '=', id)
+        .execute();
       await world.reconcile({ isTemporalComplete: true });
       expect((await world.message(id)).status).toBe(status);
       if (status === 'needs_attention') await world.dispatch.resolveAmbiguity(id, { resolution: 'sent' });
@@ -313,9 +331,11 @@ test('unschedules drafts that may have been sent, and keeps those whose run is k
     await world.schedule(soon),
     await world.schedule(soon),
   ];
-  await database.systemTransaction(({ em }) =>
-    em.nativeUpdate(DraftEntity, { id: due }, { sendAt: new Date(Date.now() - 60_000) }),
-  );
+  await database.db
+    .updateTable('drafts')
+    .set({ send_at: new Date(Date.now() - 60_000) })
+    .where('id', '=', due)
+    .execute();
   for (const id of [due, waiting]) runs.set(`scheduled/${id}/1`, 'RUNNING');
   expect(await world.reconcile({ isTemporalComplete: true })).toMatchObject({
     schedules_kept: 1,
@@ -334,12 +354,14 @@ test('unschedules drafts that may have been sent, and keeps those whose run is k
 
 test('does not send the service’s own emails of the backup again', async () => {
   const world = await arrange();
-  await database.query(sql`
-    insert into notifications (id, email, template, params, dedupe_key, status, next_attempt_at, created_at)
+  await query(
+    database,
+    sql`insert into notifications (id, email, template, params, dedupe_key, status, next_attempt_at, created_at)
       values ('ntf_1', 'ada@people.example', 'x', '{}', 'a', 'pending', now(), now() - interval '1 minute'),
-        ('ntf_2', 'ada@people.example', 'x', '{}', 'b', 'sent', null, now() - interval '1 minute')`);
+        ('ntf_2', 'ada@people.example', 'x', '{}', 'b', 'sent', null, now() - interval '1 minute')`,
+  );
   expect(await world.reconcile()).toMatchObject({ notifications_failed: 1 });
-  const rows = await database.query<object>(sql`select id, status from notifications order by id`);
+  const rows = await query<object>(database, sql`select id, status from notifications order by id`);
   expect(rows).toEqual([
     { id: 'ntf_1', status: 'failed' },
     { id: 'ntf_2', status: 'sent' },
@@ -352,7 +374,8 @@ test('recognizes a database that has lost commits by the bucket, which is ahead 
   for (let minute = 0; minute < 3; minute += 1) expect(await marker.advance()).toBe(0);
   expect(await marker.detectLoss()).toBe(false);
   // Point-in-time recovery within the same cluster, to the minute before.
-  await database.query(
+  await query(
+    database,
     sql`update installation set progress = progress - 1, advanced_at = '2026-01-01T00:00:00Z'`,
   );
   const restored = createProgressMarker(database, createMemoryStorage(bucket));
@@ -361,7 +384,8 @@ test('recognizes a database that has lost commits by the bucket, which is ahead 
   await expect(transmit(world, id)).rejects.toThrow('is not reconciled');
   expect(await restored.advance()).toBe(1);
   expect(
-    await database.query<object>(
+    await query<object>(
+      database,
       sql`select restored_to::text as "restoredTo" from restores where reconciled_at is null`,
     ),
   ).toEqual([{ restoredTo: expect.stringContaining('2026-01-01') }]);

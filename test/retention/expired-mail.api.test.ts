@@ -1,33 +1,32 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { CancelledFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
+import { sql, type Updateable } from 'kysely';
 import { createRetentionActivities } from '../../activities/retention.activities.ts';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
-import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { BATCH_SIZE } from '../../domain/messages/delete-expired-batch.ts';
-import { MessageEntity, type MessageStatus } from '../../domain/messages/message.entity.ts';
-import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
+import type { MessageStatus } from '../../domain/messages/message.entity.ts';
 import { refreshThreads } from '../../domain/messages/refresh-thread.ts';
 import { type Thread, ThreadEntity } from '../../domain/messages/thread.entity.ts';
-import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
 import {
   createExpiredMailService,
   type DeletionProgress,
   type ExpiredMailOptions,
 } from '../../domain/retention/expired-mail.service.ts';
 import type { RetentionService } from '../../domain/retention/retention.service.ts';
-import { RetentionPolicyEntity } from '../../domain/retention/retention-policy.entity.ts';
 import { sweepObjects } from '../../domain/stored-objects/sweep-objects.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { createAgedMail, createIdAt } from '../support/aged-mail.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
+import { countRows, query } from '../support/query.ts';
 import { useIsolatedDatabase, useObjectStorage, useStorage } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
@@ -43,16 +42,17 @@ const storage = useStorage(useObjectStorage());
 async function arrange(options: Partial<ExpiredMailOptions> = {}) {
   const organization = await createOrganization(database);
   const { organizationId } = organization;
-  await database.systemTransaction(async ({ em }) => {
-    em.create(RetentionPolicyEntity, {
-      organizationId,
-      retentionDays: 30,
-      appliedDays: 30,
-      appliedSince: daysAgo(100),
-      steps: [],
-      changedAt: daysAgo(107),
-    });
-  });
+  await database.db
+    .insertInto('retention_policies')
+    .values({
+      org_id: organizationId,
+      retention_days: 30,
+      applied_days: 30,
+      applied_since: daysAgo(100),
+      steps: json([]),
+      changed_at: daysAgo(107),
+    })
+    .execute();
   const inbox = await createInbox(database, organization);
   const { outbox, commands } = recordingOutbox();
   const expiredMail = createExpiredMailService({
@@ -75,11 +75,13 @@ async function arrange(options: Partial<ExpiredMailOptions> = {}) {
 }
 
 const messageExists = (id: string) =>
-  database.systemTransaction(async ({ em }) => (await em.count(MessageEntity, { id })) > 0);
+  database.systemTransaction(
+    async ({ db }) => (await countRows(db.selectFrom('messages').select('id').where('id', '=', id))) > 0,
+  );
 const countOf = (organizationId: string) =>
-  database.systemTransaction(({ em }) => em.count(MessageEntity, { organizationId }));
-const changePolicy = (organizationId: string, change: object) =>
-  database.systemTransaction(({ em }) => em.nativeUpdate(RetentionPolicyEntity, { organizationId }, change));
+  countRows(database.db.selectFrom('messages').select('id').where('org_id', '=', organizationId));
+const changePolicy = (organizationId: string, change: Updateable<Tables['retention_policies']>) =>
+  database.db.updateTable('retention_policies').set(change).where('org_id', '=', organizationId).execute();
 
 describe('expired messages', () => {
   test('are deleted with all dependent rows and objects; newer messages stay', async () => {
@@ -100,12 +102,35 @@ describe('expired messages', () => {
     expect([await messageExists(old.id), await messageExists(sent.id), await messageExists(kept.id)]).toEqual(
       [false, false, true],
     );
-    await database.systemTransaction(async ({ em }) => {
-      expect(await em.count(RecipientEntity, { organizationId })).toBe(0);
-      expect(await em.find(AttachmentEntity, { organizationId })).toMatchObject([{ messageId: kept.id }]);
-      expect(await em.find(ReceiptEntity, { organizationId })).toMatchObject([{ messageId: kept.id }]);
-      expect(await em.find(ThreadEntity, { organizationId })).toMatchObject([{ id: kept.threadId }]);
-      const [words] = await em.execute(
+    await database.systemTransaction(async ({ db }) => {
+      expect(
+        await countRows(
+          db.selectFrom('message_recipients').select('message_id').where('org_id', '=', organizationId),
+        ),
+      ).toBe(0);
+      expect(
+        await db
+          .selectFrom('attachments')
+          .select(columnsOf(AttachmentEntity))
+          .where('org_id', '=', organizationId)
+          .execute(),
+      ).toMatchObject([{ messageId: kept.id }]);
+      expect(
+        await db
+          .selectFrom('inbound_receipts')
+          .select(columnsOf(ReceiptEntity))
+          .where('org_id', '=', organizationId)
+          .execute(),
+      ).toMatchObject([{ messageId: kept.id }]);
+      expect(
+        await db
+          .selectFrom('threads')
+          .select(columnsOf(ThreadEntity))
+          .where('org_id', '=', organizationId)
+          .execute(),
+      ).toMatchObject([{ id: kept.threadId }]);
+      const [words] = await query(
+        { db },
         sql`select count(*)::int as count from message_search where org_id = ${organizationId}`,
       );
       expect(words).toEqual({ count: 1 });
@@ -123,60 +148,71 @@ describe('expired messages', () => {
       await createAgedMail(database, inbox, { at: daysAgo(29) }),
     ];
     const archive = newId('export');
-    await database.systemTransaction(async ({ em }) => {
+    await database.systemTransaction(async ({ db }) => {
       for (const { id: message_id } of [old, kept])
-        em.create(EventEntity, {
-          id: newId('event'),
-          organizationId,
-          environmentId: inbox.environmentId,
-          inboxId: inbox.id,
-          type: 'message.received',
-          data: { message_id, subject: 'words' },
-        });
-      await em.flush();
-      await em.execute(sql`
-        insert into exports (id, org_id, requested_by, storage_key, status, expires_at, created_at, updated_at)
-        values (${archive}, ${organizationId}, 'key_a', ${archive}, 'ready', now() + interval '1 day', now(), now())`);
+        await db
+          .insertInto('events')
+          .values({
+            id: newId('event'),
+            org_id: organizationId,
+            env_id: inbox.environmentId,
+            inbox_id: inbox.id,
+            type: 'message.received',
+            data: json({ message_id, subject: 'words' }),
+          })
+          .execute();
+      await query(
+        { db },
+        sql`insert into exports (id, org_id, requested_by, storage_key, status, expires_at, created_at, updated_at)
+        values (${archive}, ${organizationId}, 'key_a', ${archive}, 'ready', now() + interval '1 day', now(), now())`,
+      );
     });
     await run();
-    const events = await database.systemTransaction(({ em }) => em.find(EventEntity, { organizationId }));
+    const events = await database.db
+      .selectFrom('events')
+      .select(columnsOf(EventEntity))
+      .where('org_id', '=', organizationId)
+      .execute();
     expect(events.map(({ data, redacted }) => ({ data, redacted }))).toEqual(
       expect.arrayContaining([
         { data: { message_id: old.id, subject: '' }, redacted: true },
         { data: { message_id: kept.id, subject: 'words' }, redacted: false },
       ]),
     );
-    const archives = await database.query(sql`select status from exports where id = ${archive}`);
+    const archives = await query(database, sql`select status from exports where id = ${archive}`);
     expect(archives).toEqual([{ status: 'ready' }]);
   });
 
   test('do not include drafts', async () => {
     const { organizationId, inbox, run } = await arrange();
     const { threadId } = await createAgedMail(database, inbox, { at: daysAgo(60) });
-    await database.systemTransaction(async ({ em }) => {
-      em.create(DraftEntity, {
+    await database.db
+      .insertInto('drafts')
+      .values({
         id: newId('draft'),
-        organizationId,
-        environmentId: inbox.environmentId,
-        inboxId: inbox.id,
-        threadId,
-        inReplyTo: null,
+        org_id: organizationId,
+        env_id: inbox.environmentId,
+        inbox_id: inbox.id,
+        thread_id: threadId,
+        in_reply_to: null,
         subject: null,
-        to: [],
-        cc: [],
-        bcc: [],
-        replyTo: [],
-        textBody: null,
-        htmlBody: null,
-        headers: {},
-        sendAt: null,
-        sendError: null,
-        createdAt: daysAgo(90),
-        updatedAt: daysAgo(90),
-      });
-    });
+        to: json([]),
+        cc: json([]),
+        bcc: json([]),
+        reply_to: json([]),
+        text_body: null,
+        html_body: null,
+        headers: json({}),
+        send_at: null,
+        send_error: null,
+        created_at: daysAgo(90),
+        updated_at: daysAgo(90),
+      })
+      .execute();
     expect(await run()).toMatchObject({ messages: 1, threads: 1 });
-    const drafts = await database.systemTransaction(({ em }) => em.count(DraftEntity, { organizationId }));
+    const drafts = await countRows(
+      database.db.selectFrom('drafts').select('id').where('org_id', '=', organizationId),
+    );
     expect(drafts).toBe(1);
   });
 
@@ -184,7 +220,7 @@ describe('expired messages', () => {
     'are kept while %s',
     async (status) => {
       const { inbox, run } = await arrange();
-      const fields = { status, sentAt: null };
+      const fields = { status, sent_at: null };
       const { id } = await createAgedMail(database, inbox, {
         at: daysAgo(90),
         direction: 'outbound',
@@ -197,7 +233,7 @@ describe('expired messages', () => {
 
   test('are dated by when they were sent or received', async () => {
     const { inbox, run } = await arrange();
-    const fields = { sentAt: daysAgo(2) };
+    const fields = { sent_at: daysAgo(2) };
     const { id } = await createAgedMail(database, inbox, { at: daysAgo(45), direction: 'outbound', fields });
     await run();
     expect(await messageExists(id)).toBe(true);
@@ -218,7 +254,7 @@ describe('expired messages', () => {
 
   test('stop being tracked', async () => {
     const { inbox, run, commands, organizationId } = await arrange();
-    await changePolicy(organizationId, { appliedDays: 1 });
+    await changePolicy(organizationId, { applied_days: 1 });
     const tracked = { direction: 'outbound', fields: { tracked: true } } as const;
     const recent = await createAgedMail(database, inbox, { at: daysAgo(3), ...tracked });
     await createAgedMail(database, inbox, { at: daysAgo(20), ...tracked });
@@ -236,73 +272,87 @@ describe('a long deletion', () => {
   async function fill(inbox: Inbox): Promise<void> {
     const threads = Array.from({ length: 12 }, () => newId('thread'));
     const stamp = (days: number) => daysAgo(days).toISOString();
-    await database.systemTransaction(async ({ em }) => {
+    await database.systemTransaction(async ({ db }) => {
       for (const id of threads)
-        em.create(ThreadEntity, {
-          id,
-          organizationId: inbox.organizationId,
-          environmentId: inbox.environmentId,
-          inboxId: inbox.id,
-          subject: '',
-          baseSubject: '',
-          lastMessageAt: daysAgo(60),
-        });
+        await db
+          .insertInto('threads')
+          .values({
+            id,
+            org_id: inbox.organizationId,
+            env_id: inbox.environmentId,
+            inbox_id: inbox.id,
+            subject: '',
+            base_subject: '',
+            last_message_at: daysAgo(60),
+          })
+          .execute();
     });
-    await database.systemTransaction(async ({ db, em }) => {
+    await database.systemTransaction(async ({ db }) => {
       for (let n = 0; n < MESSAGES; n += 1) {
         const at = new Date(Date.parse(stamp(60)) + (n * 40 * DAY_MS) / MESSAGES);
         // The first thread has most messages; the last threads have only expired ones.
         const turn = Math.floor(n / 2);
         const thread = n % 2 === 0 ? 0 : n < MESSAGES / 2 ? 6 + (turn % 6) : 1 + (turn % 5);
-        await insertMessage(em, inbox, { at, threadId: threads[thread] ?? '', n });
+        await insertMessage(db, inbox, { at, threadId: threads[thread] ?? '', n });
       }
       await refreshThreads(db, threads);
     });
   }
 
   async function insertMessage(
-    em: EntityManager,
+    db: Db,
     inbox: Inbox,
     { at, threadId, n }: { at: Date; threadId: string; n: number },
   ): Promise<void> {
     const outbound = n % 3 === 0;
     const id = createIdAt('message', at);
-    await em.execute(
+    await query(
+      { db },
       sql`insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc,
          reply_to, subject, preview, labels, has_attachments, headers, created_at, updated_at)
        values (${id}, ${inbox.organizationId}, ${inbox.environmentId}, ${inbox.id}, ${threadId}, ${outbound ? 'outbound' : 'inbound'}, ${outbound ? 'sent' : 'received'}, ${`person-${n % 17}@people.example`}, '[]', '[]', '[]', '[]', '', ${`preview ${n}`}, ${n % 10 === 0 ? '{spam}' : `{label-${n % 7}}`}::text[], ${n % 5 === 0}, '{}', ${at}, ${at})`,
     );
     if (outbound)
-      await em.execute(
+      await query(
+        { db },
         sql`insert into message_recipients (message_id, position, org_id, field, email, updated_at)
          values (${id}, 0, ${inbox.organizationId}, 'to', ${`Other-${n % 11}@people.example`}, now())`,
       );
   }
 
   const threadsOf = (organizationId: string) =>
-    database.systemTransaction(({ em }) =>
-      em.find(ThreadEntity, { organizationId }, { orderBy: { id: 'asc' } }),
-    );
+    database.db
+      .selectFrom('threads')
+      .select(columnsOf(ThreadEntity))
+      .where('org_id', '=', organizationId)
+      .orderBy('id')
+      .execute();
 
   /** Recomputes every thread and removes empty ones. */
   async function expectConsistentThreads(organizationId: string): Promise<Thread[]> {
     const shown = await threadsOf(organizationId);
     for (const { id } of shown) expect(await countIn(id)).toBeGreaterThan(0);
-    const recomputed = await database.systemTransaction(async ({ db, em }) => {
+    const recomputed = await database.systemTransaction(async ({ db }) => {
       await refreshThreads(
         db,
         shown.map(({ id }) => id),
       );
-      return em.find(ThreadEntity, { organizationId }, { orderBy: { id: 'asc' } });
+      return db
+        .selectFrom('threads')
+        .select(columnsOf(ThreadEntity))
+        .where('org_id', '=', organizationId)
+        .orderBy('id')
+        .execute();
     });
     const comparable = (threads: Thread[]) => threads.map(({ updatedAt: _, ...thread }) => thread);
     expect(comparable(shown)).toEqual(comparable(recomputed));
     return shown;
   }
   const countIn = (threadId: string) =>
-    database.systemTransaction(({ em }) => em.count(MessageEntity, { threadId }));
+    countRows(database.db.selectFrom('messages').select('id').where('thread_id', '=', threadId));
   const countOld = async (organizationId: string) => {
-    const [row] = await database.query<{ count: number }>(
+    const [row] = await query<{ count: number }>(
+      database,
       sql`select count(*)::int as count from messages where org_id = ${organizationId} and created_at < ${daysAgo(30)}`,
     );
     return row?.count;
@@ -325,12 +375,15 @@ describe('a long deletion', () => {
   test('refreshes a thread whose last expired message is still being sent', async () => {
     const { organizationId, inbox, run } = await arrange();
     const first = await createAgedMail(database, inbox, { at: daysAgo(70), labels: ['old'], files: ['f'] });
-    await database.systemTransaction(async ({ em }) => {
+    await database.systemTransaction(async ({ db }) => {
       for (let n = 1; n < BATCH_SIZE; n += 1)
-        await insertMessage(em, inbox, { at: daysAgo(60 - n / BATCH_SIZE), threadId: first.threadId, n });
+        await insertMessage(db, inbox, { at: daysAgo(60 - n / BATCH_SIZE), threadId: first.threadId, n });
     });
     const thread = { id: first.threadId };
-    const unsettled = { direction: 'outbound', fields: { status: 'needs_attention', sentAt: null } } as const;
+    const unsettled = {
+      direction: 'outbound',
+      fields: { status: 'needs_attention', sent_at: null },
+    } as const;
     await createAgedMail(database, inbox, { at: daysAgo(50), thread, ...unsettled });
     await createAgedMail(database, inbox, { at: daysAgo(2), thread, correspondent: 'eve@people.example' });
     await database.systemTransaction(({ db }) => refreshThreads(db, [thread.id]));
@@ -346,7 +399,8 @@ describe('a long deletion', () => {
     const first = await run(BEGINNING, { limitMs: 0 });
     expect(first).toMatchObject({ messages: BATCH_SIZE, end: 'more' });
     for (const { id, messageCount } of await threadsOf(organizationId)) {
-      const [row] = await database.query<{ count: number }>(
+      const [row] = await query<{ count: number }>(
+        database,
         sql`select count(*)::int as count from messages where thread_id = ${id} and not labels && '{spam,blocked}'::text[]`,
       );
       expect(row?.count).toBe(messageCount);
@@ -388,8 +442,8 @@ describe('a long deletion', () => {
   });
 
   test.each([
-    ['postponed', { postponedUntil: daysAgo(-1) }, 'Postponed until'],
-    ['removed', { appliedDays: 0 }, 'kept forever'],
+    ['postponed', { postponed_until: daysAgo(-1) }, 'Postponed until'],
+    ['removed', { applied_days: 0 }, 'kept forever'],
   ])('stops after its batch if the policy is %s', async (_name, change, detail) => {
     const { organizationId, inbox, run } = await arrange({
       pause: () => changePolicy(organizationId, change),
@@ -406,9 +460,11 @@ describe('a long deletion', () => {
   test('stops after its batch if the organization is suspended', async () => {
     const { organizationId, inbox, run } = await arrange({
       pause: () =>
-        database.systemTransaction(({ em }) =>
-          em.nativeUpdate(OrganizationEntity, { id: organizationId }, { status: 'suspended' }),
-        ),
+        database.db
+          .updateTable('organizations')
+          .set({ status: 'suspended' })
+          .where('id', '=', organizationId)
+          .execute(),
     });
     await fill(inbox);
     expect(await run()).toMatchObject({ messages: BATCH_SIZE, end: 'stopped' });

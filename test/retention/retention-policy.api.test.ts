@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals';
-import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
 import { createKey, createOrganization, type TestOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
 import { useTestApp } from '../support/resources.ts';
@@ -168,9 +167,11 @@ describe('access', () => {
 
   test('lets a suspended organization read but not change it', async () => {
     const { organization, set, read } = await arrange();
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(OrganizationEntity, { id: organization.organizationId }, { status: 'suspended' }),
-    );
+    await app.worker.db
+      .updateTable('organizations')
+      .set({ status: 'suspended' })
+      .where('id', '=', organization.organizationId)
+      .execute();
     expectProblem(await set(30), 'organization_suspended');
     expect(await read()).toEqual(KEPT_FOREVER);
   });

@@ -1,15 +1,16 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
-import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
 import { createExpiredMailService } from '../../domain/retention/expired-mail.service.ts';
 import { createRetentionService } from '../../domain/retention/retention.service.ts';
 import { createRetentionPolicyService } from '../../domain/retention/retention-policy.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { createAgedMail } from '../support/aged-mail.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { testScope } from '../support/test-scope.ts';
@@ -66,8 +67,13 @@ async function arrange() {
     return commands.slice(before).some(({ start }) => start?.workflowId === workflowId);
   };
   const emails = () =>
-    database.systemTransaction(async ({ em }) => {
-      const rows = await em.find(NotificationEntity, { organizationId }, { orderBy: { id: 'asc' } });
+    database.systemTransaction(async ({ db }) => {
+      const rows = await db
+        .selectFrom('notifications')
+        .select(columnsOf(NotificationEntity))
+        .where('org_id', '=', organizationId)
+        .orderBy('id')
+        .execute();
       return rows.map(({ template, params }) => [
         template,
         params.days,
@@ -75,15 +81,18 @@ async function arrange() {
       ]);
     });
   const setStatus = (status: 'active' | 'suspended') =>
-    database.systemTransaction(({ em }) =>
-      em.nativeUpdate(OrganizationEntity, { id: organizationId }, { status }),
-    );
+    database.db.updateTable('organizations').set({ status }).where('id', '=', organizationId).execute();
   const setPolicy = (days: number) => policies.set(scope, organizationId, days);
   const postpone = (days: number) => policies.postpone(scope, organizationId, days);
   const createMessageOn = (day: string) => createAgedMail(database, inbox, { at: new Date(day) });
   const remainingDays = () =>
-    database.systemTransaction(async ({ em }) => {
-      const rows = await em.find(MessageEntity, { organizationId }, { orderBy: { id: 'asc' } });
+    database.systemTransaction(async ({ db }) => {
+      const rows = await db
+        .selectFrom('messages')
+        .select(columnsOf(MessageEntity))
+        .where('org_id', '=', organizationId)
+        .orderBy('id')
+        .execute();
       return rows.map(({ createdAt }) => createdAt.toISOString().slice(0, 10));
     });
   return {
@@ -169,7 +178,7 @@ describe('a policy of 30 days', () => {
     await setPolicy(0);
     await advanceTo('2026-12-10T12:00:00Z');
     // Like an operator's change: the row's version restarts.
-    await database.query(sql`delete from retention_policies where org_id = ${organizationId}`);
+    await query(database, sql`delete from retention_policies where org_id = ${organizationId}`);
     await setPolicy(30);
     await run();
     expect(await countNotices()).toBe(2);
@@ -226,12 +235,14 @@ test('the daily start includes every organization once across pages', async () =
   const { organizationId, setPolicy, startsToday, commands } = await arrange();
   await setPolicy(30);
   const others = Array.from({ length: 230 }, (_, n) => `${organizationId}${String(n).padStart(3, '0')}`);
-  await database.systemTransaction(async ({ em }) => {
+  await database.systemTransaction(async ({ db }) => {
     for (const id of others) {
-      await em.execute(
+      await query(
+        { db },
         sql`insert into organizations (id, name, slug, created_at, updated_at) values (${id}, 'Other', ${id}, now(), now())`,
       );
-      await em.execute(
+      await query(
+        { db },
         sql`insert into retention_policies (org_id, retention_days, steps, changed_at, created_at)
          values (${id}, 30, '[{"version":1,"days":30,"takesEffectAt":"2027-01-01T00:00:00.000Z","announcedAt":null,"warnedAt":null}]', now(), now())`,
       );
@@ -242,5 +253,5 @@ test('the daily start includes every organization once across pages', async () =
   const started = commands.slice(before).map(({ start }) => start?.workflowId);
   for (const id of others)
     expect(started.filter((run) => run === `retention/${id}/2026-12-08`)).toHaveLength(1);
-  await database.query(sql`delete from organizations where id like ${`${organizationId}_%`}`);
+  await query(database, sql`delete from organizations where id like ${`${organizationId}_%`}`);
 });

@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
-import type { Sql } from '../../platform/database/sql.ts';
+import { type RawBuilder, sql } from 'kysely';
 import type { ErrorCode } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { createInbox, createOrganization, type TestOrganization } from '../support/organizations.ts';
+import { setPolicies, type TestPolicies } from '../support/policies.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 
@@ -14,7 +15,7 @@ beforeAll(async () => {
   organization = await createOrganization(app.worker);
 });
 
-const execute = (statement: Sql) => app.worker.systemTransaction(({ em }) => em.execute<object[]>(statement));
+const execute = (statement: RawBuilder<unknown>) => query(app.worker, statement);
 
 async function signIn(role?: 'owner' | 'viewer' | 'developer') {
   const userId = await createTestUser(app.worker, {
@@ -24,19 +25,14 @@ async function signIn(role?: 'owner' | 'viewer' | 'developer') {
   return { userId, ...(await createTestSession(app.worker, userId)) };
 }
 
-async function setPolicies(columns: string): Promise<void> {
-  await execute(
-    sql`insert into organization_policies (org_id, updated_at) values (${organization.organizationId}, now())
-      on conflict do nothing`,
-  );
-  await execute(
-    sql`update organization_policies set (require_mfa, session_max_age_hours, allowed_cidrs) =
-      (select (${columns}::jsonb->>'require_mfa')::boolean, (${columns}::jsonb->>'session_max_age_hours')::int,
-        array(select jsonb_array_elements_text(${columns}::jsonb->'allowed_cidrs')))
-      where org_id = ${organization.organizationId}`,
-  );
-}
-const NO_POLICIES = '{"require_mfa":false,"allowed_cidrs":[]}';
+/** Sets policies of the organization; the others are off. */
+const limit = (policies: TestPolicies = {}) =>
+  setPolicies(app.worker, organization.organizationId, {
+    require_mfa: false,
+    session_max_age_hours: null,
+    allowed_cidrs: [],
+    ...policies,
+  });
 
 describe('a session', () => {
   test('acts in the only organization of its person, with the permissions of their role', async () => {
@@ -85,7 +81,7 @@ describe('a session', () => {
   test.each([
     ['is revoked', sql`revoked_at = now()`, 'unauthenticated'],
     ['is expired', sql`expires_at = date_trunc('milliseconds', now())`, 'session_expired'],
-  ] as [string, Sql, ErrorCode][])('is rejected if it %s', async (_case, change, code) => {
+  ] as [string, RawBuilder<unknown>, ErrorCode][])('is rejected if it %s', async (_case, change, code) => {
     const { id, token } = await signIn();
     await execute(sql`update sessions set ${change} where id = ${id}`);
     expectProblem(await app.call('/org', { token }), code);
@@ -120,7 +116,7 @@ describe('the policies of the organization', () => {
     const { userId, token } = await signIn();
     const strong = await createTestSession(app.worker, userId, { factors: ['totp'] });
     const passkey = await createTestSession(app.worker, userId, { method: 'passkey' });
-    await setPolicies('{"require_mfa":true,"allowed_cidrs":[]}');
+    await limit({ require_mfa: true });
     try {
       expect(expectProblem(await app.call('/org', { token }), 'policy_violation')).toMatchObject({
         policy: 'require_mfa',
@@ -129,25 +125,25 @@ describe('the policies of the organization', () => {
         expect((await app.call('/org', { token: accepted.token })).statusCode).toBe(200);
       expect((await app.call('/user/me/sessions', { token })).statusCode).toBe(200);
     } finally {
-      await setPolicies(NO_POLICIES);
+      await limit();
     }
   });
 
   test('end a session that is too old', async () => {
     const { id, token } = await signIn();
-    await setPolicies('{"require_mfa":false,"session_max_age_hours":2,"allowed_cidrs":[]}');
+    await limit({ session_max_age_hours: 2 });
     try {
       expect((await app.call('/org', { token })).statusCode).toBe(200);
       await execute(sql`update sessions set authenticated_at = now() - interval '3 hours' where id = ${id}`);
       expectProblem(await app.call('/org', { token }), 'session_expired');
     } finally {
-      await setPolicies(NO_POLICIES);
+      await limit();
     }
   });
 
   test('reject sessions and keys from other networks', async () => {
     const { token } = await signIn();
-    await setPolicies('{"require_mfa":false,"allowed_cidrs":["198.51.100.0/24","2001:db8::/32"]}');
+    await limit({ allowed_cidrs: ['198.51.100.0/24', '2001:db8::/32'] });
     try {
       for (const credential of [token, organization.token])
         for (const [address, status] of [
@@ -164,7 +160,7 @@ describe('the policies of the organization', () => {
           expect({ address, status: response.statusCode }).toEqual({ address, status });
         }
     } finally {
-      await setPolicies(NO_POLICIES);
+      await limit();
     }
   });
 });
@@ -228,11 +224,11 @@ describe('the list of sessions', () => {
 test('the API login cannot read sessions and passwords outside the use-cases of people', async () => {
   for (const statement of [sql`select * from sessions`, sql`select password_hash from users`])
     await expect(
-      app.database.transaction({ organizationId: organization.organizationId }, ({ em }) =>
-        em.execute(statement),
+      app.database.transaction({ organizationId: organization.organizationId }, ({ db }) =>
+        query({ db }, statement),
       ),
     ).rejects.toThrow(/permission denied/);
   await expect(
-    app.database.peopleTransaction(({ em }) => em.execute(sql`select id from messages`)),
+    app.database.peopleTransaction(({ db }) => query({ db }, sql`select id from messages`)),
   ).rejects.toThrow(/permission denied/);
 });

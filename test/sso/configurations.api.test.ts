@@ -1,11 +1,12 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { purgeSsoAttempts, purgeSsoTransactions } from '../../domain/sso/sso-purges.ts';
 import { newId } from '../../platform/ids.ts';
 import { startForgingProvider } from '../support/identity-providers.ts';
 import { createKey } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import {
@@ -68,7 +69,7 @@ describe('an SSO configuration', () => {
     const secret = settings().client_secret;
     const listed = await app.call('/org/sso', { token: organization.token });
     expect(created.body + listed.body).not.toContain(secret);
-    const stored = await app.worker.query(sql`select row_to_json(c)::text as row from sso_configurations c`);
+    const stored = await query(app.worker, sql`select row_to_json(c)::text as row from sso_configurations c`);
     expect(JSON.stringify(stored)).not.toContain(secret);
   });
 
@@ -175,7 +176,8 @@ describe('an SSO configuration', () => {
     const id = (await create()).json().id;
     expectProblem(await activate(id), 'conflict');
     await patch(id, { domains: [organization.domain, 'unverified.example.com'] });
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update sso_configurations set status = 'tested', tested_at = now() where id = ${id}`,
     );
     expectProblem(await activate(id), 'domain_not_verified');
@@ -187,7 +189,8 @@ describe('an SSO configuration', () => {
   test("does not use another organization's verified domain", async () => {
     const other = await createSsoOrganization(app);
     const id = (await create(settings({ domains: [other.domain] }))).json().id;
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update sso_configurations set status = 'tested', tested_at = now() where id = ${id}`,
     );
     expectProblem(await activate(id), 'domain_not_verified');
@@ -195,16 +198,19 @@ describe('an SSO configuration', () => {
 
   test('is one active at a time, of two activated concurrently too; owners are informed', async () => {
     const ids = await Promise.all([1, 2].map(async () => (await create()).json().id));
-    await app.worker.query(
-      sql`update sso_configurations set status = 'tested', tested_at = now() where id in (${ids})`,
+    await query(
+      app.worker,
+      sql`update sso_configurations set status = 'tested', tested_at = now() where id = any(${ids})`,
     );
     const answers = await Promise.all(ids.map(activate));
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
-    const active = await app.worker.query(
+    const active = await query(
+      app.worker,
       sql`select from sso_configurations where org_id = ${organization.organizationId} and status = 'active'`,
     );
     expect(active).toHaveLength(1);
-    const mails = await app.worker.query(
+    const mails = await query(
+      app.worker,
       sql`select from notifications where org_id = ${organization.organizationId} and template = 'sso-activated'`,
     );
     expect(mails).toHaveLength(2);
@@ -333,14 +339,16 @@ describe('an SSO configuration', () => {
     for (let count = 0; count < 22; count += 1)
       await new Browser(app).call(`/auth/sso/${organization.organizationId}`);
     expect(await readAttempts(app, organization.token, id)).toHaveLength(20);
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update sso_attempts set created_at = now() - interval '8 days' where configuration_id = ${id}`,
     );
     expect(await purgeSsoAttempts(app.worker)).toBeGreaterThanOrEqual(20);
     expect(await readAttempts(app, organization.token, id)).toEqual([]);
     forger.state.metadata = {};
     await new Browser(app).start(organization.organizationId);
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update sso_transactions set expires_at = now() - interval '1 second' where configuration_id = ${id}`,
     );
     expect(await purgeSsoTransactions(app.worker)).toBeGreaterThanOrEqual(1);

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { newId } from '../../platform/ids.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import {
@@ -30,10 +31,12 @@ const signInBySso = async (userId: string, ssoConfigurationId = configurationId)
   (await createTestSession(app.worker, userId, { method: 'sso', ssoConfigurationId })).token;
 
 async function addFactor(userId: string, type: 'totp' | 'webauthn', withPassword: boolean): Promise<void> {
-  await app.worker.query(sql`
-    insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
-    values (${newId('mfaEnrollment')}, ${userId}, ${type}, 'x', now(), now())`);
-  if (withPassword) await app.worker.query(sql`update users set password_hash = 'x' where id = ${userId}`);
+  await query(
+    app.worker,
+    sql`insert into mfa_enrollments (id, user_id, type, name, confirmed_at, created_at)
+    values (${newId('mfaEnrollment')}, ${userId}, ${type}, 'x', now(), now())`,
+  );
+  if (withPassword) await query(app.worker, sql`update users set password_hash = 'x' where id = ${userId}`);
 }
 
 const setPolicy = (token: string, body: object = { enforce_sso: true }) =>
@@ -75,7 +78,7 @@ describe('enforce_sso is turned on', () => {
   test('not while only a suspended owner could get in', async () => {
     const second = await createTestUser(app.worker, { ...organization, role: 'owner' });
     await addFactor(second, 'webauthn', false);
-    await app.worker.query(sql`update users set status = 'suspended' where id = ${second}`);
+    await query(app.worker, sql`update users set status = 'suspended' where id = ${second}`);
     expectProblem(await setPolicy(ownerThroughSso), 'conflict');
   });
 });
@@ -109,8 +112,10 @@ describe('under enforce_sso', () => {
   test('a member of two organizations enters this one by SSO alone, and the other one as before', async () => {
     const other = await createSsoOrganization(app);
     const userId = await createTestUser(app.worker, { ...organization, role: 'admin' });
-    await app.worker.query(sql`
-      insert into members (org_id, user_id, role, created_at) values (${other.organizationId}, ${userId}, 'viewer', now())`);
+    await query(
+      app.worker,
+      sql`insert into members (org_id, user_id, role, created_at) values (${other.organizationId}, ${userId}, 'viewer', now())`,
+    );
     const { token } = await createTestSession(app.worker, userId, { method: 'passkey' });
     const named = (id: string) => ({ 'x-org-id': id });
     expectProblem(await enter(token, named(organization.organizationId)), 'policy_violation');
@@ -144,9 +149,11 @@ describe('under enforce_sso', () => {
     const { token, id } = await createTestSession(app.worker, organization.ownerId, session);
     const answers = await Promise.all([enter(token), enter(token), enter(token)]);
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200]);
-    const mails = await app.worker.query<{ userId: string }>(sql`
-      select user_id as "userId" from notifications
-      where org_id = ${organization.organizationId} and template = 'sso-break-glass' order by user_id`);
+    const mails = await query<{ userId: string }>(
+      app.worker,
+      sql`select user_id as "userId" from notifications
+      where org_id = ${organization.organizationId} and template = 'sso-break-glass' order by user_id`,
+    );
     expect(mails.map(({ userId }) => userId)).toEqual([organization.ownerId, second].sort());
     const log = (
       await app.call('/org/audit-log?action=sso.break_glass_used', { token: ownerThroughSso })
@@ -191,8 +198,10 @@ describe('a session of single sign-on', () => {
   test('enters the organization that made it, and no other of the person', async () => {
     const personId = await createTestUser(app.worker, { ...organization, role: 'developer' });
     const other = await createSsoOrganization(app);
-    await app.worker.query(sql`
-      insert into members (org_id, user_id, role, created_at) values (${other.organizationId}, ${personId}, 'admin', now())`);
+    await query(
+      app.worker,
+      sql`insert into members (org_id, user_id, role, created_at) values (${other.organizationId}, ${personId}, 'admin', now())`,
+    );
     const token = await signInBySso(personId);
     expect((await enter(token, { 'x-org-id': organization.organizationId })).statusCode).toBe(200);
     const refused = await enter(token, { 'x-org-id': other.organizationId });
@@ -214,7 +223,7 @@ describe('a session of single sign-on', () => {
     });
 
     test('not of one with a password', async () => {
-      await app.worker.query(sql`update users set password_hash = 'x' where id = ${personId}`);
+      await query(app.worker, sql`update users set password_hash = 'x' where id = ${personId}`);
       expectProblem(await setUp(), 'session_expired');
     });
 
@@ -224,17 +233,21 @@ describe('a session of single sign-on', () => {
     });
 
     test('not of one with a linked provider', async () => {
-      await app.worker.query(sql`
-        insert into oauth_identities (provider, issuer, subject, user_id, email, last_used_at, created_at)
-        values ('google', 'https://accounts.google.test', ${personId}, ${personId}, 'x@example.test', now(), now())`);
+      await query(
+        app.worker,
+        sql`insert into oauth_identities (provider, issuer, subject, user_id, email, last_used_at, created_at)
+        values ('google', 'https://accounts.google.test', ${personId}, ${personId}, 'x@example.test', now(), now())`,
+      );
       expectProblem(await setUp(), 'session_expired');
     });
 
     test('not of a member of another organization', async () => {
       const other = await createSsoOrganization(app);
-      await app.worker.query(sql`
-        insert into members (org_id, user_id, role, created_at)
-        values (${other.organizationId}, ${personId}, 'viewer', now())`);
+      await query(
+        app.worker,
+        sql`insert into members (org_id, user_id, role, created_at)
+        values (${other.organizationId}, ${personId}, 'viewer', now())`,
+      );
       expectProblem(await setUp(), 'session_expired');
     });
   });
@@ -242,11 +255,12 @@ describe('a session of single sign-on', () => {
 
 test('the last factor that lets an owner in without single sign-on stays while it is enforced', async () => {
   await enforce();
-  const [factor] = await app.worker.query<{ id: string }>(
+  const [factor] = await query<{ id: string }>(
+    app.worker,
     sql`select id from mfa_enrollments where user_id = ${organization.ownerId}`,
   );
   const { token } = await createTestSession(app.worker, organization.ownerId, { method: 'passkey' });
-  await app.worker.query(sql`update users set password_hash = 'x' where id = ${organization.ownerId}`);
+  await query(app.worker, sql`update users set password_hash = 'x' where id = ${organization.ownerId}`);
   const remove = () => app.call(`/auth/mfa/${factor?.id}`, { method: 'DELETE', token });
   expect(expectProblem(await remove(), 'conflict')).toMatchObject({ policy: 'enforce_sso' });
   await addFactor(organization.ownerId, 'totp', true);
@@ -305,9 +319,11 @@ describe('while single sign-on is enforced, the last owner who could repair it',
 
 test('only an owner activates a change of a configuration that an owner signs in through', async () => {
   const { organizationId, ownerId, domain, ownerSession } = organization;
-  await app.worker.query(sql`
-    insert into sso_identities (provider_id, subject, org_id, user_id, email, last_login_at, created_at)
-    select provider_id, 'owner', org_id, ${ownerId}, 'x', now(), now() from sso_configurations where id = ${configurationId}`);
+  await query(
+    app.worker,
+    sql`insert into sso_identities (provider_id, subject, org_id, user_id, email, last_login_at, created_at)
+    select provider_id, 'owner', org_id, ${ownerId}, 'x', now(), now() from sso_configurations where id = ${configurationId}`,
+  );
   const body = {
     name: 'Copied',
     client_id: 'copied',
@@ -320,8 +336,10 @@ test('only an owner activates a change of a configuration that an owner signs in
     body,
   });
   expect(changed.json().id).toBe(configurationId);
-  await app.worker.query(sql`
-    update sso_configurations set status = 'tested', tested_at = now() where replaces_id = ${configurationId}`);
+  await query(
+    app.worker,
+    sql`update sso_configurations set status = 'tested', tested_at = now() where replaces_id = ${configurationId}`,
+  );
   const activate = (token: string) =>
     app.call(`/org/sso/${configurationId}/activate`, { method: 'POST', token });
   const adminId = await createTestUser(app.worker, { organizationId, role: 'admin' });

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import {
   AUTHORIZED_PARTIES,
   CLIENT_AUTHENTICATIONS,
@@ -11,6 +11,7 @@ import {
   startOidcProvider,
 } from '../support/identity-providers.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
 import {
@@ -106,7 +107,8 @@ describe('with a real OpenID provider', () => {
 
   test('the organization is found by its slug', async () => {
     const slug = `sso-${organization.domain.slice(0, 16)}`;
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update organizations set slug = ${slug} where id = ${organization.organizationId}`,
     );
     expect((await new Browser(app).start(slug)).origin).toBe(provider.issuer);
@@ -131,7 +133,7 @@ describe('with a real OpenID provider', () => {
     expect(response.headers['content-type']).toContain('text/html');
     expect(response.body).toContain('The test passed');
     expect(browser.cookies.has('session')).toBe(false);
-    const users = await app.worker.query(sql`select from users where email = ${address('tester')}`);
+    const users = await query(app.worker, sql`select from users where email = ${address('tester')}`);
     expect(users).toEqual([]);
     const activated = await app.call(`/org/sso/${draft}/activate`, {
       method: 'POST',
@@ -152,7 +154,8 @@ describe('with a real OpenID provider', () => {
 
   test('a domain that the organization no longer has verified is refused, also for people who joined', async () => {
     await signIn();
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update domains set verification_status = 'failed' where org_id = ${organization.organizationId}`,
     );
     expect(expectProblem(await signIn(address(), JSON_ONLY), 'sso_failed')).toMatchObject({
@@ -162,7 +165,8 @@ describe('with a real OpenID provider', () => {
 
   test.each(['suspended', 'deleted'])('the account of a %s person is refused', async (state) => {
     const { user } = (await signIn(address(), JSON_ONLY)).json();
-    await app.worker.query(
+    await query(
+      app.worker,
       state === 'suspended'
         ? sql`update users set status = 'suspended' where id = ${user.id}`
         : sql`update users set deleted_at = now() where id = ${user.id}`,
@@ -183,7 +187,7 @@ describe('with a real OpenID provider', () => {
       check: 'account',
     });
     // Neither by a link to the account that is left.
-    await app.worker.query(sql`delete from sso_identities where user_id = ${user.id}`);
+    await query(app.worker, sql`delete from sso_identities where user_id = ${user.id}`);
     expect(expectProblem(await signIn(address(), JSON_ONLY), 'sso_failed')).toMatchObject({
       check: 'account',
     });
@@ -247,7 +251,8 @@ describe('with a real OpenID provider', () => {
       });
       expectProblem(await link(browser, stranger), 'sso_failed');
       expect((await signIn(address('ada'), JSON_ONLY)).json().user.id).toBe(userId);
-      const mails = await app.worker.query(
+      const mails = await query(
+        app.worker,
         sql`select from notifications where user_id = ${userId} and template = 'sso-linked'`,
       );
       expect(mails).toHaveLength(1);
@@ -374,7 +379,8 @@ describe('a forged answer', () => {
     const [attempt] = await readAttempts(app, organization.token, configurationId);
     expect(attempt).toMatchObject({ succeeded: false });
     expect(attempt?.checks.at(-1)).toMatchObject({ name: check, passed: false });
-    const identities = await app.worker.query(
+    const identities = await query(
+      app.worker,
       sql`select from sso_identities where org_id = ${organization.organizationId}`,
     );
     expect(identities).toEqual([]);
@@ -446,7 +452,8 @@ describe('a forged answer', () => {
   test('after ten minutes fails', async () => {
     const { browser, claims, parameters } = await begin();
     forger.state.token = { claims };
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update sso_transactions set expires_at = date_trunc('milliseconds', now()) where configuration_id = ${configurationId}`,
     );
     expectProblem(await finish(browser, parameters), 'sso_failed');
@@ -475,7 +482,8 @@ describe('a forged answer', () => {
     expect(expectProblem(await finish(attacker.browser, attacker.parameters), 'sso_failed')).toMatchObject({
       check: 'domain',
     });
-    const members = await app.worker.query(
+    const members = await query(
+      app.worker,
       sql`select from members where org_id = ${organizationId} and role <> 'owner'`,
     );
     expect(members).toEqual([]);

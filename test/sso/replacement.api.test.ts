@@ -1,8 +1,9 @@
 import { inflateRawSync } from 'node:zlib';
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { OIDC_CLIENT, startForgingProvider } from '../support/identity-providers.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import {
   createSamlKey,
@@ -110,7 +111,7 @@ async function signInBySaml({
 const remove = (id: string) => app.call(`/org/sso/${id}`, { method: 'DELETE', token: organization.token });
 const list = async () => (await app.call('/org/sso', { token: organization.token })).json().data;
 const countUsers = async () =>
-  (await app.worker.query(sql`select from users where email like ${`%@${organization.domain}`}`)).length;
+  (await query(app.worker, sql`select from users where email like ${`%@${organization.domain}`}`)).length;
 
 describe('people without a password stay known', () => {
   test.each(['replaced', 'deleted and created again'])('when OIDC of the same issuer is %s', async (how) => {
@@ -250,8 +251,10 @@ describe('from OIDC to SAML', () => {
 test('an administrator does not replace the identity provider that an owner signs in through', async () => {
   await useSaml([0]);
   await signInBySaml();
-  await app.worker.query(sql`
-    update members set role = 'owner' where org_id = ${organization.organizationId}`);
+  await query(
+    app.worker,
+    sql`update members set role = 'owner' where org_id = ${organization.organizationId}`,
+  );
   const adminId = await createTestUser(app.worker, { ...organization, role: 'admin' });
   const { token } = await createTestSession(app.worker, adminId);
   const copy = await createConfiguration(app, token, {
@@ -260,7 +263,8 @@ test('an administrator does not replace the identity provider that an owner sign
     idp_metadata_xml: idpMetadata([keyAt(0), keyAt(1)]),
     domains: [organization.domain],
   });
-  await app.worker.query(
+  await query(
+    app.worker,
     sql`update sso_configurations set status = 'tested', tested_at = now() where id = ${copy}`,
   );
   expectProblem(await app.call(`/org/sso/${copy}/activate`, { method: 'POST', token }), 'permission_denied');
@@ -278,7 +282,8 @@ describe('a login begins with an address', () => {
   test('of no other domain', async () => {
     await useOidc();
     expectProblem(await new Browser(app).call('/auth/sso/grace%40other.example.com'), 'not_found');
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update domains set verification_status = 'failed' where org_id = ${organization.organizationId}`,
     );
     expectProblem(await new Browser(app).call(`/auth/sso/${encodeURIComponent(address())}`), 'not_found');
@@ -354,7 +359,7 @@ test('the metadata of a SAML identity provider is read again when it signs with 
   expect(forger.state.requests).toEqual([]);
   const again = await app.call(`/org/sso/${id}/refresh`, { method: 'POST', token: organization.token });
   expectProblem(again, 'rate_limited');
-  await app.worker.query(sql`update sso_configurations set keys_read_at = null where id = ${id}`);
+  await query(app.worker, sql`update sso_configurations set keys_read_at = null where id = ${id}`);
   publish(0);
   const read = await app.call(`/org/sso/${id}/refresh`, { method: 'POST', token: organization.token });
   expect(read.json()).toMatchObject({ id, metadata_read_at: expect.any(String) });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { ServiceProvider } from 'samlify';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createMetadataSource } from '../../domain/sso/metadata-source.ts';
@@ -11,6 +11,7 @@ import { refreshSsoMetadata, warnOfSsoCertificates } from '../../domain/sso/sso-
 import { createEgress, readEgressOptions } from '../../platform/egress/egress.ts';
 import { createGuardedFetch } from '../../platform/egress/guarded-fetch.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createSamlKey, idpMetadata, SAML_ISSUER, type SamlKey } from '../support/saml-idp.ts';
 import {
@@ -142,7 +143,8 @@ describe('a SAML configuration', () => {
       pending_changes: { tested_at: null },
     });
     await activateUntested(app, organization.token, id);
-    const [row] = await app.worker.query<{ xml: string }>(
+    const [row] = await query<{ xml: string }>(
+      app.worker,
       sql`select idp_metadata_xml as xml from sso_configurations where id = ${id}`,
     );
     expect(row?.xml).toBe(body.idp_metadata_xml);
@@ -223,14 +225,16 @@ describe('metadata at a URL', () => {
   };
   const storedXml = async (id: string) =>
     (
-      await app.worker.query<{ xml: string; isLater: boolean }>(sql`
-        select idp_metadata_xml as xml, metadata_due_at > now() as "isLater" from sso_configurations where id = ${id}`)
+      await query<{ xml: string; isLater: boolean }>(
+        app.worker,
+        sql`select idp_metadata_xml as xml, metadata_due_at > now() as "isLater" from sso_configurations where id = ${id}`,
+      )
     )[0];
 
   async function arrange() {
     const url = publish(idpMetadata([key]));
     const { id } = (await create({ idp_metadata_url: url })).json();
-    await app.worker.query(sql`update sso_configurations set metadata_due_at = now() where id = ${id}`);
+    await query(app.worker, sql`update sso_configurations set metadata_due_at = now() where id = ${id}`);
     return { id, path: new URL(url).pathname };
   }
 
@@ -274,12 +278,16 @@ test('owners are warned 30 and 7 days before the last certificate ends, once eac
     warnOfSsoCertificates({ database: app.worker, notifications: createNotificationService({ outbox }) });
   const mails = async () =>
     (
-      await app.worker.query(sql`
-        select from notifications where org_id = ${organization.organizationId} and template = 'sso-certificate-ends'`)
+      await query(
+        app.worker,
+        sql`select from notifications where org_id = ${organization.organizationId} and template = 'sso-certificate-ends'`,
+      )
     ).length;
   const endIn = (days: number) =>
-    app.worker.query(sql`
-      update sso_configurations set certificate_expires_at = now() + ${days} * interval '1 day' where id = ${id}`);
+    query(
+      app.worker,
+      sql`update sso_configurations set certificate_expires_at = now() + ${days} * interval '1 day' where id = ${id}`,
+    );
   const counts: number[] = [];
   for (const days of [40, 29, 20, 6, 1]) {
     await endIn(days);

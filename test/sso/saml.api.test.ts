@@ -1,9 +1,10 @@
 import { inflateRawSync } from 'node:zlib';
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { Constants, IdentityProvider, SamlLib, ServiceProvider, setSchemaValidator } from 'samlify';
 import { purgeSsoAssertions } from '../../domain/sso/sso-purges.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import {
   assertionXml,
@@ -97,7 +98,8 @@ function post(
 }
 
 async function countIdentities(): Promise<number> {
-  const rows = await app.worker.query(
+  const rows = await query(
+    app.worker,
     sql`select from sso_identities where org_id = ${organization.organizationId}`,
   );
   return rows.length;
@@ -272,7 +274,8 @@ describe('a SAML login', () => {
       '<saml:Attribute Name="nameID"><saml:AttributeValue>victim</saml:AttributeValue></saml:Attribute>';
     const begun = await begin();
     await post(begun.browser, signedAssertion(answerTo(begun, { attributes })), begun.relayState);
-    const [identity] = await app.worker.query(
+    const [identity] = await query(
+      app.worker,
       sql`select subject from sso_identities where org_id = ${organization.organizationId}`,
     );
     expect(identity).toEqual({ subject: 'person-1' });
@@ -729,7 +732,8 @@ describe('a login that the identity provider begins', () => {
       expect(expectProblem(await post(new Browser(app), xml), 'sso_failed')).toMatchObject({
         check: 'replay',
       });
-      await app.worker.query(
+      await query(
+        app.worker,
         sql`update sso_assertions set expires_at = date_trunc('milliseconds', now()) where configuration_id = ${configurationId}`,
       );
       expect(await purgeSsoAssertions(app.worker)).toBeGreaterThanOrEqual(1);

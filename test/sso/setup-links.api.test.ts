@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { pino } from 'pino';
 import { purgeSsoSetupLinks } from '../../domain/sso/sso-purges.ts';
 import { readAccountMail } from '../support/account-mail.ts';
@@ -11,6 +11,7 @@ import { OIDC_CLIENT, signInAtOidcProvider, startOidcProvider } from '../support
 import { createKey, createOrganization } from '../support/organizations.ts';
 import { createPageClient, type PageClient } from '../support/page-client.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createSamlKey, idpMetadata } from '../support/saml-idp.ts';
 import { createTestSession, createTestUser } from '../support/sessions.ts';
@@ -92,15 +93,17 @@ const listLinks = async () => (await app.call(LINKS, { token: organization.owner
 const listConfigurations = async () =>
   (await app.call('/org/sso', { token: organization.ownerSession })).json().data;
 const readAudit = async () =>
-  app.worker.query<{
+  query<{
     action: string;
     actorKind: string;
     actorId: string;
     details: object;
     ip: string | null;
-  }>(sql`
-    select action, actor_kind as "actorKind", actor_id as "actorId", details, ip from audit_entries
-    where org_id = ${organization.organizationId} order by id`);
+  }>(
+    app.worker,
+    sql`select action, actor_kind as "actorKind", actor_id as "actorId", details, ip from audit_entries
+    where org_id = ${organization.organizationId} order by id`,
+  );
 
 describe('a set-up link', () => {
   test('lets a person outside the organization create, change and test one draft, which an owner activates', async () => {
@@ -131,9 +134,11 @@ describe('a set-up link', () => {
     expect((await guest.open(PAGE)).body).toContain('test, passed');
     const [configuration] = await listConfigurations();
     expect(configuration).toMatchObject({ status: 'tested', default_role: 'viewer' });
-    const mails = await app.worker.query<{ userId: string }>(sql`
-      select user_id as "userId" from notifications
-      where org_id = ${organization.organizationId} and template = 'sso-setup-tested'`);
+    const mails = await query<{ userId: string }>(
+      app.worker,
+      sql`select user_id as "userId" from notifications
+      where org_id = ${organization.organizationId} and template = 'sso-setup-tested'`,
+    );
     expect(mails.map(({ userId }) => userId).sort()).toEqual([organization.ownerId, creatorId].sort());
 
     const details = { setup_link_id: link.id, created_by: creatorId };
@@ -209,8 +214,10 @@ describe('a set-up link', () => {
     const link = await createLink();
     const others = [guest, createPageClient(app)];
     for (const browser of [...others, ...others]) await browser.open(link.path);
-    const before = await app.worker.query(sql`
-      select used_at as "usedAt", session_hash as "sessionHash" from sso_setup_links where id = ${link.id}`);
+    const before = await query(
+      app.worker,
+      sql`select used_at as "usedAt", session_hash as "sessionHash" from sso_setup_links where id = ${link.id}`,
+    );
     expect(before).toEqual([{ usedAt: null, sessionHash: null }]);
     const answers = await Promise.all(others.map((browser) => browser.submit(PAGE)));
     expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([200, 401]);
@@ -239,35 +246,44 @@ describe('a set-up link', () => {
     [
       'it has expired',
       ({ id }) =>
-        app.worker.query(sql`
-          update sso_setup_links set expires_at = now() - interval '1 second' where id = ${id} returning id`),
+        query(
+          app.worker,
+          sql`update sso_setup_links set expires_at = now() - interval '1 second' where id = ${id} returning id`,
+        ),
     ],
     [
       'the organization is suspended',
       () =>
-        app.worker.query(sql`
-          update organizations set status = 'suspended' where id = ${organization.organizationId} returning id`),
+        query(
+          app.worker,
+          sql`update organizations set status = 'suspended' where id = ${organization.organizationId} returning id`,
+        ),
     ],
     [
       'the organization is closed',
       () =>
-        app.worker.query(sql`
-          update organizations set deleted_at = now() where id = ${organization.organizationId} returning id`),
+        query(
+          app.worker,
+          sql`update organizations set deleted_at = now() where id = ${organization.organizationId} returning id`,
+        ),
     ],
     [
       'its creator may not set up single sign-on any more',
       (_link, admin) =>
-        app.worker.query(sql`
-          update members set role = 'developer' where user_id = ${admin} returning user_id`),
+        query(
+          app.worker,
+          sql`update members set role = 'developer' where user_id = ${admin} returning user_id`,
+        ),
     ],
     [
       'its creator has left',
-      (_link, admin) => app.worker.query(sql`delete from members where user_id = ${admin} returning user_id`),
+      (_link, admin) =>
+        query(app.worker, sql`delete from members where user_id = ${admin} returning user_id`),
     ],
     [
       'the account of its creator is suspended',
       (_link, admin) =>
-        app.worker.query(sql`update users set status = 'suspended' where id = ${admin} returning id`),
+        query(app.worker, sql`update users set status = 'suspended' where id = ${admin} returning id`),
     ],
   ];
   test.each(ends)('ends with its session when %s', async (_when, end) => {
@@ -294,8 +310,10 @@ describe('a set-up link', () => {
       const refused = await guest.post(`${PAGE}/${form}`, { ...fields, csrf });
       expect({ form, status: refused.statusCode }).toEqual({ form, status: 401 });
     }
-    const names = await app.worker.query(sql`
-      select name from sso_configurations where org_id = ${organization.organizationId}`);
+    const names = await query(
+      app.worker,
+      sql`select name from sso_configurations where org_id = ${organization.organizationId}`,
+    );
     expect(names).toEqual([{ name: 'Acme Identity' }]);
   });
 
@@ -314,18 +332,20 @@ describe('a set-up link', () => {
         sql`permissions = permissions || '{sso:manage}'::text[]`,
       ] as const,
     ]) {
-      await app.worker.query(sql`update api_keys set ${end} where id = ${keyId} returning id`);
+      await query(app.worker, sql`update api_keys set ${end} where id = ${keyId} returning id`);
       expect((await guest.open(PAGE)).statusCode).toBe(401);
-      await app.worker.query(sql`update api_keys set ${restore} where id = ${keyId} returning id`);
+      await query(app.worker, sql`update api_keys set ${restore} where id = ${keyId} returning id`);
     }
   });
 
   test('has no session for longer than two hours', async () => {
     const link = await createLink();
     await begin(guest, link);
-    const [row] = await app.worker.query<{ minutes: number }>(sql`
-      select round(extract(epoch from expires_at - used_at) / 60)::int as minutes
-      from sso_setup_links where id = ${link.id}`);
+    const [row] = await query<{ minutes: number }>(
+      app.worker,
+      sql`select round(extract(epoch from expires_at - used_at) / 60)::int as minutes
+      from sso_setup_links where id = ${link.id}`,
+    );
     expect(row).toEqual({ minutes: 120 });
   });
 });
@@ -366,8 +386,10 @@ describe('the guest of a set-up link', () => {
     await begin(guest, link);
     await guest.submit(`${PAGE}/oidc`, oidcFields());
     const [{ id }] = await listConfigurations();
-    await app.worker.query(sql`
-      update sso_configurations set status = 'tested', tested_at = now() where id = ${id} returning id`);
+    await query(
+      app.worker,
+      sql`update sso_configurations set status = 'tested', tested_at = now() where id = ${id} returning id`,
+    );
     const session = guest.cookies.get('sso-setup') ?? '';
     for (const token of [session, link.token])
       for (const [method, path] of [
@@ -489,10 +511,12 @@ describe('the guest of a set-up link', () => {
       const secrets = [link.token, guest.cookies.get('sso-setup') ?? ''];
       expect(lines.join('')).toContain(PAGE);
       for (const secret of secrets) expect(lines.join('')).not.toContain(secret);
-      const rows = await app.worker.query(sql`
-        select to_jsonb(l) as row from sso_setup_links l where id = ${link.id}
+      const rows = await query(
+        app.worker,
+        sql`select to_jsonb(l) as row from sso_setup_links l where id = ${link.id}
         union all select to_jsonb(n) from notifications n where org_id = ${organization.organizationId}
-        union all select to_jsonb(a) from audit_entries a where org_id = ${organization.organizationId}`);
+        union all select to_jsonb(a) from audit_entries a where org_id = ${organization.organizationId}`,
+      );
       for (const secret of secrets) expect(JSON.stringify(rows)).not.toContain(secret);
     } finally {
       log.level = level;
@@ -550,11 +574,15 @@ describe('set-up links', () => {
 
   test('are deleted a week after their end', async () => {
     const [kept, old] = [await createLink(), await createLink()];
-    await app.worker.query(sql`
-      update sso_setup_links set expires_at = now() - interval '8 days' where id = ${old.id} returning id`);
+    await query(
+      app.worker,
+      sql`update sso_setup_links set expires_at = now() - interval '8 days' where id = ${old.id} returning id`,
+    );
     await purgeSsoSetupLinks(app.worker);
-    const rows = await app.worker.query(sql`
-      select id from sso_setup_links where org_id = ${organization.organizationId}`);
+    const rows = await query(
+      app.worker,
+      sql`select id from sso_setup_links where org_id = ${organization.organizationId}`,
+    );
     expect(rows).toEqual([{ id: kept.id }]);
   });
 });

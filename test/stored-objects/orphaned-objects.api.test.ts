@@ -1,9 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
+import { sql } from 'kysely';
 import { createStoredObjectActivities } from '../../activities/stored-objects.activities.ts';
-import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import {
   type OrphanSearchProgress,
   registerOrphanedObjects,
@@ -15,6 +14,7 @@ import { createStorage, type Storage } from '../../platform/storage.ts';
 import { createAgedMail } from '../support/aged-mail.ts';
 import { startObjectStorage } from '../support/object-storage.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useIsolatedDatabase } from '../support/resources.ts';
 import { testStack } from '../support/stack.ts';
 import { testEnvironment } from '../support/test-app.ts';
@@ -56,10 +56,11 @@ async function withBucket(
 
 const put = (storage: Storage, key: string) => storage.putBytes(key, Buffer.from('x'), 'message/rfc822');
 const isRegistered = async (key: string) =>
-  (await database.query(sql`select from unclaimed_objects where storage_key = ${key}`)).length > 0;
+  (await query(database, sql`select from unclaimed_objects where storage_key = ${key}`)).length > 0;
 const makeDue = (keys: string[]) =>
-  database.query(
-    sql`update unclaimed_objects set due_at = date_trunc('milliseconds', now()) where storage_key in (${keys})`,
+  query(
+    database,
+    sql`update unclaimed_objects set due_at = date_trunc('milliseconds', now()) where storage_key = any(${keys})`,
   );
 
 describe('finding orphaned objects', () => {
@@ -91,23 +92,24 @@ describe('finding orphaned objects', () => {
       await createAgedMail(database, inbox, { at: new Date(), rawKey, files: [file] });
       const sent = await createAgedMail(database, inbox, { at: new Date(), direction: 'outbound' });
       kept.push(`raw/sent/${sent.id}.eml`);
-      await database.systemTransaction(async ({ em }) => {
-        em.create(ReceiptEntity, {
+      await database.db
+        .insertInto('inbound_receipts')
+        .values({
           id: waiting,
-          organizationId: inbox.organizationId,
-          environmentId: inbox.environmentId,
-          inboxId: inbox.id,
+          org_id: inbox.organizationId,
+          env_id: inbox.environmentId,
+          inbox_id: inbox.id,
           kind: 'mail',
-          messageId: messageOf(waiting),
-          rawKey: `raw/${waiting}`,
-          sizeBytes: 1,
+          message_id: messageOf(waiting),
+          raw_key: `raw/${waiting}`,
+          size_bytes: 1,
           sha256: Buffer.alloc(32),
-          mailFrom: '',
-          rcptTo: inbox.email,
-          clientIp: '',
-          receivedAt: new Date(),
-        });
-      });
+          mail_from: '',
+          rcpt_to: inbox.email,
+          client_ip: '',
+          received_at: new Date(),
+        })
+        .execute();
       for (const key of [...kept, ...orphans]) await put(storage, key);
 
       expect(await search(6.9)).toMatchObject({ scanned: kept.length + orphans.length - 1, registered: 0 });
@@ -163,7 +165,7 @@ describe('finding orphaned objects', () => {
     const second = await attempt(first.beat());
     expect(second.result).toEqual({ scanned: 2_500, registered: 2_500 });
     expect(listed).toEqual([undefined, undefined, keys[999], keys[1_999]]);
-    await database.query(sql`delete from unclaimed_objects where storage_key = any(${`{${keys.join()}}`})`);
+    await query(database, sql`delete from unclaimed_objects where storage_key = any(${`{${keys.join()}}`})`);
   });
 });
 

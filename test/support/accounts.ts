@@ -1,7 +1,8 @@
 import { argon2Sync, randomBytes } from 'node:crypto';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { readAccountMail } from './account-mail.ts';
 import { createOrganization } from './organizations.ts';
+import { query } from './query.ts';
 import { createTestSession } from './sessions.ts';
 import type { TestApp } from './test-app.ts';
 
@@ -28,10 +29,12 @@ export type QuickAccount = Omit<TestAccount, 'apiKey'> & { organizationId: strin
 export async function createAccountQuickly(app: TestApp): Promise<QuickAccount> {
   const { organizationId, ownerId: userId } = await createOrganization(app.worker);
   const email = newAddress();
-  await app.worker.query(sql`
-    update users set email = ${email}, name = 'Ada Lovelace', email_verified_at = now(),
+  await query(
+    app.worker,
+    sql`update users set email = ${email}, name = 'Ada Lovelace', email_verified_at = now(),
       password_hash = ${CHEAP_HASH}
-    where id = ${userId}`);
+    where id = ${userId}`,
+  );
   const { token } = await createTestSession(app.worker, userId);
   return { email, userId, organizationId, token };
 }

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
-import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
+import type { Updateable } from 'kysely';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
-import { type Message, MessageEntity } from '../../domain/messages/message.entity.ts';
-import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
+import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { type Thread, ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { addToThread, startThread } from '../../domain/messages/thread-summary.ts';
+import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Tables } from '../../platform/database/tables.ts';
 import { type IdKind, idFromBytes, newId } from '../../platform/ids.ts';
 
 /** An id with the timestamp `at`. */
@@ -27,7 +28,7 @@ export interface AgedMail {
   /** Storage keys of the attachments and of the raw message. */
   files?: string[];
   rawKey?: string | null;
-  fields?: Partial<Message>;
+  fields?: Updateable<Tables['messages']>;
 }
 
 /** Creates a message dated `at` with its dependent rows, in its own thread unless one is given. */
@@ -35,17 +36,24 @@ export async function createAgedMail(
   worker: Database,
   inbox: Inbox,
   { at, thread: given, direction = 'inbound', correspondent = 'ada@people.example', ...mail }: AgedMail,
-): Promise<Message> {
+): Promise<RowOf<typeof MessageEntity>> {
   const { labels = [], files = [], rawKey = null, fields = {} } = mail;
   const owner = {
-    organizationId: inbox.organizationId,
-    environmentId: inbox.environmentId,
-    inboxId: inbox.id,
+    org_id: inbox.organizationId,
+    env_id: inbox.environmentId,
+    inbox_id: inbox.id,
   };
   const isInbound = direction === 'inbound';
-  return worker.systemTransaction(async ({ em, db }) => {
+  return worker.systemTransaction(async ({ db }) => {
     const place = given
-      ? { thread: await em.findOneOrFail(ThreadEntity, { id: given.id }), isNew: false }
+      ? {
+          thread: await db
+            .selectFrom('threads')
+            .select(columnsOf(ThreadEntity))
+            .where('id', '=', given.id)
+            .executeTakeFirstOrThrow(),
+          isNew: false,
+        }
       : startThread({ inbox, subject: 'Aged', at });
     const random = randomBytes(10);
     const id = createIdAt('message', at, random);
@@ -56,71 +64,83 @@ export async function createAgedMail(
       correspondents: [correspondent],
       at,
     });
-    const message = em.create(MessageEntity, {
-      ...owner,
-      id,
-      threadId: thread.id,
-      direction,
-      status: isInbound ? 'received' : 'sent',
-      fromEmail: isInbound ? correspondent : inbox.email,
-      fromName: null,
-      to: [{ email: isInbound ? inbox.email : correspondent }],
-      cc: [],
-      bcc: [],
-      replyTo: [],
-      subject: 'Aged',
-      preview,
-      textBody: 'words',
-      headers: {},
-      labels,
-      hasAttachments,
-      rfcMessageId: null,
-      inReplyTo: null,
-      rawKey,
-      createdAt: at,
-      receivedAt: isInbound ? at : null,
-      sentAt: isInbound ? null : at,
-      ...fields,
-    });
-    em.persist(message);
+    const message = await db
+      .insertInto('messages')
+      .values({
+        ...owner,
+        id,
+        thread_id: thread.id,
+        direction,
+        status: isInbound ? 'received' : 'sent',
+        from_email: isInbound ? correspondent : inbox.email,
+        from_name: null,
+        to: json([{ email: isInbound ? inbox.email : correspondent }]),
+        cc: json([]),
+        bcc: json([]),
+        reply_to: json([]),
+        subject: 'Aged',
+        preview,
+        text_body: 'words',
+        headers: json({}),
+        labels,
+        has_attachments: hasAttachments,
+        rfc_message_id: null,
+        in_reply_to: null,
+        raw_key: rawKey,
+        created_at: at,
+        received_at: isInbound ? at : null,
+        sent_at: isInbound ? null : at,
+        ...fields,
+      })
+      .returning(columnsOf(MessageEntity))
+      .executeTakeFirstOrThrow();
     if (!isInbound)
-      em.create(RecipientEntity, {
-        messageId: message.id,
-        position: 0,
-        organizationId: inbox.organizationId,
-        field: 'to',
-        email: correspondent,
-        status: 'sent',
-      });
+      await db
+        .insertInto('message_recipients')
+        .values({
+          message_id: message.id,
+          position: 0,
+          org_id: inbox.organizationId,
+          field: 'to',
+          email: correspondent,
+          status: 'sent',
+        })
+        .execute();
     if (isInbound && rawKey !== null)
-      em.create(ReceiptEntity, {
-        ...owner,
-        id: createIdAt('receipt', at, random),
-        kind: 'mail',
-        messageId: message.id,
-        rawKey,
-        sizeBytes: 1,
-        sha256: Buffer.alloc(32),
-        mailFrom: correspondent,
-        rcptTo: inbox.email,
-        clientIp: '192.0.2.1',
-        status: 'processed',
-        receivedAt: at,
-        processedAt: at,
-      });
+      await db
+        .insertInto('inbound_receipts')
+        .values({
+          ...owner,
+          id: createIdAt('receipt', at, random),
+          kind: 'mail',
+          message_id: message.id,
+          raw_key: rawKey,
+          size_bytes: 1,
+          sha256: Buffer.alloc(32),
+          mail_from: correspondent,
+          rcpt_to: inbox.email,
+          client_ip: '192.0.2.1',
+          status: 'processed',
+          received_at: at,
+          processed_at: at,
+        })
+        .execute();
     for (const [position, storageKey] of files.entries())
-      em.create(AttachmentEntity, {
-        ...owner,
-        id: newId('attachment'),
-        messageId: message.id,
-        position,
-        filename: 'a.txt',
-        contentType: 'text/plain',
-        sizeBytes: 1,
-        sha256: Buffer.alloc(32),
-        storageKey,
-        disposition: 'attachment',
-      });
+      await db
+        .insertInto('attachments')
+        .values({
+          ...owner,
+          id: newId('attachment'),
+          message_id: message.id,
+          position,
+          filename: 'a.txt',
+          content_type: 'text/plain',
+          size_bytes: 1,
+          sha256: Buffer.alloc(32),
+          storage_key: storageKey,
+          disposition: 'attachment',
+        })
+        .execute();
     return message;
   });
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createReceivedMessage } from '../../domain/inbound/create-received-message.ts';
 import { toMessageId } from '../../domain/inbound/inbound-ids.ts';
 import type { Receipt } from '../../domain/inbound/receipt.entity.ts';
@@ -8,6 +8,7 @@ import { emptyInboundMail } from '../../domain/mime/parser/pool.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import { createInbox, createOrganization } from './organizations.ts';
+import { query } from './query.ts';
 import { recordingOutbox } from './test-app.ts';
 
 /** The ids that a mail program writes into a reply. */
@@ -131,7 +132,8 @@ export async function arrangeConversations(database: Database, given?: Inbox) {
     return toMessageId(receipt.id);
   };
   const threadOf = async (messageId: string) => {
-    const [row] = await database.query<{ threadId: string }>(
+    const [row] = await query<{ threadId: string }>(
+      database,
       sql`select thread_id as "threadId" from messages where id = ${messageId}`,
     );
     return row?.threadId;
@@ -148,7 +150,8 @@ export async function arrangeConversations(database: Database, given?: Inbox) {
 
 /** The Message-IDs of the inbox by thread, in an order that can be compared. */
 export async function readPartition(database: Database, inboxId: string): Promise<string[][]> {
-  const rows = await database.query<{ ids: string[] }>(
+  const rows = await query<{ ids: string[] }>(
+    database,
     sql`select array_agg(distinct rfc_message_id order by rfc_message_id) as ids
      from messages where inbox_id = ${inboxId} group by thread_id order by 1`,
   );

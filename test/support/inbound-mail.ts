@@ -2,12 +2,12 @@ import { resolve } from 'node:path';
 import { toMessageId } from '../../domain/inbound/inbound-ids.ts';
 import { createIngestService, type IngestServiceOptions } from '../../domain/inbound/ingest.service.ts';
 import { skipAuthentication } from '../../domain/inbound/mail-authentication.ts';
-import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
 import { skipSpamScan } from '../../domain/inbound/spam-verdict.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createParserPool, type ParserPool } from '../../domain/mime/parser/pool.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import { accepted, createMailServices, createMemoryStorage, ScriptedTransport } from './mail-services.ts';
@@ -72,26 +72,27 @@ async function commitReceipt(
   const { kind = 'mail', mailFrom = 'ada@people.example', clientIp = '192.0.2.1', target } = facts;
   const id = newId('receipt');
   objects.set(`raw/${id}`, raw);
-  await database.systemTransaction(async ({ em }) => {
-    em.persist(
-      em.create(ReceiptEntity, {
+  await database.systemTransaction(async ({ db }) => {
+    await db
+      .insertInto('inbound_receipts')
+      .values({
         id,
-        organizationId: inbox.organizationId,
-        environmentId: inbox.environmentId,
-        inboxId: inbox.id,
+        org_id: inbox.organizationId,
+        env_id: inbox.environmentId,
+        inbox_id: inbox.id,
         kind,
-        messageId: target ?? toMessageId(id),
-        recipientPosition: kind === 'report' ? 0 : null,
-        rawKey: `raw/${id}`,
-        sizeBytes: raw.length,
+        message_id: target ?? toMessageId(id),
+        recipient_position: kind === 'report' ? 0 : null,
+        raw_key: `raw/${id}`,
+        size_bytes: raw.length,
         sha256: Buffer.alloc(32),
-        mailFrom,
-        rcptTo: inbox.email,
-        clientIp,
+        mail_from: mailFrom,
+        rcpt_to: inbox.email,
+        client_ip: clientIp,
         helo: facts.helo ?? null,
-        receivedAt: facts.receivedAt ?? new Date(),
-      }),
-    );
+        received_at: facts.receivedAt ?? new Date(),
+      })
+      .execute();
   });
   return id;
 }
@@ -108,13 +109,13 @@ export function sharedParserPool(): ParserPool {
 }
 
 function findMessage(database: Database, id: string) {
-  return database.systemTransaction(({ em }) =>
-    em.findOne(
-      MessageEntity,
-      { id },
-      { populate: ['textBody', 'htmlBody', 'extractedText', 'hiddenText', 'headers'] },
-    ),
-  );
+  return database.db
+    .selectFrom('messages')
+    .select(
+      columnsOf(MessageEntity, { lazy: ['textBody', 'htmlBody', 'extractedText', 'hiddenText', 'headers'] }),
+    )
+    .where('id', '=', id)
+    .executeTakeFirst();
 }
 
 /** A raw message from Ada to an agent, with additional or replaced header fields. */

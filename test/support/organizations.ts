@@ -1,13 +1,8 @@
-import { ApiKeyEntity } from '../../domain/api-keys/api-key.entity.ts';
 import { createApiKeyToken, hashApiKeyToken } from '../../domain/api-keys/api-key-token.ts';
 import { type Attachment, AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { KEY_PERMISSIONS, type Permission } from '../../domain/identity/permissions.ts';
-import { AddressClaimEntity } from '../../domain/inboxes/address-claim.entity.ts';
 import { type Inbox, InboxEntity } from '../../domain/inboxes/inbox.entity.ts';
-import { EnvironmentEntity } from '../../domain/organizations/environment.entity.ts';
-import { MemberEntity } from '../../domain/organizations/member.entity.ts';
-import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
-import { UserEntity } from '../../domain/people/user.entity.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 
@@ -29,13 +24,24 @@ export async function createOrganization(
   const organizationId = newId('organization');
   const ownerId = newId('user');
   const environmentIds = { production: newId('environment'), sandbox: newId('environment') };
-  await worker.systemTransaction(async ({ em }) => {
-    em.create(OrganizationEntity, { id: organizationId, name: 'Test', slug: organizationId });
+  await worker.systemTransaction(async ({ db }) => {
+    await db
+      .insertInto('organizations')
+      .values({ id: organizationId, name: 'Test', slug: organizationId })
+      .execute();
     for (const kind of ['production', 'sandbox'] as const)
-      em.create(EnvironmentEntity, { id: environmentIds[kind], organizationId, name: kind, kind });
-    em.create(UserEntity, { id: ownerId, email: `${ownerId}@example.test`, name: null, passwordHash: null });
-    em.create(MemberEntity, { organizationId, userId: ownerId, role: 'owner' });
-    await em.flush();
+      await db
+        .insertInto('environments')
+        .values({ id: environmentIds[kind], org_id: organizationId, name: kind, slug: kind, kind })
+        .execute();
+    await db
+      .insertInto('users')
+      .values({ id: ownerId, email: `${ownerId}@example.test`, name: null, password_hash: null })
+      .execute();
+    await db
+      .insertInto('members')
+      .values({ org_id: organizationId, user_id: ownerId, role: 'owner' })
+      .execute();
   });
   const key = await createKey(worker, { organizationId, permissions });
   return {
@@ -61,21 +67,23 @@ export async function createKey(
 ): Promise<{ token: string; keyId: string }> {
   const token = createApiKeyToken('live');
   const keyId = newId('apiKey');
-  await worker.systemTransaction(async ({ em }) => {
-    em.create(ApiKeyEntity, {
-      id: keyId,
-      organizationId,
-      environmentId: environmentId ?? null,
-      inboxId: inboxId ?? null,
-      name: 'Test key',
-      tokenHash: hashApiKeyToken(token),
-      lastFour: token.slice(-4),
-      permissions,
-      expiresAt: expiresAt ?? null,
-      revokedAt: null,
-      lastUsedAt: null,
-    });
-    await em.flush();
+  await worker.systemTransaction(async ({ db }) => {
+    await db
+      .insertInto('api_keys')
+      .values({
+        id: keyId,
+        org_id: organizationId,
+        env_id: environmentId ?? null,
+        inbox_id: inboxId ?? null,
+        name: 'Test key',
+        token_hash: hashApiKeyToken(token),
+        last_four: token.slice(-4),
+        permissions,
+        expires_at: expiresAt ?? null,
+        revoked_at: null,
+        last_used_at: null,
+      })
+      .execute();
   });
   return { token, keyId };
 }
@@ -93,48 +101,59 @@ export async function createInbox(
   const id = newId('inbox');
   const { organizationId } = organization;
   const name = username ?? id.replace('_', '-');
-  return worker.systemTransaction(async ({ em }) => {
+  return worker.systemTransaction(async ({ db }) => {
     const email = `${name}@${domain}`;
-    em.create(AddressClaimEntity, { email, organizationId, inboxId: id, releasedAt: null });
-    const inbox = em.create(InboxEntity, {
-      id,
-      organizationId,
-      environmentId: environmentId ?? organization.productionEnvironmentId,
-      email,
-      username: name,
-      domain,
-      displayName: null,
-      clientId: null,
-      sendPausedReason: null,
-      deletedAt: null,
-    });
-    await em.flush();
-    return inbox;
+    await db
+      .insertInto('address_claims')
+      .values({ email, org_id: organizationId, inbox_id: id, released_at: null })
+      .execute();
+    return db
+      .insertInto('inboxes')
+      .values({
+        id,
+        org_id: organizationId,
+        env_id: environmentId ?? organization.productionEnvironmentId,
+        email,
+        username: name,
+        domain,
+        display_name: null,
+        client_id: null,
+        send_paused_reason: null,
+        deleted_at: null,
+      })
+      .returning(columnsOf(InboxEntity))
+      .executeTakeFirstOrThrow();
   });
 }
 
 /** Creates an upload without bytes in storage. */
 export async function createAttachment(worker: Database, inboxId: string): Promise<Attachment> {
-  return worker.systemTransaction(async ({ em }) => {
-    const inbox = await em.findOneOrFail(InboxEntity, { id: inboxId });
+  return worker.systemTransaction(async ({ db }) => {
+    const inbox = await db
+      .selectFrom('inboxes')
+      .select(columnsOf(InboxEntity))
+      .where('id', '=', inboxId)
+      .executeTakeFirstOrThrow();
     const id = newId('attachment');
-    const attachment = em.create(AttachmentEntity, {
-      id,
-      organizationId: inbox.organizationId,
-      environmentId: inbox.environmentId,
-      inboxId,
-      messageId: null,
-      draftId: null,
-      position: 0,
-      filename: 'a.txt',
-      contentType: 'text/plain',
-      sizeBytes: 1,
-      sha256: Buffer.alloc(32),
-      storageKey: `attachments/${id}`,
-      contentId: null,
-      disposition: 'attachment',
-    });
-    em.persist(attachment);
-    return attachment;
+    return db
+      .insertInto('attachments')
+      .values({
+        id,
+        org_id: inbox.organizationId,
+        env_id: inbox.environmentId,
+        inbox_id: inboxId,
+        message_id: null,
+        draft_id: null,
+        position: 0,
+        filename: 'a.txt',
+        content_type: 'text/plain',
+        size_bytes: 1,
+        sha256: Buffer.alloc(32),
+        storage_key: `attachments/${id}`,
+        content_id: null,
+        disposition: 'attachment',
+      })
+      .returning(columnsOf(AttachmentEntity))
+      .executeTakeFirstOrThrow();
   });
 }

@@ -5,6 +5,7 @@ import type { SendState } from '../../domain/outbound/message-status.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
 import { SendAttemptEntity } from '../../domain/outbound/send-attempt.entity.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { sendMessageWorkflowId } from '../../workflows/outbound/send-message.contract.ts';
 import {
@@ -72,19 +73,31 @@ export async function arrangeAmbiguousSend(database: Database): Promise<string> 
 }
 
 export async function readMessageState(database: Database, messageId: string) {
-  return database.systemTransaction(async ({ em }) => {
-    const message = await em.findOneOrFail(MessageEntity, { id: messageId });
-    const recipients = await em.find(RecipientEntity, { messageId }, { orderBy: { position: 'asc' } });
-    const attempts = await em.find(
-      SendAttemptEntity,
-      { messageId },
-      { orderBy: { position: 'asc', number: 'asc' } },
-    );
-    const events = await em.find(
-      EventEntity,
-      { organizationId: message.organizationId },
-      { orderBy: { id: 'asc' } },
-    );
+  return database.systemTransaction(async ({ db }) => {
+    const message = await db
+      .selectFrom('messages')
+      .select(columnsOf(MessageEntity))
+      .where('id', '=', messageId)
+      .executeTakeFirstOrThrow();
+    const recipients = await db
+      .selectFrom('message_recipients')
+      .select(columnsOf(RecipientEntity))
+      .where('message_id', '=', messageId)
+      .orderBy('position')
+      .execute();
+    const attempts = await db
+      .selectFrom('send_attempts')
+      .select(columnsOf(SendAttemptEntity))
+      .where('message_id', '=', messageId)
+      .orderBy('position')
+      .orderBy('number')
+      .execute();
+    const events = await db
+      .selectFrom('events')
+      .select(columnsOf(EventEntity))
+      .where('org_id', '=', message.organizationId)
+      .orderBy('id')
+      .execute();
     return {
       status: message.status,
       message,

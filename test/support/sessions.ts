@@ -1,6 +1,4 @@
 import type { MemberRole } from '../../domain/identity/roles.ts';
-import { MemberEntity } from '../../domain/organizations/member.entity.ts';
-import { UserEntity } from '../../domain/people/user.entity.ts';
 import { createSession, type NewSession } from '../../domain/sessions/create-session.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
@@ -15,18 +13,21 @@ export async function createTestUser(
   }: { email?: string; organizationId?: string; role?: MemberRole } = {},
 ): Promise<string> {
   const id = newId('user');
-  await worker.systemTransaction(async ({ em }) => {
-    em.create(UserEntity, {
-      id,
-      email: email ?? `${id}@example.test`,
-      name: null,
-      passwordHash: null,
-      emailVerifiedAt: new Date(),
-      avatarUrl: null,
-      deletedAt: null,
-    });
-    if (organizationId !== undefined) em.create(MemberEntity, { organizationId, userId: id, role });
-    await em.flush();
+  await worker.systemTransaction(async ({ db }) => {
+    await db
+      .insertInto('users')
+      .values({
+        id,
+        email: email ?? `${id}@example.test`,
+        name: null,
+        password_hash: null,
+        email_verified_at: new Date(),
+        avatar_url: null,
+        deleted_at: null,
+      })
+      .execute();
+    if (organizationId !== undefined)
+      await db.insertInto('members').values({ org_id: organizationId, user_id: id, role }).execute();
   });
   return id;
 }

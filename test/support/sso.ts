@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { sql } from '@mikro-orm/core';
 import type { LightMyRequestResponse } from 'fastify';
+import { sql } from 'kysely';
 import { newId } from '../../platform/ids.ts';
 import { newNetwork } from './accounts.ts';
 import { OIDC_CLIENT } from './identity-providers.ts';
 import { createOrganization, type TestOrganization } from './organizations.ts';
+import { query } from './query.ts';
 import { createTestSession } from './sessions.ts';
 import type { TestApp } from './test-app.ts';
 
@@ -23,10 +24,12 @@ export interface SsoOrganization extends TestOrganization {
 }
 
 export async function verifyTestDomain(app: TestApp, organizationId: string, domain: string): Promise<void> {
-  await app.worker.query(sql`
-    insert into domains (id, org_id, domain_name, ownership_token, verification_status, observed, episode_started_at,
+  await query(
+    app.worker,
+    sql`insert into domains (id, org_id, domain_name, ownership_token, verification_status, observed, episode_started_at,
       verified_at, created_at, updated_at)
-    values (${newId('domain')}, ${organizationId}, ${domain}, 'x', 'verified', '{}', now(), now(), now(), now())`);
+    values (${newId('domain')}, ${organizationId}, ${domain}, 'x', 'verified', '{}', now(), now(), now(), now())`,
+  );
 }
 
 /** An organization with a verified domain. */
@@ -56,9 +59,11 @@ export async function createConfiguration(app: TestApp, token: string, body: obj
 
 /** Marks a configuration, or its pending changes, as tested without a login, and activates them. */
 export async function activateUntested(app: TestApp, token: string, id: string): Promise<void> {
-  await app.worker.query(sql`
-    update sso_configurations set status = 'tested', tested_at = now()
-    where replaces_id = ${id} or (id = ${id} and status <> 'active')`);
+  await query(
+    app.worker,
+    sql`update sso_configurations set status = 'tested', tested_at = now()
+    where replaces_id = ${id} or (id = ${id} and status <> 'active')`,
+  );
   const activated = await app.call(`/org/sso/${id}/activate`, { method: 'POST', token });
   if (activated.statusCode !== 200) throw new Error(activated.body);
 }

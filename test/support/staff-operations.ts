@@ -1,7 +1,8 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { TemplateName } from '../../domain/notifications/templates.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
+import { query } from './query.ts';
 import type { TestApp } from './test-app.ts';
 
 /** An email of the service that the relay refused. Returns its id. */
@@ -22,11 +23,13 @@ export async function createFailedEmail(
     lastFour: 'abcd',
     expiresAt: 'tomorrow',
   };
-  await worker.query(sql`
-    insert into notifications (id, org_id, user_id, email, template, params, dedupe_key, status, attempts, last_error,
+  await query(
+    worker,
+    sql`insert into notifications (id, org_id, user_id, email, template, params, dedupe_key, status, attempts, last_error,
       created_at)
     values (${id}, ${organizationId}, ${ownerId}, ${`${ownerId}@example.test`}, ${template},
-      ${JSON.stringify(params)}::jsonb, ${id}, 'failed', 9, ${lastError}, ${createdAt}) returning id`);
+      ${JSON.stringify(params)}::jsonb, ${id}, 'failed', 9, ${lastError}, ${createdAt}) returning id`,
+  );
   return id;
 }
 

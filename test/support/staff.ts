@@ -1,4 +1,3 @@
-import { StaffMemberEntity } from '../../domain/staff/staff-member.entity.ts';
 import type { StaffRole } from '../../domain/staff/staff-scope.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { createTestSession, createTestUser } from './sessions.ts';
@@ -22,8 +21,7 @@ export async function createStaff(
 }
 
 export async function addStaffMember(worker: Database, userId: string, role: StaffRole): Promise<void> {
-  await worker.systemTransaction(async ({ em }) => {
-    em.create(StaffMemberEntity, { userId, role, createdBy: null });
-    await em.flush();
+  await worker.systemTransaction(async ({ db }) => {
+    await db.insertInto('staff_members').values({ user_id: userId, role, created_by: null }).execute();
   });
 }

@@ -1,4 +1,4 @@
-import { EventEntity } from '../../domain/events/event.entity.ts';
+import type { Updateable } from 'kysely';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createAttemptShares } from '../../domain/webhooks/attempt-slots.ts';
 import { type WebhookDelivery, WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
@@ -11,7 +11,10 @@ import { type WebhookEndpoint, WebhookEndpointEntity } from '../../domain/webhoo
 import { secretContext } from '../../domain/webhooks/endpoint-secret.ts';
 import { createProbeService, type ProbeService } from '../../domain/webhooks/probe.service.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Tables } from '../../platform/database/tables.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -50,44 +53,49 @@ export interface TestDeliveries {
 export async function arrangeDeliveries(
   database: Database,
   count: number,
-  endpoint: Partial<
-    Pick<WebhookEndpoint, 'failingSince' | 'consecutiveFailures' | 'url' | 'holdingSince' | 'probeEpisode'>
-  > = {},
+  endpoint: Updateable<Tables['webhook_endpoints']> = {},
 ): Promise<TestDeliveries> {
   const organization = await createOrganization(database);
   const { organizationId, productionEnvironmentId: environmentId } = organization;
   const { outbox, commands } = recordingOutbox();
   const endpointId = newId('webhookEndpoint');
   const deliveryIds = Array.from({ length: count }, () => newId('webhookDelivery'));
-  await database.systemTransaction(async ({ em }) => {
+  await database.systemTransaction(async ({ db }) => {
     const eventId = newId('event');
-    em.create(WebhookEndpointEntity, {
-      id: endpointId,
-      organizationId,
-      environmentId,
-      url: 'https://receiver.example/hook',
-      events: ['message.received'],
-      secret: secretBox.seal(`whsec_${Buffer.alloc(32, 9).toString('base64')}`, secretContext(endpointId)),
-      ...endpoint,
-    });
-    em.create(EventEntity, {
-      id: eventId,
-      organizationId,
-      environmentId,
-      type: 'message.received',
-      data: {},
-    });
-    await em.flush();
+    await db
+      .insertInto('webhook_endpoints')
+      .values({
+        id: endpointId,
+        org_id: organizationId,
+        env_id: environmentId,
+        url: 'https://receiver.example/hook',
+        events: ['message.received'],
+        secret: secretBox.seal(`whsec_${Buffer.alloc(32, 9).toString('base64')}`, secretContext(endpointId)),
+        ...endpoint,
+      })
+      .execute();
+    await db
+      .insertInto('events')
+      .values({
+        id: eventId,
+        org_id: organizationId,
+        env_id: environmentId,
+        type: 'message.received',
+        data: json({}),
+      })
+      .execute();
     for (const id of deliveryIds)
-      em.create(WebhookDeliveryEntity, {
-        id,
-        organizationId,
-        endpointId,
-        eventId,
-        status: 'pending',
-        nextAttemptAt: new Date(),
-      });
-    await em.flush();
+      await db
+        .insertInto('webhook_deliveries')
+        .values({
+          id,
+          org_id: organizationId,
+          endpoint_id: endpointId,
+          event_id: eventId,
+          status: 'pending',
+          next_attempt_at: new Date(),
+        })
+        .execute();
   });
   const serviceOptions = (answer: () => Promise<EgressResult>, options: WorkerOptions) => ({
     database,
@@ -108,8 +116,18 @@ export async function arrangeDeliveries(
     commands,
     worker: (answer, options = {}) => createDeliveryService(serviceOptions(answer, options)),
     probe: (answer, options = {}) => createProbeService(serviceOptions(answer, options)),
-    endpoint: () => database.autocommit((em) => em.findOneOrFail(WebhookEndpointEntity, { id: endpointId })),
+    endpoint: () =>
+      database.db
+        .selectFrom('webhook_endpoints')
+        .select(columnsOf(WebhookEndpointEntity))
+        .where('id', '=', endpointId)
+        .executeTakeFirstOrThrow(),
     deliveries: () =>
-      database.autocommit((em) => em.find(WebhookDeliveryEntity, { endpointId }, { orderBy: { id: 'asc' } })),
+      database.db
+        .selectFrom('webhook_deliveries')
+        .select(columnsOf(WebhookDeliveryEntity))
+        .where('endpoint_id', '=', endpointId)
+        .orderBy('id')
+        .execute(),
   };
 }

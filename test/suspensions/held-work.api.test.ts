@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createHeldWorkService } from '../../domain/administration/held-work.service.ts';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { awaitSuspensionHolds } from '../../domain/events/event-suspension.ts';
@@ -13,6 +13,7 @@ import { HELD_WHILE_SUSPENDED, updateDelivery } from '../../domain/webhooks/deli
 import { restartDeliveries } from '../../domain/webhooks/restart-deliveries.ts';
 import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -22,6 +23,7 @@ import { eventually } from '../support/eventually.ts';
 import { accepted, deferred } from '../support/mail-services.ts';
 import { createInbox } from '../support/organizations.ts';
 import { arrangeSending, dispatchOnce, readMessageState, type Sending } from '../support/outbound-mail.ts';
+import { query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { arrangeSuspensions } from '../support/suspensions.ts';
 import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
@@ -45,7 +47,8 @@ const targetOf = (type: SuspensionTargetType): SuspensionTarget => {
   };
 };
 const settle = () => service.settle(setup.inbox.organizationId);
-const readDraft = (id: string) => database.autocommit((em) => em.findOne(DraftEntity, { id }));
+const readDraft = (id: string) =>
+  database.db.selectFrom('drafts').select(columnsOf(DraftEntity)).where('id', '=', id).executeTakeFirst();
 const createDraft = async (sendAt: Date) => {
   const { draft } = await service.drafts.create(setup.scope, setup.inbox.id, {
     to: [{ email: 'ada@people.example' }],
@@ -185,7 +188,8 @@ describe('webhook deliveries', () => {
     'wait while the %s of their event is suspended, and keep their attempts',
     async (type) => {
       const { organizationId, productionEnvironmentId, target, ...arranged } = await arrange(2);
-      await database.query(
+      await query(
+        database,
         sql`update events set inbox_id = ${setup.inbox.id} where org_id = ${organizationId}`,
       );
       const targets: Record<SuspensionTargetType, SuspensionTarget> = {
@@ -225,14 +229,16 @@ describe('webhook deliveries', () => {
     const [id = ''] = arranged.deliveryIds;
     await service.suspend(target);
     let reinstated: Promise<unknown> = Promise.resolve();
-    await database.systemTransaction(async ({ db, em }) => {
+    await database.systemTransaction(async ({ db }) => {
       expect(await lockDueDelivery(db, id)).toMatchObject({ ownerHold: 'suspension' });
-      const [backend] = await em.execute<{ pid: number }[]>(sql`select pg_backend_pid() as pid`);
+      const [backend] = await query<{ pid: number }>({ db }, sql`select pg_backend_pid() as pid`);
       reinstated = service.reinstate(target).then(() => service.settle(organizationId));
       // It waits for this transaction; otherwise its run would end before the delivery is held.
       const waits = eventually(async () => {
-        const waiting = await database.query(sql`
-          select pid from pg_stat_activity where ${backend?.pid ?? 0} = any (pg_blocking_pids(pid))`);
+        const waiting = await query(
+          database,
+          sql`select pid from pg_stat_activity where ${backend?.pid ?? 0}::int = any (pg_blocking_pids(pid))`,
+        );
         expect(waiting).toHaveLength(1);
       });
       await Promise.race([waits, reinstated]);
@@ -247,9 +253,11 @@ describe('webhook deliveries', () => {
       const arranged = await arrange(0);
       const events = createWebhookEvents({ outbox: service.outbox });
       const inbox = await createInbox(database, arranged.organization);
-      await database.query(sql`
-        update webhook_endpoints set events = '{message.received,message.rejected}'
-        where id = ${arranged.endpointId} returning id`);
+      await query(
+        database,
+        sql`update webhook_endpoints set events = '{message.received,message.rejected}'
+        where id = ${arranged.endpointId} returning id`,
+      );
       const { organizationId, productionEnvironmentId: environmentId } = arranged;
       const record = (transaction: Transaction) =>
         events.record(transaction, {
@@ -281,13 +289,14 @@ describe('webhook deliveries', () => {
     };
     const waitsFor = (pid: number) =>
       eventually(async () => {
-        const waiting = await database.query(
+        const waiting = await query(
+          database,
           sql`select pid from pg_stat_activity where ${pid} = any (pg_blocking_pids(pid))`,
         );
         expect(waiting).toHaveLength(1);
       });
-    const backendOf = async ({ em }: Transaction) => {
-      const [backend] = await em.execute<{ pid: number }[]>(sql`select pg_backend_pid() as pid`);
+    const backendOf = async ({ db }: Transaction) => {
+      const [backend] = await query<{ pid: number }>({ db }, sql`select pg_backend_pid() as pid`);
       return backend?.pid ?? 0;
     };
 
@@ -340,8 +349,10 @@ describe('webhook deliveries', () => {
 
       test('are held while the organization is closed', async () => {
         const { organizationId, recordRefusal, ...arranged } = await arrangeEvents();
-        await database.query(sql`
-          update organizations set status = 'suspended', deleted_at = now() where id = ${organizationId} returning id`);
+        await query(
+          database,
+          sql`update organizations set status = 'suspended', deleted_at = now() where id = ${organizationId} returning id`,
+        );
         await database.systemTransaction(recordRefusal('account_paused'));
         expect(await arranged.deliveries()).toMatchObject([
           { status: 'held', heldFor: 'organization_deleted' },
@@ -351,7 +362,7 @@ describe('webhook deliveries', () => {
 
     test('are held without a run while the organization is closed', async () => {
       const { organizationId, countStarts, record, ...arranged } = await arrangeEvents();
-      await database.query(sql`update organizations set deleted_at = now() where id = ${organizationId}`);
+      await query(database, sql`update organizations set deleted_at = now() where id = ${organizationId}`);
       await database.systemTransaction(record);
       expect(await arranged.deliveries()).toMatchObject([
         { status: 'held', heldFor: 'organization_deleted' },
@@ -365,7 +376,6 @@ describe('webhook deliveries', () => {
       let settled: Promise<unknown> = Promise.resolve();
       await database.systemTransaction(async (transaction) => {
         await record(transaction);
-        await transaction.em.flush();
         const pid = await backendOf(transaction);
         await service.reinstate(target);
         settled = service.settle(organizationId);
@@ -403,8 +413,10 @@ describe('webhook deliveries', () => {
           mode: 'start',
         });
       const exhaust = () =>
-        database.query(sql`
-          update webhook_deliveries set status = 'exhausted', held_for = null where org_id = ${organizationId} returning id`);
+        query(
+          database,
+          sql`update webhook_deliveries set status = 'exhausted', held_for = null where org_id = ${organizationId} returning id`,
+        );
       await exhaust();
       await service.suspend(target);
       await database.systemTransaction(restart);
@@ -430,19 +442,22 @@ describe('webhook deliveries', () => {
       async (type) => {
         const { organizationId, targets, endpointId, countStarts, record, ...arranged } =
           await arrangeEvents();
-        await database.query(sql`delete from events where org_id = ${organizationId} returning id`);
+        await query(database, sql`delete from events where org_id = ${organizationId} returning id`);
         for (let event = 0; event < 2; event += 1) await database.systemTransaction(record);
-        await database.query(
+        await query(
+          database,
           sql`delete from webhook_deliveries where org_id = ${organizationId} returning id`,
         );
         await service.suspend(targets[type]);
         const startsBefore = countStarts();
         const jobId = newId('bulkJob');
-        await database.query(sql`
-        insert into webhook_bulk_jobs (id, org_id, env_id, endpoint_id, kind, requested_by_kind, requested_by_id, status, since, until, only_failed, deliveries, created_at)
+        await query(
+          database,
+          sql`insert into webhook_bulk_jobs (id, org_id, env_id, endpoint_id, kind, requested_by_kind, requested_by_id, status, since, until, only_failed, deliveries, created_at)
         select ${jobId}, org_id, env_id, id, 'replay', 'user',
           (select user_id from members m where m.org_id = webhook_endpoints.org_id and role = 'owner' limit 1), 'running', now() - interval '1 hour', now() + interval '1 hour', false, 0, now()
-        from webhook_endpoints where id = ${endpointId} returning id`);
+        from webhook_endpoints where id = ${endpointId} returning id`,
+        );
         await createBulkJobRunner({
           notifications: createNotificationService({ outbox: service.outbox }),
           database,
@@ -480,12 +495,13 @@ describe('webhook deliveries', () => {
 
   test('of a failing endpoint are not probed, and wait for the reinstatement', async () => {
     const { organizationId, target, ...arranged } = await arrange(2, {
-      consecutiveFailures: 10,
-      failingSince: new Date(),
-      holdingSince: new Date(Date.now() - 3_600_000),
-      probeEpisode: 1,
+      consecutive_failures: 10,
+      failing_since: new Date(),
+      holding_since: new Date(Date.now() - 3_600_000),
+      probe_episode: 1,
     });
-    await database.query(
+    await query(
+      database,
       sql`update webhook_deliveries set status = 'held', held_for = 'endpoint_failing' where org_id = ${organizationId}`,
     );
     await service.suspend(target);

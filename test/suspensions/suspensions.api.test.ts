@@ -1,11 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { SuspensionTargetType } from '../../domain/suspensions/suspension.entity.ts';
 import { markSettled, overdueSuspensions } from '../../domain/suspensions/suspension-run.ts';
 import type { SuspensionTarget } from '../../domain/suspensions/suspension-target.ts';
 import { createSystemSuspensionService } from '../../domain/suspensions/system-suspension.service.ts';
 import { settleSuspensionWorkflowId } from '../../workflows/suspensions/settle-held-work.contract.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { arrangeSuspensions } from '../support/suspensions.ts';
 
@@ -23,13 +24,15 @@ async function arrange() {
   });
   const tables = { organization: 'organizations', environment: 'environments', inbox: 'inboxes' };
   const statusOf = async (type: SuspensionTargetType) => {
-    const [row] = await database.query<{ status: string }>(
+    const [row] = await query<{ status: string }>(
+      database,
       sql`select status from ${sql.ref(tables[type])} where id = ${ids[type]}`,
     );
     return row?.status;
   };
   const mail = async () => {
-    const rows = await database.query<{ template: string }>(
+    const rows = await query<{ template: string }>(
+      database,
       sql`select template from notifications where org_id = ${organizationId} order by id`,
     );
     return rows.map(({ template }) => template);
@@ -95,7 +98,7 @@ test('a reinstatement that began before the suspension it lifts is stored after 
     rows.map(({ createdAt, liftedAt, changedAt }) => [createdAt, liftedAt ?? changedAt].map(Number));
   const again = await database.systemTransaction(async (transaction) => {
     // The transaction has begun, and waits for the one that suspends.
-    await transaction.em.execute(sql`select pg_sleep(0.01)`);
+    await query(transaction, sql`select pg_sleep(0.01)`);
     await suspend(target, 'policy');
     const request = { reason: 'policy' as const, note: 'Test', actor };
     const lifted = await suspensions.reinstate(transaction, target, request);
@@ -117,7 +120,8 @@ describe('the service itself', () => {
     expect([await run('suspend'), await run('suspend')]).toEqual([true, false]);
     expect([await run('reinstate'), await run('reinstate')]).toEqual([true, false]);
     expect(await statusOf('organization')).toBe('suspended');
-    const audit = await database.query(
+    const audit = await query(
+      database,
       sql`select action, actor_kind as "actorKind", reason from audit_entries where org_id = ${organizationId} order by id`,
     );
     expect(audit).toEqual([
@@ -146,7 +150,8 @@ describe('the run that settles held work', () => {
     const { suspension } = await suspend(targetOf('organization'), 'abuse');
     const { id } = suspension;
     const missing = async () => {
-      await database.query(
+      await query(
+        database,
         sql`update suspensions set changed_at = now() - interval '1 hour', reconciled_at = null where id = ${id}`,
       );
       const runs = await overdueSuspensions(database).take(10_000);

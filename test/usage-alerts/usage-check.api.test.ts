@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { pino } from 'pino';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
@@ -9,8 +9,10 @@ import { purgeUsage } from '../../domain/usage/purge-usage.ts';
 import { purgeUsageAlerts } from '../../domain/usage-alerts/purge-usage-alerts.ts';
 import { createUsageCheckService } from '../../domain/usage-alerts/usage-check.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { createOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
@@ -38,20 +40,31 @@ async function arrange(resource: UsageCounter = 'messages_sent', kind: 'soft' | 
   const check = () =>
     service().check({ from: { after: organizationId.slice(0, -1), organizations: 0, notified: 0 } });
   const use = (amount: number, at = now) =>
-    app.worker.query(
+    query(
+      app.worker,
       sql`insert into usage_deltas (org_id, counter, at, amount) values (${organizationId}, ${resource}, ${at.toISOString()}, ${amount})`,
     );
   const allow = (limit: number) => setLimit(limits, organizationId, { resource, limit, kind });
   await allow(1_000);
-  const rows = () =>
-    app.worker.autocommit(async (em) => ({
-      events: (await em.find(EventEntity, { organizationId }, { orderBy: { id: 'asc' } })).map(
-        ({ type, data, environmentId }) => ({ type, data, environmentId }),
-      ),
-      emails: (await em.find(NotificationEntity, { organizationId }, { orderBy: { id: 'asc' } })).map(
-        ({ template, params, userId }) => ({ template, params, userId }),
-      ),
-    }));
+  const { db } = app.worker;
+  const rows = async () => ({
+    events: (
+      await db
+        .selectFrom('events')
+        .select(columnsOf(EventEntity))
+        .where('org_id', '=', organizationId)
+        .orderBy('id')
+        .execute()
+    ).map(({ type, data, environmentId }) => ({ type, data, environmentId })),
+    emails: (
+      await db
+        .selectFrom('notifications')
+        .select(columnsOf(NotificationEntity))
+        .where('org_id', '=', organizationId)
+        .orderBy('id')
+        .execute()
+    ).map(({ template, params, userId }) => ({ template, params, userId })),
+  });
   return {
     organization,
     organizationId,
@@ -171,8 +184,8 @@ test('notifies usage from the last minutes of a month and includes it in the mon
   // The lock keeps it a delta while the month is closed.
   setNow(new Date('2031-06-01T01:00:00Z'));
   await use(1, lastMinute);
-  await app.worker.systemTransaction(async ({ em }) => {
-    await em.execute(sql`select from usage_deltas where org_id = ${organizationId} for update`);
+  await app.worker.systemTransaction(async ({ db }) => {
+    await query({ db }, sql`select from usage_deltas where org_id = ${organizationId} for update`);
     await check();
   });
   expect(await closed()).toMatchObject([{ data: { ...period, amounts: { messages_sent: 1_101 } } }]);
@@ -244,12 +257,14 @@ test('purges hours, ledger entries and alerts after 400 days and keeps months', 
   await use(5, long);
   await use(900);
   await check();
-  await app.worker.query(
+  await query(
+    app.worker,
     sql`update usage_events set at = ${long.toISOString()} where org_id = ${organizationId} and kind = 'override_set'`,
   );
   await purgeUsage(app.worker);
   await purgeUsageAlerts(app.worker);
-  const [left] = await app.worker.query<{ hours: number; months: number; alerts: number }>(
+  const [left] = await query<{ hours: number; months: number; alerts: number }>(
+    app.worker,
     sql`select (select count(*)::int from usage_hours where org_id = ${organizationId}) as hours,
        (select count(*)::int from usage_counters where org_id = ${organizationId}) as months,
        (select count(*)::int from usage_alerts where org_id = ${organizationId}) as alerts`,

@@ -1,20 +1,19 @@
 import { beforeAll, expect, jest, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
-import { CompiledQuery } from 'kysely';
+import { CompiledQuery, sql } from 'kysely';
 import type { Client, Pool, QueryConfig } from 'pg';
 import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { countWithinLimit, recordUsage } from '../../domain/usage/count-usage.ts';
 import type { UsageCounter } from '../../domain/usage/counters.ts';
-import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { sha256 } from '../../platform/crypto.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { type Connection, typeConnection } from '../../platform/database/typed-connection.ts';
 import { eventually } from '../support/eventually.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { createMemoryStorage, createTestReceiptService } from '../support/mail-services.ts';
 import { createAttachment, createInbox, createOrganization } from '../support/organizations.ts';
+import { countRows, query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
@@ -51,7 +50,8 @@ test('applying deltas during concurrent counting loses nothing, counts nothing t
   expect((await currentOf(token)).messages_sent.current).toBe(60);
   await applyUsageDeltas(app.worker);
   expect((await currentOf(token)).messages_sent.current).toBe(60);
-  const [hours] = await app.worker.query<{ sum: number }>(
+  const [hours] = await query<{ sum: number }>(
+    app.worker,
     sql`select sum(amount)::int as sum from usage_hours where org_id = ${organizationId} and counter = 'messages_sent'`,
   );
   expect(hours?.sum).toBe(60);
@@ -65,20 +65,20 @@ test('a refund frees quota once, even if it is applied while another change wait
     app.worker.systemTransaction(({ db }) =>
       recordUsage(db, { organizationId, counter: 'messages_sent', amount: -1, at: new Date() }),
     );
-  const result = await app.worker.systemTransaction(async ({ em }) => {
-    const [backend] = await em.execute<{ pid: number }[]>(sql`select pg_backend_pid() as pid`);
+  const result = await app.worker.systemTransaction(async ({ db }) => {
+    const [backend] = await query<{ pid: number }>({ db }, sql`select pg_backend_pid() as pid`);
     const refundRows = sql`select id from usage_deltas where org_id = ${organizationId} and amount < 0 for update`;
     // Another test may apply it before it is locked.
-    while ((await em.execute<object[]>(refundRows)).length === 0) await refund();
-    await em.execute(sql`select from usage_counters where org_id = ${organizationId} for update`);
+    while ((await query({ db }, refundRows)).length === 0) await refund();
+    await query({ db }, sql`select from usage_counters where org_id = ${organizationId} for update`);
     // The count reads the refund, then waits for this transaction, which applies the refund and uses the unit.
     const waiting = count(organizationId).catch((error: unknown) => error);
     await eventually(async () => {
-      const blocked = sql`select pid from pg_stat_activity where ${backend?.pid} = any(pg_blocking_pids(pid))`;
-      expect(await app.worker.query(blocked)).toHaveLength(1);
+      const blocked = sql`select pid from pg_stat_activity where ${backend?.pid}::int = any(pg_blocking_pids(pid))`;
+      expect(await query(app.worker, blocked)).toHaveLength(1);
     });
-    await em.execute(sql`delete from usage_deltas where org_id = ${organizationId} and amount < 0`);
-    await em.execute(sql`update usage_counters set amount = 3 where org_id = ${organizationId}`);
+    await query({ db }, sql`delete from usage_deltas where org_id = ${organizationId} and amount < 0`);
+    await query({ db }, sql`update usage_counters set amount = 3 where org_id = ${organizationId}`);
     return { waiting };
   });
   expect(await result.waiting).toMatchObject({ code: 'usage_limit_exceeded' });
@@ -90,9 +90,10 @@ test('drops deltas of a deleted organization', async () => {
   const { organizationId } = organization;
   const inbox = await createInbox(app.worker, organization);
   await createAttachment(app.worker, inbox.id);
-  await app.worker.query(sql`delete from organizations where id = ${organizationId}`);
+  await query(app.worker, sql`delete from organizations where id = ${organizationId}`);
   await applyUsageDeltas(app.worker);
-  const [left] = await app.worker.query<{ counters: number; deltas: number }>(
+  const [left] = await query<{ counters: number; deltas: number }>(
+    app.worker,
     sql`select (select count(*)::int from usage_counters where org_id = ${organizationId}) as counters,
        (select count(*)::int from usage_deltas where org_id = ${organizationId}) as deltas`,
   );
@@ -187,7 +188,12 @@ test('matches a full count after mixed activity', async () => {
       receivedAt: new Date(),
       recipients: [{ address: inbox.email, route }],
     });
-    const [receipt] = await app.worker.autocommit((em) => em.find(ReceiptEntity, { rawKey, organizationId }));
+    const [receipt] = await app.worker.db
+      .selectFrom('inbound_receipts')
+      .select(columnsOf(ReceiptEntity))
+      .where('raw_key', '=', rawKey)
+      .where('org_id', '=', organizationId)
+      .execute();
     return ingest.ingest(receipt?.id ?? '');
   };
   const withFile = mail(
@@ -211,13 +217,31 @@ test('matches a full count after mixed activity', async () => {
   await post(`/messages/${first.id}/cancel`);
   await app.call(`/messages/${first.id}`, { method: 'DELETE', token });
 
-  const expected = await app.worker.autocommit(async (em) => ({
+  const { db } = app.worker;
+  const expected = {
     // One was deleted.
-    messages_sent: 1 + (await em.count(MessageEntity, { organizationId, direction: 'outbound' })),
-    messages_received: await em.count(MessageEntity, { organizationId, direction: 'inbound' }),
-    webhook_deliveries: await em.count(DeliveryAttemptEntity, { organizationId }),
-  }));
-  const [files] = await app.worker.query<{ sum: number }>(
+    messages_sent:
+      1 +
+      (await countRows(
+        db
+          .selectFrom('messages')
+          .select('id')
+          .where('org_id', '=', organizationId)
+          .where('direction', '=', 'outbound'),
+      )),
+    messages_received: await countRows(
+      db
+        .selectFrom('messages')
+        .select('id')
+        .where('org_id', '=', organizationId)
+        .where('direction', '=', 'inbound'),
+    ),
+    webhook_deliveries: await countRows(
+      db.selectFrom('webhook_delivery_attempts').select('delivery_id').where('org_id', '=', organizationId),
+    ),
+  };
+  const [files] = await query<{ sum: number }>(
+    app.worker,
     sql`select sum(size_bytes)::int as sum from attachments where org_id = ${organizationId}`,
   );
   expect(expected).toEqual({ messages_sent: 3, messages_received: 2, webhook_deliveries: 6 });

@@ -1,8 +1,7 @@
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
-import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
+import { sql } from 'kysely';
 import { createMailIntake } from '../../domain/providers/mail-intake.service.ts';
 import { createSesMailService } from '../../domain/providers/ses-mail.service.ts';
 import { sha256 } from '../../platform/crypto.ts';
@@ -13,6 +12,7 @@ import { arrangeInbox, mail } from '../support/inbound-mail.ts';
 import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { createTestReceiptService, testReturnPaths } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
+import { countRows, query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
@@ -33,7 +33,8 @@ async function arrange(limit?: number) {
   if (limit !== undefined) await allow(limit);
   const received = async () =>
     (await app.call('/org/usage', { token })).json().counters.messages_received.current;
-  const receipts = () => app.worker.autocommit((em) => em.count(ReceiptEntity, { organizationId }));
+  const receipts = () =>
+    countRows(app.worker.db.selectFrom('inbound_receipts').select('id').where('org_id', '=', organizationId));
   return { organization, organizationId, token, inboxes, allow, received, receipts };
 }
 
@@ -122,10 +123,9 @@ describe('messages_received counts', () => {
     // As the listener does: counted on commit, and refunded for a duplicate.
     const commit = async () => {
       const before = await accept(raw);
-      await app.worker.autocommit((em) =>
-        em.execute(
-          sql`insert into usage_deltas (org_id, counter, at, amount) values (${organizationId}, 'messages_received', now(), 1)`,
-        ),
+      await query(
+        app.worker,
+        sql`insert into usage_deltas (org_id, counter, at, amount) values (${organizationId}, 'messages_received', now(), 1)`,
       );
       return ingest.ingest(before);
     };

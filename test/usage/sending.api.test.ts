@@ -2,17 +2,18 @@ import { beforeAll, expect, test } from '@jest/globals';
 import { DraftEntity } from '../../domain/drafts/draft.entity.ts';
 import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { EventEntity } from '../../domain/events/event.entity.ts';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { createUsageService } from '../../domain/usage/usage.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { noApprovals, TEST_APPROVAL_MS, testUnsubscribeLinks } from '../support/mail-services.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
+import { countRows } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 
@@ -59,7 +60,9 @@ test('lets one of 50 concurrent sends take the last unit and writes nothing for 
     kind: 'hard',
     unlimited: false,
   });
-  const messages = await app.worker.autocommit((em) => em.count(MessageEntity, { organizationId }));
+  const messages = await countRows(
+    app.worker.db.selectFrom('messages').select('id').where('org_id', '=', organizationId),
+  );
   expect(messages).toBe(3);
   expect(app.commands.length - before).toBe(1);
 });
@@ -146,14 +149,22 @@ test('keeps a scheduled draft over the limit with its error and emits message.re
     outbox,
     events: createWebhookEvents({ outbox }),
   });
-  const plan = await app.worker.autocommit((em) => em.findOneOrFail(DraftEntity, { id: draft.id }));
+  const plan = await app.worker.db
+    .selectFrom('drafts')
+    .select(columnsOf(DraftEntity))
+    .where('id', '=', draft.id)
+    .executeTakeFirstOrThrow();
   expect(await drafts.sendDue(draft.id, plan.scheduleVersion)).toBe('refused');
   expect(await drafts.sendDue(draft.id, plan.scheduleVersion)).toBe('gone');
   expect((await app.call(`/drafts/${draft.id}`, { token })).json()).toMatchObject({
     send_status: 'failed',
     send_error: expect.stringMatching(/^usage_limit_exceeded: /),
   });
-  const events = await app.worker.autocommit((em) => em.find(EventEntity, { organizationId }));
+  const events = await app.worker.db
+    .selectFrom('events')
+    .select(columnsOf(EventEntity))
+    .where('org_id', '=', organizationId)
+    .execute();
   expect(events).toMatchObject([
     {
       type: 'message.rejected',

@@ -1,11 +1,12 @@
 import { beforeAll, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { formCall } from '../support/form.ts';
 import { purgeServiceOf } from '../support/inbox-purge.ts';
 import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useObjectStorage, useTestApp } from '../support/resources.ts';
 
 const s3 = useObjectStorage();
@@ -36,7 +37,8 @@ async function arrange() {
     });
   const readStorage = async () => {
     const { current } = (await app.call('/org/usage', { token })).json().counters.storage_bytes;
-    const [row] = await app.worker.query<{ sum: number }>(
+    const [row] = await query<{ sum: number }>(
+      app.worker,
       sql`select coalesce(sum(size_bytes), 0)::int as sum from attachments where org_id = ${organizationId}`,
     );
     expect(current).toBe(row?.sum);
@@ -45,7 +47,8 @@ async function arrange() {
   const allow = (limit: number) => setLimit(limits, organizationId, { resource: 'storage_bytes', limit });
   /** Objects are registered before they are uploaded. */
   const countRegistered = async () => {
-    const [row] = await app.worker.query<{ count: number }>(
+    const [row] = await query<{ count: number }>(
+      app.worker,
       sql`select count(*)::int as count from unclaimed_objects where org_id = ${organizationId}`,
     );
     return row?.count;

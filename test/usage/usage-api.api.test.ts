@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Tier } from '../../domain/organizations/tier.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { USAGE_COUNTERS } from '../../domain/usage/counters.ts';
@@ -9,6 +9,7 @@ import { administerLimits, setLimit, type TestLimits } from '../support/limits.t
 import { observeStatements } from '../support/observe-statements.ts';
 import { createKey, createOrganization } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 
 const app = useTestApp();
@@ -25,7 +26,8 @@ async function arrange(tier?: Tier) {
   const put = (counters: object, by = token) =>
     app.call('/org/limits', { method: 'PUT', token: by, body: { counters } });
   const add = (counter: string, amount: number, at: Date) =>
-    app.worker.query(
+    query(
+      app.worker,
       sql`insert into usage_deltas (org_id, counter, at, amount) values (${organizationId}, ${counter}, ${at.toISOString()}, ${amount})`,
     );
   return { ...organization, get, put, add };
@@ -177,13 +179,14 @@ describe('limits', () => {
   test('check constraints reject mistyped values from operators', async () => {
     const { organizationId } = await arrange();
     const override = (limited: string, kind: string) =>
-      app.worker.query(
+      query(
+        app.worker,
         sql`insert into limit_overrides (org_id, resource, amount, kind, reason, created_by, created_at)
          values (${organizationId}, ${limited}, 1, ${kind}, 'Test', 'test', now())`,
       );
     await expect(override('message_sent', 'hard')).rejects.toThrow('limit_overrides_resource');
     await expect(override('messages_sent', 'Hard')).rejects.toThrow('limit_overrides_kind');
-    const tier = app.worker.query(sql`update organizations set tier = 'gold' where id = ${organizationId}`);
+    const tier = query(app.worker, sql`update organizations set tier = 'gold' where id = ${organizationId}`);
     await expect(tier).rejects.toThrow('organizations_tier');
   });
 

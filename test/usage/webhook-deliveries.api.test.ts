@@ -1,9 +1,8 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { purgeEvents } from '../../domain/events/purge-events.ts';
 import { createQuotaCache } from '../../domain/usage/quota-cache.ts';
-import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import {
   releaseHeldDeliveries,
   releaseHeldForEnabledEndpoints,
@@ -12,9 +11,12 @@ import {
   releaseUsageLimited,
   releaseUsageLimitedForAll,
 } from '../../domain/webhooks/release-usage-limited.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import { json } from '../../platform/database/json.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
 import { administerLimits, setLimit, type TestLimits } from '../support/limits.ts';
 import { observeStatements } from '../support/observe-statements.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
@@ -106,7 +108,8 @@ describe('held deliveries are released', () => {
     await attemptAll();
     await allow(1, new Date(Date.now() + 3_600_000));
     expect(await statuses()).toEqual(['delivered', 'held', 'held']);
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update limit_overrides set expires_at = now() - interval '1 second' where org_id = ${organizationId}`,
     );
     await releaseUsageLimitedForAll(app.worker, outbox);
@@ -117,7 +120,8 @@ describe('held deliveries are released', () => {
     const { organizationId, attemptAll, statuses } = await arrange();
     await attemptAll();
     await limits.removeOverride(organizationId, 'webhook_deliveries', 'test');
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update webhook_deliveries set status = 'held', held_for = 'usage_limit' where org_id = ${organizationId} and status = 'pending'`,
     );
     await limits.setTier(organizationId, 'free', 'test');
@@ -154,7 +158,7 @@ describe('held deliveries are released', () => {
     const { endpointId, allow, attemptAll, statuses } = await arrange();
     await attemptAll();
     const disable = (disabled: boolean) =>
-      app.worker.query(sql`update webhook_endpoints set disabled = ${disabled} where id = ${endpointId}`);
+      query(app.worker, sql`update webhook_endpoints set disabled = ${disabled} where id = ${endpointId}`);
     await disable(true);
     await allow(10);
     await releaseUsageLimitedForAll(app.worker, outbox);
@@ -171,31 +175,39 @@ test('keeps events of held deliveries when old events are purged', async () => {
   const add = async (days: number, heldFor: 'usage_limit' | null) => {
     // Only this test's events: the lowest id of a time may belong to another test.
     const eventId = `${oldId(days).slice(0, -8)}${newId('event').slice(-8)}`;
-    await app.worker.systemTransaction(async ({ em }) => {
-      em.create(EventEntity, {
-        id: eventId,
-        organizationId,
-        environmentId: organization.productionEnvironmentId,
-        type: 'message.received',
-        data: {},
-      });
-      await em.flush();
-      em.create(WebhookDeliveryEntity, {
-        id: newId('webhookDelivery'),
-        organizationId,
-        endpointId,
-        eventId,
-        status: 'held',
-        heldFor,
-      });
-      await em.flush();
+    await app.worker.systemTransaction(async ({ db }) => {
+      await db
+        .insertInto('events')
+        .values({
+          id: eventId,
+          org_id: organizationId,
+          env_id: organization.productionEnvironmentId,
+          type: 'message.received',
+          data: json({}),
+        })
+        .execute();
+      await db
+        .insertInto('webhook_deliveries')
+        .values({
+          id: newId('webhookDelivery'),
+          org_id: organizationId,
+          endpoint_id: endpointId,
+          event_id: eventId,
+          status: 'held',
+          held_for: heldFor,
+        })
+        .execute();
     });
     return eventId;
   };
   const waiting = await add(31, 'usage_limit');
   const old = [await add(31, null), await add(62, 'usage_limit')];
   await purgeEvents(app.worker, 30);
-  const left = await app.worker.autocommit((em) => em.find(EventEntity, { organizationId }));
+  const left = await app.worker.db
+    .selectFrom('events')
+    .select(columnsOf(EventEntity))
+    .where('org_id', '=', organizationId)
+    .execute();
   expect(left.map(({ id }) => id)).toContain(waiting);
   expect(left.filter(({ id }) => old.includes(id))).toEqual([]);
 });

@@ -1,24 +1,24 @@
 import { createHmac } from 'node:crypto';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql, type Updateable } from 'kysely';
 import { Webhook } from 'standardwebhooks';
-import { EventEntity } from '../../domain/events/event.entity.ts';
 import { EVENT_TYPES, type EventType, isOrganizationWide } from '../../domain/events/event-types.ts';
 import { purgeEvents } from '../../domain/events/purge-events.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
-import { BulkJobEntity } from '../../domain/webhooks/bulk-job.entity.ts';
 import {
   type BulkJobRunner,
   createBulkJobRunner,
   overdueBulkJobs,
 } from '../../domain/webhooks/bulk-job-runner.ts';
 import { type DeliveryStatus, WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
-import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
 import { openSecrets } from '../../domain/webhooks/endpoint-secret.ts';
 import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Tables } from '../../platform/database/tables.ts';
 import { lowestIdAt, newId } from '../../platform/ids.ts';
 import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import { signWebhook } from '../../platform/webhook-signature.ts';
@@ -29,6 +29,7 @@ import {
   type TestOrganization,
 } from '../support/organizations.ts';
 import { expectProblem } from '../support/problems.ts';
+import { countRows, query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { recordingOutbox, type TestApp } from '../support/test-app.ts';
 
@@ -96,8 +97,12 @@ async function deliveriesOf({ get, endpointId }: Arranged, query = ''): Promise<
 }
 
 async function settle(id: string, status: DeliveryStatus): Promise<void> {
-  await app.worker.systemTransaction(async ({ em }) => {
-    const delivery = await em.findOneOrFail(WebhookDeliveryEntity, { id });
+  await app.worker.systemTransaction(async ({ db }) => {
+    const delivery = await db
+      .selectFrom('webhook_deliveries')
+      .select(columnsOf(WebhookDeliveryEntity))
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow();
     const settled = status !== 'pending' && status !== 'held';
     Object.assign(delivery, {
       status,
@@ -107,28 +112,29 @@ async function settle(id: string, status: DeliveryStatus): Promise<void> {
       lastError: 'HTTP 500',
       completedAt: settled ? new Date(Date.now() - 1_000) : null,
     });
-    em.create(DeliveryAttemptEntity, {
-      deliveryId: id,
-      number: 1,
-      organizationId: delivery.organizationId,
-      startedAt: new Date(),
-      finishedAt: new Date(),
-      durationMs: 12,
-      statusCode: 500,
-      responseBody: 'down for maintenance',
-      error: 'HTTP 500',
-    });
+    await db
+      .insertInto('webhook_delivery_attempts')
+      .values({
+        delivery_id: id,
+        number: 1,
+        org_id: delivery.organizationId,
+        started_at: new Date(),
+        finished_at: new Date(),
+        duration_ms: 12,
+        status_code: 500,
+        response_body: 'down for maintenance',
+        error: 'HTTP 500',
+      })
+      .execute();
   });
 }
 
 const disable = (endpointId: string, disabled: boolean) =>
-  app.worker.systemTransaction(({ em }) =>
-    em.nativeUpdate(
-      WebhookEndpointEntity,
-      { id: endpointId },
-      { disabled, disabledReason: 'The receiver responded with 410 Gone.' },
-    ),
-  );
+  app.worker.db
+    .updateTable('webhook_endpoints')
+    .set({ disabled, disabled_reason: 'The receiver responded with 410 Gone.' })
+    .where('id', '=', endpointId)
+    .execute();
 
 const commandsAbout = (id: string) => app.commands.filter((command) => JSON.stringify(command).includes(id));
 
@@ -333,7 +339,11 @@ describe('a rotated secret', () => {
   const rotate = ({ post, endpointId }: Arranged, body: unknown) =>
     post(`/webhooks/endpoints/${endpointId}/rotate-secret`, body);
   const endpointOf = ({ endpointId }: Arranged) =>
-    app.worker.systemTransaction(({ em }) => em.findOneOrFail(WebhookEndpointEntity, { id: endpointId }));
+    app.worker.db
+      .selectFrom('webhook_endpoints')
+      .select(columnsOf(WebhookEndpointEntity))
+      .where('id', '=', endpointId)
+      .executeTakeFirstOrThrow();
 
   test('overlaps with the old one: both verify, then only the new one', async () => {
     const arranged = await arrange();
@@ -447,17 +457,23 @@ describe('replay', () => {
   });
 
   /** Deliveries that failed once: one for each state given. */
-  async function arrangeFailed(arranged: Arranged, states: object[]): Promise<string[]> {
+  async function arrangeFailed(
+    arranged: Arranged,
+    states: Updateable<Tables['webhook_deliveries']>[],
+  ): Promise<string[]> {
     for (const _ of states) await record(arranged, 'message.sent');
     const ids = (await deliveriesOf(arranged)).map(({ id }) => id).sort();
     for (const [index, state] of states.entries())
-      await app.worker.systemTransaction(({ em }) =>
-        em.nativeUpdate(
-          WebhookDeliveryEntity,
-          { id: ids[index] ?? '' },
-          { attempts: 1, lastError: 'HTTP 500', nextAttemptAt: new Date(Date.now() + 3_600_000), ...state },
-        ),
-      );
+      await app.worker.db
+        .updateTable('webhook_deliveries')
+        .set({
+          attempts: 1,
+          last_error: 'HTTP 500',
+          next_attempt_at: new Date(Date.now() + 3_600_000),
+          ...state,
+        })
+        .where('id', '=', ids[index] ?? '')
+        .execute();
     return ids;
   }
 
@@ -468,13 +484,11 @@ describe('replay', () => {
     const job = (await arranged.post(`/webhooks/endpoints/${arranged.endpointId}/replay`, { since })).json<{
       id: string;
     }>();
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(
-        WebhookDeliveryEntity,
-        { id: id ?? '' },
-        { status: 'delivered', attempts: 2, nextAttemptAt: null, completedAt: new Date() },
-      ),
-    );
+    await app.worker.db
+      .updateTable('webhook_deliveries')
+      .set({ status: 'delivered', attempts: 2, next_attempt_at: null, completed_at: new Date() })
+      .where('id', '=', id ?? '')
+      .execute();
     await jobs.run(job.id, () => undefined);
     expect((await arranged.get(`/webhooks/jobs/${job.id}`)).json()).toMatchObject({
       deliveries: 0,
@@ -490,14 +504,16 @@ describe('replay', () => {
       const [waiting, inFlight, failing, suspended, limited] = await arrangeFailed(arranged, [
         {},
         {},
-        { status: 'held', heldFor: 'endpoint_failing', nextAttemptAt: null },
-        { status: 'held', heldFor: 'suspension', nextAttemptAt: null },
-        { status: 'held', heldFor: 'usage_limit', nextAttemptAt: null },
+        { status: 'held', held_for: 'endpoint_failing', next_attempt_at: null },
+        { status: 'held', held_for: 'suspension', next_attempt_at: null },
+        { status: 'held', held_for: 'usage_limit', next_attempt_at: null },
       ]);
-      await app.worker.query(sql`
-        insert into webhook_slots (endpoint_id, slot, org_id, delivery_id, leased_until)
+      await query(
+        app.worker,
+        sql`insert into webhook_slots (endpoint_id, slot, org_id, delivery_id, leased_until)
         values (${arranged.endpointId}, 0, ${arranged.organization.organizationId}, ${inFlight}, now() + interval '1 minute')
-        returning slot`);
+        returning slot`,
+      );
       expect(await run(arranged, body)).toMatchObject({
         status: 'completed',
         deliveries: 1,
@@ -511,9 +527,11 @@ describe('replay', () => {
         { signal: { workflowId: `webhook/${waiting}`, signalName: 'retryNow', args: [{ isDue: true }] } },
       ]);
       for (const id of [inFlight, failing, suspended, limited]) expect(about(id)).toEqual([]);
-      const rows = await app.worker.query<{ id: string; isDue: boolean; episode: number }>(sql`
-        select id, next_attempt_at <= now() as "isDue", episode from webhook_deliveries
-        where id in (${[waiting ?? '', inFlight ?? '']}) order by id`);
+      const rows = await query<{ id: string; isDue: boolean; episode: number }>(
+        app.worker,
+        sql`select id, next_attempt_at <= now() as "isDue", episode from webhook_deliveries
+        where id = any(${[waiting ?? '', inFlight ?? '']}) order by id`,
+      );
       expect(rows).toEqual([
         { id: waiting, isDue: true, episode: 1 },
         { id: inFlight, isDue: false, episode: 1 },
@@ -527,16 +545,20 @@ describe('replay', () => {
     const arranged = await arrange();
     const [, canceled] = await arrangeFailed(arranged, [
       {},
-      { status: 'canceled', lastError: 'purged', nextAttemptAt: null, completedAt: new Date(0) },
+      { status: 'canceled', last_error: 'purged', next_attempt_at: null, completed_at: new Date(0) },
     ]);
-    await app.worker.query(sql`
-      update events set redacted = true, type = 'message.received'
-      where id = (select event_id from webhook_deliveries where id = ${canceled}) returning id`);
+    await query(
+      app.worker,
+      sql`update events set redacted = true, type = 'message.received'
+      where id = (select event_id from webhook_deliveries where id = ${canceled}) returning id`,
+    );
     await record(arranged, 'message.received');
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update events set redacted = true where type = 'message.received' and org_id = ${arranged.organization.organizationId}`,
     );
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update webhook_endpoints set holding_since = now(), events = '{message.sent,message.received}' where id = ${arranged.endpointId}`,
     );
     expect(await run(arranged)).toMatchObject({
@@ -553,11 +575,13 @@ describe('replay', () => {
   test('of failed deliveries goes through more than one batch', async () => {
     const arranged = await arrange();
     await record(arranged, 'message.sent');
-    await app.worker.query(sql`
-      insert into webhook_deliveries (id, org_id, endpoint_id, event_id, status, attempts, next_attempt_at, created_at)
+    await query(
+      app.worker,
+      sql`insert into webhook_deliveries (id, org_id, endpoint_id, event_id, status, attempts, next_attempt_at, created_at)
       select 'whd_' || lpad(number::text, 26, '0'), d.org_id, d.endpoint_id, d.event_id, 'pending', 1,
         now() + interval '1 hour', now()
-      from webhook_deliveries d, generate_series(1, 450) number where d.endpoint_id = ${arranged.endpointId} returning id`);
+      from webhook_deliveries d, generate_series(1, 450) number where d.endpoint_id = ${arranged.endpointId} returning id`,
+    );
     expect(await run(arranged, { only_failed: true })).toMatchObject({ expedited: 450, skipped: 0 });
   });
 
@@ -597,17 +621,19 @@ describe('replay', () => {
   test('of more than one batch restarts each delivery once, even if interrupted and run concurrently', async () => {
     const arranged = await arrange();
     const count = 450;
-    await app.worker.systemTransaction(async ({ em }) => {
+    await app.worker.systemTransaction(async ({ db }) => {
       for (let index = 0; index < count; index += 1)
-        em.create(EventEntity, {
-          id: newId('event'),
-          organizationId: arranged.organization.organizationId,
-          environmentId: arranged.organization.productionEnvironmentId,
-          inboxId: 'inb_1',
-          type: 'message.sent',
-          data: {},
-        });
-      await em.flush();
+        await db
+          .insertInto('events')
+          .values({
+            id: newId('event'),
+            org_id: arranged.organization.organizationId,
+            env_id: arranged.organization.productionEnvironmentId,
+            inbox_id: 'inb_1',
+            type: 'message.sent',
+            data: json({}),
+          })
+          .execute();
     });
     const { id } = (await replay(arranged)).json<Job>();
     await expect(
@@ -620,7 +646,8 @@ describe('replay', () => {
       status: 'completed',
       deliveries: count,
     });
-    const [row] = await app.worker.query<{ count: number; distinct: number }>(
+    const [row] = await query<{ count: number; distinct: number }>(
+      app.worker,
       sql`select count(*)::int as count, count(distinct event_id)::int as "distinct" from webhook_deliveries where endpoint_id = ${arranged.endpointId}`,
     );
     expect(row).toEqual({ count, distinct: count });
@@ -665,9 +692,11 @@ describe('replay', () => {
   test('without a run is started again; one that an operator ended is stopped', async () => {
     const arranged = await arrange();
     const { id } = (await replay(arranged)).json<Job>();
-    await app.worker.systemTransaction(({ em }) =>
-      em.nativeUpdate(BulkJobEntity, { id }, { createdAt: new Date(Date.now() - 180_000) }),
-    );
+    await app.worker.db
+      .updateTable('webhook_bulk_jobs')
+      .set({ created_at: new Date(Date.now() - 180_000) })
+      .where('id', '=', id)
+      .execute();
     const runs = await overdueBulkJobs(app.worker).take(1_000);
     const own = runs.find(({ start }) => start.workflowId === `webhook-job/${id}`);
     if (typeof own?.whenStopped !== 'function') throw new Error('not taken');
@@ -723,18 +752,23 @@ test('the purge deletes events past their retention with their deliveries and at
   const [newDelivery, oldDelivery] = await deliveriesOf(arranged);
   await settle(oldDelivery?.id ?? '', 'exhausted');
   const oldEvent = lowestIdAt('event', new Date(Date.now() - 31 * 86_400_000));
-  await app.worker.query(
+  await query(
+    app.worker,
     sql`with copy as (insert into events (id, org_id, env_id, inbox_id, type, data, created_at)
        select ${oldEvent}, org_id, env_id, inbox_id, type, data, created_at from events where id = ${oldDelivery?.event_id} returning id)
      select id from copy`,
   );
-  await app.worker.query(
+  await query(
+    app.worker,
     sql`update webhook_deliveries set event_id = ${oldEvent} where id = ${oldDelivery?.id}`,
   );
   expect(await purgeEvents(app.worker, 30)).toBeGreaterThanOrEqual(1);
   expect((await deliveriesOf(arranged)).map(({ id }) => id)).toEqual([newDelivery?.id]);
-  const attempts = await app.worker.systemTransaction(({ em }) =>
-    em.count(DeliveryAttemptEntity, { deliveryId: oldDelivery?.id ?? '' }),
+  const attempts = await countRows(
+    app.worker.db
+      .selectFrom('webhook_delivery_attempts')
+      .select('delivery_id')
+      .where('delivery_id', '=', oldDelivery?.id ?? ''),
   );
   expect(attempts).toBe(0);
 });

@@ -10,6 +10,7 @@ import { retryDelayMs } from '../../domain/webhooks/record-attempt.ts';
 import { releaseHeldForEnabledEndpoints } from '../../domain/webhooks/release-held-deliveries.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Egress, EgressRequest, EgressResult } from '../../platform/egress/egress.ts';
 import { newId } from '../../platform/ids.ts';
 import { WEBHOOK_SCHEDULE_MS } from '../../workflows/webhooks/deliver-webhook.contract.ts';
@@ -46,18 +47,18 @@ async function arrange(answers: EgressResult[], inboxIds: string[] | null = null
     },
   };
   await database.systemTransaction(async (transaction) => {
-    transaction.em.persist(
-      transaction.em.create(WebhookEndpointEntity, {
+    await transaction.db
+      .insertInto('webhook_endpoints')
+      .values({
         id: endpointId,
-        organizationId: inbox.organizationId,
-        environmentId: inbox.environmentId,
+        org_id: inbox.organizationId,
+        env_id: inbox.environmentId,
         url: 'https://receiver.example/hook',
         events: ['message.complained'],
-        inboxIds,
+        inbox_ids: inboxIds,
         secret: secretBox.seal(SECRET, secretContext(endpointId)),
-      }),
-    );
-    await transaction.em.flush();
+      })
+      .execute();
     await events.record(transaction, {
       organizationId: inbox.organizationId,
       environmentId: inbox.environmentId,
@@ -83,12 +84,25 @@ async function arrange(answers: EgressResult[], inboxIds: string[] | null = null
     random: () => 0.5,
   });
   const read = () =>
-    database.systemTransaction(async ({ em }) => {
-      const [delivery] = await em.find(WebhookDeliveryEntity, { endpointId });
+    database.systemTransaction(async ({ db }) => {
+      const [delivery] = await db
+        .selectFrom('webhook_deliveries')
+        .select(columnsOf(WebhookDeliveryEntity))
+        .where('endpoint_id', '=', endpointId)
+        .execute();
       const attempts = delivery
-        ? await em.find(DeliveryAttemptEntity, { deliveryId: delivery.id }, { orderBy: { number: 'asc' } })
+        ? await db
+            .selectFrom('webhook_delivery_attempts')
+            .select(columnsOf(DeliveryAttemptEntity))
+            .where('delivery_id', '=', delivery.id)
+            .orderBy('number')
+            .execute()
         : [];
-      const endpoint = await em.findOneOrFail(WebhookEndpointEntity, { id: endpointId });
+      const endpoint = await db
+        .selectFrom('webhook_endpoints')
+        .select(columnsOf(WebhookEndpointEntity))
+        .where('id', '=', endpointId)
+        .executeTakeFirstOrThrow();
       return { delivery, attempts, endpoint };
     });
   return { service, posts, commands, outbox, read, inbox, id: (await read()).delivery?.id ?? '' };
@@ -210,9 +224,13 @@ describe('a delivery', () => {
     const { service, id, read, outbox } = await arrange([answered(500), answered(410), answered(500)]);
     await service.attempt(id, true);
     await service.attempt(id, true);
-    await database.systemTransaction(async ({ em }) => {
+    await database.systemTransaction(async ({ db }) => {
       const { endpoint } = await read();
-      await em.nativeUpdate(WebhookEndpointEntity, { id: endpoint.id }, { disabled: false });
+      await db
+        .updateTable('webhook_endpoints')
+        .set({ disabled: false })
+        .where('id', '=', endpoint.id)
+        .execute();
     });
     await expect(releaseHeldForEnabledEndpoints(database, outbox)).resolves.toBeGreaterThanOrEqual(1);
     await expect(service.attempt(id, false)).resolves.toMatchObject({

@@ -1,9 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
-import { MemberEntity } from '../../domain/organizations/member.entity.ts';
-import { UserEntity } from '../../domain/people/user.entity.ts';
-import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
 import { holdDeliveriesOfDisabledEndpoints } from '../../domain/webhooks/hold-deliveries.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';
 import { newId } from '../../platform/ids.ts';
 import { useTestApp, useWorkerDatabase } from '../support/resources.ts';
@@ -14,14 +12,21 @@ const database = useWorkerDatabase();
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000);
 const notificationsOf = (organizationId: string) =>
-  database.autocommit((em) => em.find(NotificationEntity, { organizationId }, { orderBy: { id: 'asc' } }));
+  database.db
+    .selectFrom('notifications')
+    .select(columnsOf(NotificationEntity))
+    .where('org_id', '=', organizationId)
+    .orderBy('id')
+    .execute();
 
 async function addMember(organizationId: string, role: 'owner' | 'admin'): Promise<string> {
   const userId = newId('user');
-  await database.systemTransaction(async ({ em }) => {
-    em.create(UserEntity, { id: userId, email: `${userId}@example.test`, name: null, passwordHash: null });
-    em.create(MemberEntity, { organizationId, userId, role });
-    await em.flush();
+  await database.systemTransaction(async ({ db }) => {
+    await db
+      .insertInto('users')
+      .values({ id: userId, email: `${userId}@example.test`, name: null, password_hash: null })
+      .execute();
+    await db.insertInto('members').values({ org_id: organizationId, user_id: userId, role }).execute();
   });
   return userId;
 }
@@ -29,8 +34,8 @@ async function addMember(organizationId: string, role: 'owner' | 'admin'): Promi
 describe('an endpoint whose every attempt failed for five days', () => {
   test('is disabled, its deliveries are held, and each owner gets an email', async () => {
     const arranged = await arrangeDeliveries(database, 3, {
-      failingSince: daysAgo(5.01),
-      consecutiveFailures: 50,
+      failing_since: daysAgo(5.01),
+      consecutive_failures: 50,
     });
     const { organizationId, ownerId } = arranged.organization;
     const second = await addMember(organizationId, 'owner');
@@ -68,8 +73,8 @@ describe('an endpoint whose every attempt failed for five days', () => {
     ['does not answer', { kind: 'failed', error: 'timeout', durationMs: 15_000 }],
   ])('counts every kind of failure: %s', async (_what, result) => {
     const arranged = await arrangeDeliveries(database, 1, {
-      failingSince: daysAgo(6),
-      consecutiveFailures: 5,
+      failing_since: daysAgo(6),
+      consecutive_failures: 5,
     });
     await arranged.worker(async () => result).attempt(arranged.deliveryIds[0] ?? '', false, 1);
     expect((await arranged.endpoint()).disabled).toBe(true);
@@ -77,8 +82,8 @@ describe('an endpoint whose every attempt failed for five days', () => {
 
   test('is disabled only once by concurrent attempts', async () => {
     const arranged = await arrangeDeliveries(database, 8, {
-      failingSince: daysAgo(6),
-      consecutiveFailures: 1,
+      failing_since: daysAgo(6),
+      consecutive_failures: 1,
     });
     const service = arranged.worker(async () => httpAnswer(503));
     const outcomes = await Promise.all(arranged.deliveryIds.map((id) => service.attempt(id, false, 1)));
@@ -90,8 +95,8 @@ describe('an endpoint whose every attempt failed for five days', () => {
 
   test('is not disabled just before five days have passed', async () => {
     const arranged = await arrangeDeliveries(database, 1, {
-      failingSince: daysAgo(4.99),
-      consecutiveFailures: 50,
+      failing_since: daysAgo(4.99),
+      consecutive_failures: 50,
     });
     const service = arranged.worker(async () => httpAnswer(500));
     await expect(service.attempt(arranged.deliveryIds[0] ?? '', false, 1)).resolves.toMatchObject({
@@ -118,8 +123,8 @@ describe('the failing period of an endpoint', () => {
 
   test('ends when the endpoint is enabled', async () => {
     const arranged = await arrangeDeliveries(database, 1, {
-      failingSince: daysAgo(6),
-      consecutiveFailures: 50,
+      failing_since: daysAgo(6),
+      consecutive_failures: 50,
     });
     await arranged.worker(async () => httpAnswer(500)).attempt(arranged.deliveryIds[0] ?? '', false, 1);
     const response = await app.call(`/webhooks/endpoints/${arranged.endpointId}`, {
@@ -173,9 +178,11 @@ test('disabling through the API holds pending deliveries, and the sweep holds th
   expect(await notificationsOf(arranged.organization.organizationId)).toEqual([]);
 
   const left = await arrangeDeliveries(database, 1);
-  await database.autocommit((em) =>
-    em.nativeUpdate(WebhookEndpointEntity, { id: left.endpointId }, { disabled: true }),
-  );
+  await database.db
+    .updateTable('webhook_endpoints')
+    .set({ disabled: true })
+    .where('id', '=', left.endpointId)
+    .execute();
   expect(await holdDeliveriesOfDisabledEndpoints(database)).toBeGreaterThanOrEqual(1);
   expect((await left.deliveries()).map(({ status }) => status)).toEqual(['held']);
 });

@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { EventEntity } from '../../domain/events/event.entity.ts';
 import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import { json } from '../../platform/database/json.ts';
 import { newId } from '../../platform/ids.ts';
 import { deliverWebhookWorkflowId } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import {
@@ -164,8 +165,12 @@ test('a key bound to an inbox creates endpoints for that inbox only', async () =
 
 test('the secret is encrypted at rest and never returned again', async () => {
   const { id, secret } = (await create(VALID)).json<{ id: string; secret: string }>();
-  await app.worker.systemTransaction(async ({ em }) => {
-    const row = await em.findOneOrFail(WebhookEndpointEntity, { id });
+  await app.worker.systemTransaction(async ({ db }) => {
+    const row = await db
+      .selectFrom('webhook_endpoints')
+      .select(columnsOf(WebhookEndpointEntity))
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow();
     expect(Buffer.from(row.secret).toString('latin1')).not.toContain(secret.slice(6));
   });
   for (const response of [
@@ -177,38 +182,46 @@ test('the secret is encrypted at rest and never returned again', async () => {
 
 async function holdDeliveries(endpointId: string, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, () => newId('webhookDelivery'));
-  await app.worker.systemTransaction(async ({ em }) => {
+  await app.worker.systemTransaction(async ({ db }) => {
     const { organizationId, productionEnvironmentId: environmentId } = organization;
     const eventId = newId('event');
-    em.create(EventEntity, {
-      id: eventId,
-      organizationId,
-      environmentId,
-      inboxId: null,
-      type: 'message.sent',
-      data: {},
-    });
+    await db
+      .insertInto('events')
+      .values({
+        id: eventId,
+        org_id: organizationId,
+        env_id: environmentId,
+        inbox_id: null,
+        type: 'message.sent',
+        data: json({}),
+      })
+      .execute();
     for (const id of ids)
-      em.create(WebhookDeliveryEntity, {
-        id,
-        organizationId,
-        endpointId,
-        eventId,
-        status: 'held',
-        nextAttemptAt: null,
-        lastStatusCode: null,
-        lastError: null,
-        completedAt: null,
-      });
-    await em.flush();
+      await db
+        .insertInto('webhook_deliveries')
+        .values({
+          id,
+          org_id: organizationId,
+          endpoint_id: endpointId,
+          event_id: eventId,
+          status: 'held',
+          next_attempt_at: null,
+          last_status_code: null,
+          last_error: null,
+          completed_at: null,
+        })
+        .execute();
   });
   return ids;
 }
 
 const deliveries = (endpointId: string) =>
-  app.worker.systemTransaction(({ em }) =>
-    em.find(WebhookDeliveryEntity, { endpointId }, { orderBy: { id: 'asc' } }),
-  );
+  app.worker.db
+    .selectFrom('webhook_deliveries')
+    .select(columnsOf(WebhookDeliveryEntity))
+    .where('endpoint_id', '=', endpointId)
+    .orderBy('id')
+    .execute();
 
 test('disabling stores a reason; enabling releases each held delivery once', async () => {
   const { id } = (await create(VALID)).json<{ id: string }>();

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
-import { EventEntity } from '../../domain/events/event.entity.ts';
+import { sql } from 'kysely';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createBulkJobRunner } from '../../domain/webhooks/bulk-job-runner.ts';
 import { FAILING_AFTER_FAILURES, overdueProbes } from '../../domain/webhooks/endpoint-health.ts';
@@ -15,6 +14,7 @@ import type { EgressResult } from '../../platform/egress/egress.ts';
 import { newId } from '../../platform/ids.ts';
 import { PROBE_NOW } from '../../workflows/webhooks/probe-endpoint.contract.ts';
 import { eventually } from '../support/eventually.ts';
+import { countRows, query } from '../support/query.ts';
 import { useTestApp, useWorkerDatabase } from '../support/resources.ts';
 import { recordingOutbox } from '../support/test-app.ts';
 import { arrangeDeliveries, httpAnswer, type TestDeliveries } from '../support/webhook-deliveries.ts';
@@ -30,12 +30,13 @@ const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
 async function arrangeFailing(count: number, failingForMinutes = 3): Promise<TestDeliveries> {
   const since = minutesAgo(failingForMinutes);
   const arranged = await arrangeDeliveries(database, count, {
-    failingSince: since,
-    consecutiveFailures: FAILING_AFTER_FAILURES,
-    holdingSince: since,
-    probeEpisode: 1,
+    failing_since: since,
+    consecutive_failures: FAILING_AFTER_FAILURES,
+    holding_since: since,
+    probe_episode: 1,
   });
-  await database.query(
+  await query(
+    database,
     sql`update webhook_deliveries set status = 'held', held_for = 'endpoint_failing', next_attempt_at = null
       where endpoint_id = ${arranged.endpointId}`,
   );
@@ -101,8 +102,8 @@ describe('from its tenth failure in a row an endpoint is failing', () => {
 
   test('a run that finds no slot ends, and its delivery is held', async () => {
     const arranged = await arrangeDeliveries(database, 3, {
-      failingSince: minutesAgo(3),
-      consecutiveFailures: FAILING_AFTER_FAILURES,
+      failing_since: minutesAgo(3),
+      consecutive_failures: FAILING_AFTER_FAILURES,
     });
     const [first = '', second = '', third = ''] = arranged.deliveryIds;
     const requested = Promise.withResolvers<void>();
@@ -137,7 +138,8 @@ describe('from its tenth failure in a row an endpoint is failing', () => {
   test('replays leave rows, and those already waiting stay as they are', async () => {
     const arranged = await arrangeFailing(3);
     const [exhausted = '', waiting = ''] = arranged.deliveryIds;
-    await database.query(
+    await query(
+      database,
       sql`update webhook_deliveries set status = 'exhausted', held_for = null, attempts = 8, completed_at = now() - interval '1 minute' where id = ${exhausted}`,
     );
     const path = `/webhooks/endpoints/${arranged.endpointId}/replay`;
@@ -169,7 +171,8 @@ describe('from its tenth failure in a row an endpoint is failing', () => {
       const service = arranged.worker(down, { slotWaitMs: 0 });
       // Every run tries, all at the same time, and again when its retry is due.
       for (let round = 0; round < 3; round += 1) {
-        await database.query(
+        await query(
+          database,
           sql`update webhook_deliveries set next_attempt_at = date_trunc('milliseconds', now())
             where endpoint_id = ${arranged.endpointId} and status = 'pending'`,
         );
@@ -194,7 +197,8 @@ describe('a probe', () => {
       delayMs: 60_000,
       detail: '11 failures in a row: HTTP 503',
     });
-    await database.query(
+    await query(
+      database,
       sql`update webhook_endpoints set holding_since = ${minutesAgo(11)} where id = ${arranged.endpointId}`,
     );
     await expect(probes.attempt({ ...probeOf(arranged), now: false })).resolves.toMatchObject({
@@ -229,7 +233,8 @@ describe('a probe', () => {
 
   test('uses no attempt while another is in progress or the usage limit is reached', async () => {
     const arranged = await arrangeFailing(1);
-    await database.query(
+    await query(
+      database,
       sql`insert into webhook_slots (endpoint_id, slot, org_id, leased_until)
         select ${arranged.endpointId}, slot, ${arranged.organization.organizationId}, now() + interval '1 minute'
         from generate_series(0, 9) slot`,
@@ -249,7 +254,8 @@ describe('a probe', () => {
     const arranged = await arrangeFailing(1);
     const killed = arranged.probe(() => Promise.reject(new Error('killed')));
     await expect(killed.attempt({ ...probeOf(arranged), now: true })).rejects.toThrow('killed');
-    await database.query(
+    await query(
+      database,
       sql`update webhook_slots set leased_until = now() where endpoint_id = ${arranged.endpointId}`,
     );
     await expect(arranged.probe(up).attempt({ ...probeOf(arranged), now: true })).resolves.toEqual({
@@ -277,7 +283,8 @@ describe('a probe', () => {
 
   test('of an earlier episode changes nothing', async () => {
     const arranged = await arrangeFailing(1);
-    await database.query(
+    await query(
+      database,
       sql`update webhook_endpoints set probe_episode = 2 where id = ${arranged.endpointId}`,
     );
     const probes = arranged.probe(up);
@@ -329,8 +336,8 @@ describe('the retry of a delivery to a failing endpoint', () => {
 
   test('starts a probe if none runs', async () => {
     const arranged = await arrangeDeliveries(database, 1, {
-      failingSince: minutesAgo(60),
-      consecutiveFailures: 12,
+      failing_since: minutesAgo(60),
+      consecutive_failures: 12,
     });
     const [id = ''] = arranged.deliveryIds;
     await call(arranged, `/webhooks/deliveries/${id}/cancel`, 'POST');
@@ -346,7 +353,8 @@ describe('the retry of a delivery to a failing endpoint', () => {
   test('starts it at once while the backlog is released', async () => {
     const arranged = await arrangeFailing(2);
     const [, id = ''] = arranged.deliveryIds;
-    await database.query(
+    await query(
+      database,
       sql`update webhook_endpoints set consecutive_failures = 0, failing_since = null where id = ${arranged.endpointId}`,
     );
     const response = await call(arranged, `/webhooks/deliveries/${id}/retry`, 'POST');
@@ -400,7 +408,8 @@ describe('after a successful probe', () => {
   test('deliveries start oldest first, 200 at a time, new events behind them, with their attempts', async () => {
     const arranged = await arrangeFailing(2 * RELEASE_BATCH_SIZE + 50);
     const [first = '', second = ''] = arranged.deliveryIds;
-    await database.query(
+    await query(
+      database,
       sql`update webhook_deliveries set attempts = 5, prior_attempts = 2 where id = ${second}`,
     );
     const service = arranged.worker(up);
@@ -468,7 +477,8 @@ describe('after a successful probe', () => {
 
   test('an event recorded while the release ends is released by the sweep', async () => {
     const arranged = await arrangeFailing(1);
-    await database.query(
+    await query(
+      database,
       sql`update webhook_endpoints set consecutive_failures = 0, failing_since = null, holding_since = null
         where id = ${arranged.endpointId}`,
     );
@@ -492,7 +502,8 @@ describe('the reconciler', () => {
 
   test('starts a probe for deliveries that wait for a failing endpoint without one', async () => {
     const arranged = await arrangeFailing(1);
-    await database.query(
+    await query(
+      database,
       sql`update webhook_endpoints set holding_since = null where id = ${arranged.endpointId}`,
     );
     await releaseHeldForEnabledEndpoints(database, arranged.outbox);
@@ -525,7 +536,8 @@ describe('a failing endpoint', () => {
   test('that is disabled keeps its deliveries, and enabling starts them behind no probe', async () => {
     const arranged = await arrangeFailing(RELEASE_BATCH_SIZE + 1);
     const path = `/webhooks/endpoints/${arranged.endpointId}`;
-    await database.query(
+    await query(
+      database,
       sql`update webhook_deliveries set attempts = 3 where endpoint_id = ${arranged.endpointId}`,
     );
     await call(arranged, path, 'PATCH', { disabled: true });
@@ -555,7 +567,10 @@ describe('a failing endpoint', () => {
 
   test('that was disabled with more deliveries than one transaction holds is completed by the sweep', async () => {
     const arranged = await arrangeFailing(1);
-    await database.query(sql`update webhook_endpoints set disabled = true where id = ${arranged.endpointId}`);
+    await query(
+      database,
+      sql`update webhook_endpoints set disabled = true where id = ${arranged.endpointId}`,
+    );
     await holdDeliveriesOfDisabledEndpoints(database);
     expect(await arranged.deliveries()).toMatchObject([{ status: 'held', heldFor: null }]);
   });
@@ -584,8 +599,8 @@ describe('a failing endpoint', () => {
     await eventually(() =>
       expect(startedIds(dead).filter((run) => run.startsWith('webhook/'))).toHaveLength(1),
     );
-    const events = await database.autocommit((em) =>
-      em.count(EventEntity, { organizationId: dead.organization.organizationId }),
+    const events = await countRows(
+      database.db.selectFrom('events').select('id').where('org_id', '=', dead.organization.organizationId),
     );
     expect(events).toBe(2);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import { createAttemptShares, MAX_CONCURRENT_ATTEMPTS } from '../../domain/webhooks/attempt-slots.ts';
 import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { FAILING_AFTER_FAILURES } from '../../domain/webhooks/endpoint-health.ts';
@@ -7,8 +7,10 @@ import { createRetryPacing } from '../../domain/webhooks/retry-pacing.ts';
 import { createSlotWaiters } from '../../domain/webhooks/slot-waiters.ts';
 import { organizationHolder } from '../../platform/concurrency/fair-share.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { EgressResult } from '../../platform/egress/egress.ts';
 import { eventually } from '../support/eventually.ts';
+import { query } from '../support/query.ts';
 import { useWorkerDatabase } from '../support/resources.ts';
 import { arrangeDeliveries, httpAnswer } from '../support/webhook-deliveries.ts';
 
@@ -72,7 +74,8 @@ describe('attempt slots', () => {
     const healthy = worker(async () => httpAnswer(200));
     const [next = ''] = deliveryIds.slice(10);
     await expect(healthy.attempt(next, true, 1)).resolves.toMatchObject({ kind: 'busy' });
-    await database.query(
+    await query(
+      database,
       sql`update webhook_slots set leased_until = leased_until - interval '31 seconds' where endpoint_id = ${endpointId}`,
     );
     await expect(healthy.attempt(next, true, 1)).resolves.toMatchObject({ status: 'delivered' });
@@ -80,21 +83,23 @@ describe('attempt slots', () => {
 
   test('are not released by a late worker once another has leased them', async () => {
     const { worker, deliveryIds, endpointId } = await arrangeDeliveries(database, 2, {
-      failingSince: new Date(),
-      consecutiveFailures: FAILING_AFTER_FAILURES,
+      failing_since: new Date(),
+      consecutive_failures: FAILING_AFTER_FAILURES,
     });
     const [first = '', second = ''] = deliveryIds;
     const [late, current] = [slowReceiver(), slowReceiver()];
     const lateAttempt = worker(late.post).attempt(first, false, 1);
     await eventually(() => expect(late.waiting()).toBe(1));
-    await database.query(
+    await query(
+      database,
       sql`update webhook_slots set leased_until = 'epoch' where endpoint_id = ${endpointId}`,
     );
     const currentAttempt = worker(current.post).attempt(second, false, 1);
     await eventually(() => expect(current.waiting()).toBe(1));
     late.respondToAll(500);
     await lateAttempt;
-    const [{ leased } = { leased: 0 }] = await database.query<{ leased: number }>(
+    const [{ leased } = { leased: 0 }] = await query<{ leased: number }>(
+      database,
       sql`select count(*)::int as leased from webhook_slots where endpoint_id = ${endpointId} and leased_until > now()`,
     );
     expect(leased).toBe(1);
@@ -132,7 +137,7 @@ describe('a run', () => {
   test('of an earlier episode does not touch the delivery', async () => {
     const { worker, deliveryIds, deliveries } = await arrangeDeliveries(database, 1);
     const [id = ''] = deliveryIds;
-    await database.query(sql`update webhook_deliveries set episode = 2 where id = ${id}`);
+    await query(database, sql`update webhook_deliveries set episode = 2 where id = ${id}`);
     const service = worker(async () => httpAnswer(200));
     await expect(service.attempt(id, true, 1)).resolves.toMatchObject({
       kind: 'settled',
@@ -156,7 +161,11 @@ test('commits the attempt before it sends the request', async () => {
   const { worker, deliveryIds } = await arrangeDeliveries(database, 1);
   const [deliveryId = ''] = deliveryIds;
   const service = worker(async () => {
-    const attempts = await database.autocommit((em) => em.find(DeliveryAttemptEntity, { deliveryId }));
+    const attempts = await database.db
+      .selectFrom('webhook_delivery_attempts')
+      .select(columnsOf(DeliveryAttemptEntity))
+      .where('delivery_id', '=', deliveryId)
+      .execute();
     expect(attempts).toMatchObject([{ number: 1, finishedAt: null }]);
     return httpAnswer(204);
   });
@@ -229,13 +238,16 @@ describe('the attempts of a worker', () => {
   test('include probes', async () => {
     const shares = createAttemptShares(3);
     const { probe, endpointId, organization } = await arrangeDeliveries(database, 1, {
-      failingSince: new Date(),
-      consecutiveFailures: FAILING_AFTER_FAILURES,
-      holdingSince: new Date(),
-      probeEpisode: 1,
+      failing_since: new Date(),
+      consecutive_failures: FAILING_AFTER_FAILURES,
+      holding_since: new Date(),
+      probe_episode: 1,
     });
-    await database.query(sql`update webhook_deliveries set status = 'held', held_for = 'endpoint_failing'
-      where endpoint_id = ${endpointId}`);
+    await query(
+      database,
+      sql`update webhook_deliveries set status = 'held', held_for = 'endpoint_failing'
+      where endpoint_id = ${endpointId}`,
+    );
     const hung = slowReceiver();
     const run = { endpointId, episode: 1, now: true };
     const holders = [organizationHolder(organization.organizationId)];

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Scope } from '../../domain/identity/scope.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createBulkJobService } from '../../domain/webhooks/bulk-job.service.ts';
@@ -7,6 +7,7 @@ import { createBulkJobRunner } from '../../domain/webhooks/bulk-job-runner.ts';
 import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { createInbox, createKey, createOrganization } from '../support/organizations.ts';
+import { query } from '../support/query.ts';
 import { useTestApp } from '../support/resources.ts';
 import { createTestUser } from '../support/sessions.ts';
 import { createStaff } from '../support/staff.ts';
@@ -35,8 +36,10 @@ async function arrange(status = 'exhausted') {
         data: buildSampleData('message.sent', { inboxId: inbox.id, time: new Date() }),
       });
   });
-  await app.worker.query(sql`
-    update webhook_deliveries set status = ${status}, completed_at = now() where org_id = ${organizationId} returning id`);
+  await query(
+    app.worker,
+    sql`update webhook_deliveries set status = ${status}, completed_at = now() where org_id = ${organizationId} returning id`,
+  );
   const jobs = createBulkJobService({ database: app.worker, outbox: recorded.outbox });
   const runnerWith = (betweenBatches: () => Promise<void> = async () => undefined) =>
     createBulkJobRunner({
@@ -55,10 +58,13 @@ async function arrange(status = 'exhausted') {
     read: async (jobId: string) =>
       (await app.call(`/webhooks/jobs/${jobId}`, { token })).json<Record<string, unknown>>(),
     refusals: () =>
-      app.worker.query<{ details: object }>(sql`
-        select details from audit_entries where org_id = ${organizationId} and action = 'webhook_job.refused'`),
+      query<{ details: object }>(
+        app.worker,
+        sql`select details from audit_entries where org_id = ${organizationId} and action = 'webhook_job.refused'`,
+      ),
     emails: () =>
-      app.worker.query(
+      query(
+        app.worker,
         sql`select id from notifications where org_id = ${organizationId} and template = 'act-refused'`,
       ),
   };
@@ -78,7 +84,7 @@ test.each(Object.entries(KEY_ENDS))(
     const { keyId } = await createKey(app.worker, organization);
     const job = await replayAs({ ...testScope(organization), actor: { kind: 'api_key', id: keyId } });
     const runner = runnerWith(async () => {
-      await app.worker.query(sql`update api_keys set ${set} where id = ${keyId} returning id`);
+      await query(app.worker, sql`update api_keys set ${set} where id = ${keyId} returning id`);
     });
     expect(await runner.run(job.id, () => undefined)).toBe('stopped: 200 deliveries');
     expect(await read(job.id)).toMatchObject({ status: 'stopped', detail: 'requester_not_allowed' });
@@ -92,7 +98,8 @@ test('a replay by staff stops once they are no admin any more', async () => {
   const { userId } = await createStaff(app);
   const job = await replayAs({ ...testScope(organization), actor: { kind: 'staff', id: userId } });
   const runner = runnerWith(async () => {
-    await app.worker.query(
+    await query(
+      app.worker,
       sql`update staff_members set role = 'support' where user_id = ${userId} returning user_id`,
     );
   });
@@ -106,7 +113,7 @@ test('a cancellation by a person who was removed cancels nothing', async () => {
   const userId = await createTestUser(app.worker, { ...organization, role: 'developer' });
   const scope: Scope = { ...testScope(organization), actor: { kind: 'user', id: userId } };
   const job = await jobs.cancelPending(scope, endpointId);
-  await app.worker.query(sql`delete from members where user_id = ${userId} returning user_id`);
+  await query(app.worker, sql`delete from members where user_id = ${userId} returning user_id`);
   expect(await runnerWith().run(job.id, () => undefined)).toBe('stopped: 0 deliveries');
   expect(await read(job.id)).toMatchObject({ status: 'stopped', detail: 'requester_not_allowed' });
 });
@@ -115,8 +122,10 @@ test('a key that is bound to the one inbox of the endpoint replays to it', async
   const { organization, inbox, endpointId, replayAs, runnerWith } = await arrange();
   const { productionEnvironmentId: environmentId } = organization;
   const { keyId } = await createKey(app.worker, { ...organization, environmentId, inboxId: inbox.id });
-  await app.worker.query(sql`
-    update webhook_endpoints set inbox_ids = array[${inbox.id}]::text[] where id = ${endpointId} returning id`);
+  await query(
+    app.worker,
+    sql`update webhook_endpoints set inbox_ids = array[${inbox.id}]::text[] where id = ${endpointId} returning id`,
+  );
   const job = await replayAs({ ...testScope(organization), actor: { kind: 'api_key', id: keyId } });
   expect(await runnerWith().run(job.id, () => undefined)).toBe(`completed: ${EVENTS} deliveries`);
 });
