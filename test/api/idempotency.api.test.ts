@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import Fastify, { type FastifyInstance } from 'fastify';
+import { sql } from 'kysely';
 import { installErrors } from '../../api/plugins/error-responses.ts';
 import { installIdempotency } from '../../api/plugins/idempotent-routes.ts';
-import { sql } from 'kysely';
 import { EventEntity } from '../../domain/events/event.entity.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
