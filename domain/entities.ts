@@ -27,7 +27,6 @@ import { ApprovedRecipientEntity } from './drafts/approved-recipient.entity.ts';
 import { DraftEntity } from './drafts/draft.entity.ts';
 import { EventEntity } from './events/event.entity.ts';
 import { ExportEntity } from './exports/export.entity.ts';
-import { ExportSegmentEntity } from './exports/export-segment.entity.ts';
 import { ImpersonatedOperationEntity } from './impersonation/impersonated-operation.entity.ts';
 import { ImpersonationEntity } from './impersonation/impersonation.entity.ts';
 import { ReceiptEntity } from './inbound/receipt.entity.ts';
@@ -181,7 +180,6 @@ export const entities = [
   LimitOverrideEntity,
   CustomLimitEntity,
   ExportEntity,
-  ExportSegmentEntity,
   OutboxEntity,
   IdempotencyKeyEntity,
   InstallationEntity,

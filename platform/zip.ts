@@ -1,47 +1,31 @@
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, deflateRawSync } from 'node:zlib';
 
-/**
- * Builds the records of a ZIP archive (PKWARE APPNOTE.TXT 6.3.10) without keeping state: a writer can stop after any
- * record and continue in another process. Packages (`archiver`, `yazl`) keep the state of an archive in a stream, which
- * cannot be stored.
- *
- * A small entry is one record ({@link completeEntry}). A large one is opened ({@link openEntry}), filled chunk by chunk
- * ({@link addChunk}) and closed ({@link closeEntry}); in between, its state is a plain object that can be stored. Each
- * entry also has a record for the central directory, which is written at the end, followed by {@link buildEndRecords}.
- */
-export interface ZipEntry {
+/** A file to be written to an archive. */
+export interface ZipFile {
   /** Path within the archive, with `/`; at most 65,535 bytes as UTF-8. */
   name: string;
-  /**
-   * Milliseconds since 1970. Stored as UTC with a resolution of two seconds (section 4.4.6); readers show it as local
-   * time.
-   */
-  modifiedAt: number;
+  /** Stored as UTC with a resolution of two seconds (section 4.4.6); readers show it as local time. */
+  modifiedAt: Date;
+  /** All bytes, or chunks of them, of which one is in memory at a time. */
+  data: Buffer | AsyncIterable<Buffer>;
+}
+
+/** What the records of a file contain. The sizes are known when its data is written. */
+interface ZipEntry extends Pick<ZipFile, 'name' | 'modifiedAt'> {
   /** Offset of its local header. */
   offset: number;
-  /** 0: stored. 8: deflated (section 4.4.5). */
-  method: 0 | 8;
-  /** The sizes follow the data (bit 3, section 4.4.4), because they are not known when the header is written. */
-  streamed: boolean;
-  /** May exceed 4 GiB: both headers have 8-byte size fields from the start (section 4.5.3). */
+  /** Has 8-byte sizes from the start, because it may exceed 4 GiB (section 4.5.3). */
   zip64: boolean;
   crc32: number;
   sizeBytes: number;
   compressedBytes: number;
 }
 
-export interface ZipRecord {
-  /** Append these to the archive, in order. */
-  bytes: Buffer[];
-  /** Add this to the central directory. */
-  directoryRecord: Buffer;
-}
-
 const deflate = promisify<Buffer, object, Buffer>(deflateRaw);
 /** The data is text and compressed files; higher levels take twice the time and save 5 %. */
 const COMPRESSION_LEVEL = 1;
-/** An empty final block with fixed codes (RFC 1951 section 3.2.6): terminates a chunked entry. */
+/** An empty final block with fixed codes (RFC 1951 section 3.2.6): ends the chunks of a file. */
 const FINAL_BLOCK = Buffer.of(0x03, 0x00);
 
 /** Data below this size is deflated synchronously: passing it to another thread takes longer. */
@@ -52,6 +36,7 @@ const MIN_CHUNK_BYTES = 64;
 /** A stored block (RFC 1951 section 3.2.4) has a 16-bit length. */
 const MAX_BLOCK_BYTES = 0xffff;
 const SAMPLE_BYTES = 4 * 1024;
+const DIRECTORY_BLOCK_BYTES = 256 * 1024;
 
 const MAX_16 = 0xffff;
 const MAX_32 = 0xffff_ffff;
@@ -61,73 +46,63 @@ const VERSION_ZIP64 = 45;
 /** Section 4.4.2: upper byte 3 is UNIX, so the upper half of the external attributes is a file mode. */
 const MADE_BY_UNIX = (3 << 8) | VERSION_ZIP64;
 const REGULAR_FILE = (0o100644 << 16) >>> 0;
-const STREAMED = 1 << 3;
-/** Section 4.4.4, bit 11: the name is UTF-8. */
-const UTF_8 = 1 << 11;
-
-/** Builds an entry whose data is complete; its header contains the sizes. */
-export async function completeEntry(
-  { name, modifiedAt, offset }: Pick<ZipEntry, 'name' | 'modifiedAt' | 'offset'>,
-  data: Buffer,
-): Promise<ZipRecord> {
-  const deflated = isIncompressible(data) ? data : await deflateBuffer(data);
-  const smaller = deflated.length < data.length;
-  const body = smaller ? deflated : data;
-  const entry: ZipEntry = {
-    name,
-    modifiedAt,
-    offset,
-    method: smaller ? 8 : 0,
-    streamed: false,
-    zip64: false,
-    crc32: crc32(data),
-    sizeBytes: data.length,
-    compressedBytes: body.length,
-  };
-  return { bytes: [buildLocalHeader(entry), body], directoryRecord: buildDirectoryHeader(entry) };
-}
-
-/** Starts an entry whose data follows in chunks. */
-export function openEntry(entry: Pick<ZipEntry, 'name' | 'modifiedAt' | 'offset' | 'zip64'>): {
-  bytes: Buffer;
-  entry: ZipEntry;
-} {
-  const opened: ZipEntry = {
-    ...entry,
-    method: 8,
-    streamed: true,
-    crc32: 0,
-    sizeBytes: 0,
-    compressedBytes: 0,
-  };
-  return { bytes: buildLocalHeader(opened), entry: opened };
-}
+/** Section 4.4.4: the sizes follow the data (bit 3), and the name is UTF-8 (bit 11). */
+const FLAGS = (1 << 3) | (1 << 11);
+/** Section 4.4.5. */
+const DEFLATED = 8;
 
 /**
- * Adds data to an open entry. Each chunk is deflated independently, or stored if deflating saves nothing, and ends on a
- * byte boundary (full flush). The next chunk therefore needs no dictionary, and another process can write it.
+ * Writes a ZIP archive (PKWARE APPNOTE.TXT 6.3.10) as its consumer reads it. Of a file that is written only its record of the
+ * central directory stays in memory, about 100 bytes (docs/decisions/2026-11-23-exports-start-again.md).
+ *
+ * @param options.zip64 whether a file that comes in chunks may exceed 4 GiB.
  */
-export async function addChunk(entry: ZipEntry, data: Buffer): Promise<{ bytes: Buffer[]; entry: ZipEntry }> {
-  if (data.length === 0) return { bytes: [], entry };
-  const bytes = isIncompressible(data)
-    ? buildStoredBlocks(data)
-    : [await deflateBuffer(data, constants.Z_FULL_FLUSH)];
-  return {
-    bytes,
-    entry: {
-      ...entry,
-      crc32: crc32(data, entry.crc32),
-      sizeBytes: entry.sizeBytes + data.length,
-      compressedBytes: entry.compressedBytes + bytes.reduce((sum, { length }) => sum + length, 0),
-    },
-  };
+export async function* writeZip(
+  files: AsyncIterable<ZipFile>,
+  { zip64 = false }: { zip64?: boolean } = {},
+): AsyncGenerator<Buffer> {
+  const directory = new CentralDirectory();
+  let offset = 0;
+  for await (const { name, modifiedAt, data } of files) {
+    const entry: ZipEntry = {
+      name,
+      modifiedAt,
+      offset,
+      zip64: zip64 && !Buffer.isBuffer(data),
+      crc32: 0,
+      sizeBytes: 0,
+      compressedBytes: 0,
+    };
+    const header = buildLocalHeader(entry);
+    yield header;
+    for await (const chunk of Buffer.isBuffer(data) ? [data] : data) yield* compress(entry, chunk);
+    entry.compressedBytes += FINAL_BLOCK.length;
+    const end = Buffer.concat([FINAL_BLOCK, buildDataDescriptor(entry)]);
+    yield end;
+    offset += header.length + entry.compressedBytes + end.length - FINAL_BLOCK.length;
+    directory.add(buildDirectoryHeader(entry));
+  }
+  yield* directory.blocks();
+  yield buildEndRecords(directory, offset);
 }
 
-function deflateBuffer(data: Buffer, finishFlush: number = constants.Z_FINISH): Buffer | Promise<Buffer> {
+/** Deflates a chunk by itself, up to a full flush, or stores it if deflating saves nothing. Adds it to the entry's sizes. */
+async function* compress(entry: ZipEntry, chunk: Buffer): AsyncGenerator<Buffer> {
+  if (chunk.length === 0) return;
+  entry.crc32 = crc32(chunk, entry.crc32);
+  entry.sizeBytes += chunk.length;
+  const blocks = isIncompressible(chunk) ? buildStoredBlocks(chunk) : [await deflateChunk(chunk)];
+  for (const block of blocks) {
+    entry.compressedBytes += block.length;
+    yield block;
+  }
+}
+
+function deflateChunk(chunk: Buffer): Buffer | Promise<Buffer> {
   // A partly filled output buffer stays allocated at full size.
-  const chunkSize = Math.min(data.length + MIN_CHUNK_BYTES, MAX_CHUNK_BYTES);
-  const options = { level: COMPRESSION_LEVEL, finishFlush, chunkSize };
-  return data.length < SYNC_MAX_BYTES ? deflateRawSync(data, options) : deflate(data, options);
+  const chunkSize = Math.min(chunk.length + MIN_CHUNK_BYTES, MAX_CHUNK_BYTES);
+  const options = { level: COMPRESSION_LEVEL, finishFlush: constants.Z_FULL_FLUSH, chunkSize };
+  return chunk.length < SYNC_MAX_BYTES ? deflateRawSync(chunk, options) : deflate(chunk, options);
 }
 
 /** True for images, archives and most documents: deflating them takes most of an export's time and saves nothing. */
@@ -139,48 +114,63 @@ function isIncompressible(data: Buffer): boolean {
   return deflateRawSync(sample, { level: COMPRESSION_LEVEL }).length > sample.length * 0.98;
 }
 
-/** Stored blocks within a deflated entry (RFC 1951 section 3.2.4). Byte-aligned; none of them is the final block. */
+/** Stored blocks of deflated data (RFC 1951 section 3.2.4). Byte-aligned; none of them is the final block. */
 function buildStoredBlocks(data: Buffer): Buffer[] {
   const blocks: Buffer[] = [];
   for (let start = 0; start < data.length; start += MAX_BLOCK_BYTES) {
     const block = data.subarray(start, start + MAX_BLOCK_BYTES);
+    const length = block.length;
     blocks.push(
       new RecordBuilder(5)
         .u8(0)
-        .u16(block.length)
-        .u16(~block.length & MAX_16).bytes,
+        .u16(length)
+        .u16(~length & MAX_16).bytes,
       block,
     );
   }
   return blocks;
 }
 
-/** Ends an open entry. */
-export function closeEntry(entry: ZipEntry): ZipRecord {
-  const closed = { ...entry, compressedBytes: entry.compressedBytes + FINAL_BLOCK.length };
-  return {
-    bytes: [FINAL_BLOCK, buildDataDescriptor(closed)],
-    directoryRecord: buildDirectoryHeader(closed),
-  };
+/** Packed into large blocks: a buffer for each record would take several times its size. */
+class CentralDirectory {
+  entries = 0;
+  sizeBytes = 0;
+  readonly #full: Buffer[] = [];
+  #block = Buffer.alloc(0);
+  #filled = 0;
+
+  add(record: Buffer): void {
+    if (this.#filled + record.length > this.#block.length) {
+      this.#full.push(this.#block.subarray(0, this.#filled));
+      this.#block = Buffer.allocUnsafeSlow(Math.max(DIRECTORY_BLOCK_BYTES, record.length));
+      this.#filled = 0;
+    }
+    this.#filled += record.copy(this.#block, this.#filled);
+    this.entries += 1;
+    this.sizeBytes += record.length;
+  }
+
+  *blocks(): Generator<Buffer> {
+    yield* this.#full;
+    yield this.#block.subarray(0, this.#filled);
+  }
 }
 
 /** Local file header, section 4.3.7. */
-export function buildLocalHeader(entry: ZipEntry): Buffer {
+function buildLocalHeader(entry: ZipEntry): Buffer {
   const name = encodeName(entry);
-  // Section 4.5.3: the local header has either both sizes or none.
-  const extra = entry.zip64
-    ? buildZip64Extra(entry.streamed ? [0, 0] : [entry.sizeBytes, entry.compressedBytes])
-    : Buffer.alloc(0);
+  const extra = entry.zip64 ? buildZip64Extra([0, 0]) : Buffer.alloc(0);
+  const size = entry.zip64 ? MAX_32 : 0;
   const fixed = new RecordBuilder(30)
     .u32(0x04034b50)
     .u16(entry.zip64 ? VERSION_ZIP64 : VERSION_DEFLATE)
-    .u16(getFlags(entry))
-    .u16(entry.method)
+    .u16(FLAGS)
+    .u16(DEFLATED)
     .u16(toDosTime(entry.modifiedAt))
     .u16(toDosDate(entry.modifiedAt))
-    .u32(entry.streamed ? 0 : entry.crc32)
-    .u32(entry.zip64 ? MAX_32 : entry.streamed ? 0 : entry.compressedBytes)
-    .u32(entry.zip64 ? MAX_32 : entry.streamed ? 0 : entry.sizeBytes)
+    .u32(0)
+    .u32(size)
+    .u32(size)
     .u16(name.length)
     .u16(extra.length);
   return Buffer.concat([fixed.bytes, name, extra]);
@@ -194,7 +184,7 @@ function buildDataDescriptor({ crc32: sum, sizeBytes, compressedBytes, zip64 }: 
 }
 
 /** File header of the central directory, section 4.3.12. */
-export function buildDirectoryHeader(entry: ZipEntry): Buffer {
+function buildDirectoryHeader(entry: ZipEntry): Buffer {
   const { sizeBytes, compressedBytes, offset } = entry;
   const name = encodeName(entry);
   const largeSizes = entry.zip64 || sizeBytes >= MAX_32 || compressedBytes >= MAX_32;
@@ -206,8 +196,8 @@ export function buildDirectoryHeader(entry: ZipEntry): Buffer {
     .u32(0x02014b50)
     .u16(MADE_BY_UNIX)
     .u16(large.length > 0 ? VERSION_ZIP64 : VERSION_DEFLATE)
-    .u16(getFlags(entry))
-    .u16(entry.method)
+    .u16(FLAGS)
+    .u16(DEFLATED)
     .u16(toDosTime(entry.modifiedAt))
     .u16(toDosDate(entry.modifiedAt))
     .u32(entry.crc32)
@@ -224,17 +214,16 @@ export function buildDirectoryHeader(entry: ZipEntry): Buffer {
   return Buffer.concat([fixed.bytes, name, extra]);
 }
 
-export interface CentralDirectory {
-  entries: number;
-  offset: number;
-  sizeBytes: number;
-}
-
 /**
- * Records after the central directory: the end of central directory (section 4.3.16), preceded by the Zip64 end record
- * and its locator if a number does not fit (sections 4.3.14 and 4.3.15).
+ * Records after the central directory: its end (section 4.3.16), preceded by the Zip64 end record and its locator if a number
+ * does not fit (sections 4.3.14 and 4.3.15).
+ *
+ * @param offset where the central directory begins.
  */
-export function buildEndRecords({ entries, offset, sizeBytes }: CentralDirectory): Buffer {
+function buildEndRecords(
+  { entries, sizeBytes }: Pick<CentralDirectory, 'entries' | 'sizeBytes'>,
+  offset: number,
+): Buffer {
   const end = new RecordBuilder(22)
     .u32(0x06054b50)
     .u16(0)
@@ -267,12 +256,8 @@ export function buildEndRecords({ entries, offset, sizeBytes }: CentralDirectory
 
 function encodeName({ name }: ZipEntry): Buffer {
   const bytes = Buffer.from(name);
-  if (bytes.length > MAX_16) throw new RangeError('The name of an entry is too long');
+  if (bytes.length > MAX_16) throw new RangeError('The name of a file is too long');
   return bytes;
-}
-
-function getFlags({ streamed }: ZipEntry): number {
-  return UTF_8 | (streamed ? STREAMED : 0);
 }
 
 /** Zip64 extended information, section 4.5.3. */
@@ -283,14 +268,12 @@ function buildZip64Extra(numbers: number[]): Buffer {
 }
 
 /** Section 4.4.6. Covers the years 1980 to 2107. */
-function toDosDate(milliseconds: number): number {
-  const time = new Date(milliseconds);
+function toDosDate(time: Date): number {
   const year = Math.min(Math.max(time.getUTCFullYear(), 1980), 2107);
   return ((year - 1980) << 9) | ((time.getUTCMonth() + 1) << 5) | time.getUTCDate();
 }
 
-function toDosTime(milliseconds: number): number {
-  const time = new Date(milliseconds);
+function toDosTime(time: Date): number {
   return (time.getUTCHours() << 11) | (time.getUTCMinutes() << 5) | (time.getUTCSeconds() >> 1);
 }
 

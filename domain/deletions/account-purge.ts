@@ -5,7 +5,7 @@ import { readDatabaseTime } from '../../platform/database/database-time.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { erasePersonFromAudit } from '../audit/erase-person.ts';
-import { expireArchives } from '../exports/expire-archives.ts';
+import { expireArchives } from '../exports/purge-exports.ts';
 import { deleteInvitationsOf } from '../invitations/delete-invitations.ts';
 import { deletePersonNotifications } from '../notifications/person-notification.service.ts';
 import { deleteUser } from '../people/deleted-account.ts';

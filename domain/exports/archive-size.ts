@@ -1,7 +1,7 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
-import type { Sql } from '../../platform/database/sql.ts';
-import type { ExportedTable } from './exported-table.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { type ExportedTable, rowsOf } from './exported-table.ts';
 import { EXPORTED_TABLES } from './exported-tables.ts';
 
 /** Estimated size of an export. The data changes while it is written. */
@@ -19,39 +19,50 @@ export async function estimateArchive(
   database: Pick<Database, 'readAsTenant'>,
   organizationId: string,
 ): Promise<ArchiveEstimate> {
-  const size: ArchiveEstimate = { rows: 0, files: 0, bytes: 0 };
-  const queryTotals = async (statement: Sql) => {
-    const [row] = await database.readAsTenant(organizationId, (em) =>
-      em.execute<{ count: string; bytes: string }[]>(statement),
-    );
-    return { count: Number(row?.count ?? 0), bytes: Number(row?.bytes ?? 0) };
+  let rows = 0;
+  for (const table of EXPORTED_TABLES)
+    rows += await database.readAsTenant(organizationId, (db) => countRows(db, table));
+  const messages = await database.readAsTenant(organizationId, measureMessages);
+  const files = await database.readAsTenant(organizationId, measureAttachments);
+  return {
+    rows,
+    files: messages.count + files.count,
+    // A message counts up to three times: the raw file, and its text once or twice in its row.
+    bytes: rows * BYTES_PER_ROW + 3 * messages.bytes + files.bytes,
   };
-  for (const exported of EXPORTED_TABLES) {
-    const { count } = await queryTotals(
-      sql`select count(*) as count from ${sql.ref(exported.table)} ${organizationCondition(exported)}`,
-    );
-    size.rows += count;
-    size.bytes += count * BYTES_PER_ROW;
-  }
-  const messages = await queryTotals(
-    sql`select count(raw_key) as count, coalesce(sum(size_bytes::bigint), 0) as bytes from messages`,
-  );
-  const files = await queryTotals(
-    sql`select count(*) as count, coalesce(sum(size_bytes::bigint), 0) as bytes from attachments
-     where message_id is not null or draft_id is not null`,
-  );
-  size.files = messages.count + files.count;
-  // A message counts up to three times: the raw file, and its text once or twice in its row.
-  size.bytes += 3 * messages.bytes + files.bytes;
-  return size;
 }
 
-/** Restricts the count to an index: with row-level security alone it would scan the rows of every organization. */
-function organizationCondition({ table, sources }: ExportedTable): Sql {
+/** By an index: with row-level security alone the count would scan the rows of every organization. */
+async function countRows(db: Db, { table, sources }: ExportedTable): Promise<number> {
   const [source] = sources;
   const parent =
     source && 'scan' in source ? source.scan.table === table && source.scan.parent : source?.parent;
-  return parent ? sql`where ${sql.ref(parent.column)} in (select id from ${sql.ref(parent.table)})` : sql``;
+  const inParents =
+    parent && sql<boolean>`${sql.ref(`t.${parent.column}`)} in (select id from ${sql.table(parent.table)})`;
+  const row = await db
+    .selectFrom(rowsOf(table))
+    .select(sql<number>`count(*)`.as('count'))
+    .where(inParents || sql<boolean>`true`)
+    .executeTakeFirst();
+  return row?.count ?? 0;
+}
+
+const sizes = [sql<number>`coalesce(sum(size_bytes), 0)::bigint`.as('bytes')] as const;
+const NOTHING = { count: 0, bytes: 0 };
+
+async function measureMessages(db: Db) {
+  const query = db
+    .selectFrom('messages')
+    .select(({ fn }) => [fn.count<number>('raw_key').as('count'), ...sizes]);
+  return (await query.executeTakeFirst()) ?? NOTHING;
+}
+
+async function measureAttachments(db: Db) {
+  const query = db
+    .selectFrom('attachments')
+    .select(({ fn }) => [fn.countAll<number>().as('count'), ...sizes])
+    .where((eb) => eb.or([eb('message_id', 'is not', null), eb('draft_id', 'is not', null)]));
+  return (await query.executeTakeFirst()) ?? NOTHING;
 }
 
 /** S3 allows 10,000 parts; the rest is headroom for data added meanwhile. */

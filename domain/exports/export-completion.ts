@@ -1,178 +1,176 @@
-import { LockMode, raw, sql } from '@mikro-orm/core';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import type { UploadedPart } from '../../platform/multipart-uploads.ts';
-import type { Storage } from '../../platform/storage.ts';
-import { ApiKeyEntity } from '../api-keys/api-key.entity.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import type { MultipartUploads } from '../../platform/multipart-uploads.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { releaseObject } from '../stored-objects/unclaimed-objects.ts';
-import { type Export, ExportEntity } from './export.entity.ts';
-import { ExportSegmentEntity } from './export-segment.entity.ts';
-
-/** Ends an export: completes, aborts or cleans up. */
-export interface ExportCompletion {
-  /** Completes the multipart upload, makes the archive available and notifies the owners. */
-  complete(row: Export, archive: { sizeBytes: number; checkpoint: number }): Promise<void>;
-  /** Ends an unfinished export and removes its upload. Returns its status. */
-  abort(exportId: string, status: 'failed' | 'canceled', detail: string): Promise<string>;
-  /**
-   * Expires archives that are past their time, and removes uploads of exports whose run was terminated.
-   *
-   * @returns how many exports were changed.
-   */
-  cleanUp(): Promise<number>;
-}
+import { type Export, ExportEntity, UNFINISHED_STATUSES } from './export.entity.ts';
 
 export interface ExportCompletionOptions {
   database: Database;
-  storage: Pick<Storage, 'sizeOf' | 'multipartUploads'>;
-  notifications: NotificationService;
+  storage: { multipartUploads: Pick<MultipartUploads, 'abort'> };
+  notifications: Pick<NotificationService, 'notifyOwners'>;
   now: () => Date;
+}
+
+/** An archive whose upload is complete. */
+interface WrittenArchive
+  extends Pick<Export, 'id' | 'organizationId' | 'requestedBy' | 'storageKey' | 'sizeBytes'> {
+  uploadId: string;
 }
 
 /** How long an archive is available. */
 const AVAILABLE_MS = 24 * 3_600_000;
 /** The object outlives the availability, since the last download link is valid for a day. */
 const DELETE_DELAY_MS = 25 * 3_600_000;
-const CLEARED_UPLOAD = { uploadId: null, position: null, partBuffer: null };
 const MAX_DETAIL_CHARACTERS = 1_000;
 /** By then the writing activity has ended, and usually the run itself has cleaned up. */
 const CLEANUP_DELAY_MS = 5 * 60_000;
+const CLEANED_AT_A_TIME = 20;
+const UNSUCCESSFUL_STATUSES = ['failed', 'canceled', 'expired'] as const;
 
-export function createExportCompletion({
-  database,
-  storage,
-  notifications,
-  now,
-}: ExportCompletionOptions): ExportCompletion {
+/** Ends exports. */
+export function createExportCompletion({ database, storage, notifications, now }: ExportCompletionOptions) {
   const uploads = storage.multipartUploads;
 
-  /** Idempotent: after a crash the object may already be complete. */
-  async function complete(
-    row: Export,
-    { sizeBytes, checkpoint }: { sizeBytes: number; checkpoint: number },
-  ): Promise<void> {
-    if ((await storage.sizeOf(row.storageKey)) !== sizeBytes)
-      await uploads.complete(row.storageKey, row.uploadId ?? '', await readParts(database, row.id));
-    await database.systemTransaction(async (transaction) => {
-      const { em } = transaction;
-      const completedAt = now();
-      const expiresAt = new Date(completedAt.getTime() + AVAILABLE_MS);
-      const ready = await em.nativeUpdate(
-        ExportEntity,
-        { id: row.id, status: 'running', checkpoint },
-        {
-          status: 'ready',
-          sizeBytes,
-          // The totals were an estimate.
-          rowsTotal: raw('rows_done'),
-          filesTotal: raw('files_done'),
-          completedAt,
-          expiresAt,
-          updatedAt: completedAt,
-          ...CLEARED_UPLOAD,
-        },
-      );
-      const dueAt = ready > 0 ? new Date(expiresAt.getTime() + DELETE_DELAY_MS) : completedAt;
-      await discardArchive(transaction, row, dueAt);
-      await em.nativeDelete(ExportSegmentEntity, { exportId: row.id });
-      if (ready > 0) await notifyOwners(transaction, { ...row, sizeBytes, expiresAt });
-    });
-  }
-
-  async function notifyOwners(
-    transaction: Transaction,
-    row: Pick<Export, 'id' | 'organizationId' | 'requestedBy' | 'sizeBytes'> & { expiresAt: Date },
-  ): Promise<void> {
-    const key = await transaction.em.findOne(
-      ApiKeyEntity,
-      { id: row.requestedBy, organizationId: row.organizationId },
-      { fields: ['name'] },
-    );
-    await notifications.notifyOwners(transaction, {
-      organizationId: row.organizationId,
-      template: 'export-ready',
-      params: {
-        organizationId: row.organizationId,
-        exportId: row.id,
-        keyId: row.requestedBy,
-        keyName: key?.name ?? null,
-        sizeBytes: row.sizeBytes,
-        expiresAt: formatUtc(row.expiresAt),
-      },
-      dedupeKey: `export-ready/${row.id}`,
-    });
-  }
-
-  /** Removes the upload and its segments, and the object if it was completed concurrently. */
   async function removeUpload(
     row: Pick<Export, 'id' | 'organizationId' | 'storageKey' | 'uploadId'>,
   ): Promise<void> {
     if (row.uploadId) await uploads.abort(row.storageKey, row.uploadId);
-    await database.systemTransaction(async (transaction) => {
-      const { em } = transaction;
-      await em.nativeDelete(ExportSegmentEntity, { exportId: row.id });
-      await em.nativeUpdate(ExportEntity, { id: row.id, uploadId: row.uploadId }, CLEARED_UPLOAD);
-      await discardArchive(transaction, row, now());
+    await database.systemTransaction(async ({ db }) => {
+      await db
+        .updateTable('exports')
+        .set({ upload_id: null, updated_at: now() })
+        .where('id', '=', row.id)
+        .where('upload_id', '=', row.uploadId)
+        .execute();
+      // It may have been completed at the same time.
+      await releaseObject(db, { ...row, dueAt: now() });
     });
   }
 
   return {
-    complete,
+    /** Makes the archive available and tells the owners; deletes it if the export was canceled meanwhile. */
+    complete: (archive: WrittenArchive): Promise<void> =>
+      database.systemTransaction(async (transaction) => {
+        const { db } = transaction;
+        const completedAt = now();
+        const expiresAt = new Date(completedAt.getTime() + AVAILABLE_MS);
+        if (await markReady(db, archive, { completedAt, expiresAt })) {
+          const dueAt = new Date(expiresAt.getTime() + DELETE_DELAY_MS);
+          await releaseObject(db, { ...archive, dueAt });
+          await notifyOwners(transaction, notifications, { ...archive, expiresAt });
+        } else if (!(await isInUse(db, archive.id)))
+          await releaseObject(db, { ...archive, dueAt: completedAt });
+      }),
 
-    async abort(exportId, status, detail) {
-      const row = await database.systemTransaction(async ({ em }) => {
-        const locked = await em.findOne(
-          ExportEntity,
-          { id: exportId },
-          { lockMode: LockMode.PESSIMISTIC_WRITE },
-        );
-        if (locked && (locked.status === 'queued' || locked.status === 'running')) {
-          const completedAt = now();
-          Object.assign(locked, {
+    /** Ends an unfinished export and removes its upload. Returns its status. */
+    async abort(exportId: string, status: 'failed' | 'canceled', detail: string): Promise<string> {
+      const row = await database.systemTransaction(async ({ db }) => {
+        const completedAt = now();
+        const ended = await db
+          .updateTable('exports')
+          .set({
             status,
-            statusDetail: detail.slice(0, MAX_DETAIL_CHARACTERS),
-            completedAt,
-          });
-        }
-        return locked;
+            status_detail: detail.slice(0, MAX_DETAIL_CHARACTERS),
+            completed_at: completedAt,
+            updated_at: completedAt,
+          })
+          .where('id', '=', exportId)
+          .where('status', 'in', UNFINISHED_STATUSES)
+          .returning(columnsOf(ExportEntity))
+          .executeTakeFirst();
+        return ended ?? (await findExport(db, exportId));
       });
       if (row && row.status !== 'ready' && row.uploadId) await removeUpload(row);
       return row?.status ?? 'not_found';
     },
 
-    async cleanUp() {
-      const expired = await database.query<{ id: string }>(
-        sql`update exports set status = 'expired', updated_at = ${now()}
-         where status = 'ready' and expires_at <= ${now()} returning id`,
-      );
-      const left = await database.query<Parameters<typeof removeUpload>[0]>(
-        sql`select id, org_id as "organizationId", storage_key as "storageKey", upload_id as "uploadId" from exports
-         where upload_id is not null and status in ('failed', 'canceled', 'expired')
-           and updated_at < ${new Date(now().getTime() - CLEANUP_DELAY_MS)}
-         order by updated_at limit 20`,
-      );
+    /**
+     * Expires archives that are past their time, and removes uploads of exports whose run was terminated.
+     *
+     * @returns how many exports were changed.
+     */
+    async cleanUp(): Promise<number> {
+      const { numUpdatedRows } = await database.db
+        .updateTable('exports')
+        .set({ status: 'expired', updated_at: now() })
+        .where('status', '=', 'ready')
+        .where('expires_at', '<=', now())
+        .executeTakeFirst();
+      const left = await database.db
+        .selectFrom('exports')
+        .select(['id', 'org_id as organizationId', 'storage_key as storageKey', 'upload_id as uploadId'])
+        .where('upload_id', 'is not', null)
+        .where('status', 'in', UNSUCCESSFUL_STATUSES)
+        .where('updated_at', '<', new Date(now().getTime() - CLEANUP_DELAY_MS))
+        .orderBy('updated_at')
+        .limit(CLEANED_AT_A_TIME)
+        .execute();
       for (const row of left) await removeUpload(row);
-      return expired.length + left.length;
+      return Number(numUpdatedRows) + left.length;
     },
   };
 }
 
-async function readParts(database: Database, exportId: string): Promise<UploadedPart[]> {
-  const segments = await database.autocommit((em) =>
-    em.find(
-      ExportSegmentEntity,
-      { exportId, partNumber: { $ne: null } },
-      { fields: ['partNumber', 'etag'], orderBy: { partNumber: 'asc' } },
-    ),
-  );
-  return segments.map(({ partNumber, etag }) => ({ number: partNumber ?? 0, etag: etag ?? '' }));
+/** @returns false if the export was canceled, or another worker has taken it over. */
+async function markReady(
+  db: Db,
+  { id, uploadId, sizeBytes }: WrittenArchive,
+  { completedAt, expiresAt }: { completedAt: Date; expiresAt: Date },
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('exports')
+    .set((eb) => ({
+      status: 'ready',
+      upload_id: null,
+      size_bytes: sizeBytes,
+      // The totals were an estimate.
+      rows_total: eb.ref('rows_done'),
+      files_total: eb.ref('files_done'),
+      completed_at: completedAt,
+      expires_at: expiresAt,
+      updated_at: completedAt,
+    }))
+    .where('id', '=', id)
+    .where('status', '=', 'running')
+    .where('upload_id', '=', uploadId)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }
 
-async function discardArchive(
-  { db }: Transaction,
-  { storageKey, organizationId }: Pick<Export, 'storageKey' | 'organizationId'>,
-  dueAt: Date,
+/** Whether another worker writes, or has written, the object of the export. */
+async function isInUse(db: Db, exportId: string): Promise<boolean> {
+  const row = await findExport(db, exportId);
+  return row?.status === 'queued' || row?.status === 'running' || row?.status === 'ready';
+}
+
+const findExport = (db: Db, exportId: string) =>
+  db.selectFrom('exports').select(columnsOf(ExportEntity)).where('id', '=', exportId).executeTakeFirst();
+
+async function notifyOwners(
+  transaction: Transaction,
+  notifications: Pick<NotificationService, 'notifyOwners'>,
+  { id, organizationId, requestedBy, sizeBytes, expiresAt }: WrittenArchive & { expiresAt: Date },
 ): Promise<void> {
-  await releaseObject(db, { organizationId, storageKey, dueAt });
+  const key = await transaction.db
+    .selectFrom('api_keys')
+    .select('name')
+    .where('id', '=', requestedBy)
+    .where('org_id', '=', organizationId)
+    .executeTakeFirst();
+  await notifications.notifyOwners(transaction, {
+    organizationId,
+    template: 'export-ready',
+    params: {
+      organizationId,
+      exportId: id,
+      keyId: requestedBy,
+      keyName: key?.name ?? null,
+      sizeBytes,
+      expiresAt: formatUtc(expiresAt),
+    },
+    dedupeKey: `export-ready/${id}`,
+  });
 }

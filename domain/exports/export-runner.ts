@@ -1,44 +1,44 @@
 import { createFairShare, type FairShare, thirdOf } from '../../platform/concurrency/fair-share.ts';
+import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { Storage } from '../../platform/storage.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import { StorageError } from '../../platform/storage-error.ts';
-import type { ExportProgress } from '../../workflows/exports/export-organization.contract.ts';
+import { writeZip } from '../../platform/zip.ts';
+import type { ExportResult } from '../../workflows/exports/export-organization.contract.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { releaseObject } from '../stored-objects/unclaimed-objects.ts';
-import type { ArchivePosition } from './archive-position.ts';
+import { readArchive } from './archive-contents.ts';
+import { ArchiveCounts, type ExportCounts, formatProgress } from './archive-counts.ts';
 import { choosePartSize, estimateArchive } from './archive-size.ts';
-import { type ArchiveWriterOptions, createArchiveWriter } from './archive-writer.ts';
-import { type Export, ExportEntity } from './export.entity.ts';
-import { openCheckpoints, type Progress, StaleCheckpointError, toProgress } from './export-checkpoints.ts';
-import { createExportCompletion, type ExportCompletion } from './export-completion.ts';
-import { ExportSegmentEntity } from './export-segment.entity.ts';
-import { PartBuffer } from './part-buffer.ts';
-import { createPartSender } from './part-sender.ts';
-import { withReadAhead } from './read-ahead.ts';
-import { refuseIfNotAllowed } from './refuse-export.ts';
+import { type ArchiveStorage, uploadInParts, withPatience } from './archive-storage.ts';
+import { type Export, ExportEntity, UNFINISHED_STATUSES } from './export.entity.ts';
+import { createExportCompletion } from './export-completion.ts';
+import { lockIfAllowed } from './lock-export.ts';
 
 export interface WriteOptions {
-  /** Milliseconds since 1970. The call saves a checkpoint after this time and returns. */
-  deadlineMs: number;
   /** When aborted, the call throws the signal's reason. */
   signal?: AbortSignal;
   onProgress?: (progress: string) => void;
 }
 
-export interface ExportRunner extends Omit<ExportCompletion, 'complete'> {
-  /**
-   * Continues writing the archive, until the deadline or its end. Cancels it if its requester may no longer export. After a crash the next call, on any worker, continues
-   * after the last checkpoint.
-   *
-   * @throws StorageError `unavailable`.
-   */
-  write(exportId: string, options: WriteOptions): Promise<ExportProgress>;
-  /** Null: the export is gone. */
-  findOrganization(exportId: string): Promise<string | null>;
+export type ExportRunner = ReturnType<typeof createExportRunner>;
+
+export interface ExportRunnerOptions {
+  database: Database;
+  storage: ArchiveStorage;
+  notifications: NotificationService;
+  /** Minimum part size; S3 requires 5 MiB. */
+  minPartBytes?: number;
+  /** How much of a file is in memory at once. */
+  maxChunkBytes?: number;
+  /** How often progress is saved, and the requester’s right asked again. */
+  checkIntervalMs?: number;
+  retryDelayMs?: number;
+  now?: () => Date;
 }
 
 /** Limited, because each export has parts of its archive in memory. */
-const MAX_CONCURRENT_EXPORTS = 2;
+const MAX_CONCURRENT_EXPORTS = 4;
 
 /** The exports that one worker writes at the same time. */
 export const createExportShares = (): FairShare =>
@@ -48,145 +48,171 @@ export const createExportShares = (): FairShare =>
     reserve: thirdOf(MAX_CONCURRENT_EXPORTS),
   });
 
-export interface ExportRunnerOptions extends ArchiveWriterOptions {
-  database: Database;
-  storage: Pick<Storage, 'getRange' | 'sizeOf' | 'multipartUploads'>;
-  notifications: NotificationService;
-  /** Minimum part size; S3 requires 5 MiB. */
-  minPartBytes?: number;
-  now?: () => Date;
-}
-
 const MIN_PART_BYTES = 5 * 1024 * 1024;
+const CHUNK_BYTES = 1024 * 1024;
+const CHECK_INTERVAL_MS = 2_000;
 /** When the object of an unfinished export is deleted. */
 const UNFINISHED_RETENTION_MS = 7 * 24 * 3_600_000;
-/** Limit for part bytes saved in the row, since an SQL parameter is held in memory several times. */
-const MAX_CHECKPOINT_BYTES = 1024 * 1024;
 const CONTENT_TYPE = 'application/zip';
+/** Conservative: above this estimate a file in the archive might exceed 4 GiB. */
+const ZIP64_THRESHOLD_BYTES = 1024 ** 3;
 
-export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
-  const { database, storage, notifications, minPartBytes = MIN_PART_BYTES } = options;
+/** The export was canceled, or another worker has taken it over. */
+class StoppedError extends Error {}
+
+/** Another worker has taken the export over, because Temporal lost contact with this one. */
+class SupersededError extends Error {}
+
+/** An export that this worker writes. */
+interface Writing extends Pick<Export, 'id' | 'organizationId' | 'requestedBy' | 'storageKey'> {
+  uploadId: string;
+  startedAt: Date;
+  partBytes: number;
+  mayExceed4GiB: boolean;
+  totals: Pick<Export, 'rowsTotal' | 'filesTotal'>;
+}
+
+export function createExportRunner(options: ExportRunnerOptions) {
+  const { database, storage, checkIntervalMs = CHECK_INTERVAL_MS } = options;
   const now = options.now ?? (() => new Date());
-  const writer = createArchiveWriter(options);
   const uploads = storage.multipartUploads;
-  const completion = createExportCompletion({ database, storage, notifications, now });
+  const completion = createExportCompletion({ ...options, now });
 
   const find = (exportId: string) =>
-    database.autocommit((em) =>
-      em.findOne(ExportEntity, { id: exportId }, { populate: ['position', 'partBuffer'] }),
+    database.db
+      .selectFrom('exports')
+      .select(columnsOf(ExportEntity))
+      .where('id', '=', exportId)
+      .executeTakeFirst();
+
+  /**
+   * Begins the archive. What another worker wrote before is removed first, and that worker can add nothing more.
+   *
+   * @returns null if the export has ended, was refused, or was taken over by another worker meanwhile.
+   */
+  async function start(exportId: string): Promise<Writing | null> {
+    const row = await database.systemTransaction((transaction) =>
+      lockIfAllowed(transaction, options, { exportId }),
     );
-
-  /** Creates the upload. Of two concurrent workers only one starts the export. */
-  async function start(row: Export): Promise<void> {
+    if (!row) return null;
+    const { organizationId, requestedBy, storageKey } = row;
+    if (row.uploadId) await uploads.abort(storageKey, row.uploadId);
+    const estimate = await estimateArchive(database, organizationId);
+    const uploadId = await uploads.create(storageKey, CONTENT_TYPE);
     const startedAt = now();
-    const estimate = await estimateArchive(database, row.organizationId);
-    const uploadId = await uploads.create(row.storageKey, CONTENT_TYPE);
-    const updated = await database.systemTransaction(async ({ db, em }) => {
-      await releaseObject(db, {
-        organizationId: row.organizationId,
-        storageKey: row.storageKey,
-        dueAt: new Date(startedAt.getTime() + UNFINISHED_RETENTION_MS),
-      });
-      return em.nativeUpdate(
-        ExportEntity,
-        { id: row.id, status: 'queued', checkpoint: row.checkpoint },
-        {
-          status: 'running',
-          uploadId,
-          startedAt,
-          updatedAt: startedAt,
-          checkpoint: row.checkpoint + 1,
-          partSizeBytes: choosePartSize(estimate.bytes, minPartBytes),
-          position: writer.initialPosition(estimate.bytes > ZIP64_THRESHOLD_BYTES),
-          rowsTotal: estimate.rows,
-          filesTotal: estimate.files,
-        },
-      );
-    });
-    if (updated === 0) await uploads.abort(row.storageKey, uploadId);
-  }
-
-  /** Discards what has been written: storage has lost the upload, or another release started the archive. */
-  async function reset(row: Export): Promise<void> {
-    await database.systemTransaction(async ({ em }) => {
-      const updated = await em.nativeUpdate(
-        ExportEntity,
-        { id: row.id, status: 'running', checkpoint: row.checkpoint },
-        {
-          status: 'queued',
-          uploadId: null,
-          position: null,
-          partBuffer: null,
-          updatedAt: now(),
-          checkpoint: row.checkpoint + 1,
-          rowsDone: 0,
-          filesDone: 0,
-          sizeBytes: 0,
-        },
-      );
-      if (updated > 0) await em.nativeDelete(ExportSegmentEntity, { exportId: row.id });
-    });
-    if (row.uploadId) await uploads.abort(row.storageKey, row.uploadId);
-  }
-
-  async function continueArchive(
-    row: Export,
-    position: ArchivePosition,
-    { deadlineMs, signal, onProgress }: WriteOptions,
-  ): Promise<void> {
-    const buffer = new PartBuffer({ ...row, position });
-    const checkpoints = await openCheckpoints(database, row);
-    const sender = createPartSender({ buffer, checkpoints, upload: createPartUploader(row), now });
-    const { id, organizationId, requestedBy } = row;
-    const startedAt = row.startedAt ?? row.createdAt;
-    const source = { id, organizationId, requestedBy, startedAt, files: withReadAhead(storage) };
-    try {
-      while (!writer.isComplete(buffer.position)) {
-        signal?.throwIfAborted();
-        if (writer.readsCheckpoints(buffer.position)) await sender.saveCheckpoint();
-        buffer.add(await writer.writeStep(source, buffer.position));
-        if (buffer.hasFullPart) await sender.sendFullParts();
-        onProgress?.(formatProgress(toProgress(buffer.position, row)));
-        if (now().getTime() < deadlineMs || buffer.unsentBytes > MAX_CHECKPOINT_BYTES) continue;
-        return await sender.saveCheckpoint();
-      }
-      signal?.throwIfAborted();
-      await sender.sendLastPart();
-    } finally {
-      await sender.settled();
+    const totals = { rowsTotal: estimate.rows, filesTotal: estimate.files };
+    const isOurs = await database.systemTransaction(({ db }) =>
+      recordStart(db, row, { uploadId, startedAt, ...totals }),
+    );
+    if (!isOurs) {
+      await uploads.abort(storageKey, uploadId);
+      return null;
     }
-    await completion.complete(row, { sizeBytes: buffer.position.offset, checkpoint: checkpoints.number });
+    return {
+      id: exportId,
+      organizationId,
+      requestedBy,
+      storageKey,
+      uploadId,
+      startedAt,
+      partBytes: choosePartSize(estimate.bytes, options.minPartBytes ?? MIN_PART_BYTES),
+      mayExceed4GiB: estimate.bytes > ZIP64_THRESHOLD_BYTES,
+      totals,
+    };
   }
 
-  function createPartUploader({ storageKey, uploadId }: Export) {
-    return (number: number, bytes: Buffer) => uploads.uploadPart(storageKey, uploadId ?? '', number, bytes);
+  /** Saves the progress. @throws StoppedError */
+  async function checkIn({ id, uploadId, totals }: Writing, counts: ArchiveCounts): Promise<void> {
+    const mayContinue = await database.systemTransaction(async (transaction) => {
+      if (!(await lockIfAllowed(transaction, options, { exportId: id, uploadId }))) return false;
+      await saveProgress(transaction.db, id, { ...counts.toProgress(totals), updatedAt: now() });
+      return true;
+    });
+    if (!mayContinue) throw new StoppedError();
+  }
+
+  async function writeAndComplete(writing: Writing, { signal, onProgress }: WriteOptions): Promise<void> {
+    const { id, organizationId, requestedBy, storageKey, uploadId, startedAt, totals } = writing;
+    const counts = new ArchiveCounts();
+    const reportProgress = () => onProgress?.(formatProgress(counts.toProgress(totals)));
+    const patient = withPatience(storage, {
+      signal,
+      onWait: reportProgress,
+      retryDelayMs: options.retryDelayMs,
+    });
+    const files = readArchive({
+      database,
+      storage: patient,
+      exportId: id,
+      organizationId,
+      requestedBy,
+      startedAt,
+      maxChunkBytes: options.maxChunkBytes ?? CHUNK_BYTES,
+      counts,
+    });
+
+    /** Stops the archive when it may not go on. */
+    async function* observe(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+      let checkedAt = Date.now();
+      for await (const chunk of chunks) {
+        signal?.throwIfAborted();
+        counts.sizeBytes += chunk.length;
+        if (Date.now() - checkedAt >= checkIntervalMs) {
+          reportProgress();
+          await checkIn(writing, counts);
+          checkedAt = Date.now();
+        }
+        yield chunk;
+      }
+    }
+
+    const archive = observe(writeZip(files, { zip64: writing.mayExceed4GiB }));
+    const parts = await uploadInParts(archive, writing.partBytes, (number, bytes) =>
+      patient.uploadPart(storageKey, uploadId, number, bytes),
+    );
+    await checkIn(writing, counts);
+    signal?.throwIfAborted();
+    await patient.complete(storageKey, uploadId, parts).catch(async (error: unknown) => {
+      if (!(await wasCompleted(error, storageKey, counts.sizeBytes))) throw error;
+    });
+    await completion.complete({ ...writing, sizeBytes: counts.sizeBytes });
+  }
+
+  /** Whether an earlier call has completed the upload, and its answer was lost. */
+  async function wasCompleted(error: unknown, storageKey: string, sizeBytes: number): Promise<boolean> {
+    const isGone = error instanceof StorageError && error.failure === 'missing';
+    return isGone && (await storage.sizeOf(storageKey)) === sizeBytes;
   }
 
   return {
-    async findOrganization(exportId) {
+    /** Null: the export is gone. */
+    async findOrganization(exportId: string): Promise<string | null> {
       return (await find(exportId))?.organizationId ?? null;
     },
 
-    async write(exportId, writeOptions) {
-      await refuseIfNotAllowed(options, exportId);
-      let row = await find(exportId);
-      if (row?.status === 'queued') {
-        await start(row);
-        row = await find(exportId);
-      }
-      if (!row) return { status: 'not_found', progress: 'The export no longer exists.' };
-      if (row.status === 'running') {
+    /**
+     * Writes the archive, from its beginning to its end. Cancels it if its requester may no longer export. After a crash the
+     * next call, on any worker, begins again.
+     *
+     * @returns the final status.
+     * @throws StorageError, or SupersededError if another worker writes the export.
+     */
+    async write(exportId: string, writeOptions: WriteOptions = {}): Promise<ExportResult> {
+      const writing = await start(exportId);
+      if (writing)
         try {
-          if (row.position && writer.isCompatible(row.position))
-            await continueArchive(row, row.position, writeOptions);
-          else await reset(row);
+          await writeAndComplete(writing, writeOptions);
         } catch (error) {
-          if (isUploadLost(error)) await reset((await find(exportId)) ?? row);
-          if (!(error instanceof StaleCheckpointError)) throw error;
+          // If this fails, the next attempt repeats it, or `cleanUp`.
+          await uploads.abort(writing.storageKey, writing.uploadId).catch(() => {});
+          if (!(error instanceof StoppedError)) throw error;
         }
-        row = await find(exportId);
-      }
-      return { status: row?.status ?? 'not_found', progress: row ? formatProgress(row) : '' };
+      const row = await find(exportId);
+      if (!row) return { status: 'not_found', progress: 'The export no longer exists.' };
+      const { status } = row;
+      if (status === 'queued' || status === 'running')
+        throw new SupersededError('Another worker writes the export.');
+      return { status, progress: formatProgress(row) };
     },
 
     abort: completion.abort,
@@ -194,13 +220,51 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
   };
 }
 
-/** Conservative: above this estimate a file in the archive might exceed 4 GiB. */
-const ZIP64_THRESHOLD_BYTES = 1024 ** 3;
-
-function isUploadLost(error: unknown): boolean {
-  return error instanceof StorageError && (error.failure === 'missing' || error.failure === 'mismatched');
+async function saveProgress(
+  db: Db,
+  exportId: string,
+  progress: ExportCounts & Pick<Export, 'updatedAt'>,
+): Promise<void> {
+  await db
+    .updateTable('exports')
+    .set({
+      rows_done: progress.rowsDone,
+      rows_total: progress.rowsTotal,
+      files_done: progress.filesDone,
+      files_total: progress.filesTotal,
+      size_bytes: progress.sizeBytes,
+      updated_at: progress.updatedAt,
+    })
+    .where('id', '=', exportId)
+    .execute();
 }
 
-function formatProgress(row: Progress): string {
-  return `${row.filesDone} of ${row.filesTotal} files, ${row.rowsDone} of ${row.rowsTotal} rows, ${row.sizeBytes} bytes`;
+/** Of two workers that start it at the same time, one takes the export. */
+async function recordStart(
+  db: Db,
+  row: Pick<Export, 'id' | 'organizationId' | 'storageKey' | 'uploadId'>,
+  started: Pick<Writing, 'uploadId' | 'startedAt'> & Writing['totals'],
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('exports')
+    .set({
+      status: 'running',
+      upload_id: started.uploadId,
+      started_at: started.startedAt,
+      updated_at: started.startedAt,
+      rows_done: 0,
+      rows_total: started.rowsTotal,
+      files_done: 0,
+      files_total: started.filesTotal,
+      size_bytes: 0,
+    })
+    .where('id', '=', row.id)
+    .where('status', 'in', UNFINISHED_STATUSES)
+    .where('upload_id', 'is not distinct from', row.uploadId)
+    .executeTakeFirst();
+  if (numUpdatedRows === 0n) return false;
+  const { organizationId, storageKey } = row;
+  const dueAt = new Date(started.startedAt.getTime() + UNFINISHED_RETENTION_MS);
+  await releaseObject(db, { organizationId, storageKey, dueAt });
+  return true;
 }

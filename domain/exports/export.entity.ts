@@ -1,25 +1,15 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import {
-  createdAt,
-  idColumn,
-  json,
-  lazy,
-  primaryId,
-  timestamp,
-  updatedAt,
-} from '../../platform/database/columns.ts';
+import { createdAt, idColumn, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
-import type { ArchivePosition } from './archive-position.ts';
 
 /** `queued`: the run has not started. `expired`: the archive was available and has been deleted. */
 export const EXPORT_STATUSES = ['queued', 'running', 'ready', 'failed', 'canceled', 'expired'] as const;
 export type ExportStatus = (typeof EXPORT_STATUSES)[number];
+/** Of an export that waits for a worker or is being written. */
+export const UNFINISHED_STATUSES = ['queued', 'running'] as const satisfies ExportStatus[];
 
-/**
- * An archive of all data of an organization. While it is written, the row is its checkpoint: a worker that takes over
- * continues from `position`, with `partBuffer` as the first bytes of the next part.
- */
+/** An archive of all data of an organization. */
 export const ExportEntity = defineEntity({
   name: 'Export',
   tableName: 'exports',
@@ -48,16 +38,12 @@ export const ExportEntity = defineEntity({
     status: p.text().$type<ExportStatus>().default('queued'),
     /** Why it is `failed` or `canceled`; null otherwise. */
     statusDetail: p.text().strictNullable(),
-    /** Increments with each checkpoint, so that of two workers only the newer one continues. */
-    checkpoint: p.integer().default(0),
-    /** S3 multipart upload id; null before the first part and after the end. */
+    /**
+     * S3 multipart upload of the worker that writes the archive; null before the start and after the end. A worker that
+     * takes over has another one, so that the former can neither add a part nor end the export.
+     */
     uploadId: p.text().strictNullable(),
     storageKey: p.text(),
-    /** Size of every part except the last. */
-    partSizeBytes: p.integer().default(0),
-    /** Null before the export starts and after it ends. */
-    position: json(lazy(p.json().$type<ArchivePosition>().strictNullable())),
-    partBuffer: lazy(p.blob().strictNullable()),
     rowsDone: p.bigint('number').default(0),
     rowsTotal: p.bigint('number').default(0),
     filesDone: p.bigint('number').default(0),

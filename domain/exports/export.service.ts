@@ -1,7 +1,7 @@
-import { LockMode, sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { dbOf } from '../../platform/database/bridge.ts';
-import type { Database } from '../../platform/database/database.ts';
+import { sql, type Updateable } from 'kysely';
+import { columnsOf } from '../../platform/database/columns-of.ts';
+import type { Database, Transaction } from '../../platform/database/database.ts';
+import type { Db, Tables } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
@@ -24,22 +24,7 @@ export interface ExportDetails {
   link: { url: string; expiresAt: Date } | null;
 }
 
-export interface ExportService {
-  /**
-   * Returns the organization's running export or one completed within the last hour, or starts a new one. Repeated and concurrent calls join the
-   * same export; at most one runs at a time.
-   *
-   * @param options.fresh ignores a ready archive, unless it is only a few minutes old: a client that polls with `fresh`
-   * must get the archive it waited for. A running export is joined.
-   * @throws AppError `not_found` for another organization, `permission_denied` for a credential bound to an environment
-   * or inbox.
-   */
-  startOrJoin(scope: Scope, organizationId: string, options: { fresh: boolean }): Promise<ExportDetails>;
-  /** @throws AppError like {@link startOrJoin}; `not_found` for an unknown export. */
-  get(scope: Scope, organizationId: string, exportId: string): Promise<ExportDetails>;
-  /** Cancels a running export; deletes a ready archive. Any other stays unchanged. @throws AppError like `get`. */
-  remove(scope: Scope, organizationId: string, exportId: string): Promise<ExportDetails>;
-}
+export type ExportService = ReturnType<typeof createExportService>;
 
 export interface ExportServiceOptions {
   database: Database;
@@ -55,16 +40,11 @@ export function createExportService({
   outbox,
   storage,
   now = () => new Date(),
-}: ExportServiceOptions): ExportService {
+}: ExportServiceOptions) {
   /** Runs outside the transaction, since it calls storage. */
-  async function toDetails({
-    row,
-    previous,
-  }: {
-    row: Export;
-    previous: Export | null;
-  }): Promise<ExportDetails> {
-    const previousFailure = previous && UNSUCCESSFUL.includes(previous.status) ? previous : null;
+  async function toDetails(row: Export, previous: Export | null = null): Promise<ExportDetails> {
+    const previousFailure =
+      previous?.status === 'failed' || previous?.status === 'canceled' ? previous : null;
     if (row.status !== 'ready') return { export: row, previousFailure, link: null };
     const url = await storage.presignGet(row.storageKey, {
       filename: `${row.id}.zip`,
@@ -75,92 +55,98 @@ export function createExportService({
     return { export: row, previousFailure, link: { url, expiresAt } };
   }
 
-  async function find(
-    em: EntityManager,
-    scope: Scope,
-    exportId: string,
-    lockMode?: LockMode,
-  ): Promise<Export> {
-    const { organizationId } = scope;
-    const row = await em.findOne(
-      ExportEntity,
-      { id: exportId, organizationId },
-      lockMode ? { lockMode } : {},
-    );
-    if (!row) throw notFound('export', exportId);
-    expireIfDue(row, now());
-    return row;
+  /** Cancels an export that is being written, and deletes a ready archive. */
+  async function end(transaction: Transaction, row: Export): Promise<Export> {
+    const { db } = transaction;
+    const { id, organizationId, storageKey } = row;
+    const at = now();
+    if (row.status === 'ready') {
+      await releaseObject(db, { organizationId, storageKey, dueAt: at });
+      return change(db, id, { status: 'expired', expires_at: at, updated_at: at });
+    }
+    if (!isUnfinished(row)) return row;
+    outbox.enqueue(transaction, organizationId, {
+      signal: { workflowId: exportOrganizationWorkflowId(id), signalName: CANCEL_EXPORT, args: [] },
+    });
+    const canceled = { status: 'canceled', status_detail: 'Canceled.', completed_at: at } as const;
+    return change(db, id, { ...canceled, updated_at: at });
   }
 
   return {
-    async startOrJoin(scope, organizationId, { fresh }) {
+    /**
+     * Returns the organization's running export or one completed within the last hour, or starts a new one. Repeated and
+     * concurrent calls join the same export; at most one runs at a time.
+     *
+     * @param options.fresh ignores a ready archive, unless it is only a few minutes old: a client that polls with `fresh`
+     * must get the archive it waited for. A running export is joined.
+     * @throws AppError `not_found` for another organization, `permission_denied` for a credential bound to an environment
+     * or inbox.
+     */
+    async startOrJoin(
+      scope: Scope,
+      organizationId: string,
+      { fresh }: { fresh: boolean },
+    ): Promise<ExportDetails> {
       requireWholeOrganization(scope, organizationId);
-      return toDetails(
-        await database.transaction(scope, async (transaction) => {
-          const { em } = transaction;
-          const latest = await findLatest(em, organizationId);
-          if (latest) expireIfDue(latest, now());
-          if (latest && (RUNNING.includes(latest.status) || isAvailable(latest, fresh, now())))
-            return { row: latest, previous: await findLatest(em, organizationId, latest.id) };
-          const id = await insertUnlessRunning(em, scope, now());
-          if (id) {
-            outbox.enqueue(transaction, organizationId, { start: buildExportStart({ id, organizationId }) });
-            await audit(em, scope, id, 'created');
-          }
-          const row = id
-            ? await em.findOneOrFail(ExportEntity, { id })
-            : await em.findOneOrFail(ExportEntity, { organizationId, status: { $in: RUNNING } });
-          return { row, previous: latest?.id === row.id ? null : latest };
-        }),
+      const { row, previous } = await database.transaction(scope, async (transaction) => {
+        const { db } = transaction;
+        const found = await findLatest(db, organizationId);
+        const latest = found && withoutExpired(found, now());
+        if (latest && (isUnfinished(latest) || isAvailable(latest, fresh, now())))
+          return { row: latest, previous: await findLatest(db, organizationId, latest.id) };
+        const started = await insertUnlessRunning(db, scope, now());
+        if (started) {
+          outbox.enqueue(transaction, organizationId, { start: buildExportStart(started) });
+          await audit(db, scope, started.id, 'created');
+        }
+        // Otherwise the latest one has been started concurrently.
+        const row = started ?? (await findLatest(db, organizationId));
+        if (!row) throw new Error('The export that another request started is gone');
+        return { row, previous: latest?.id === row.id ? null : latest };
+      });
+      return toDetails(row, previous);
+    },
+
+    /** @throws AppError like {@link startOrJoin}; `not_found` for an unknown export. */
+    async get(scope: Scope, organizationId: string, exportId: string): Promise<ExportDetails> {
+      requireWholeOrganization(scope, organizationId);
+      const row = await database.read(scope, ({ db }) =>
+        selectExport(db, scope, exportId).executeTakeFirst(),
       );
+      if (!row) throw notFound('export', exportId);
+      return toDetails(withoutExpired(row, now()));
     },
 
-    async get(scope, organizationId, exportId) {
-      requireWholeOrganization(scope, organizationId);
-      const row = await database.transaction(scope, ({ em }) => find(em, scope, exportId));
-      return toDetails({ row, previous: null });
-    },
-
-    async remove(scope, organizationId, exportId) {
+    /** Cancels a running export; deletes a ready archive. Any other stays unchanged. @throws AppError like `get`. */
+    async remove(scope: Scope, organizationId: string, exportId: string): Promise<ExportDetails> {
       requireWholeOrganization(scope, organizationId);
       const row = await database.transaction(scope, async (transaction) => {
-        const { db, em } = transaction;
-        const found = await find(em, scope, exportId, LockMode.PESSIMISTIC_WRITE);
-        const at = now();
-        if (found.status === 'ready') {
-          Object.assign(found, { status: 'expired', expiresAt: at });
-          const { storageKey } = found;
-          await releaseObject(db, { organizationId, storageKey, dueAt: at });
-        } else if (RUNNING.includes(found.status)) {
-          Object.assign(found, { status: 'canceled', statusDetail: 'Canceled.', completedAt: at });
-          const workflowId = exportOrganizationWorkflowId(exportId);
-          outbox.enqueue(transaction, organizationId, {
-            signal: { workflowId, signalName: CANCEL_EXPORT, args: [] },
-          });
-        }
-        await audit(em, scope, exportId, 'removed');
-        return found;
+        const { db } = transaction;
+        const locked = await selectExport(db, scope, exportId).forUpdate().executeTakeFirst();
+        if (!locked) throw notFound('export', exportId);
+        const row = await end(transaction, withoutExpired(locked, now()));
+        await audit(db, scope, exportId, 'removed');
+        return row;
       });
-      return toDetails({ row, previous: null });
+      return toDetails(row);
     },
   };
 }
 
-function audit(em: EntityManager, scope: Scope, exportId: string, change: string): Promise<void> {
-  return recordAudit(dbOf(em), scope, {
+function audit(db: Db, scope: Scope, exportId: string, change: string): Promise<void> {
+  return recordAudit(db, scope, {
     action: `export.${change}`,
     resourceType: 'export',
     resourceId: exportId,
   });
 }
 
-const RUNNING: Export['status'][] = ['queued', 'running'];
-const UNSUCCESSFUL: Export['status'][] = ['failed', 'canceled'];
-
 /** Without it, polling with `fresh` would start one archive after another and never return a link. */
 const MAX_FRESH_AGE_MS = 10 * 60_000;
 /** An older archive is replaced; its link still works for the rest of its 24 hours. */
 const MAX_AGE_MS = 60 * 60_000;
+
+const isUnfinished = ({ status }: Export): boolean => status === 'queued' || status === 'running';
 
 function isAvailable({ status, completedAt }: Export, fresh: boolean, now: Date): boolean {
   if (status !== 'ready') return false;
@@ -169,33 +155,58 @@ function isAvailable({ status, completedAt }: Export, fresh: boolean, now: Date)
 }
 
 /** Shows an archive as expired before the sweep has updated its row. */
-function expireIfDue(row: Export, now: Date): void {
-  if (row.status === 'ready' && row.expiresAt && row.expiresAt <= now) row.status = 'expired';
+function withoutExpired(row: Export, now: Date): Export {
+  const isDue = row.status === 'ready' && row.expiresAt !== null && row.expiresAt <= now;
+  return isDue ? { ...row, status: 'expired' } : row;
 }
 
-async function findLatest(
-  em: EntityManager,
-  organizationId: string,
-  before?: string,
-): Promise<Export | null> {
-  const [latest] = await em.find(
-    ExportEntity,
-    { organizationId, ...(before === undefined ? {} : { id: { $lt: before } }) },
-    { orderBy: { id: 'desc' }, limit: 1 },
-  );
+async function findLatest(db: Db, organizationId: string, before?: string): Promise<Export | null> {
+  const latest = await db
+    .selectFrom('exports')
+    .select(columnsOf(ExportEntity))
+    .where('org_id', '=', organizationId)
+    .$if(before !== undefined, (query) => query.where('id', '<', before ?? ''))
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
   return latest ?? null;
 }
 
-/** @returns null if another export was started concurrently. */
-async function insertUnlessRunning(em: EntityManager, scope: Scope, at: Date): Promise<string | null> {
+const selectExport = (db: Db, { organizationId }: Scope, exportId: string) =>
+  db
+    .selectFrom('exports')
+    .select(columnsOf(ExportEntity))
+    .where('id', '=', exportId)
+    .where('org_id', '=', organizationId);
+
+/** As in the index, whose condition PostgreSQL compares with this one before it knows parameters. */
+const IS_UNFINISHED = sql<boolean>`status in ('queued', 'running')`;
+
+/** @returns undefined if another export was started concurrently. */
+function insertUnlessRunning(db: Db, scope: Scope, at: Date): Promise<Export | undefined> {
   const id = newId('export');
-  const inserted = await em.execute<{ id: string }[]>(
-    sql`insert into exports (id, org_id, requested_by, storage_key, created_at, updated_at)
-     values (${id}, ${scope.organizationId}, ${scope.actor.id}, ${`exports/${id}.zip`}, ${at}, ${at})
-     on conflict (org_id) where status in ('queued', 'running') do nothing returning id`,
-  );
-  return inserted.length > 0 ? id : null;
+  return db
+    .insertInto('exports')
+    .values({
+      id,
+      org_id: scope.organizationId,
+      requested_by: scope.actor.id,
+      storage_key: `exports/${id}.zip`,
+      created_at: at,
+      updated_at: at,
+    })
+    .onConflict((conflict) => conflict.column('org_id').where(IS_UNFINISHED).doNothing())
+    .returning(columnsOf(ExportEntity))
+    .executeTakeFirst();
 }
+
+const change = (db: Db, exportId: string, columns: Updateable<Tables['exports']>): Promise<Export> =>
+  db
+    .updateTable('exports')
+    .set(columns)
+    .where('id', '=', exportId)
+    .returning(columnsOf(ExportEntity))
+    .executeTakeFirstOrThrow(() => new Error('A locked export is gone'));
 
 /** An export always contains the whole organization, so a bound credential must not create one. */
 function requireWholeOrganization(scope: Scope, organizationId: string): void {

@@ -1,52 +1,54 @@
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
+import type { Tables } from '../../platform/database/tables.ts';
 import type { IdKind } from '../../platform/ids.ts';
+
+export type TableName = keyof Tables & string;
 
 /** For tables without an index on the organization: rows are scanned per row of this table, by a column. */
 export interface ParentTable {
-  table: string;
+  table: TableName;
   column: string;
 }
 
-/** How rows are read: in pages of a table, ordered by its key. */
+/** How rows are read: in pages of a table `t`, ordered by its key. */
 export interface KeysetScan {
-  table: string;
+  table: TableName;
   key: string;
   /** Excludes rows created after the export started, by their id. Null for small tables that hardly grow. */
   idKind: IdKind | null;
   parent: ParentTable | null;
   /** Scans from the newest row to the oldest; needs a `parent` and an `idKind`. */
   newestFirst?: boolean;
-  /** SQL: approximate bytes of a row and its children, to limit pages by size. Null: small. */
-  weight: string | null;
+  /** Approximate bytes of a row and its children, to limit pages by size. Null: small. */
+  weight: RawBuilder<number> | null;
   pageSize: number;
 }
 
 export interface RowSource {
   scan: KeysetScan;
-  /** SQL condition: which rows `t` belong to the page with the keys `(:keys)`, all of them below `:bound`. */
-  where: string;
-  order: string;
+  /** Which rows `t` belong to the page with these keys, all of them below `bound`. */
+  where(keys: string[], bound: string | null): RawBuilder<SqlBool>;
+  /** Columns of `t`. */
+  order: string[];
 }
 
 /** Rows read in the order of several key columns, the prefix of an index. */
 export interface RangeSource {
   parent: ParentTable | null;
   key: string[];
-  /**
-   * SQL that selects the next `:limit` rows in the order of the key. `:parent` is the parent's id, if there is a
-   * parent; `:after` is a condition that the key is after the last row.
-   */
-  next: string;
+  /** A query for the next `limit` rows of a parent in the order of the key. `after`: the key is after the last row. */
+  next(page: { parentId: string; after: RawBuilder<SqlBool>; limit: number }): RawBuilder<unknown>;
   pageSize: number;
 }
 
 export interface ExportedTable {
-  table: string;
+  table: TableName;
   /** Name of its file in the archive if it differs from the table's; customers rely on it. */
   fileName?: string;
   /** Columns written under their own names. Times become ISO 8601, bytes hexadecimal. */
   columns: string[];
-  /** Renamed or computed fields: SQL over the row `t`, and the columns they replace. */
-  derived?: Record<string, { sql: string; of: string[] }>;
+  /** Renamed or computed fields of the row `t`, and the columns they replace. */
+  derived?: Record<string, { value: RawBuilder<unknown>; of: string[] }>;
   /** Columns that are not exported, each with its reason. */
   omitted?: Record<string, string>;
   sources: (RowSource | RangeSource)[];
@@ -54,7 +56,9 @@ export interface ExportedTable {
 
 export const fileNameOf = ({ table, fileName = table }: ExportedTable): string => fileName;
 
-/** SQL: a time in the API's format. */
-export function isoTime(time: string): string {
-  return `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
-}
+/** A time in the API's format. */
+export const isoTime = (time: RawBuilder<unknown>): RawBuilder<string> =>
+  sql`to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+
+/** The rows of a table as `t`, for statements whose table is one of a list. */
+export const rowsOf = (table: TableName) => sql<Record<string, unknown>>`${sql.table(table)}`.as('t');

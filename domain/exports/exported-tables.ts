@@ -1,8 +1,10 @@
+import { type SqlBool, sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { IdKind } from '../../platform/ids.ts';
 import { EXPORTED_HISTORY } from './exported-history.ts';
-import type { ExportedTable, KeysetScan, RowSource } from './exported-table.ts';
+import type { ExportedTable, KeysetScan, RowSource, TableName } from './exported-table.ts';
 
-const fullTable = (table: string, idKind: IdKind | null, key = 'id'): KeysetScan => ({
+const fullTable = (table: TableName, idKind: IdKind | null, key = 'id'): KeysetScan => ({
   table,
   key,
   idKind,
@@ -11,19 +13,15 @@ const fullTable = (table: string, idKind: IdKind | null, key = 'id'): KeysetScan
   pageSize: 500,
 });
 /** The rows of the scanned table themselves. */
-const ownRows = (scan: KeysetScan): RowSource => ({
-  scan,
-  where: `t.${scan.key} in (:keys)`,
-  order: `t.${scan.key}`,
-});
+const ownRows = (scan: KeysetScan): RowSource => childRows(scan, scan.key, [scan.key]);
 /** Rows that refer to the scanned table by a column. */
-const childRows = (scan: KeysetScan, column: string, order: string): RowSource => ({
+const childRows = (scan: KeysetScan, column: string, order: string[]): RowSource => ({
   scan,
-  where: `t.${column} in (:keys)`,
+  where: (keys) => sql<SqlBool>`${sql.ref(`t.${column}`)} = ${anyOf(keys)}`,
   order,
 });
 
-const byteLength = (column: string) => `coalesce(octet_length(${column}), 0)`;
+const byteLength = (column: string) => sql<number>`coalesce(octet_length(${sql.ref(`t.${column}`)}), 0)`;
 export const MESSAGES: KeysetScan = {
   table: 'messages',
   key: 'id',
@@ -35,17 +33,18 @@ export const MESSAGES: KeysetScan = {
 const MESSAGE_BODIES: KeysetScan = {
   ...MESSAGES,
   // `octet_length` does not read out-of-line text; `pg_column_size` of JSON is its compressed size.
-  weight: `1000 + ${byteLength('subject')} + ${byteLength('text_body')} + ${byteLength('html_body')} + ${byteLength('extracted_text')} + ${byteLength('hidden_text')} + 4 * pg_column_size(headers)`,
+  weight: sql`1000 + ${byteLength('subject')} + ${byteLength('text_body')} + ${byteLength('html_body')}
+    + ${byteLength('extracted_text')} + ${byteLength('hidden_text')} + 4 * pg_column_size(t.headers)`,
 };
 export const DRAFTS: KeysetScan = {
   ...fullTable('drafts', 'draft'),
-  weight: `1000 + ${byteLength('text_body')} + ${byteLength('html_body')}`,
+  weight: sql`1000 + ${byteLength('text_body')} + ${byteLength('html_body')}`,
 };
 const EVENTS: KeysetScan = {
   ...MESSAGES,
   table: 'events',
   idKind: 'event',
-  weight: '500 + data_bytes',
+  weight: sql`500 + t.data_bytes`,
 };
 const DELIVERIES: KeysetScan = {
   ...fullTable('webhook_deliveries', 'webhookDelivery'),
@@ -71,8 +70,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
     table: 'members',
     columns: ['user_id', 'role', 'created_at'],
     derived: {
-      email: { sql: '(select u.email from users u where u.id = t.user_id)', of: [] },
-      name: { sql: '(select u.name from users u where u.id = t.user_id)', of: [] },
+      email: { value: sql`(select u.email from users u where u.id = t.user_id)`, of: [] },
+      name: { value: sql`(select u.name from users u where u.id = t.user_id)`, of: [] },
     },
     sources: [ownRows(fullTable('members', null, 'user_id'))],
   },
@@ -186,7 +185,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
     table: 'dkim_keys',
     columns: ['domain_id', 'selector', 'state', 'public_key', 'created_at', 'retired_at'],
     omitted: { private_key: 'a secret' },
-    sources: [childRows(DOMAINS, 'domain_id', 't.domain_id, t.selector')],
+    sources: [childRows(DOMAINS, 'domain_id', ['domain_id', 'selector'])],
   },
   {
     table: 'inboxes',
@@ -268,7 +267,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
     derived: {
       // Ids in events and in copies of the customer may be those of merged threads.
       merged_thread_ids: {
-        sql: 'array(select m.id from threads m where m.merged_into_id = t.id order by m.id)',
+        value: sql`array(select m.id from threads m where m.merged_into_id = t.id order by m.id)`,
         of: ['merged_into_id'],
       },
     },
@@ -282,9 +281,9 @@ export const EXPORTED_TABLES: ExportedTable[] = [
         // Threads have no index with a stable order, so each is exported with its newest message. With its oldest,
         // which retention may delete meanwhile, a thread could be exported twice.
         scan: { ...MESSAGES, newestFirst: true },
-        where: `t.id in (select m.thread_id from messages m where m.id in (:keys)
-          and not exists (select from messages o where o.thread_id = m.thread_id and o.id > m.id and o.id < :bound))`,
-        order: 't.id',
+        where: (keys, bound) => sql`t.id in (select m.thread_id from messages m where m.id = ${anyOf(keys)}
+          and not exists (select from messages o where o.thread_id = m.thread_id and o.id > m.id and o.id < ${bound}))`,
+        order: ['id'],
       },
     ],
   },
@@ -334,12 +333,12 @@ export const EXPORTED_TABLES: ExportedTable[] = [
     ],
     derived: {
       from_address: {
-        sql: `json_strip_nulls(json_build_object('email', t.from_email, 'name', t.from_name))`,
+        value: sql`json_strip_nulls(json_build_object('email', t.from_email, 'name', t.from_name))`,
         of: ['from_email', 'from_name'],
       },
-      references: { sql: 't.reference_ids', of: ['reference_ids'] },
+      references: { value: sql`t.reference_ids`, of: ['reference_ids'] },
       file: {
-        sql: `case when t.raw_key is not null then 'messages/' || t.id || '.eml' end`,
+        value: sql`case when t.raw_key is not null then 'messages/' || t.id || '.eml' end`,
         of: ['raw_key'],
       },
     },
@@ -363,7 +362,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'sent_at',
       'updated_at',
     ],
-    sources: [childRows(MESSAGES, 'message_id', 't.message_id, t.position')],
+    sources: [childRows(MESSAGES, 'message_id', ['message_id', 'position'])],
   },
   {
     table: 'send_attempts',
@@ -382,7 +381,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'finished_at',
     ],
     omitted: { recorded: INTERNAL_STATE },
-    sources: [childRows(MESSAGES, 'message_id', 't.message_id, t.position, t.number')],
+    sources: [childRows(MESSAGES, 'message_id', ['message_id', 'position', 'number'])],
   },
   {
     table: 'drafts',
@@ -449,8 +448,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
     ],
     omitted: { storage_key: 'the file is in the archive, under `file`' },
     sources: [
-      childRows(MESSAGES, 'message_id', 't.message_id, t.position, t.id'),
-      childRows(DRAFTS, 'draft_id', 't.draft_id, t.position, t.id'),
+      childRows(MESSAGES, 'message_id', ['message_id', 'position', 'id']),
+      childRows(DRAFTS, 'draft_id', ['draft_id', 'position', 'id']),
     ],
   },
   {
@@ -491,7 +490,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'updated_at',
       'deleted_at',
     ],
-    derived: { failures_in_row: { sql: 't.consecutive_failures', of: ['consecutive_failures'] } },
+    derived: { failures_in_row: { value: sql`t.consecutive_failures`, of: ['consecutive_failures'] } },
     omitted: {
       secret: 'a secret',
       previous_secret: 'a secret',
@@ -544,7 +543,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'redacted',
     ],
     // A response body has up to 4 KiB, and a delivery may have dozens of attempts.
-    sources: [childRows({ ...DELIVERIES, pageSize: 50 }, 'delivery_id', 't.delivery_id, t.number')],
+    sources: [childRows({ ...DELIVERIES, pageSize: 50 }, 'delivery_id', ['delivery_id', 'number'])],
   },
   {
     table: 'webhook_bulk_jobs',
@@ -614,7 +613,6 @@ export const NOT_EXPORTED: Record<string, string> = {
   payment_graces: 'state of dunning; the audit log and the emails say what happened',
   stripe_events: 'ids of events that took effect already',
   deletions: 'an export is made of an organization that is open',
-  export_segments: 'internal state of a running export',
   exports: 'available through the API',
   idempotency_keys: 'encrypted responses of the last day',
   inbound_receipts: 'reception details for operators; raw messages contain the trace fields',

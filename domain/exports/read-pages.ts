@@ -1,17 +1,22 @@
-import { raw, sql } from '@mikro-orm/core';
-import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Sql } from '../../platform/database/sql.ts';
+import { type AliasedRawBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
+import type { Db } from '../../platform/database/tables.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
-import type { ArchivePosition } from './archive-position.ts';
 import {
   type ExportedTable,
   isoTime,
   type KeysetScan,
+  type ParentTable,
   type RangeSource,
   type RowSource,
+  rowsOf,
 } from './exported-table.ts';
 
-export type PagePosition = NonNullable<ArchivePosition['after']>;
+/** The last row that was read of a source. */
+export interface PagePosition {
+  parentId: string;
+  /** Empty before the first row of a parent. */
+  key: string;
+}
 
 /**
  * Approximate bytes per page; a single row may be longer. Larger pages leave too many uncollected strings in
@@ -24,36 +29,43 @@ const MAX_EMPTY_PARENTS = 50;
 /**
  * Reads the next page of a scan. Runs in a transaction scoped to one organization.
  *
+ * @param after null at the beginning.
  * @param startedAt excludes rows created later.
  * @returns null at the end; no keys after many parents without rows.
  */
 export async function readNextKeys(
-  em: EntityManager,
+  db: Db,
   scan: KeysetScan,
-  after: ArchivePosition['after'],
+  after: PagePosition | null,
   startedAt: Date,
 ): Promise<{ keys: string[]; after: PagePosition } | null> {
-  let position = after ?? (await findNextParent(em, scan, ''));
+  let position = after ?? (await findNextParent(db, scan.parent, ''));
   for (let parents = 0; position && parents < MAX_EMPTY_PARENTS; parents += 1) {
-    const keys = await readKeysAfter(em, scan, position, startedAt);
+    const keys = await readKeysAfter(db, scan, position, startedAt);
     const last = keys.at(-1);
     if (last !== undefined) return { keys, after: { parentId: position.parentId, key: last } };
-    position = await findNextParent(em, scan, position.parentId);
+    position = await findNextParent(db, scan.parent, position.parentId);
   }
   return position && { keys: [], after: position };
 }
 
 async function readKeysAfter(
-  em: EntityManager,
+  db: Db,
   scan: KeysetScan,
   position: PagePosition,
   startedAt: Date,
 ): Promise<string[]> {
-  const range = buildKeyRange(scan, position, findUpperBound(scan, startedAt));
-  const rows = await em.execute<{ key: string; weight: number | string }[]>(
-    sql`select ${sql.ref(scan.key)} as key, ${raw(scan.weight ?? '0')} as weight from ${sql.ref(scan.table)}
-     where ${range} limit ${scan.pageSize}`,
-  );
+  const { table, parent, weight, pageSize, newestFirst = false } = scan;
+  const direction = newestFirst ? 'desc' : 'asc';
+  const key = sql.ref<string>(`t.${scan.key}`);
+  const rows = await db
+    .selectFrom(rowsOf(table))
+    .select([key.as('key'), (weight ?? sql<number>`0`).as('weight')])
+    .where(isInRange(scan, position, findUpperBound(scan, startedAt)))
+    .$if(parent !== null, (query) => query.orderBy(sql.ref(`t.${parent?.column}`), direction))
+    .orderBy(key, direction)
+    .limit(pageSize)
+    .execute();
   return takeUpToWeight(rows, PAGE_BYTES);
 }
 
@@ -61,25 +73,21 @@ async function readKeysAfter(
  * With a parent, compares both columns as a row: with an equality on the parent column the planner may scan the primary
  * key instead, through all other tenants' rows.
  */
-function buildKeyRange(
+function isInRange(
   { key, parent, newestFirst = false }: KeysetScan,
   position: PagePosition,
   bound: string | null,
-): Sql {
-  const id = sql.ref(key);
-  if (!parent) {
-    const belowBound = bound === null ? sql`true` : sql`${id} < ${bound}`;
-    return sql`${id} > ${position.key} and ${belowBound} order by ${id}`;
-  }
-  const column = sql.ref(parent.column);
+): RawBuilder<SqlBool> {
+  const id = sql.ref(`t.${key}`);
+  if (!parent)
+    return bound === null ? sql`${id} > ${position.key}` : sql`${id} > ${position.key} and ${id} < ${bound}`;
+  const column = sql.ref(`t.${parent.column}`);
   const [from, to] = newestFirst ? ['', position.key || bound] : [position.key, bound];
-  const direction = raw(newestFirst ? 'desc' : 'asc');
   const end =
     to === null
       ? sql`${column} <= ${position.parentId}`
       : sql`(${column}, ${id}) < (${position.parentId}, ${to})`;
-  return sql`(${column}, ${id}) > (${position.parentId}, ${from ?? ''}) and ${end}
-    order by ${column} ${direction}, ${id} ${direction}`;
+  return sql`(${column}, ${id}) > (${position.parentId}, ${from}) and ${end}`;
 }
 
 /** Exclusive upper bound of the ids: rows at or above it were created after the export started. */
@@ -88,22 +96,27 @@ function findUpperBound({ idKind }: KeysetScan, startedAt: Date): string | null 
 }
 
 async function findNextParent(
-  em: EntityManager,
-  { parent }: Pick<KeysetScan, 'parent'>,
+  db: Db,
+  parent: ParentTable | null,
   parentId: string,
 ): Promise<PagePosition | null> {
   if (!parent) return parentId === '' ? { parentId: 'none', key: '' } : null;
-  const [next] = await em.execute<{ id: string }[]>(
-    sql`select id from ${sql.ref(parent.table)} where id > ${parentId} order by id limit 1`,
-  );
+  const id = sql.ref<string>('t.id');
+  const next = await db
+    .selectFrom(rowsOf(parent.table))
+    .select(id.as('id'))
+    .where(id, '>', parentId)
+    .orderBy(id)
+    .limit(1)
+    .executeTakeFirst();
   return next ? { parentId: next.id, key: '' } : null;
 }
 
 /** Returns the keys of the first rows whose total weight is within `limit`, at least one. */
-function takeUpToWeight(rows: { key: string; weight: number | string }[], limit: number): string[] {
+function takeUpToWeight(rows: { key: string; weight: number }[], limit: number): string[] {
   let sum = 0;
   const end = rows.findIndex(({ weight }, index) => {
-    sum += Number(weight);
+    sum += weight;
     return index > 0 && sum > limit;
   });
   return rows.slice(0, end === -1 ? rows.length : end).map(({ key }) => key);
@@ -112,7 +125,7 @@ function takeUpToWeight(rows: { key: string; weight: number | string }[], limit:
 export interface LinesQuery {
   table: ExportedTable;
   source: RowSource | RangeSource;
-  after: ArchivePosition['after'];
+  after: PagePosition | null;
   startedAt: Date;
   /** PostgreSQL type of a column. */
   typeOf: (column: string) => string;
@@ -128,71 +141,79 @@ interface Lines {
  *
  * @returns null at the end of the source.
  */
-export async function readNextLines(em: EntityManager, query: LinesQuery): Promise<Lines | null> {
+export async function readNextLines(db: Db, query: LinesQuery): Promise<Lines | null> {
   const { source, after, startedAt } = query;
-  if (!('scan' in source)) return readRangeLines(em, query, source);
-  const page = await readNextKeys(em, source.scan, after, startedAt);
-  return page && { lines: await readLines(em, query, source, page.keys), after: page.after };
+  if (!('scan' in source)) return readRangeLines(db, query, source);
+  const page = await readNextKeys(db, source.scan, after, startedAt);
+  return page && { lines: await readLines(db, query, source, page.keys), after: page.after };
 }
 
 async function readLines(
-  em: EntityManager,
+  db: Db,
   { table, typeOf, startedAt }: LinesQuery,
   source: RowSource,
   keys: string[],
 ): Promise<string[]> {
   if (keys.length === 0) return [];
-  const where = raw(source.where, { keys, bound: findUpperBound(source.scan, startedAt) });
-  const rows = await em.execute<{ line: string }[]>(
-    sql`select row_to_json(r)::text as line from (
-       select ${raw(buildSelectList(table, typeOf))} from ${sql.ref(table.table)} t
-       where ${where} order by ${raw(source.order)}) r`,
-  );
+  const order = sql.join(source.order.map((column) => sql.ref(`t.${column}`)));
+  const selected = db
+    .selectFrom(rowsOf(table.table))
+    .select(fieldsOf(table, typeOf))
+    .where(source.where(keys, findUpperBound(source.scan, startedAt)))
+    .orderBy(order);
+  const rows = await db
+    .selectFrom(selected.as('r'))
+    .select(sql<string>`row_to_json(r)::text`.as('line'))
+    .execute();
   return rows.map(({ line }) => line);
 }
 
-async function readRangeLines(
-  em: EntityManager,
-  query: LinesQuery,
-  source: RangeSource,
-): Promise<Lines | null> {
-  let position = query.after ?? (await findNextParent(em, source, ''));
+async function readRangeLines(db: Db, query: LinesQuery, source: RangeSource): Promise<Lines | null> {
+  let position = query.after ?? (await findNextParent(db, source.parent, ''));
   for (let parents = 0; position && parents < MAX_EMPTY_PARENTS; parents += 1) {
-    const rows = await em.execute<{ key: string; line: string }[]>(buildRangeQuery(query, source, position));
+    const rows = await selectRange(db, query, source, position).execute();
     const last = rows.at(-1);
     if (last)
       return { lines: rows.map(({ line }) => line), after: { parentId: position.parentId, key: last.key } };
-    position = await findNextParent(em, source, position.parentId);
+    position = await findNextParent(db, source.parent, position.parentId);
   }
   return position && { lines: [], after: position };
 }
 
 /** `position.key` holds the key columns of the last row as a JSON array; empty at the beginning. */
-export function buildRangeQuery(
+export function selectRange(
+  db: Db,
   { table, typeOf }: Pick<LinesQuery, 'table' | 'typeOf'>,
   { key, next, pageSize }: RangeSource,
-  position: PagePosition,
-): Sql {
-  const last = position.key === '' ? [] : (JSON.parse(position.key) as string[]);
-  const after = last.length === 0 ? sql`true` : sql`(${raw(key.join(', '))}) > (${last})`;
-  const rows = raw(next, { parent: position.parentId, after, limit: pageSize });
-  const keyColumns = raw(key.map((column) => `t."${column}"`).join(', '));
-  return sql`select json_build_array(${keyColumns})::text as key,
-      (select row_to_json(r)::text from (select ${raw(buildSelectList(table, typeOf))}) r) as line
-    from (${rows}) t order by ${keyColumns}`;
+  { parentId, key: lastKey }: PagePosition,
+) {
+  const last = lastKey === '' ? [] : (JSON.parse(lastKey) as string[]);
+  const columns = sql.join(key.map((column) => sql.ref(column)));
+  const after = last.length === 0 ? sql<SqlBool>`true` : sql<SqlBool>`(${columns}) > (${sql.join(last)})`;
+  const rows = next({ parentId, after, limit: pageSize });
+  const fields = db.selectNoFrom(fieldsOf(table, typeOf)).as('r');
+  return db
+    .selectFrom(sql<Record<string, unknown>>`(${rows})`.as('t'))
+    .select([
+      sql<string>`json_build_array(${columns})::text`.as('key'),
+      db.selectFrom(fields).select(sql<string>`row_to_json(r)::text`.as('line')).$asScalar().as('line'),
+    ])
+    .orderBy(columns);
 }
 
-function buildSelectList(
+/** The fields of a row `t` in the archive. */
+function fieldsOf(
   { columns, derived = {} }: ExportedTable,
   typeOf: (column: string) => string,
-): string {
-  const plain = columns.map((column) => `${formatColumn(`t."${column}"`, typeOf(column))} as "${column}"`);
-  const computed = Object.entries(derived).map(([name, { sql }]) => `${sql} as "${name}"`);
-  return [...plain, ...computed].join(', ');
+): AliasedRawBuilder<unknown, string>[] {
+  return [
+    ...columns.map((column) => formatColumn(sql.ref(`t.${column}`), typeOf(column)).as(column)),
+    ...Object.entries(derived).map(([name, { value }]) => value.as(name)),
+  ];
 }
 
-/** SQL: a column in the API's format. */
-function formatColumn(column: string, type: string): string {
+/** A column in the API's format. */
+function formatColumn(column: RawBuilder<unknown>, type: string): RawBuilder<unknown> {
   if (type.startsWith('timestamptz')) return isoTime(column);
-  return type === 'bytea' ? `encode(${column}, 'hex')` : column;
+  return type === 'bytea' ? sql`encode(${column}, 'hex')` : column;
 }

@@ -8,7 +8,7 @@ import { deleteInboxUploads } from '../attachments/unused-uploads.ts';
 import { deleteInboxDrafts } from '../drafts/delete-inbox-drafts.ts';
 import type { EventService } from '../events/event.service.ts';
 import { FIRST_EVENT, type InboxEventPosition } from '../events/redact-events.ts';
-import { expireArchives } from '../exports/expire-archives.ts';
+import { expireArchives } from '../exports/purge-exports.ts';
 import { deleteInboxReceipts } from '../inbound/delete-receipts.ts';
 import { findRequestedPurge, markInboxPurged } from '../inboxes/inbox-purge.ts';
 import {

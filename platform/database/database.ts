@@ -79,7 +79,7 @@ export interface Database {
    * Runs `work` in a read-only transaction as the export role, which row-level security limits to one organization and
    * which may not read secrets: for workers, whose own role sees every tenant.
    */
-  readAsTenant<T>(organizationId: string, work: (em: EntityManager) => Promise<T>): Promise<T>;
+  readAsTenant<T>(organizationId: string, work: (db: Db) => Promise<T>): Promise<T>;
   /**
    * Runs one statement outside a transaction and without an organization: for workers, and in the API for the SQL
    * functions that run before the organization is known.
@@ -246,8 +246,8 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     readAsTenant: (organizationId, work) =>
       track(
         inShare(organizationId, () =>
-          connections.transaction({ organizationId, role: EXPORT_ROLE, isReadOnly: true }, ({ em }) =>
-            work(em),
+          connections.transaction({ organizationId, role: EXPORT_ROLE, isReadOnly: true }, ({ db: own }) =>
+            work(own),
           ),
         ),
       ),

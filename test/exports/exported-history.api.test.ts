@@ -62,8 +62,8 @@ async function exportedRows(
   const rows: Row[] = [];
   let after: PagePosition | null = null;
   for (let page = 0; ; page += 1) {
-    const lines = await app.worker.readAsTenant(organizationId, (em) =>
-      readNextLines(em, {
+    const lines = await app.worker.readAsTenant(organizationId, (db) =>
+      readNextLines(db, {
         table,
         source,
         after,
@@ -73,8 +73,7 @@ async function exportedRows(
     );
     if (!lines) return rows;
     rows.push(...lines.lines.map((line) => JSON.parse(line) as Row));
-    // As stored between two steps.
-    after = JSON.parse(JSON.stringify(lines.after));
+    after = lines.after;
     await between(page);
   }
 }

@@ -2,7 +2,13 @@ import { writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { ExportRunner } from '../../domain/exports/export-runner.ts';
 import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
-import { createTestExportRunner, readExportRow, runExport, useExportApp } from '../support/exports.ts';
+import {
+  createCrashingRunner,
+  createTestExportRunner,
+  readExportRow,
+  runExport,
+  useExportApp,
+} from '../support/exports.ts';
 import {
   createInbox,
   createKey,
@@ -68,7 +74,7 @@ describe('GET /organizations/{id}/export', () => {
     expect(again.json().export_id).toBe(id);
     expect(startsOf(organization)).toHaveLength(1);
 
-    await runner.write(id, { deadlineMs: 0 });
+    await expect(createCrashingRunner(app, { afterParts: 1 }).write(id)).rejects.toThrow('gone');
     const running = (await requestExport(organization)).json();
     expect(running).toMatchObject({ status: 'running', progress: { files_total: 0 } });
     expect(running.progress.rows_total).toBeGreaterThan(4);
@@ -244,7 +250,7 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
   test('cancels a running export and removes its upload', async () => {
     const organization = await createOrganization(app.worker);
     const { export_id: id } = (await requestExport(organization)).json();
-    for (let step = 0; step < 12; step += 1) await runner.write(id, { deadlineMs: 0 });
+    await expect(createCrashingRunner(app, { afterParts: 2 }).write(id)).rejects.toThrow('gone');
     const { upload_id: uploadId } = await readExportRow(id);
     expect(uploadId).toEqual(expect.any(String));
     const canceled = await callExport(organization, id, { method: 'DELETE' });
@@ -253,14 +259,12 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
     expect(app.commands.at(-1)).toEqual({
       signal: { workflowId: `export/${id}`, signalName: 'cancel', args: [] },
     });
-    // The worker notices at its next step; its run then removes the upload.
-    await expect(runner.write(id, { deadlineMs: 0 })).resolves.toMatchObject({ status: 'canceled' });
+    // The run then removes the upload.
+    await expect(runner.write(id)).resolves.toMatchObject({ status: 'canceled' });
     await runner.abort(id, 'canceled', 'Canceled.');
     expect(await readExportRow(id)).toMatchObject({
       status: 'canceled',
       upload_id: null,
-      part_buffer: null,
-      position: null,
     });
     await expect(
       app.storage.multipartUploads.uploadPart(`exports/${id}.zip`, String(uploadId), 1, Buffer.from('x')),
@@ -272,6 +276,29 @@ describe('DELETE /organizations/{id}/exports/{export_id}', () => {
       status: 'queued',
       previous: { export_id: id, status: 'canceled' },
     });
+  });
+
+  test('stops the worker that writes it', async () => {
+    const organization = await createOrganization(app.worker);
+    const { export_id: id } = (await requestExport(organization)).json();
+    const { multipartUploads } = app.storage;
+    let parts = 0;
+    const writing = createTestExportRunner(app, {
+      storage: {
+        ...app.storage,
+        multipartUploads: {
+          ...multipartUploads,
+          async uploadPart(...call) {
+            parts += 1;
+            if (parts === 1) await callExport(organization, id, { method: 'DELETE' });
+            return multipartUploads.uploadPart(...call);
+          },
+        },
+      },
+    });
+    await expect(writing.write(id)).resolves.toMatchObject({ status: 'canceled' });
+    expect(parts).toBeLessThan(4);
+    expect(await app.storage.sizeOf(`exports/${id}.zip`)).toBeUndefined();
   });
 
   test('deletes a ready archive', async () => {

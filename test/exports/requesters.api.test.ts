@@ -21,15 +21,28 @@ const ENDS: Record<string, (keyId: string) => RawBuilder<unknown>> = {
 };
 
 test.each(Object.entries(ENDS))(
-  'an export is canceled between two parts if its requester may no longer export: %s',
+  'an export is canceled while it is written if its requester may no longer export: %s',
   async (problem, end) => {
     const organization = await createOrganization(app.worker);
     const { organizationId, keyId } = organization;
     const exportId = await queueExport(organization);
-    const runner = createTestExportRunner(app);
-    expect(await runner.write(exportId, { deadlineMs: 0 })).toMatchObject({ status: 'running' });
-    await query(app.worker, end(keyId));
-    expect(await runner.write(exportId, { deadlineMs: 0 })).toMatchObject({ status: 'canceled' });
+    const { multipartUploads } = app.storage;
+    let parts = 0;
+    const runner = createTestExportRunner(app, {
+      storage: {
+        ...app.storage,
+        multipartUploads: {
+          ...multipartUploads,
+          async uploadPart(...call) {
+            parts += 1;
+            if (parts === 2) await query(app.worker, end(keyId));
+            return multipartUploads.uploadPart(...call);
+          },
+        },
+      },
+    });
+    expect(await runner.write(exportId)).toMatchObject({ status: 'canceled' });
+    expect(parts).toBeGreaterThan(1);
     expect(await readExportRow(exportId)).toMatchObject({
       status: 'canceled',
       status_detail: 'requester_not_allowed',
@@ -47,6 +60,6 @@ test.each(Object.entries(ENDS))(
     );
     expect(mails).toEqual([{ template: 'act-refused' }]);
     // Again, as the retry of an activity does.
-    expect(await runner.write(exportId, { deadlineMs: 0 })).toMatchObject({ status: 'canceled' });
+    expect(await runner.write(exportId)).toMatchObject({ status: 'canceled' });
   },
 );

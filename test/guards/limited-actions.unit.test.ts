@@ -84,7 +84,7 @@ const REASONS: Record<string, string> = {
   'domain/events/event-follower.ts MAX_QUEUED': 'of one stream in memory',
   'domain/events/purge-events.ts MAX_BATCHES': RUN,
   'domain/exports/archive-files.ts MAX_CONCURRENT_READS': RUN,
-  'domain/exports/archive-files.ts MAX_FILES_PER_STEP': RUN,
+  'domain/exports/archive-files.ts MAX_BYTES_AHEAD': RUN,
   'domain/exports/read-pages.ts MAX_EMPTY_PARENTS': RUN,
   'domain/impersonation/impersonation-record.ts MAX_RESOURCES':
     'how much is recorded in detail: calls at the same time may record a few more',

@@ -1,9 +1,8 @@
 import { beforeAll, expect, test } from '@jest/globals';
-import { sql as ormSql } from '@mikro-orm/core';
 import { sql } from 'kysely';
 import { EXPORTED_HISTORY } from '../../domain/exports/exported-history.ts';
 import type { RangeSource } from '../../domain/exports/exported-table.ts';
-import { buildRangeQuery } from '../../domain/exports/read-pages.ts';
+import { selectRange } from '../../domain/exports/read-pages.ts';
 import { buildMetricQuery, type MetricSubject } from '../../domain/metrics/metric-query.ts';
 import { startOfHour } from '../../domain/metrics/metric-range.ts';
 import type { Transaction } from '../../platform/database/database.ts';
@@ -81,11 +80,11 @@ test('an export reads the next hours with the primary key', async () => {
   if (!table) throw new Error('Hours are not exported');
   const { productionEnvironmentId: parentId } = organization;
   const key = JSON.stringify([parentId, inbox.id, startOfHour(new Date()).toISOString()]);
-  const query = buildRangeQuery({ table, typeOf: () => '' }, table.sources[0] as RangeSource, {
-    parentId,
-    key,
-  });
-  const plan = await explain(({ em }) => em.execute<PlanLine[]>(ormSql`explain ${query}`));
+  const [source] = table.sources as RangeSource[];
+  if (!source) throw new Error('Hours have no source');
+  const plan = await explain(({ db }) =>
+    selectRange(db, { table, typeOf: () => '' }, source, { parentId, key }).explain<PlanLine>('text'),
+  );
   expect(plan).toMatch(/metric_hours_pkey[\s\S]*?Index Cond: [^\n]*ROW\(env_id, subject, hour\) >/);
   expect(plan).not.toContain('Seq Scan');
 });

@@ -9,7 +9,6 @@ const NOT_ENCRYPTED = new Map(
     digest: /^(sha256|fingerprint)$/,
     'random id of a passkey or its user': /^(credential_id|webauthn_handle)$/,
     'public key': /^public_key$/,
-    'part of an archive': /^(central_directory|part_buffer)$/,
     'id of a stored response': /^idempotency_keys\.id$/,
   }),
 );

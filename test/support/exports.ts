@@ -41,7 +41,7 @@ export function useExportApp(): {
   };
 }
 
-/** Uses small parts and pieces, so that a small organization has many. */
+/** Uses small parts and chunks, so that a small organization has many, and checks in with each chunk. */
 export function createTestExportRunner(
   app: TestApp,
   options: Partial<ExportRunnerOptions> = {},
@@ -52,6 +52,8 @@ export function createTestExportRunner(
     notifications: createNotificationService({ outbox: recordingOutbox().outbox }),
     minPartBytes: 2_000,
     maxChunkBytes: 700,
+    checkIntervalMs: 0,
+    retryDelayMs: 10,
     ...options,
   });
 }
@@ -72,16 +74,34 @@ export async function queueExport({
   return id;
 }
 
-const MAX_STEPS = 3_000;
-
-/** Writes the whole export with one step per call, so that all state passes through the database. */
+/** Writes the whole export. */
 export async function runExport(runner: ExportRunner, exportId: string): Promise<void> {
-  for (let calls = 0; calls < MAX_STEPS; calls += 1) {
-    const { status, progress } = await runner.write(exportId, { deadlineMs: 0 });
-    if (status === 'ready') return;
-    if (status !== 'running') throw new Error(`The export is ${status}: ${progress}`);
-  }
-  throw new Error(`The export was not ready after ${MAX_STEPS} steps`);
+  const { status, progress } = await runner.write(exportId);
+  if (status !== 'ready') throw new Error(`The export is ${status}: ${progress}`);
+}
+
+/** A runner whose worker is gone after some parts: `write` rejects, and nothing is cleaned up, as after `kill -9`. */
+export function createCrashingRunner(
+  app: TestApp,
+  { afterParts, ...options }: Partial<ExportRunnerOptions> & { afterParts: number },
+): ExportRunner {
+  const { multipartUploads, ...storage } = app.storage;
+  let parts = 0;
+  return createTestExportRunner(app, {
+    storage: {
+      ...storage,
+      multipartUploads: {
+        ...multipartUploads,
+        async uploadPart(...call) {
+          if (parts === afterParts) throw new Error('The worker is gone');
+          parts += 1;
+          return multipartUploads.uploadPart(...call);
+        },
+        abort: () => Promise.reject(new Error('The worker is gone')),
+      },
+    },
+    ...options,
+  });
 }
 
 export async function readExportRow(exportId: string): Promise<Record<string, unknown>> {

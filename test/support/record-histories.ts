@@ -357,12 +357,7 @@ const PATHS: Path[] = [
     name: 'export-organization.ready',
     workflowType: EXPORT_ORGANIZATION,
     input: { exportId: 'exp_1' },
-    activities: {
-      writeArchive: once(() => ({ status: 'running', progress: '1 of 2 files' }), {
-        status: 'ready',
-        progress: '2 of 2 files',
-      }),
-    },
+    activities: { writeArchive: once(failing, { status: 'ready', progress: '2 of 2 files' }) },
   },
   {
     name: 'export-organization.canceled',
@@ -535,13 +530,14 @@ const isWanted = ({ name }: Path): boolean =>
 
 const FOLDER = fileURLToPath(new URL('../workflows/histories', import.meta.url));
 
-const environment = await startWorkflowEnvironment();
 await mkdir(FOLDER, { recursive: true });
 for (const path of PATHS.filter(isWanted)) {
+  // A clock of its own: another path may have skipped beyond the times of this one.
+  const environment = await startWorkflowEnvironment();
   await writeFile(`${FOLDER}/${path.name}.json`, await record(environment, path));
+  await environment.stop();
   console.log(`recorded ${path.name}`);
 }
-await environment.stop();
 
 async function record(
   { temporal, withWorker }: WorkflowTestEnvironment,
@@ -555,15 +551,17 @@ async function record(
       args: [input],
     });
     const waits = signals.length > 0 || cancels;
-    if (waits && Object.keys(activities).length > 0) await firstActivities(handle.workflowId);
+    if (waits && Object.keys(activities).length > 0) await untilAtRest(handle.workflowId);
     for (const { name, args } of signals) await handle.signal(name, ...args);
     if (cancels) await handle.cancel();
+    // Waiting for the result skips time, past the timers and timeouts of what the run does about the signal.
+    if (waits) await untilAtRest(handle.workflowId);
     await handle.result().catch(() => undefined);
     return historyToJSON(await handle.fetchHistory());
   });
 
-  /** Until the run rests: a timer, a retry or a wait, with nothing left to do for the worker. */
-  async function firstActivities(workflowId: string): Promise<void> {
+  /** Until the run has ended or rests: a timer, a retry or a wait, with nothing left to do for the worker. */
+  async function untilAtRest(workflowId: string): Promise<void> {
     for (let length = 0, same = 0; same < 5; ) {
       await new Promise((resolve) => setTimeout(resolve, 100));
       const { historyLength } = await temporal.client.workflow.getHandle(workflowId).describe();

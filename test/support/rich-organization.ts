@@ -425,8 +425,6 @@ export async function addInternalRows(organizationId: string): Promise<void> {
     `insert into exports (id, org_id, requested_by, status, storage_key, expires_at, created_at, updated_at)
      select 'exp' || substr(id, 4), id, 'test', 'failed', 'exports/' || id, null, now(), now()
      from organizations where id = $1`,
-    `insert into export_segments (export_id, number, org_id, central_directory, missing_files)
-     select id, 0, org_id, '\\x00', '' from exports where org_id = $1`,
     `insert into idempotency_keys (id, org_id, request_hash, status, content_type, body, created_at)
      select sha256(id::bytea), id, '\\x00', 200, 'application/json', '\\x00', now() from organizations where id = $1`,
     `insert into limit_overrides (org_id, resource, amount, kind, reason, created_by, created_at)

@@ -1,6 +1,6 @@
 import { createExportActivities } from '../../activities/exports.activities.ts';
 import { createExportRunner, createExportShares } from '../../domain/exports/export-runner.ts';
-import { overdueExports } from '../../domain/exports/overdue-exports.ts';
+import { overdueExports } from '../../domain/exports/export-start.ts';
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room, WorkerDependencies } from '../room.ts';
 

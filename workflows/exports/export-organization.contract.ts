@@ -4,19 +4,18 @@ export const exportOrganizationWorkflowId = (exportId: string): string => `expor
 /** Signal: cancels the export. */
 export const CANCEL_EXPORT = 'cancel';
 
-/** How long one activity writes before the run reports its progress. */
-export const WRITE_SLICE_MS = 30_000;
-/** After this time Temporal detects a crashed worker, and another worker continues from the last checkpoint. */
+/** After this time Temporal detects a crashed worker, and another worker begins the archive again. */
 export const WRITE_HEARTBEAT_TIMEOUT_MS = 30_000;
-/** How long storage may be unavailable before the export fails. */
-export const WRITE_TIMEOUT_MS = 24 * 3_600_000;
+/** How long an export may take before it fails: waiting for its turn, outages, and archives that are begun again. */
+export const WRITE_TIMEOUT_MS = 48 * 3_600_000;
 
 export interface ExportOrganizationInput {
   exportId: string;
 }
 
-export interface ExportProgress {
-  status: 'queued' | 'running' | 'ready' | 'failed' | 'canceled' | 'expired' | 'not_found';
-  /** Progress as text. */
+/** How an export ended. */
+export interface ExportResult {
+  status: 'ready' | 'failed' | 'canceled' | 'expired' | 'not_found';
+  /** What was written, as text. */
   progress: string;
 }

@@ -3,12 +3,10 @@ import {
   ActivityFailure,
   ApplicationFailure,
   CancellationScope,
-  continueAsNew,
   defineSignal,
   isCancellation,
   proxyActivities,
   setHandler,
-  workflowInfo,
 } from '@temporalio/workflow';
 import type { ExportActivities } from '../../activities/exports.activities.ts';
 import { findCancellation } from '../find-cancellation.ts';
@@ -21,7 +19,6 @@ import {
 } from './export-organization.contract.ts';
 
 const { writeArchive } = proxyActivities<ExportActivities>({
-  startToCloseTimeout: '30 minutes',
   scheduleToCloseTimeout: WRITE_TIMEOUT_MS,
   heartbeatTimeout: WRITE_HEARTBEAT_TIMEOUT_MS,
   retry: { initialInterval: '5 seconds', maximumInterval: '2 minutes' },
@@ -38,9 +35,8 @@ type Stage = 'writing' | 'ready' | 'canceled' | 'failed';
 const canceled = defineSignal(CANCEL_EXPORT);
 
 /**
- * Writes the archive in slices until it is ready or canceled. Progress is checkpointed in the export's row, so the
- * activity can continue on any worker. On failure or cancellation the row states the reason and the upload is
- * removed.
+ * Writes the archive until it is ready or canceled. If its worker dies, another one begins the archive again. On failure or
+ * cancellation the row states the reason and the upload is removed.
  *
  * @returns the final status, for the Temporal UI.
  */
@@ -72,17 +68,11 @@ export async function exportOrganization({ exportId }: ExportOrganizationInput):
 }
 
 async function write(exportId: string, reporter: StageReporter<Stage>): Promise<string> {
-  for (;;) {
-    const { status, progress } = await writeArchive({ exportId });
-    if (status !== 'queued' && status !== 'running') {
-      if (status === 'canceled') await abortExport({ exportId, status, detail: 'Canceled.' });
-      if (status === 'ready' || status === 'canceled' || status === 'failed')
-        reporter.report(status, progress);
-      return status;
-    }
-    reporter.report('writing', progress);
-    if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof exportOrganization>({ exportId });
-  }
+  reporter.report('writing', 'The archive is being written; the heartbeat of the activity has the progress.');
+  const { status, progress } = await writeArchive({ exportId });
+  if (status === 'canceled') await abortExport({ exportId, status, detail: 'Canceled.' });
+  if (status === 'ready' || status === 'canceled' || status === 'failed') reporter.report(status, progress);
+  return status;
 }
 
 /** Returns null unless the error is a cancellation or a failed activity. */
