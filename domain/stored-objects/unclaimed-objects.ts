@@ -1,8 +1,6 @@
-import { sql as oldSql } from '@mikro-orm/core';
 import { type Expression, sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database, TenantScope } from '../../platform/database/database.ts';
-import type { Sql } from '../../platform/database/sql.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 
@@ -57,12 +55,6 @@ export const releaseObjects = (db: Db, rows: Expression<ReleasedObject>) =>
     .onConflict((conflict) =>
       conflict.column('storage_key').doUpdateSet((eb) => ({ due_at: eb.ref('excluded.due_at') })),
     );
-
-/** As {@link releaseObjects}, for statements as text. */
-export function releaseObjectsSql(rows: Sql): Sql {
-  return oldSql`insert into unclaimed_objects (storage_key, org_id, due_at) ${rows}
-    on conflict (storage_key) do update set due_at = excluded.due_at`;
-}
 
 /** Makes a registered object due immediately. */
 export async function expediteDeletion(db: Db, storageKey: string): Promise<void> {
