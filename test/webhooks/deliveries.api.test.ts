@@ -10,7 +10,7 @@ import {
   createBulkJobRunner,
   overdueBulkJobs,
 } from '../../domain/webhooks/bulk-job-runner.ts';
-import { type DeliveryStatus, WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
+import type { DeliveryStatus } from '../../domain/webhooks/delivery.entity.ts';
 import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
 import { openSecrets } from '../../domain/webhooks/endpoint-secret.ts';
 import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
@@ -98,26 +98,26 @@ async function deliveriesOf({ get, endpointId }: Arranged, query = ''): Promise<
 
 async function settle(id: string, status: DeliveryStatus): Promise<void> {
   await app.worker.systemTransaction(async ({ db }) => {
-    const delivery = await db
-      .selectFrom('webhook_deliveries')
-      .select(columnsOf(WebhookDeliveryEntity))
-      .where('id', '=', id)
-      .executeTakeFirstOrThrow();
     const settled = status !== 'pending' && status !== 'held';
-    Object.assign(delivery, {
-      status,
-      attempts: 1,
-      nextAttemptAt: null,
-      lastStatusCode: 500,
-      lastError: 'HTTP 500',
-      completedAt: settled ? new Date(Date.now() - 1_000) : null,
-    });
+    const delivery = await db
+      .updateTable('webhook_deliveries')
+      .set({
+        status,
+        attempts: 1,
+        next_attempt_at: null,
+        last_status_code: 500,
+        last_error: 'HTTP 500',
+        completed_at: settled ? new Date(Date.now() - 1_000) : null,
+      })
+      .where('id', '=', id)
+      .returning('org_id')
+      .executeTakeFirstOrThrow();
     await db
       .insertInto('webhook_delivery_attempts')
       .values({
         delivery_id: id,
         number: 1,
-        org_id: delivery.organizationId,
+        org_id: delivery.org_id,
         started_at: new Date(),
         finished_at: new Date(),
         duration_ms: 12,
