@@ -41,11 +41,11 @@ async function sentBefore(
   const ids = [first, ...Array.from({ length: count - 1 }, () => createIdAt(madeAt))];
   await app.worker.systemTransaction(async ({ db }) => {
     const template = await db
-      .selectFrom('messages')
-      .select(columnsOf(MessageEntity))
+      .updateTable('messages')
+      .set({ status: 'sent' })
       .where('id', '=', first)
+      .returning(columnsOf(MessageEntity))
       .executeTakeFirstOrThrow();
-    template.status = 'sent';
     await db
       .updateTable('message_recipients')
       .set({ status: 'sent' })
