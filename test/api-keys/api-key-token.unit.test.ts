@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import { expect, test } from '@jest/globals';
 import { createApiKeyToken, hashApiKeyToken, isApiKeyToken } from '../../domain/api-keys/api-key-token.ts';
 
@@ -33,4 +34,27 @@ test('the stored hash does not reveal the token', () => {
   const token = createApiKeyToken('live');
   expect(hashApiKeyToken(token)).toHaveLength(32);
   expect(hashApiKeyToken(token).toString('latin1')).not.toContain(token.slice(-6));
+});
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+/** As a scanner for leaked keys computes it: CRC-32 in six digits of base 62. */
+const withChecksum = (body: string) => {
+  const digits = Array.from({ length: 6 }, (_, place) => Math.floor(crc32(body) / 62 ** (5 - place)) % 62);
+  return body + digits.map((digit) => BASE62.charAt(digit)).join('');
+};
+const SECRET = '0123456789ABCDEFGHIJKLMNOPQRSTUV';
+
+test('keys that were issued stay valid: the checksum does not change', () => {
+  expect(withChecksum(`ask_live_${SECRET}`)).toBe(`ask_live_${SECRET}0YuuGW`);
+  expect(isApiKeyToken(`ask_live_${SECRET}0YuuGW`)).toBe(true);
+});
+
+test.each([
+  ['of another mode', `ask_prod_${SECRET}`],
+  ['with something before it', `xask_live_${SECRET}`],
+  ['that is too long', `ask_live_${SECRET}x`],
+  ['that is too short', `ask_live_${SECRET.slice(1)}`],
+  ['with another character', `ask_live_-${SECRET.slice(1)}`],
+])('rejects a key %s, also with a checksum that fits', (_name, body) => {
+  expect(isApiKeyToken(withChecksum(body))).toBe(false);
 });

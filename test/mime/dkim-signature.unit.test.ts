@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { buildMime, type MimeMessage } from '../../domain/mime/build-mime.ts';
-import type { DkimSigningKey } from '../../domain/mime/dkim-signature.ts';
+import { createDkimSignature, type DkimSigningKey } from '../../domain/mime/dkim-signature.ts';
 import { signBytes, signStream } from '../../domain/mime/sign-mime.ts';
 import { createResolver } from '../../platform/dns.ts';
 import { SES_OVERWRITTEN_FIELDS } from '../../platform/mail-transport/ses-transport.ts';
@@ -183,4 +183,91 @@ test('fails the stream if the second write differs', async () => {
 ${bodies.next().value}`),
     ]);
   await expect(buffer(await signStream(write, KEY, SIGNED_AT))).rejects.toThrow('differs');
+});
+
+describe('the field DKIM-Signature', () => {
+  const NAMES = [
+    ...['From', 'Sender', 'Reply-To', 'Subject', 'Date', 'Message-ID', 'To', 'Cc', 'In-Reply-To', 'References'],
+    ...['MIME-Version', 'Content-Type', 'Content-Transfer-Encoding', 'Auto-Submitted'],
+    ...['List-Unsubscribe', 'List-Unsubscribe-Post'],
+  ];
+  const OVERSIGNED = ['from', 'sender', 'reply-to', 'subject', 'date', 'to', 'cc', 'content-type'];
+  const sign = (header: string) =>
+    createDkimSignature(Readable.from([Buffer.from(`${header}\r\nHello\r\n`)]), KEY, SIGNED_AT);
+  /** Its tags, unfolded. */
+  const tagsOf = async (header: string) => {
+    const field = await sign(header);
+    const tags = field.slice(field.indexOf(':') + 1).replace(/\s/g, '').split(';');
+    return Object.fromEntries(tags.map((tag) => [tag.slice(0, tag.indexOf('=')), tag.slice(tag.indexOf('=') + 1)]));
+  };
+
+  test('names algorithm, domain, selector and time', async () => {
+    expect(await tagsOf('From: a@shop.example\r\n')).toMatchObject({
+      v: '1',
+      a: 'rsa-sha256',
+      c: 'relaxed/relaxed',
+      d: 'shop.example',
+      s: 'ae1-test',
+      t: String(SIGNED_AT.getTime() / 1_000),
+      bh: expect.any(String),
+      b: expect.stringMatching(/^[A-Za-z0-9+/]{342}==$/),
+    });
+  });
+
+  test('signs every field that says who wrote what to whom, and no others', async () => {
+    const header = [...NAMES, 'X-Order', 'Received'].map((name) => `${name}: x\r\n`).join('');
+    const signed = NAMES.map((name) => name.toLowerCase());
+    const { h } = await tagsOf(header);
+    expect(h).toBe(
+      signed.flatMap((name) => (OVERSIGNED.includes(name) ? [name, name] : [name])).join(':'),
+    );
+  });
+
+  test('names fields that a program would show once more than there are, so that none can be added', async () => {
+    const { h = '' } = await tagsOf('From: a@shop.example\r\nTo: b@people.example\r\nTo: c@people.example\r\n');
+    expect(h).toBe('from:from:sender:reply-to:subject:date:to:to:to:cc:content-type');
+  });
+
+  test('takes the name of a field in any case, and with a space before the colon', async () => {
+    const { h = '' } = await tagsOf('FROM : a@shop.example\r\n');
+    expect(h).toMatch(/^from:from:sender/);
+    expect(await verify(`${await sign('FROM : a@shop.example\r\n')}FROM : a@shop.example\r\n\r\nHello\r\n`)).toEqual(PASS);
+  });
+
+  test('is folded only where a line would be longer than 78 characters', async () => {
+    const lines = (await sign(NAMES.map((name) => `${name}: x\r\n`).join(''))).trimEnd().split('\r\n');
+    const header = lines.slice(0, lines.findIndex((line) => line.startsWith(' b=')));
+    expect(lines[0]).toMatch(/^DKIM-Signature: v=1; a=rsa-sha256; c=relaxed\/relaxed; d=shop\.example;/);
+    for (const [index, line] of header.entries()) {
+      expect(line.length).toBeLessThanOrEqual(78);
+      const next = header[index + 1];
+      const word = next?.match(/^ [^:; ]+[:;]?/)?.[0] ?? '';
+      if (next !== undefined) expect(line.length + word.length).toBeGreaterThan(76);
+    }
+    const values = lines.slice(header.length);
+    expect(values.slice(1, -1).every((line) => line.length === 73)).toBe(true);
+  });
+
+  test('covers fields and body in any encoding, byte for byte', async () => {
+    const mail = Buffer.from('From: a@shop.example\r\nSubject: Gr\u00fc\u00dfe\r\n\r\nGr\u00fc\u00dfe\r\n', 'latin1');
+    const signed = await signBytes(mail, KEY, SIGNED_AT);
+    expect(await verify(signed)).toEqual(PASS);
+    const changed = signed.toString('latin1').replace('\u00fc', '\u00fd');
+    expect(await verify(Buffer.from(changed, 'latin1'))).not.toEqual(PASS);
+  });
+
+  test('is of a message without a body, too', async () => {
+    const signed = await signBytes(Buffer.from('From: a@shop.example\r\n\r\n'), KEY, SIGNED_AT);
+    expect(await verify(signed)).toEqual(PASS);
+  });
+
+  test('is refused to a message whose header does not end within 1 MiB', async () => {
+    const header = (bytes: number) => [Buffer.from('From: a@shop.example\r\nX: '), Buffer.alloc(bytes, 'x')];
+    const end = Buffer.from('\r\n\r\n');
+    const create = (chunks: Buffer[]) => createDkimSignature(Readable.from(chunks), KEY, SIGNED_AT);
+    await expect(create([...header(1024 * 1024), end])).rejects.toThrow('does not end');
+    await expect(create([...header(1024 * 1024 - 25), end])).resolves.toContain('d=shop.example');
+    // One chunk holds the end of the header.
+    await expect(create([Buffer.concat([...header(1024 * 1024), end])])).resolves.toContain('d=shop.example');
+  });
 });

@@ -38,13 +38,32 @@ describe('ENCRYPTION_KEY with several keys', () => {
     expect(() => box.open(sealed, 'row')).toThrow();
   });
 
+  test('encrypts text of any characters, differently each time', () => {
+    const box = createSecretBox(NEW);
+    const sealed = box.seal('Zo\u00eb \u{1f984}', 'row');
+    expect(box.open(sealed, 'row')).toBe('Zo\u00eb \u{1f984}');
+    expect(box.seal('Zo\u00eb \u{1f984}', 'row')).not.toEqual(sealed);
+    expect(box.open(box.seal('', 'row'), 'row')).toBe('');
+  });
+
+  test('stores version and key id first, so that values can be found by their key', () => {
+    expect(listKeyIds(`${OLD},${NEW}`, 'ENCRYPTION_KEY')).toEqual(['cabf5820', expect.any(String)]);
+    expect(createSecretBox(OLD).seal('secret', 'row').toString('hex')).toMatch(/^02cabf5820/);
+  });
+
+  test('does not open a value of a later version', () => {
+    const sealed = createSecretBox(NEW).seal('secret', 'row');
+    sealed[0] = 3;
+    expect(() => createSecretBox(NEW).open(sealed, 'row')).toThrow('unknown version');
+  });
+
   test('opens values of the first format, which had no key id', () => {
     const nonce = randomBytes(12);
     const cipher = createCipheriv('aes-256-gcm', Buffer.alloc(32, 1), nonce).setAAD(Buffer.from('row'));
     const body = Buffer.concat([cipher.update('secret'), cipher.final()]);
     const sealed = Buffer.concat([Buffer.of(1), nonce, cipher.getAuthTag(), body]);
     expect(createSecretBox(BOTH).open(sealed, 'row')).toBe('secret');
-    expect(() => createSecretBox(NEW).open(sealed, 'row')).toThrow();
+    expect(() => createSecretBox(NEW).open(sealed, 'row')).toThrow(/authenticate/);
   });
 
   test.each(['', 'short', `${NEW},`, `${NEW},short`])('rejects %j', (keys) => {
