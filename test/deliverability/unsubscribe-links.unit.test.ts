@@ -30,7 +30,10 @@ describe('no link is', () => {
     ['an empty token', ''],
     ['a token without a recipient', signed(bytes.subarray(0, 32))],
     ['a token without ids', signed(bytes.subarray(0, 8))],
-    ['a token with a changed signature', tokenOf(links.create(target)).replace(/^./, (at) => (at === 'A' ? 'B' : 'A'))],
+    [
+      'a token with a changed signature',
+      tokenOf(links.create(target)).replace(/^./, (at) => (at === 'A' ? 'B' : 'A')),
+    ],
     ['a signature for another purpose', signed(bytes, 'cursor')],
   ])('%s', (_name, token) => {
     expect(links.parse(token)).toBeNull();

@@ -89,7 +89,11 @@ describe('the answer', () => {
 });
 
 test.each<[string, EgressResult, object]>([
-  ['that the guard refuses', { kind: 'blocked', reason: 'not public' }, { code: 'blocked', message: 'not public' }],
+  [
+    'that the guard refuses',
+    { kind: 'blocked', reason: 'not public' },
+    { code: 'blocked', message: 'not public' },
+  ],
   ['that fails', { kind: 'failed', error: 'timeout', durationMs: 1 }, { code: 'timeout' }],
 ])('a request %s throws, and says why', async (_name, result, error) => {
   const fetched = respondWith(result).fetch(URL_OF_CUSTOMER);

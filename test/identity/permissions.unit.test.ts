@@ -69,7 +69,9 @@ describe('the permissions', () => {
   });
 
   test('of a viewer only read, and neither members nor the audit log', () => {
-    const others = PERMISSIONS.filter((name) => name.endsWith(':read') && !ROLE_PERMISSIONS.viewer.includes(name));
+    const others = PERMISSIONS.filter(
+      (name) => name.endsWith(':read') && !ROLE_PERMISSIONS.viewer.includes(name),
+    );
     expect(ROLE_PERMISSIONS.viewer.every((name) => name.endsWith(':read'))).toBe(true);
     expect(others).toEqual(['members:read', 'audit:read']);
   });
@@ -127,7 +129,11 @@ describe('a finder', () => {
   });
 
   test('looks in the inbox to which the credential is bound', () => {
-    expect(withinScope(ofInbox)).toEqual({ organizationId: 'org_1', environmentId: 'env_1', inboxId: 'inb_1' });
+    expect(withinScope(ofInbox)).toEqual({
+      organizationId: 'org_1',
+      environmentId: 'env_1',
+      inboxId: 'inb_1',
+    });
     expect(columnsWithin(ofInbox)).toEqual({ org_id: 'org_1', env_id: 'env_1', inbox_id: 'inb_1' });
     expect([canAccessInbox(ofInbox, 'inb_1'), canAccessInbox(ofInbox, 'inb_2')]).toEqual([true, false]);
   });

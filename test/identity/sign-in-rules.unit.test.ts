@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
+import { addressNotAllowed } from '../../domain/identity/allowed-addresses.ts';
 import {
   findSuspension,
   organizationDeleted,
   sessionRequired,
   unauthenticated,
 } from '../../domain/identity/authentication.ts';
-import { addressNotAllowed } from '../../domain/identity/allowed-addresses.ts';
 import { FRESH_LOGIN_MS, requireFreshLogin, requireRecentSignIn } from '../../domain/identity/person.ts';
 import {
   accountDeleted,
@@ -42,11 +42,23 @@ test('a change of the organization that owners confirm needs a recent sign-in of
 });
 
 describe('a suspension', () => {
-  const active = { organizationStatus: 'active', environmentStatus: 'active', inboxStatus: 'active' } as const;
+  const active = {
+    organizationStatus: 'active',
+    environmentStatus: 'active',
+    inboxStatus: 'active',
+  } as const;
   test.each([
     ['of nothing', active, undefined],
-    ['of nothing, with a credential bound to nothing', { organizationStatus: 'active', environmentStatus: null } as const, undefined],
-    ['of the organization', { ...active, organizationStatus: 'suspended' } as const, 'organization_suspended'],
+    [
+      'of nothing, with a credential bound to nothing',
+      { organizationStatus: 'active', environmentStatus: null } as const,
+      undefined,
+    ],
+    [
+      'of the organization',
+      { ...active, organizationStatus: 'suspended' } as const,
+      'organization_suspended',
+    ],
     ['of the environment', { ...active, environmentStatus: 'suspended' } as const, 'environment_suspended'],
     ['of the inbox', { ...active, inboxStatus: 'suspended' } as const, 'inbox_suspended'],
     [

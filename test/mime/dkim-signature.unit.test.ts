@@ -187,7 +187,18 @@ ${bodies.next().value}`),
 
 describe('the field DKIM-Signature', () => {
   const NAMES = [
-    ...['From', 'Sender', 'Reply-To', 'Subject', 'Date', 'Message-ID', 'To', 'Cc', 'In-Reply-To', 'References'],
+    ...[
+      'From',
+      'Sender',
+      'Reply-To',
+      'Subject',
+      'Date',
+      'Message-ID',
+      'To',
+      'Cc',
+      'In-Reply-To',
+      'References',
+    ],
     ...['MIME-Version', 'Content-Type', 'Content-Transfer-Encoding', 'Auto-Submitted'],
     ...['List-Unsubscribe', 'List-Unsubscribe-Post'],
   ];
@@ -197,8 +208,13 @@ describe('the field DKIM-Signature', () => {
   /** Its tags, unfolded. */
   const tagsOf = async (header: string) => {
     const field = await sign(header);
-    const tags = field.slice(field.indexOf(':') + 1).replace(/\s/g, '').split(';');
-    return Object.fromEntries(tags.map((tag) => [tag.slice(0, tag.indexOf('=')), tag.slice(tag.indexOf('=') + 1)]));
+    const tags = field
+      .slice(field.indexOf(':') + 1)
+      .replace(/\s/g, '')
+      .split(';');
+    return Object.fromEntries(
+      tags.map((tag) => [tag.slice(0, tag.indexOf('=')), tag.slice(tag.indexOf('=') + 1)]),
+    );
   };
 
   test('names algorithm, domain, selector and time', async () => {
@@ -218,25 +234,30 @@ describe('the field DKIM-Signature', () => {
     const header = [...NAMES, 'X-Order', 'Received'].map((name) => `${name}: x\r\n`).join('');
     const signed = NAMES.map((name) => name.toLowerCase());
     const { h } = await tagsOf(header);
-    expect(h).toBe(
-      signed.flatMap((name) => (OVERSIGNED.includes(name) ? [name, name] : [name])).join(':'),
-    );
+    expect(h).toBe(signed.flatMap((name) => (OVERSIGNED.includes(name) ? [name, name] : [name])).join(':'));
   });
 
   test('names fields that a program would show once more than there are, so that none can be added', async () => {
-    const { h = '' } = await tagsOf('From: a@shop.example\r\nTo: b@people.example\r\nTo: c@people.example\r\n');
+    const { h = '' } = await tagsOf(
+      'From: a@shop.example\r\nTo: b@people.example\r\nTo: c@people.example\r\n',
+    );
     expect(h).toBe('from:from:sender:reply-to:subject:date:to:to:to:cc:content-type');
   });
 
   test('takes the name of a field in any case, and with a space before the colon', async () => {
     const { h = '' } = await tagsOf('FROM : a@shop.example\r\n');
     expect(h).toMatch(/^from:from:sender/);
-    expect(await verify(`${await sign('FROM : a@shop.example\r\n')}FROM : a@shop.example\r\n\r\nHello\r\n`)).toEqual(PASS);
+    expect(
+      await verify(`${await sign('FROM : a@shop.example\r\n')}FROM : a@shop.example\r\n\r\nHello\r\n`),
+    ).toEqual(PASS);
   });
 
   test('is folded only where a line would be longer than 78 characters', async () => {
     const lines = (await sign(NAMES.map((name) => `${name}: x\r\n`).join(''))).trimEnd().split('\r\n');
-    const header = lines.slice(0, lines.findIndex((line) => line.startsWith(' b=')));
+    const header = lines.slice(
+      0,
+      lines.findIndex((line) => line.startsWith(' b=')),
+    );
     expect(lines[0]).toMatch(/^DKIM-Signature: v=1; a=rsa-sha256; c=relaxed\/relaxed; d=shop\.example;/);
     for (const [index, line] of header.entries()) {
       expect(line.length).toBeLessThanOrEqual(78);
@@ -249,7 +270,10 @@ describe('the field DKIM-Signature', () => {
   });
 
   test('covers fields and body in any encoding, byte for byte', async () => {
-    const mail = Buffer.from('From: a@shop.example\r\nSubject: Gr\u00fc\u00dfe\r\n\r\nGr\u00fc\u00dfe\r\n', 'latin1');
+    const mail = Buffer.from(
+      'From: a@shop.example\r\nSubject: Gr\u00fc\u00dfe\r\n\r\nGr\u00fc\u00dfe\r\n',
+      'latin1',
+    );
     const signed = await signBytes(mail, KEY, SIGNED_AT);
     expect(await verify(signed)).toEqual(PASS);
     const changed = signed.toString('latin1').replace('\u00fc', '\u00fd');

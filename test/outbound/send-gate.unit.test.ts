@@ -39,7 +39,13 @@ const OPEN: GateInput = {
     recipientViolations: [],
     unapprovedRecipients: 0,
   },
-  inbox: { status: 'active', sendPaused: false, sendPausedReason: null, deleted: false, domainVerified: true },
+  inbox: {
+    status: 'active',
+    sendPaused: false,
+    sendPausedReason: null,
+    deleted: false,
+    domainVerified: true,
+  },
 };
 const inbox = (change: Partial<GateInput['inbox']>) => ({ inbox: { ...OPEN.inbox, ...change } });
 const policies = (change: Partial<GateInput['policies']>) => ({ policies: { ...OPEN.policies, ...change } });
@@ -54,7 +60,9 @@ describe('a message may be sent', () => {
       'to a recipient whom a narrower scope allows',
       {
         recipients: [
-          recipient('a@example.com', { listMatches: [match('block', 'organization'), match('allow', 'inbox')] }),
+          recipient('a@example.com', {
+            listMatches: [match('block', 'organization'), match('allow', 'inbox')],
+          }),
         ],
       },
     ],
@@ -161,7 +169,12 @@ describe('the gate refuses', () => {
     [
       'a thread in which two programs answer each other',
       { thread: { isPaused: true, pausedUntil: new Date('2026-11-23T12:00:00Z') } },
-      { check: 'thread_not_looping', reason: 'rate_limited', code: 'message_rejected', detail: expect.stringContaining('2026-11-23T12:00') },
+      {
+        check: 'thread_not_looping',
+        reason: 'rate_limited',
+        code: 'message_rejected',
+        detail: expect.stringContaining('2026-11-23T12:00'),
+      },
     ],
   ])('%s', (_name, change, refusal) => {
     const found = findRefusal({ ...OPEN, ...change });
@@ -170,7 +183,11 @@ describe('the gate refuses', () => {
   });
 
   test('with the first reason, where several apply', () => {
-    const input = { ...OPEN, ...inbox({ status: 'suspended' }), organization: { status: 'deleted' as const } };
+    const input = {
+      ...OPEN,
+      ...inbox({ status: 'suspended' }),
+      organization: { status: 'deleted' as const },
+    };
     expect(findRefusal(input)?.check).toBe('organization_open');
   });
 
@@ -202,7 +219,10 @@ describe('a suspension', () => {
 });
 
 test('dispatch skips only recipients with a suppression', () => {
-  const recipients = [suppressed('a@example.com'), recipient('b@example.com', { listMatches: [match('block', 'inbox')] })];
+  const recipients = [
+    suppressed('a@example.com'),
+    recipient('b@example.com', { listMatches: [match('block', 'inbox')] }),
+  ];
   expect(findSuppressedRecipients({ recipients }).map(({ email }) => email)).toEqual(['a@example.com']);
 });
 

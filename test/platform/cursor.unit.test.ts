@@ -48,16 +48,27 @@ test('rejects everything that is not a cursor', () => {
 test('accepts one spelling of a cursor', () => {
   const cursor = cursors.encode('list', ['a']);
   const padding = '='.repeat((4 - (cursor.length % 4)) % 4);
-  for (const other of [`${cursor}=`, `${cursor}${padding}=`, ` ${cursor}`, `${cursor.slice(0, 4)}\n${cursor.slice(4)}`])
+  for (const other of [
+    `${cursor}=`,
+    `${cursor}${padding}=`,
+    ` ${cursor}`,
+    `${cursor.slice(0, 4)}\n${cursor.slice(4)}`,
+  ])
     expect(() => cursors.decode('list', other)).toThrow(
-      expect.objectContaining({ code: 'invalid_cursor', errors: [expect.objectContaining({ path: '/query/cursor' })] }),
+      expect.objectContaining({
+        code: 'invalid_cursor',
+        errors: [expect.objectContaining({ path: '/query/cursor' })],
+      }),
     );
 });
 
 test('accepts only what was signed for cursors', () => {
   const body = Buffer.from('["a"]');
   const signedFor = (purpose: string) =>
-    Buffer.concat([createSigner(key(1), purpose, 12).sign(Buffer.concat([Buffer.from('list\n'), body])), body]);
+    Buffer.concat([
+      createSigner(key(1), purpose, 12).sign(Buffer.concat([Buffer.from('list\n'), body])),
+      body,
+    ]);
   expect(cursors.decode('list', signedFor('cursor').toString('base64url'))).toEqual(['a']);
   expect(() => cursors.decode('list', signedFor('return-path').toString('base64url'))).toThrow(AppError);
 });

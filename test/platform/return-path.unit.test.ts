@@ -106,13 +106,25 @@ describe('a text', () => {
   const forged = `bounces+${'a'.repeat(45)}@bounces.agents.test`;
 
   test.each([
-    ['names a return path among other words', `Reporting <${own}>: user unknown`, { messageId: message, position: 1 }],
+    [
+      'names a return path among other words',
+      `Reporting <${own}>: user unknown`,
+      { messageId: message, position: 1 },
+    ],
     ['names it in upper case', own.toUpperCase(), { messageId: message, position: 1 }],
-    ['names several: the first counts', `${own} ${returnPaths.create(other, 2)}`, { messageId: message, position: 1 }],
+    [
+      'names several: the first counts',
+      `${own} ${returnPaths.create(other, 2)}`,
+      { messageId: message, position: 1 },
+    ],
     ['names a forged one before a valid one', `${forged} ${own}`, { messageId: message, position: 1 }],
     ['names only a forged one', forged, null],
     ['names none', 'bounces+abc@bounces.agents.test', null],
-    ['names one within the first 10,000 characters', `${' '.repeat(9_900)}${own}`, { messageId: message, position: 1 }],
+    [
+      'names one within the first 10,000 characters',
+      `${' '.repeat(9_900)}${own}`,
+      { messageId: message, position: 1 },
+    ],
     ['names one only after 10,000 characters', `${' '.repeat(10_000)}${own}`, null],
   ])('%s', (_name, text, expected) => {
     expect(returnPaths.findIn(text)).toEqual(expected);

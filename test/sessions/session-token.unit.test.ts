@@ -1,10 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import {
-  createSessionToken,
-  hashSessionToken,
-  isSessionToken,
-} from '../../domain/sessions/session-token.ts';
+import { createSessionToken, hashSessionToken, isSessionToken } from '../../domain/sessions/session-token.ts';
 
 test('a session token has a prefix that scanners find, and 43 random characters', () => {
   const token = createSessionToken();

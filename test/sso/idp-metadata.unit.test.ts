@@ -49,7 +49,10 @@ test('metadata names the identity provider, its address and its certificates', (
 
 describe('metadata', () => {
   test.each([
-    ['of one identity provider within a federation', federation(entity(), entity({ role: 'SPSSODescriptor' }))],
+    [
+      'of one identity provider within a federation',
+      federation(entity(), entity({ role: 'SPSSODescriptor' })),
+    ],
     ['that does not say its protocol', entity({ protocols: '' })],
     [
       'of several protocols',
@@ -58,7 +61,10 @@ describe('metadata', () => {
           ' protocolSupportEnumeration="urn:oasis:names:tc:SAML:1.1:protocol urn:oasis:names:tc:SAML:2.0:protocol"',
       }),
     ],
-    ['with another binding first', entity({ services: service('https://idp.example.test/post', 'HTTP-POST') + service(SSO_URL) })],
+    [
+      'with another binding first',
+      entity({ services: service('https://idp.example.test/post', 'HTTP-POST') + service(SSO_URL) }),
+    ],
     ['with an elliptic key beside', entity({ keys: key(ELLIPTIC) + key(RSA) })],
     ['with an encryption key beside', entity({ keys: key(LONGER, ' use="encryption"') + key(RSA) })],
     ['with a key whose use it does not say', entity({ keys: key(RSA, '') })],
@@ -82,11 +88,23 @@ describe('metadata', () => {
     ['without entityID', entity({ entityId: '' }), /no entityID/],
     ['with an entityID of 1,025 characters', entity({ entityId: 'x'.repeat(1_025) }), /no entityID/],
     ['without an address', entity({ services: '' }), /HTTP-Redirect/],
-    ['with an address for another binding', entity({ services: service(SSO_URL, 'HTTP-POST') }), /HTTP-Redirect/],
-    ['with an address where no browser may go', entity({ services: service('javascript:alert(1)') }), /https/],
+    [
+      'with an address for another binding',
+      entity({ services: service(SSO_URL, 'HTTP-POST') }),
+      /HTTP-Redirect/,
+    ],
+    [
+      'with an address where no browser may go',
+      entity({ services: service('javascript:alert(1)') }),
+      /https/,
+    ],
     ['with an empty address', entity({ services: service('') }), /https/],
     ['without a certificate', entity({ keys: '' }), /no signing certificate/],
-    ['with an encryption key alone', entity({ keys: key(RSA, ' use="encryption"') }), /no signing certificate/],
+    [
+      'with an encryption key alone',
+      entity({ keys: key(RSA, ' use="encryption"') }),
+      /no signing certificate/,
+    ],
     ['with an elliptic key alone', entity({ keys: key(ELLIPTIC) }), /RSA key/],
     ['with a key of 1,024 bits beside', entity({ keys: key(RSA) + key(WEAK) }), /2048 bits/],
     ['with a certificate that is none', entity({ keys: key('AAAA') }), /malformed/],

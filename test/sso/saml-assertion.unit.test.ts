@@ -77,7 +77,9 @@ const failedCheck = (xml: string, expected: Partial<Parameters<typeof readAssert
 
 describe('an assertion', () => {
   test('names the person, when they signed in and until when it may be used', () => {
-    const xml = assertion({ attributes: attribute('email', 'ada@example.com') + attribute('displayName', 'Ada') });
+    const xml = assertion({
+      attributes: attribute('email', 'ada@example.com') + attribute('displayName', 'Ada'),
+    });
     expect(read(xml)).toEqual({
       assertionId: '_a1',
       expiresAt: new Date(NOW + 300_000 + 120_000),
@@ -153,13 +155,16 @@ describe('an assertion is refused', () => {
     ['for no address', { confirmations: confirmation({ Recipient: undefined }) }, 'recipient'],
     ['to another request', { confirmations: confirmation({ InResponseTo: '_other' }) }, 'request'],
     ['whose confirmation has expired', { confirmations: confirmation({ NotOnOrAfter: at(-60) }) }, 'time'],
-    ['whose confirmation does not expire', { confirmations: confirmation({ NotOnOrAfter: undefined }) }, 'time'],
+    [
+      'whose confirmation does not expire',
+      { confirmations: confirmation({ NotOnOrAfter: undefined }) },
+      'time',
+    ],
     ['whose confirmation begins later', { confirmations: confirmation({ NotBefore: at(61) }) }, 'time'],
     [
       'none of whose confirmations passes all checks',
       {
-        confirmations:
-          confirmation({ InResponseTo: '_other' }) + confirmation({ NotOnOrAfter: at(-60) }),
+        confirmations: confirmation({ InResponseTo: '_other' }) + confirmation({ NotOnOrAfter: at(-60) }),
       },
       'time',
     ],
@@ -182,8 +187,14 @@ describe('an assertion is taken', () => {
     ['that expired less than a minute ago', { period: { NotOnOrAfter: at(-59) } }],
     ['with times in another zone', { period: { NotBefore: '2026-11-23T13:00:30.123456789+01:00' } }],
     ['for several audiences', { audiences: audiences('https://other.test', EXPECTED.audience) }],
-    ['whose confirmation expired less than a minute ago', { confirmations: confirmation({ NotOnOrAfter: at(-59) }) }],
-    ['whose second confirmation passes', { confirmations: confirmation({ Recipient: 'https://other.test' }) + confirmation() }],
+    [
+      'whose confirmation expired less than a minute ago',
+      { confirmations: confirmation({ NotOnOrAfter: at(-59) }) },
+    ],
+    [
+      'whose second confirmation passes',
+      { confirmations: confirmation({ Recipient: 'https://other.test' }) + confirmation() },
+    ],
     [
       'with a session that ends later',
       { statement: `<AuthnStatement AuthnInstant="${at(60)}" SessionNotOnOrAfter="${at(-59)}"/>` },
@@ -192,12 +203,16 @@ describe('an assertion is taken', () => {
 });
 
 describe('times', () => {
-  test.each(['2026-11-23', '2026-11-23T11:59Z', '2026-11-23T11:59:00', '2026-13-23T11:59:00Z', ' 2026-11-23T11:59:00Z', '2026-11-23T11:59:00Z x'])(
-    '%j is none',
-    (time) => {
-      expect(failedCheck(assertion({ period: { NotBefore: time } }))).toBe('time');
-    },
-  );
+  test.each([
+    '2026-11-23',
+    '2026-11-23T11:59Z',
+    '2026-11-23T11:59:00',
+    '2026-13-23T11:59:00Z',
+    ' 2026-11-23T11:59:00Z',
+    '2026-11-23T11:59:00Z x',
+  ])('%j is none', (time) => {
+    expect(failedCheck(assertion({ period: { NotBefore: time } }))).toBe('time');
+  });
 
   test('of the sign-in may be missing', () => {
     expect(read(assertion({ statement: '<AuthnStatement/>' })).authenticatedAt).toBeNull();
@@ -231,7 +246,9 @@ describe('the email address', () => {
   test('is not taken at random from several values', () => {
     const values = ['a@example.com', 'b@example.com'];
     expect(emailOf({ attributes: attribute('email', ...values) })).toEqual(values);
-    expect(emailOf({ attributes: values.map((value) => attribute('email', value)).join('') })).toEqual(values);
+    expect(emailOf({ attributes: values.map((value) => attribute('email', value)).join('') })).toEqual(
+      values,
+    );
     expect(emailOf({ attributes: attribute('email') })).toEqual([]);
     expect(emailOf({ attributes: attribute('email', '<b>a@example.com</b>') })).toBe('');
   });

@@ -172,17 +172,49 @@ const assertionSigned = (parts: Partial<SignatureParts>) =>
 describe('a response is refused', () => {
   test.each([
     ['without a status', response({ status: '' }), 'status'],
-    ['with two statuses', response({ status: `<p:Status><p:StatusCode Value="${SUCCESS}"/></p:Status>`.repeat(2) }), 'status'],
-    ['with an error', response({ status: '<p:Status><p:StatusCode Value="urn:oasis:names:tc:SAML:2.0:status:Responder"/></p:Status>' }), 'status'],
+    [
+      'with two statuses',
+      response({ status: `<p:Status><p:StatusCode Value="${SUCCESS}"/></p:Status>`.repeat(2) }),
+      'status',
+    ],
+    [
+      'with an error',
+      response({
+        status: '<p:Status><p:StatusCode Value="urn:oasis:names:tc:SAML:2.0:status:Responder"/></p:Status>',
+      }),
+      'status',
+    ],
     ['with an encrypted assertion', response({ assertions: '<a:EncryptedAssertion/>' }), 'encryption'],
     ['without a signature', response({ assertions: assertion({ signed: '' }) }), 'unsigned'],
     ['with SHA-1', assertionSigned({ method: 'http://www.w3.org/2000/09/xmldsig#rsa-sha1' }), 'algorithm'],
-    ['with HMAC', assertionSigned({ method: 'http://www.w3.org/2001/04/xmldsig-more#hmac-sha256' }), 'algorithm'],
-    ['with a digest of SHA-1', assertionSigned({ digest: 'http://www.w3.org/2000/09/xmldsig#sha1' }), 'algorithm'],
-    ['with canonicalization that keeps comments', assertionSigned({ canonicalization: 'http://www.w3.org/2001/10/xml-exc-c14n#WithComments' }), 'algorithm'],
-    ['with XPath', assertionSigned({ transforms: '<d:Transform Algorithm="http://www.w3.org/TR/1999/REC-xpath-19991116"/>' }), 'algorithm'],
+    [
+      'with HMAC',
+      assertionSigned({ method: 'http://www.w3.org/2001/04/xmldsig-more#hmac-sha256' }),
+      'algorithm',
+    ],
+    [
+      'with a digest of SHA-1',
+      assertionSigned({ digest: 'http://www.w3.org/2000/09/xmldsig#sha1' }),
+      'algorithm',
+    ],
+    [
+      'with canonicalization that keeps comments',
+      assertionSigned({ canonicalization: 'http://www.w3.org/2001/10/xml-exc-c14n#WithComments' }),
+      'algorithm',
+    ],
+    [
+      'with XPath',
+      assertionSigned({
+        transforms: '<d:Transform Algorithm="http://www.w3.org/TR/1999/REC-xpath-19991116"/>',
+      }),
+      'algorithm',
+    ],
     ['with a transform without algorithm', assertionSigned({ transforms: '<d:Transform/>' }), 'algorithm'],
-    ['with content of a transform', assertionSigned({ transforms: ENVELOPED.replace('/>', '><d:XPath>1</d:XPath></d:Transform>') }), 'algorithm'],
+    [
+      'with content of a transform',
+      assertionSigned({ transforms: ENVELOPED.replace('/>', '><d:XPath>1</d:XPath></d:Transform>') }),
+      'algorithm',
+    ],
     [
       'with prefixes elsewhere than in a transform',
       assertionSigned({}).replace(
@@ -212,29 +244,73 @@ describe('a signature is refused', () => {
     ['with a response within the response', response({ more: `<a:x>${inner}</a:x>` }), 'several responses'],
     ['with no assertion', response({ assertions: '', signed: signature({ id: '_r1' }) }), '0 assertions'],
     ['with two assertions', response({ assertions: assertion() + assertion({ id: '_a2' }) }), '2 assertions'],
-    ['with the signed assertion in a wrapper', response({ assertions: `<a:x>${assertion()}</a:x>` }), 'an assertion in another place'],
+    [
+      'with the signed assertion in a wrapper',
+      response({ assertions: `<a:x>${assertion()}</a:x>` }),
+      'an assertion in another place',
+    ],
     [
       'with an assertion of another namespace',
-      response({ assertions: assertion().replaceAll('<a:Assertion', '<e:Assertion xmlns:e="urn:e"').replaceAll('</a:Assertion', '</e:Assertion') }),
+      response({
+        assertions: assertion()
+          .replaceAll('<a:Assertion', '<e:Assertion xmlns:e="urn:e"')
+          .replaceAll('</a:Assertion', '</e:Assertion'),
+      }),
       'an assertion in another place',
     ],
     ['with an ID that occurs twice', response({ id: '_a1' }), 'an ID that occurs twice'],
     ['with the ID in another spelling', response({ more: '<a:x id="_a1"/>' }), 'an ID that occurs twice'],
     ['with the ID as xml:id', response({ more: '<a:x xml:id="_a1"/>' }), 'an ID that occurs twice'],
-    ['that stands elsewhere', response({ more: `<a:x ID="_x">${signature({ id: '_x' })}</a:x>` }), 'a signature in another place'],
-    ['beside another of the same element', response({ assertions: assertion({ signed: signature() + signature() }) }), 'two signatures of one element'],
+    [
+      'that stands elsewhere',
+      response({ more: `<a:x ID="_x">${signature({ id: '_x' })}</a:x>` }),
+      'a signature in another place',
+    ],
+    [
+      'beside another of the same element',
+      response({ assertions: assertion({ signed: signature() + signature() }) }),
+      'two signatures of one element',
+    ],
     ['of another element', assertionSigned({ id: '_r1' }), 'a signature of another element'],
-    ['of an element without ID', response({ assertions: assertion({ id: '', signed: signature({ id: '' }) }) }), 'a signature of another element'],
-    ['of an element whose ID is an expression', response({ assertions: assertion({ id: "a' or '1", signed: signature({ id: "a' or '1" }) }) }), 'a signature of another element'],
+    [
+      'of an element without ID',
+      response({ assertions: assertion({ id: '', signed: signature({ id: '' }) }) }),
+      'a signature of another element',
+    ],
+    [
+      'of an element whose ID is an expression',
+      response({ assertions: assertion({ id: "a' or '1", signed: signature({ id: "a' or '1" }) }) }),
+      'a signature of another element',
+    ],
     ['of another namespace', assertionSigned({ namespace: 'urn:other' }), 'a signature of another namespace'],
     ['with an object', assertionSigned({ more: '<d:Object/>' }), 'a signature with content'],
     ['with a manifest', assertionSigned({ more: '<d:Manifest/>' }), 'a signature with content'],
-    ['with two references', assertionSigned({}).replace(/(<d:Reference .*<\/d:Reference>)/, '$1$1'), 'not one Reference'],
-    ['with two values', assertionSigned({ more: '<d:SignatureValue>AAAA</d:SignatureValue>' }), 'not one SignatureValue'],
-    ['without a digest', assertionSigned({}).replace(/<d:DigestValue>.*<\/d:DigestValue>/, ''), 'not one DigestValue'],
+    [
+      'with two references',
+      assertionSigned({}).replace(/(<d:Reference .*<\/d:Reference>)/, '$1$1'),
+      'not one Reference',
+    ],
+    [
+      'with two values',
+      assertionSigned({ more: '<d:SignatureValue>AAAA</d:SignatureValue>' }),
+      'not one SignatureValue',
+    ],
+    [
+      'without a digest',
+      assertionSigned({}).replace(/<d:DigestValue>.*<\/d:DigestValue>/, ''),
+      'not one DigestValue',
+    ],
     ['without SignedInfo', assertionSigned({}).replaceAll('d:SignedInfo', 'd:Info'), 'not one SignedInfo'],
-    ['without a method', assertionSigned({}).replace(/<d:SignatureMethod[^>]*>/, ''), 'not one SignatureMethod'],
-    ['with elements in its digest', assertionSigned({ digestValue: 'AA<d:x/>AA' }), 'DigestValue with content'],
+    [
+      'without a method',
+      assertionSigned({}).replace(/<d:SignatureMethod[^>]*>/, ''),
+      'not one SignatureMethod',
+    ],
+    [
+      'with elements in its digest',
+      assertionSigned({ digestValue: 'AA<d:x/>AA' }),
+      'DigestValue with content',
+    ],
     ['with elements in its value', assertionSigned({ value: 'AA<d:x/>AA' }), 'SignatureValue with content'],
   ])('%s', (_name, xml, problem) => {
     expect(inspect(xml)).toMatchObject({ check: 'signature', seen: problem });

@@ -29,7 +29,12 @@ describe('the checks of a login', () => {
     const checks = createSsoChecks();
     expect(() => checks.failKey('key 1', 'another key')).toThrow(UnknownKey);
     expect(() => checks.fail('signature')).not.toThrow(UnknownKey);
-    expect(checks.all[0]).toEqual({ name: 'signature', passed: false, seen: 'key 1', expected: 'another key' });
+    expect(checks.all[0]).toEqual({
+      name: 'signature',
+      passed: false,
+      seen: 'key 1',
+      expected: 'another key',
+    });
   });
 
   test('are forgotten from where the answer is read once more', () => {

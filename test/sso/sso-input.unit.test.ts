@@ -3,9 +3,9 @@ import { MetadataRefusal } from '../../domain/sso/saml/idp-metadata.ts';
 import {
   checkInput,
   METADATA_INTERVAL_MS,
+  type SsoChange,
   sealSecret,
   splitFields,
-  type SsoChange,
 } from '../../domain/sso/sso-input.ts';
 import { clientSecretContext } from '../../domain/sso/sso-settings.ts';
 import { createSecretBox } from '../../platform/crypto.ts';
@@ -44,12 +44,15 @@ describe('the settings of OpenID Connect', () => {
     expect(await check('oidc', { ...OIDC, name: 'Login' }, true)).toEqual({ ...OIDC, name: 'Login' });
   });
 
-  test.each(['issuer', 'clientId', 'clientSecret'] as const)('of a new configuration need %s', async (field) => {
-    const path = field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    const { [field]: _left, ...others } = OIDC;
-    await expect(check('oidc', others, true)).rejects.toEqual(problem(path, 'is required for this type'));
-    await expect(check('oidc', others)).resolves.toEqual(others);
-  });
+  test.each(['issuer', 'clientId', 'clientSecret'] as const)(
+    'of a new configuration need %s',
+    async (field) => {
+      const path = field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+      const { [field]: _left, ...others } = OIDC;
+      await expect(check('oidc', others, true)).rejects.toEqual(problem(path, 'is required for this type'));
+      await expect(check('oidc', others)).resolves.toEqual(others);
+    },
+  );
 
   test.each([
     ['http://login.example.test', 'the URL is not https'],
@@ -69,7 +72,11 @@ describe('the settings of OpenID Connect', () => {
 });
 
 describe('the settings of SAML', () => {
-  const read = { issuer: 'https://idp.example.test', certificateExpiresAt: EXPIRES, certificateWarnedDays: null };
+  const read = {
+    issuer: 'https://idp.example.test',
+    certificateExpiresAt: EXPIRES,
+    certificateWarnedDays: null,
+  };
 
   test('have metadata as XML', async () => {
     expect(await check('saml', { idpMetadataXml: '<own/>', allowIdpInitiated: true }, true)).toEqual({
@@ -98,7 +105,12 @@ describe('the settings of SAML', () => {
 
   test.each([
     ['neither XML nor URL, if they are new', {}, true, 'idp_metadata_xml'],
-    ['both XML and URL', { idpMetadataXml: '<own/>', idpMetadataUrl: METADATA_URL }, false, 'idp_metadata_xml'],
+    [
+      'both XML and URL',
+      { idpMetadataXml: '<own/>', idpMetadataUrl: METADATA_URL },
+      false,
+      'idp_metadata_xml',
+    ],
   ])('are refused with %s', async (_name, change, isNew, path) => {
     await expect(check('saml', change, isNew)).rejects.toEqual(
       problem(path, 'or idp_metadata_url, but not both, is required for this type'),
@@ -108,7 +120,12 @@ describe('the settings of SAML', () => {
   test.each([
     ['metadata that cannot be used', { idpMetadataXml: '<broken/>' }, 'idp_metadata_xml', /describes no/],
     ['a URL that the guard refuses', { idpMetadataUrl: 'http://a.test' }, 'idp_metadata_url', /not https/],
-    ['a URL that does not answer', { idpMetadataUrl: 'https://a.test' }, 'idp_metadata_url', /cannot be read: HTTP 404/],
+    [
+      'a URL that does not answer',
+      { idpMetadataUrl: 'https://a.test' },
+      'idp_metadata_url',
+      /cannot be read: HTTP 404/,
+    ],
     ['an issuer', { issuer: 'https://a.test' }, 'issuer', /type saml/],
     ['a client id', { clientId: 'id' }, 'client_id', /type saml/],
     ['a client secret', { clientSecret: 'secret' }, 'client_secret', /type saml/],
@@ -123,7 +140,9 @@ describe('the settings of SAML', () => {
 
 describe('domains', () => {
   test('are stored once, in lower-case ASCII', async () => {
-    const { domains } = await check('oidc', { domains: ['Example.com', 'b\u00fccher.example.org', 'example.com.'] });
+    const { domains } = await check('oidc', {
+      domains: ['Example.com', 'b\u00fccher.example.org', 'example.com.'],
+    });
     expect(domains).toEqual(['example.com', 'xn--bcher-kva.example.org']);
   });
 
@@ -146,11 +165,24 @@ test('a client secret is encrypted for its configuration, and stays if none is g
 
 describe('a change waits for a test', () => {
   const split = (before: object, fields: object) => splitFields(fields, before as never);
-  const oidc = { type: 'oidc', issuer: 'https://a.test', clientId: 'id', idpMetadataUrl: null, idpMetadataXml: null };
-  const saml = { type: 'saml', issuer: 'https://a.test', idpMetadataUrl: METADATA_URL, idpMetadataXml: '<old/>' };
+  const oidc = {
+    type: 'oidc',
+    issuer: 'https://a.test',
+    clientId: 'id',
+    idpMetadataUrl: null,
+    idpMetadataXml: null,
+  };
+  const saml = {
+    type: 'saml',
+    issuer: 'https://a.test',
+    idpMetadataUrl: METADATA_URL,
+    idpMetadataXml: '<old/>',
+  };
 
   test('if it is one of issuer, client or metadata, and others do not', () => {
-    expect(split(oidc, { issuer: 'https://b.test', clientSecret: 'new', name: 'Login', defaultRole: 'viewer' })).toEqual({
+    expect(
+      split(oidc, { issuer: 'https://b.test', clientSecret: 'new', name: 'Login', defaultRole: 'viewer' }),
+    ).toEqual({
       tested: { issuer: 'https://b.test', clientSecret: 'new' },
       others: { name: 'Login', defaultRole: 'viewer' },
     });
@@ -165,13 +197,39 @@ describe('a change waits for a test', () => {
 
   test.each([
     ['another URL', saml, { idpMetadataUrl: 'https://b.test', idpMetadataXml: '<new/>' }, true],
-    ['the same URL, whose metadata is read again anyway', saml, { idpMetadataUrl: METADATA_URL, idpMetadataXml: '<new/>' }, false],
+    [
+      'the same URL, whose metadata is read again anyway',
+      saml,
+      { idpMetadataUrl: METADATA_URL, idpMetadataXml: '<new/>' },
+      false,
+    ],
     ['XML instead of a URL', saml, { idpMetadataUrl: null, idpMetadataXml: '<old/>' }, true],
-    ['other XML', { ...saml, idpMetadataUrl: null }, { idpMetadataUrl: null, idpMetadataXml: '<new/>' }, true],
-    ['the same XML', { ...saml, idpMetadataUrl: null }, { idpMetadataUrl: null, idpMetadataXml: '<old/>' }, false],
+    [
+      'other XML',
+      { ...saml, idpMetadataUrl: null },
+      { idpMetadataUrl: null, idpMetadataXml: '<new/>' },
+      true,
+    ],
+    [
+      'the same XML',
+      { ...saml, idpMetadataUrl: null },
+      { idpMetadataUrl: null, idpMetadataXml: '<old/>' },
+      false,
+    ],
   ])('with %s: %j', (_name, before, fields, waits) => {
-    const { tested } = split(before, { ...fields, issuer: 'https://a.test', metadataDueAt: null, certificateWarnedDays: null });
+    const { tested } = split(before, {
+      ...fields,
+      issuer: 'https://a.test',
+      metadataDueAt: null,
+      certificateWarnedDays: null,
+    });
     expect(Object.keys(tested).length > 0).toBe(waits);
-    if (waits) expect(tested).toEqual({ ...fields, issuer: 'https://a.test', metadataDueAt: null, certificateWarnedDays: null });
+    if (waits)
+      expect(tested).toEqual({
+        ...fields,
+        issuer: 'https://a.test',
+        metadataDueAt: null,
+        certificateWarnedDays: null,
+      });
   });
 });
