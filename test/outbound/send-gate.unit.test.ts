@@ -16,7 +16,7 @@ const recipient = (email: string, rest: Partial<Recipient> = {}): Recipient => (
   ...rest,
 });
 const suppressed = (email: string) =>
-  recipient(email, { suppression: { origin: 'hard_bounce', status: '5.1.1' } });
+  recipient(email, { suppression: { origin: 'bounce', status: '5.1.1' } });
 const match = (effect: ListMatch['effect'], scope: ListMatch['scope']): ListMatch => ({
   entry: 'example.com',
   effect,
