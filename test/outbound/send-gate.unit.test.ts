@@ -163,7 +163,7 @@ describe('the gate refuses', () => {
         check: 'some_recipient_not_suppressed',
         reason: 'blocked_recipient',
         code: 'message_rejected',
-        detail: expect.stringContaining('a@example.com (hard_bounce), b@example.com (hard_bounce)'),
+        detail: expect.stringContaining('a@example.com (bounce), b@example.com (bounce)'),
       },
     ],
     [
