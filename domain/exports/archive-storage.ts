@@ -14,6 +14,7 @@ const RETRY_DELAY_MS = 5_000;
 /**
  * Repeats calls while storage is unavailable, for some minutes, since an export that fails starts again from its beginning.
  *
+ * @param options.signal ends the repetitions, with its reason.
  * @param options.onWait before each further attempt.
  */
 export function withPatience(
@@ -22,7 +23,7 @@ export function withPatience(
     signal,
     onWait,
     retryDelayMs = RETRY_DELAY_MS,
-  }: { signal?: AbortSignal | undefined; onWait: () => void; retryDelayMs?: number | undefined },
+  }: { signal: AbortSignal; onWait: () => void; retryDelayMs?: number | undefined },
 ): Pick<ArchiveStorage, 'getRange'> & Pick<MultipartUploads, 'uploadPart' | 'complete'> {
   const { uploadPart, complete } = multipartUploads;
 
@@ -35,7 +36,8 @@ export function withPatience(
         const isOutage = error instanceof StorageError && error.failure === 'unavailable';
         if (!isOutage || Date.now() > endsAt) throw error;
         onWait();
-        await delay(retryDelayMs, undefined, signal ? { signal } : {});
+        await delay(retryDelayMs, undefined, { signal }).catch(() => {});
+        signal.throwIfAborted();
       }
     }
   }

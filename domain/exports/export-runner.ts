@@ -131,7 +131,10 @@ export function createExportRunner(options: ExportRunnerOptions) {
     if (!mayContinue) throw new StoppedError();
   }
 
-  async function writeAndComplete(writing: Writing, { signal, onProgress }: WriteOptions): Promise<void> {
+  async function writeAndComplete(
+    writing: Writing,
+    { signal, onProgress }: { signal: AbortSignal; onProgress: WriteOptions['onProgress'] },
+  ): Promise<void> {
     const { id, organizationId, requestedBy, storageKey, uploadId, startedAt, totals } = writing;
     const counts = new ArchiveCounts();
     const reportProgress = () => onProgress?.(formatProgress(counts.toProgress(totals)));
@@ -155,7 +158,7 @@ export function createExportRunner(options: ExportRunnerOptions) {
     async function* observe(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
       let checkedAt = Date.now();
       for await (const chunk of chunks) {
-        signal?.throwIfAborted();
+        signal.throwIfAborted();
         counts.sizeBytes += chunk.length;
         if (Date.now() - checkedAt >= checkIntervalMs) {
           reportProgress();
@@ -171,7 +174,7 @@ export function createExportRunner(options: ExportRunnerOptions) {
       patient.uploadPart(storageKey, uploadId, number, bytes),
     );
     await checkIn(writing, counts);
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
     await patient.complete(storageKey, uploadId, parts).catch(async (error: unknown) => {
       if (!(await wasCompleted(error, storageKey, counts.sizeBytes))) throw error;
     });
@@ -199,10 +202,14 @@ export function createExportRunner(options: ExportRunnerOptions) {
      */
     async write(exportId: string, writeOptions: WriteOptions = {}): Promise<ExportResult> {
       const writing = await start(exportId);
+      const ended = new AbortController();
+      const signal = AbortSignal.any([ended.signal, ...(writeOptions.signal ? [writeOptions.signal] : [])]);
       if (writing)
         try {
-          await writeAndComplete(writing, writeOptions);
+          await writeAndComplete(writing, { signal, onProgress: writeOptions.onProgress });
         } catch (error) {
+          // Files that were being read ahead are not asked for again.
+          ended.abort();
           // If this fails, the next attempt repeats it, or `cleanUp`.
           await uploads.abort(writing.storageKey, writing.uploadId).catch(() => {});
           if (!(error instanceof StoppedError)) throw error;

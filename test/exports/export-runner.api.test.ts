@@ -277,6 +277,30 @@ describe('writing an export', () => {
     await runExport(createTestExportRunner(app), exportId);
   });
 
+  test('stops at once when aborted during a storage outage', async () => {
+    const { exportId } = await arrange();
+    const reason = new Error('shut down');
+    const controller = new AbortController();
+    let calls = 0;
+    const runner = createTestExportRunner(app, {
+      retryDelayMs: 600_000,
+      storage: {
+        ...app.storage,
+        async getRange() {
+          calls += 1;
+          throw unavailable();
+        },
+      },
+    });
+    const written = runner.write(exportId, {
+      signal: controller.signal,
+      onProgress: () => {
+        if (calls > 2) controller.abort(reason);
+      },
+    });
+    await expect(written).rejects.toBe(reason);
+  });
+
   test('omits rows deleted or created meanwhile and keeps the manifest correct', async () => {
     const { organization, exportId } = await arrange({ messages: 10 });
     const deletedIds = organization.messageIds.slice(-4);
