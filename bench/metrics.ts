@@ -1,4 +1,4 @@
-import { sql } from '@mikro-orm/core';
+import { sql } from 'kysely';
 import type pg from 'pg';
 import { entities } from '../domain/entities.ts';
 import { createMetricService, type MetricFilter } from '../domain/metrics/metric.service.ts';

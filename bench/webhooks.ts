@@ -3,8 +3,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
-import { sql } from '@mikro-orm/core';
 import { Client, Connection } from '@temporalio/client';
+import { sql } from 'kysely';
 import { pino } from 'pino';
 import { entities } from '../domain/entities.ts';
 import { createWebhookEvents } from '../domain/webhooks/webhook-events.ts';
@@ -72,9 +72,11 @@ async function createSource(stack: IsolatedService): Promise<Source> {
   const ownerOf = async (inboxId: string) => {
     const known = inboxes.get(inboxId);
     if (known) return known;
-    const [row] = await database.query<{ organizationId: string; environmentId: string }>(
-      sql`select org_id as "organizationId", env_id as "environmentId" from inboxes where id = ${inboxId}`,
-    );
+    const row = await database.db
+      .selectFrom('inboxes')
+      .select(['org_id as organizationId', 'env_id as environmentId'])
+      .where('id', '=', inboxId)
+      .executeTakeFirst();
     if (!row) throw new Error(`There is no inbox ${inboxId}`);
     inboxes.set(inboxId, row);
     return row;
@@ -104,10 +106,8 @@ async function createSource(stack: IsolatedService): Promise<Source> {
       await outbox.drain();
       await waitFor('the outbox to be empty', async () => {
         await outbox.sweep(200);
-        const [{ left } = { left: 0 }] = await database.query<{ left: number }>(
-          sql`select count(*)::int as left from outbox`,
-        );
-        if (left > 0) throw new Error(`${left} left`);
+        const left = await database.db.selectFrom('outbox').select('id').execute();
+        if (left.length > 0) throw new Error(`${left.length} left`);
       });
     },
     async close() {
@@ -215,10 +215,13 @@ async function measureHistory(stack: IsolatedService, source: Source): Promise<v
     const receiver = await startReceiver((time) => (time < attempts ? 500 : 200));
     const inboxId = await subscribe(stack, receiver);
     const mark = await source.emit(inboxId);
-    const [row] = await source.database.query<{ id: string }>(
-      sql`select d.id from webhook_deliveries d join events e on e.id = d.event_id
-       where e.inbox_id = ${inboxId} and e.data->>'message_id' = ${mark}`,
-    );
+    const row = await source.database.db
+      .selectFrom('webhook_deliveries as delivery')
+      .innerJoin('events as event', 'event.id', 'delivery.event_id')
+      .select('delivery.id')
+      .where('event.inbox_id', '=', inboxId)
+      .where(sql`event.data->>'message_id'`, '=', mark)
+      .executeTakeFirst();
     await waitFor('the run', async () => {
       await client.workflow.getHandle(deliverWebhookWorkflowId(row?.id ?? '', 1)).result();
     });
