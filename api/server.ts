@@ -1,7 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { entities } from '../domain/entities.ts';
 import { createHtmlConverter } from '../domain/mime/converter/pool.ts';
 import { announceProcess } from '../domain/monitoring/announce-process.ts';
 import { acceptsProviderDeliveries, type Config, loadConfig } from '../platform/config.ts';
@@ -35,10 +34,9 @@ export interface StartedApi {
 }
 
 export async function startApi(config: Config, logger: Logger): Promise<StartedApi> {
-  const database = await createDatabase({
+  const database = createDatabase({
     url: config.DATABASE_URL,
     poolSize: config.DATABASE_POOL_SIZE,
-    entities,
   });
   await checkInstallation(database, config, logger);
   const workerDatabase = await connectWorker(config);
@@ -123,7 +121,7 @@ async function connectWorker(config: Config): Promise<Database | undefined> {
     throw new Error(
       'WORKER_DATABASE_URL is required if providers deliver mail or reports to the API, or with BILLING_ENABLED',
     );
-  return createDatabase({ url: config.WORKER_DATABASE_URL, poolSize: PROVIDER_POOL_SIZE, entities });
+  return createDatabase({ url: config.WORKER_DATABASE_URL, poolSize: PROVIDER_POOL_SIZE });
 }
 
 const PROVIDER_POOL_SIZE = 5;

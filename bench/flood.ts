@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { createApiKey } from '../domain/api-keys/create-api-key.ts';
-import { entities } from '../domain/entities.ts';
 import { PERMISSIONS } from '../domain/identity/permissions.ts';
 import { createOrganization } from '../domain/organizations/create-organization.ts';
 import { createUser } from '../domain/people/create-user.ts';
@@ -107,7 +106,7 @@ interface Tenant {
 
 /** Ten organizations besides the one whose inbox is flooded. */
 async function createTenants(stack: IsolatedService): Promise<Tenant[]> {
-  const database = await createDatabase({ url: stack.config.DATABASE_URL, poolSize: 1, entities });
+  const database = createDatabase({ url: stack.config.DATABASE_URL, poolSize: 1 });
   const keys = await database.systemTransaction(async ({ db }) => {
     const tokens: string[] = [];
     for (let index = 0; index < ORGANIZATIONS; index += 1) {

@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
-import { entities } from '../domain/entities.ts';
 import { createMetricService, type MetricFilter } from '../domain/metrics/metric.service.ts';
 import { COUNT_COLUMNS } from '../domain/metrics/metric-counts.ts';
 import { buildMetricQuery, type MetricQuery } from '../domain/metrics/metric-query.ts';
@@ -28,7 +27,7 @@ export function benchMetrics(): Promise<void> {
   return withBenchDatabase(async ({ owner, apiUrl }) => {
     for (const name of ['metrics', 'neighbor']) await fillHours(owner, name);
     await owner.query('vacuum analyze');
-    const api = await createDatabase({ url: apiUrl, poolSize: 2, entities });
+    const api = createDatabase({ url: apiUrl, poolSize: 2 });
     await measureQuestions(api);
     await showPlans(api);
     await api.close();

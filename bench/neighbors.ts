@@ -2,7 +2,6 @@ import { createServer } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { createApiKey } from '../domain/api-keys/create-api-key.ts';
-import { entities } from '../domain/entities.ts';
 import { PERMISSIONS } from '../domain/identity/permissions.ts';
 import { createOrganization } from '../domain/organizations/create-organization.ts';
 import { createUser } from '../domain/people/create-user.ts';
@@ -233,7 +232,7 @@ interface Tenant {
 }
 
 async function createTenants(stack: IsolatedService): Promise<[Greedy, Tenant]> {
-  const database = await createDatabase({ url: stack.config.DATABASE_URL, poolSize: 1, entities });
+  const database = createDatabase({ url: stack.config.DATABASE_URL, poolSize: 1 });
   const tokens = await database.systemTransaction(async ({ db }) => {
     const tenants: { organizationId: string; keys: string[] }[] = [];
     for (const name of ['greedy', 'other']) {

@@ -1,6 +1,5 @@
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
-import { entities } from '../domain/entities.ts';
 import { createExpiredMailService } from '../domain/retention/expired-mail.service.ts';
 import { createWebhookEvents } from '../domain/webhooks/webhook-events.ts';
 import { createDatabase } from '../platform/database/database.ts';
@@ -120,7 +119,7 @@ async function stopDeletion(owner: pg.Client): Promise<void> {
 /** Deletes the remaining messages in this process, without pauses. */
 async function timeBatches(stack: IsolatedService, owner: pg.Client): Promise<void> {
   await applyPolicy(owner);
-  const database = await createDatabase({ url: stack.ownerDatabaseUrl, poolSize: 2, entities });
+  const database = createDatabase({ url: stack.ownerDatabaseUrl, poolSize: 2 });
   const outbox: Outbox = { enqueue: () => undefined, sweep: async () => 0, drain: async () => undefined };
   const { deleteExpired } = createExpiredMailService({
     database,

@@ -1,4 +1,3 @@
-import { entities } from '../domain/entities.ts';
 import { parseAddressFilter } from '../domain/messages/address-filter.ts';
 import { BATCH_SIZE, deleteExpiredBatch } from '../domain/messages/delete-expired-batch.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
@@ -39,7 +38,7 @@ export function benchScale(): Promise<void> {
     await withoutWordIndex(owner, async () => {
       for (const inbox of inboxes) await fillInbox(owner, inbox);
     });
-    const connect = (url: string) => createDatabase({ url, poolSize: 2, entities });
+    const connect = (url: string) => createDatabase({ url, poolSize: 2 });
     const [api, worker] = [await connect(apiUrl), await connect(workerUrl)];
     let folded = 0;
     for (let some = await applyMetricDeltas(worker); some > 0; some = await applyMetricDeltas(worker))

@@ -1,4 +1,3 @@
-import { entities } from '../domain/entities.ts';
 import { parseAddressFilter } from '../domain/messages/address-filter.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
 import type { MessageFilter } from '../domain/messages/message-filter.ts';
@@ -45,7 +44,7 @@ const QUESTIONS: [string, MessageFilter, number][] = [
 ];
 
 async function measure(apiUrl: string, inboxes: FilledInbox[]): Promise<void> {
-  const database = await createDatabase({ url: apiUrl, poolSize: 2, entities });
+  const database = createDatabase({ url: apiUrl, poolSize: 2 });
   const messages = createMessageService({ database });
   const rows: Record<string, Record<string, number>> = {};
   for (const { name, count } of inboxes) {

@@ -6,7 +6,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { sql } from 'kysely';
 import { pino } from 'pino';
-import { entities } from '../domain/entities.ts';
 import { createWebhookEvents } from '../domain/webhooks/webhook-events.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { createOutbox } from '../platform/outbox/outbox.ts';
@@ -60,7 +59,7 @@ interface Source {
 /** Records events with the service's own code, without messages. */
 async function createSource(stack: IsolatedService): Promise<Source> {
   const { config } = stack;
-  const database = await createDatabase({ url: config.DATABASE_URL, poolSize: CONCURRENCY, entities });
+  const database = createDatabase({ url: config.DATABASE_URL, poolSize: CONCURRENCY });
   const temporal = createTemporalClient(config);
   const outbox = createOutbox({
     database,

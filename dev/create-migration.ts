@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { MikroORM } from '@mikro-orm/postgresql';
 import pg from 'pg';
 import { entities } from '../domain/entities.ts';
-import { databaseOptions } from '../platform/database/database.ts';
+import { ormOptions } from '../platform/database/orm-options.ts';
 import { API_ROLE, LOOKUP_ROLE, WORKER_ROLE } from '../platform/database/policies.ts';
 import { findFreePort } from './stack/ports.ts';
 import { startPostgres } from './stack/postgres.ts';
@@ -49,7 +49,7 @@ async function writeDifference(
   // The first migration creates the roles; before it exists, the policies need them anyway.
   if (initial) await createRoles(url);
   const orm = await MikroORM.init({
-    ...databaseOptions({ url, poolSize: 2, entities }),
+    ...ormOptions({ url, entities }),
     // Functions are files of migrations/functions; entities do not describe them.
     schemaGenerator: { ignoreRoutines: true },
   });

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { type AddedStaffMember, addStaffMember } from '../domain/bootstrap/add-staff-member.ts';
 import { createFirstOrganization, type FirstOrganization } from '../domain/bootstrap/first-organization.ts';
-import { entities } from '../domain/entities.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createDatabase } from '../platform/database/database.ts';
 import { migrate, UnknownMigrationsError } from '../workers/migrate.ts';
@@ -98,7 +97,7 @@ async function seed(
   { settings, folder, log }: DependencyContext,
   workerUrl: string,
 ): Promise<Dependencies['seed']> {
-  const database = await createDatabase({ url: workerUrl, poolSize: 2, entities });
+  const database = createDatabase({ url: workerUrl, poolSize: 2 });
   try {
     const created = await createFirstOrganization(database, {
       organizationName: 'First organization',

@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import { createMaintenanceActivities } from '../activities/maintenance.activities.ts';
 import { createDkimKeys, type DkimKeys } from '../domain/domains/dkim-keys.ts';
 import { loadSharedDkimKey } from '../domain/domains/shared-dkim-key.ts';
-import { entities } from '../domain/entities.ts';
 import { createParserPool, type ParserPool } from '../domain/mime/parser/pool.ts';
 import { purgeProcesses } from '../domain/monitoring/announce-process.ts';
 import { recordSweep } from '../domain/monitoring/sweeps.ts';
@@ -121,10 +120,9 @@ export async function compose(
   logger: Logger,
   queues: readonly TaskQueue[],
 ): Promise<Composition> {
-  const database = await createDatabase({
+  const database = createDatabase({
     url: config.DATABASE_URL,
     poolSize: config.DATABASE_POOL_SIZE,
-    entities,
   });
   const storage = createStorage(config);
   const temporal = createTemporalClient(config);

@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util';
 import { createFirstOrganization } from '../domain/bootstrap/first-organization.ts';
-import { entities } from '../domain/entities.ts';
 import { loadConfig } from '../platform/config.ts';
 import { createDatabase } from '../platform/database/database.ts';
 import { runCommand } from './run-command.ts';
@@ -17,7 +16,7 @@ async function main(): Promise<void> {
 
 async function create(ownerEmail: string, organizationName: string): Promise<void> {
   const { DATABASE_URL: url, DEFAULT_TIER: tier } = loadConfig();
-  const database = await createDatabase({ url, poolSize: 1, entities });
+  const database = createDatabase({ url, poolSize: 1 });
   try {
     const created = await createFirstOrganization(database, { organizationName, ownerEmail, tier });
     if (created) process.stdout.write(`${JSON.stringify(created, null, 2)}\n`);

@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util';
 import { addStaffMember } from '../domain/bootstrap/add-staff-member.ts';
-import { entities } from '../domain/entities.ts';
 import { STAFF_ROLES, type StaffRole } from '../domain/staff/staff-scope.ts';
 import { loadConfig } from '../platform/config.ts';
 import { createDatabase } from '../platform/database/database.ts';
@@ -27,7 +26,7 @@ function isStaffRole(text: string): text is StaffRole {
 
 async function create(email: string, staffRole: StaffRole): Promise<void> {
   const { DATABASE_URL: url } = loadConfig();
-  const database = await createDatabase({ url, poolSize: 1, entities });
+  const database = createDatabase({ url, poolSize: 1 });
   try {
     const { totpSecret: _none, ...added } = await addStaffMember(database, { email, role: staffRole });
     process.stdout.write(`${JSON.stringify(added, null, 2)}\n`);

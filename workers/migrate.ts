@@ -3,7 +3,7 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import pg from 'pg';
 import { entities } from '../domain/entities.ts';
 import { loadConfig } from '../platform/config.ts';
-import { databaseOptions } from '../platform/database/database.ts';
+import { ormOptions } from '../platform/database/orm-options.ts';
 import { API_ROLE, WORKER_ROLE } from '../platform/database/policies.ts';
 import { recordCluster } from '../platform/installation/cluster.ts';
 import { InstallationError } from '../platform/installation/installation-error.ts';
@@ -93,7 +93,7 @@ async function assertKnownMigrations(client: pg.Client): Promise<void> {
 }
 
 async function runMigrations(url: string): Promise<string[]> {
-  const base = databaseOptions({ url, poolSize: 2, entities });
+  const base = ormOptions({ url, entities });
   const orm = await MikroORM.init({ ...base, migrations: { ...base.migrations, silent: true } });
   try {
     return (await orm.migrator.up()).map(({ name }) => name);

@@ -1,4 +1,3 @@
-import { entities } from '../domain/entities.ts';
 import { sealedColumns } from '../domain/sealed-columns.ts';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { createSecretBox, listKeyIds } from '../platform/crypto.ts';
@@ -47,7 +46,7 @@ async function main(): Promise<void> {
     throw new InstallationError(
       'MIGRATION_DATABASE_URL is required: only the owner of the schema may write every table',
     );
-  const database = await createDatabase({ url: config.MIGRATION_DATABASE_URL, poolSize: 1, entities });
+  const database = createDatabase({ url: config.MIGRATION_DATABASE_URL, poolSize: 1 });
   try {
     const result = await reencryptAll(database, config);
     process.stdout.write(`${describeResult(result, config)}${await describeSigningKeys(database, config)}`);

@@ -1,4 +1,3 @@
-import { entities } from '../domain/entities.ts';
 import { loadConfig } from '../platform/config.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';
 import { createLogger } from '../platform/logger.ts';
@@ -14,7 +13,7 @@ export async function runOutboxCommand(
   command: (dependencies: { database: Database; outbox: Outbox }) => Promise<string>,
 ): Promise<void> {
   const config = loadConfig();
-  const database = await createDatabase({ url: config.DATABASE_URL, poolSize: 2, entities });
+  const database = createDatabase({ url: config.DATABASE_URL, poolSize: 2 });
   const temporal = createTemporalClient(config);
   const outbox = createOutbox({
     database,

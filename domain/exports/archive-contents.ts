@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import type { ZipFile } from '../../platform/zip.ts';
 import { type FileReaderOptions, readFiles } from './archive-files.ts';
@@ -25,7 +26,7 @@ The format is described in docs/export.md of the service.
 `;
 
 export interface ArchiveOptions extends Omit<FileReaderOptions, 'database'> {
-  database: Pick<Database, 'readAsTenant' | 'orm'>;
+  database: Pick<Database, 'readAsTenant'>;
   exportId: string;
   requestedBy: string;
 }
@@ -36,7 +37,7 @@ export async function* readArchive(options: ArchiveOptions): AsyncGenerator<ZipF
   yield { name: 'README.txt', modifiedAt, data: Buffer.from(README) };
   yield* readFiles(options, 'messages');
   yield* readFiles(options, 'attachments');
-  const typeOf = readColumnTypes(options.database);
+  const typeOf = await readColumnTypes(options);
   for (const table of EXPORTED_TABLES)
     yield { name: `data/${fileNameOf(table)}.jsonl`, modifiedAt, data: readRows(options, table, typeOf) };
   yield { name: 'data/missing_files.jsonl', modifiedAt, data: counts.missingLines() };
@@ -103,11 +104,26 @@ function formatManifest({
   return `${JSON.stringify(manifest, null, 2)}\n`;
 }
 
-function readColumnTypes({ orm }: Pick<Database, 'orm'>): (table: string, column: string) => string {
-  const types = new Map<string, string>();
-  for (const { tableName, props } of orm.getMetadata().getAll().values())
-    for (const { fieldNames = [], columnTypes: of = [] } of props)
-      for (const [index, field] of fieldNames.entries()) types.set(`${tableName}.${field}`, of[index] ?? '');
+/** The types of the exported columns, as PostgreSQL names them: `timestamp with time zone`. */
+async function readColumnTypes({
+  database,
+  organizationId,
+}: ArchiveOptions): Promise<(table: string, column: string) => string> {
+  const columns = await database.readAsTenant(organizationId, (db) =>
+    db
+      .selectFrom(
+        sql<{
+          table_schema: string;
+          table_name: string;
+          column_name: string;
+          data_type: string;
+        }>`information_schema.columns`.as('c'),
+      )
+      .select(['c.table_name', 'c.column_name', 'c.data_type'])
+      .where('c.table_schema', '=', sql<string>`current_schema()`)
+      .execute(),
+  );
+  const types = new Map(columns.map((each) => [`${each.table_name}.${each.column_name}`, each.data_type]));
   return (table, column) => {
     const type = types.get(`${table}.${column}`);
     if (type === undefined) throw new Error(`There is no column ${table}.${column}`);

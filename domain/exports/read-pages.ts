@@ -214,6 +214,6 @@ function fieldsOf(
 
 /** A column in the API's format. */
 function formatColumn(column: RawBuilder<unknown>, type: string): RawBuilder<unknown> {
-  if (type.startsWith('timestamptz')) return isoTime(column);
+  if (type === 'timestamp with time zone') return isoTime(column);
   return type === 'bytea' ? sql`encode(${column}, 'hex')` : column;
 }

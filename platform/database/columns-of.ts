@@ -1,6 +1,5 @@
 import type { EntitySchemaWithMeta, InferEntity } from '@mikro-orm/core';
 import { type AliasedExpression, RawNode } from 'kysely';
-import { quoteName } from './row-shape.ts';
 import type { Marked } from './tables.ts';
 
 type Properties<Entity extends EntitySchemaWithMeta> = keyof Entity['properties'] &
@@ -57,6 +56,8 @@ function selectTogether(
     string
   >;
 }
+
+const quoteName = (name: string): string => `"${name}"`;
 
 /** The column of a property: named in its definition, or after the property. A test compares it with the ORM's metadata. */
 export function columnOf(entity: EntitySchemaWithMeta, property: string): string {

@@ -1,25 +1,17 @@
-import { type EntityName, sql } from '@mikro-orm/core';
-import { Migrator } from '@mikro-orm/migrations';
-import { type EntityManager, MikroORM, type Options } from '@mikro-orm/postgresql';
-import type { Pool, QueryConfig } from 'pg';
+import pg, { type QueryConfig } from 'pg';
 import { createFairShare, type FairShare, organizationHolder } from '../concurrency/fair-share.ts';
 import { AppError } from '../errors.ts';
-import { traceQueries } from '../tracing/query-spans.ts';
-import { bindParameters } from './bind-parameters.ts';
-import { bridge, bridgeBack } from './bridge.ts';
-import type { RowReader } from './find-rows.ts';
-import { createConnections, type OpenTransaction, type TransactionStart } from './open-transaction.ts';
+import { type OpenTransaction, runTransaction, type TransactionStart } from './open-transaction.ts';
 import { EXPORT_ROLE, PEOPLE_ROLE, STAFF_ROLE } from './policies.ts';
-import type { Sql } from './sql.ts';
 import type { Db } from './tables.ts';
-import { type Connection, typeConnection } from './typed-connection.ts';
+import { type Connection, runStatement, typeConnection } from './typed-connection.ts';
 
 /** One PostgreSQL transaction, in which a use-case does all its work. */
 export interface Transaction extends OpenTransaction {
   /** The API request it belongs to; undefined in workers. */
   readonly requestId?: string;
   /**
-   * Runs `work` after everything else is flushed, so locks on contended rows are held only briefly. If it throws, the
+   * Runs `work` after everything else is written, so locks on contended rows are held only briefly. If it throws, the
    * transaction rolls back.
    */
   beforeCommit(work: () => Promise<void>): void;
@@ -28,7 +20,7 @@ export interface Transaction extends OpenTransaction {
 }
 
 /** What {@link Database.read} passes. */
-export type Reader = RowReader & Pick<OpenTransaction, 'db'>;
+export type Reader = Pick<OpenTransaction, 'db'>;
 
 export interface TenantScope {
   organizationId: string;
@@ -40,7 +32,6 @@ export interface TenantScope {
 }
 
 export interface Database {
-  readonly orm: MikroORM;
   /**
    * Statements outside a transaction, which each commit by themselves: for workers, and in the API for the SQL functions that
    * run before the organization is known. The API's role sees no rows of organizations here.
@@ -54,7 +45,7 @@ export interface Database {
   transaction<T>(scope: TenantScope, work: (transaction: Transaction) => Promise<T>): Promise<T>;
   /**
    * Runs `work` in a read-only transaction that sees only the rows of `scope`'s organization, or in `scope.transaction` if
-   * there is one: for use-cases that only show something. It has no entity manager, which costs more than the statements.
+   * there is one: for use-cases that only show something.
    */
   read<T>(scope: TenantScope, work: (reader: Reader) => Promise<T>): Promise<T>;
   /**
@@ -80,16 +71,6 @@ export interface Database {
    * which may not read secrets: for workers, whose own role sees every tenant.
    */
   readAsTenant<T>(organizationId: string, work: (db: Db) => Promise<T>): Promise<T>;
-  /**
-   * Runs one statement outside a transaction and without an organization: for workers, and in the API for the SQL
-   * functions that run before the organization is known.
-   */
-  query<Row>(query: Sql): Promise<Row[]>;
-  /**
-   * Runs `work` without a transaction: each of its statements commits by itself, and nothing is flushed. For workers
-   * only: the API's role sees no rows outside {@link transaction}.
-   */
-  autocommit<T>(work: (em: EntityManager) => Promise<T>): Promise<T>;
   /** This process's pool: connections in use and idle, and callers waiting for one or for their share. */
   poolUsage(): { used: number; idle: number; waiting: number };
   /** @throws Error if PostgreSQL does not respond. */
@@ -101,38 +82,12 @@ export interface Database {
 export interface DatabaseOptions {
   url: string;
   poolSize: number;
-  entities: EntityName[];
-  debug?: boolean;
 }
 
 /** Longer than the interval of heartbeats, so that an idle process does not connect for each of them. */
 const IDLE_TIMEOUT_MS = 60_000;
 
-export function databaseOptions({ url, poolSize, entities, debug }: DatabaseOptions): Options {
-  return {
-    clientUrl: url,
-    entities,
-    pool: { min: 0, max: poolSize, idleTimeoutMillis: IDLE_TIMEOUT_MS },
-    extensions: [Migrator],
-    migrations: { path: new URL('../../migrations', import.meta.url).pathname, snapshot: false },
-    forceUtcTimezone: true,
-    ignoreUndefinedInQuery: false,
-    allowGlobalContext: false,
-    debug: debug ?? false,
-    discovery: { warnWhenNoEntities: false },
-    // Keepalive ends connections whose other side is gone without a word.
-    driverOptions: { application_name: 'agent-email', keepAlive: true, keepAliveInitialDelayMillis: 10_000 },
-  };
-}
-
-/** Flushes at the end, as a separate transaction would, so the returned rows have their generated columns. */
-async function join<T>(transaction: Transaction, work: (transaction: Transaction) => Promise<T>): Promise<T> {
-  const value = await work(transaction);
-  await transaction.flush();
-  return value;
-}
-
-/** Flushes, then runs the hooks in order. */
+/** Writes what the transaction has collected, then runs the hooks in order. */
 export async function runBeforeCommit(
   transaction: OpenTransaction,
   hooks: readonly (() => Promise<void>)[],
@@ -153,22 +108,22 @@ function createConnectionShares(poolSize: number): FairShare {
   return createFairShare({ name: 'database connections', capacity: poolSize - reserve, reserve });
 }
 
-export async function createDatabase(options: DatabaseOptions): Promise<Database> {
-  const base = databaseOptions(options);
-  let pool: Pool | undefined;
-  const orm = await MikroORM.init({
-    ...base,
-    driverOptions: {
-      ...base.driverOptions,
-      onPoolCreated(created: Pool) {
-        pool = created;
-        traceQueries(created);
-      },
-    },
+/** Connects when the first statement runs. */
+export function createDatabase({ url, poolSize }: DatabaseOptions): Database {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: poolSize,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    application_name: 'agent-email',
+    // Ends connections whose other side is gone without a word.
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
   });
-  const connections = createConnections(orm, bindParameters(orm));
+  // A lost connection fails the statement that runs on it; without one, the pool replaces it. Unheard, it would end the process.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  pool.on('error', () => undefined);
   const inProgress = new Set<Promise<unknown>>();
-  const shares = createConnectionShares(options.poolSize);
+  const shares = createConnectionShares(poolSize);
 
   /** A connection for a transaction of one organization. */
   async function inShare<T>(organizationId: string, work: () => Promise<T>): Promise<T> {
@@ -176,24 +131,13 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     return work().finally(release);
   }
 
-  /** The driver hangs if it is closed while a connection is being acquired: `close` waits for tracked work first. */
+  /** The pool hangs if it is closed while a connection is being acquired: `close` waits for tracked work first. */
   function track<T>(work: Promise<T>): Promise<T> {
     inProgress.add(work);
     const forget = () => inProgress.delete(work);
     work.then(forget, forget);
     return work;
   }
-
-  function forkEntityManager(): EntityManager {
-    const em = orm.em.fork();
-    bridgeBack(em, db);
-    return em;
-  }
-
-  const db = typeConnection({
-    query: (statement: QueryConfig) => track(connections.pool.query(statement)),
-  } as Connection);
-  bridge(db, forkEntityManager);
 
   async function run<T>(
     start: TransactionStart,
@@ -203,7 +147,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     const afterCommitHooks: (() => void)[] = [];
     const beforeCommitHooks: (() => Promise<void>)[] = [];
     let refusal: AppError | undefined;
-    const value = await connections.transaction(start, async (open) => {
+    const value = await runTransaction(pool, start, async (open) => {
       const transaction = Object.assign(open, {
         requestId,
         beforeCommit: (hook: () => Promise<void>) => beforeCommitHooks.push(hook),
@@ -223,41 +167,30 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     return value as T;
   }
 
+  const readOnly = <T>(
+    start: TransactionStart & { organizationId: string },
+    work: (reader: Reader) => Promise<T>,
+  ) => track(inShare(start.organizationId, () => runTransaction(pool, { ...start, isReadOnly: true }, work)));
+
   return {
-    orm,
-    db,
+    db: typeConnection({
+      query: (statement: QueryConfig) => track(pool.query(statement)),
+    } as Connection),
     transaction(scope, work) {
       const { transaction, organizationId, isReadOnly = false, requestId } = scope;
       return transaction
-        ? join(transaction, work)
+        ? work(transaction)
         : track(inShare(organizationId, () => run({ organizationId, isReadOnly }, work, requestId)));
     },
-    read({ transaction, organizationId }, work) {
-      return transaction
-        ? join(transaction, work)
-        : track(
-            inShare(organizationId, () =>
-              connections.transaction({ organizationId, isReadOnly: true }, work),
-            ),
-          );
-    },
+    read: ({ transaction, organizationId }, work) =>
+      transaction ? work(transaction) : readOnly({ organizationId }, work),
     peopleTransaction: (work, requestId) => track(run({ role: PEOPLE_ROLE }, work, requestId)),
     staffTransaction: ({ requestId }, work) => track(run({ role: STAFF_ROLE }, work, requestId)),
     readAsTenant: (organizationId, work) =>
-      track(
-        inShare(organizationId, () =>
-          connections.transaction({ organizationId, role: EXPORT_ROLE, isReadOnly: true }, ({ db: own }) =>
-            work(own),
-          ),
-        ),
-      ),
+      readOnly({ organizationId, role: EXPORT_ROLE }, ({ db }) => work(db)),
     systemTransaction: (work) => track(run({}, work)),
-    query: (query) => track(connections.query(query)),
-    autocommit(work) {
-      return track(work(forkEntityManager()));
-    },
     poolUsage() {
-      const { totalCount = 0, idleCount = 0, waitingCount = 0 } = pool ?? {};
+      const { totalCount, idleCount, waitingCount } = pool;
       return {
         used: totalCount - idleCount,
         idle: idleCount,
@@ -265,11 +198,11 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       };
     },
     async ping() {
-      await track(orm.em.fork().execute(sql`select 1`));
+      await track(runStatement(pool, 'select 1'));
     },
     async close() {
       while (inProgress.size > 0) await Promise.allSettled(inProgress);
-      await orm.close(true);
+      await pool.end();
     },
   };
 }

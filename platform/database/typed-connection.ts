@@ -10,6 +10,7 @@ import {
   type QueryResult,
 } from 'kysely';
 import pg, { type PoolClient } from 'pg';
+import { inStatementSpan } from '../tracing/statement-spans.ts';
 import { nameOfPrepared } from './prepared.ts';
 import { redactDatabaseError } from './redact-database-error.ts';
 import type { Db, Tables } from './tables.ts';
@@ -54,17 +55,12 @@ const adapter = dialect.createAdapter();
 const compiler = dialect.createQueryCompiler();
 const driver = dialect.createDriver();
 
-/**
- * Types the statements of a connection, or of a pool, in which each commits by itself. Values are bound, never part of the
- * statement, and errors carry no values.
- *
- * @param beforeEach runs before each statement.
- */
-export function typeConnection(connection: Connection, beforeEach?: () => Promise<void>): Db {
+/** Types the statements of a connection, or of a pool, in which each commits by itself. */
+export function typeConnection(connection: Connection): Db {
   const typed: DatabaseConnection = {
-    async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-      await beforeEach?.();
-      return runStatement(connection, query);
+    async executeQuery<Row>({ sql: text, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
+      const { command, rowCount, rows } = await runStatement(connection, text, parameters);
+      return CHANGES.has(command) ? { rows, numAffectedRows: BigInt(rowCount ?? 0) } : { rows };
     },
     streamQuery() {
       throw new Error('Rows are not streamed: read them in pages');
@@ -78,16 +74,18 @@ export function typeConnection(connection: Connection, beforeEach?: () => Promis
 
 const CHANGES = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
 
-async function runStatement<Row>(
+/** Runs one statement in a span. Values are bound, never part of the text, and errors carry no values. */
+export function runStatement(
   connection: Connection,
-  { sql: text, parameters }: CompiledQuery,
-): Promise<QueryResult<Row>> {
-  try {
-    const name = nameOfPrepared(text);
-    const statement = { text, values: [...parameters], types, ...(name ? { name } : {}) };
-    const { command, rowCount, rows } = await connection.query(statement);
-    return CHANGES.has(command) ? { rows, numAffectedRows: BigInt(rowCount ?? 0) } : { rows };
-  } catch (error) {
-    throw redactDatabaseError(error);
-  }
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<pg.QueryResult> {
+  return inStatementSpan(text, async () => {
+    try {
+      const name = nameOfPrepared(text);
+      return await connection.query({ text, values: [...values], types, ...(name ? { name } : {}) });
+    } catch (error) {
+      throw redactDatabaseError(error);
+    }
+  });
 }

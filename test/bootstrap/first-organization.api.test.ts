@@ -3,7 +3,6 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { createKeyAuthenticator } from '../../domain/api-keys/key-authenticator.ts';
 import { createFirstOrganization } from '../../domain/bootstrap/first-organization.ts';
-import { entities } from '../../domain/entities.ts';
 import { AGENT_PERMISSIONS, KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { MemberEntity } from '../../domain/organizations/member.entity.ts';
 import { OrganizationEntity } from '../../domain/organizations/organization.entity.ts';
@@ -26,7 +25,7 @@ beforeAll(async () => {
   await owner.end();
   const inEmpty = (url: string) => Object.assign(new URL(url), { pathname: `/${EMPTY}` }).toString();
   await migrate({ migrationUrl: inEmpty(ownerUrl), apiUrl: inEmpty(apiUrl), workerUrl: inEmpty(workerUrl) });
-  const connect = (url: string) => createDatabase({ url: inEmpty(url), poolSize: 5, entities });
+  const connect = (url: string) => createDatabase({ url: inEmpty(url), poolSize: 5 });
   [database, api] = await Promise.all([connect(workerUrl), connect(apiUrl)]);
 });
 afterAll(() => Promise.all([database.close(), api.close()]));

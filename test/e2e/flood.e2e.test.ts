@@ -2,7 +2,6 @@ import { expect, jest, test } from '@jest/globals';
 import nodemailer from 'nodemailer';
 import { findFreePort } from '../../dev/stack/ports.ts';
 import { createApiKey } from '../../domain/api-keys/create-api-key.ts';
-import { entities } from '../../domain/entities.ts';
 import { PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { createOrganization } from '../../domain/organizations/create-organization.ts';
 import { createUser } from '../../domain/people/create-user.ts';
@@ -18,7 +17,7 @@ const FLOOD = 200;
 const flooded = useIsolatedOrganization();
 
 async function createNeighborKey(): Promise<string> {
-  const database = await createDatabase({ url: flooded.service.config.DATABASE_URL, poolSize: 1, entities });
+  const database = createDatabase({ url: flooded.service.config.DATABASE_URL, poolSize: 1 });
   const token = await database.systemTransaction(async ({ db }) => {
     const ownerId = await createUser(db, { email: 'neighbor@people.example', passwordHash: '' });
     const { organizationId } = await createOrganization(db, {

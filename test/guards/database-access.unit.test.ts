@@ -1,10 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 import { listSourceFiles } from './import-graph.ts';
-import { ownerOf } from './table-writers.ts';
-
-/** Folders that do not yet reach PostgreSQL by typed statements alone. None may be added; a converted one goes. */
-const NOT_CONVERTED = new Set<string>();
 
 /** Statements that Kysely cannot express, as text, with the reason for each file. */
 const TEXT_STATEMENTS: Record<string, { count: number; reason: string }> = {
@@ -20,18 +16,32 @@ const TEXT_STATEMENTS: Record<string, { count: number; reason: string }> = {
 };
 const MAX_TEXT_STATEMENTS = 40;
 
-/** Entity managers, their statements, and the functions that built statements of entities. */
+/** Entity managers, and functions that built statements of entities. */
 const OLD_WAYS: readonly RegExp[] = [
   /\bem\.[a-z]|[({,]\s*em\b\s*[,:})]/,
   /\bEntityManager\b/,
-  /\b(?:sql|raw|LockMode|QueryOrder|RawQueryFragment)\b[^;]*from '@mikro-orm\//,
-  /database\/(?:find-rows|find-page|write-rows|row-filter|delete-rows|sql|bridge|serialized-row)\.ts'/,
+  /\b(?:sql|raw|wrap|LockMode|QueryOrder|RawQueryFragment)\b[^;]*from '@mikro-orm\//,
+  /\b(?:function |const )(?:find|insert|update|delete|query)Rows?\b/,
   /\bdatabase\s*\.(?:query|autocommit)\b/,
   /\b(?:reader|transaction)\s*\.execute\b/,
 ];
 
+/** MikroORM describes the schema and runs migrations. No other file starts it. */
+const ORM_USERS = [
+  'dev/create-migration.ts',
+  'platform/database/orm-options.ts',
+  'test/support/orm.ts',
+  'workers/migrate.ts',
+];
+
 const files = listSourceFiles(['api', 'activities', 'domain', 'platform', 'workers']);
-const FOUNDATION = 'platform/database';
+const everyFile = [...files, ...listSourceFiles(['bench', 'dev', 'test'])].filter(
+  (file) => file !== 'test/guards/database-access.unit.test.ts',
+);
+
+/** Without imports of types. */
+const runtimeImports = (file: string): string =>
+  readFileSync(file, 'utf8').replace(/^import type [^;]*;/gm, '');
 
 const usesOldWays = (source: string): boolean => OLD_WAYS.some((way) => way.test(source));
 
@@ -41,13 +51,16 @@ function countTextStatements(source: string): number {
   return [...withoutValues.matchAll(/\bsql(?:<[^`]*?>)?`[^`]*`\s*\.execute\(/g)].length;
 }
 
-test('typed statements are the one way to the database in all folders but the listed ones', () => {
-  const folders = new Set(
-    files
-      .filter((file) => ownerOf(file) !== FOUNDATION && usesOldWays(readFileSync(file, 'utf8')))
-      .map(ownerOf),
+test('typed statements are the one way to the database', () => {
+  expect(everyFile.length).toBeGreaterThan(1_000);
+  expect(everyFile.filter((file) => usesOldWays(readFileSync(file, 'utf8')))).toEqual([]);
+});
+
+test('only schema and migrations use MikroORM', () => {
+  const users = everyFile.filter((file) =>
+    /from '@mikro-orm\/(?:postgresql|migrations)'/.test(runtimeImports(file)),
   );
-  expect([...folders].sort()).toEqual([...NOT_CONVERTED].sort());
+  expect(users.sort()).toEqual(ORM_USERS);
 });
 
 test('few statements are text, each for a reason', () => {

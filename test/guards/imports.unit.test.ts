@@ -62,7 +62,7 @@ describe('what a folder may import', () => {
     expect(violations.map(format)).toEqual([]);
   });
 
-  test('routes and schemas import neither the entity manager nor the database', () => {
+  test('routes and schemas import neither MikroORM nor the database', () => {
     const routes = imports.filter(({ file, typeOnly }) => /\.(routes|schemas)\.ts$/.test(file) && !typeOnly);
     const violations = routes.filter(
       ({ target }) => target.startsWith('@mikro-orm') || target.startsWith('platform/database'),

@@ -22,34 +22,34 @@ test('rows of plain SQL have the property names of entities, not column names', 
 const READ_CALL =
   /^ {4}(?:async )?((?:get|list|find|read)[A-Za-z]*)(?:\(|: )[^;]*?database\s*\.(read|transaction)\(/gm;
 
-function findEntityReads(room: string, source: string): string[] {
+function findWritableReads(room: string, source: string): string[] {
   return [...source.matchAll(READ_CALL)]
     .filter(([, , call]) => call === 'transaction')
     .map(([, name]) => `${room} ${name}`);
 }
 
-test('use-cases that only read make no entities', () => {
+test('use-cases that only read use a read-only transaction', () => {
   const services = listSourceFiles(['domain']).filter((file) => file.endsWith('.service.ts'));
   const reads = services.flatMap((file) => {
     const room = /domain\/([\w-]+)\//.exec(file)?.[1] ?? '';
-    return findEntityReads(room, readFileSync(file, 'utf8'));
+    return findWritableReads(room, readFileSync(file, 'utf8'));
   });
   expect(services.length).toBeGreaterThan(20);
   expect(reads).toEqual([]);
 });
 
-test('the guard finds use-cases that read in a transaction of entities', () => {
+test('the guard finds use-cases that read in a writable transaction', () => {
   const source =
-    '  return {\n    get: (scope, id) => database.transaction(scope, ({ em }) => find(em, id)),\n';
-  expect(findEntityReads('things', source)).toEqual(['things get']);
-  expect(findEntityReads('things', source.replace('transaction', 'read'))).toEqual([]);
+    '  return {\n    get: (scope, id) => database.transaction(scope, ({ db }) => find(db, id)),\n';
+  expect(findWritableReads('things', source)).toEqual(['things get']);
+  expect(findWritableReads('things', source.replace('transaction', 'read'))).toEqual([]);
 });
 
 test('the guard finds column names in named and inline row types', () => {
   expect(findSnakeCaseFields('interface KeyRow {\n  org_id: string;\n  name: string;\n}')).toEqual([
     'org_id',
   ]);
-  expect(findSnakeCaseFields('em.execute<{ id: string; env_id: string }[]>(sql`select 1`)')).toEqual([
+  expect(findSnakeCaseFields('query<{ id: string; env_id: string }>(database, sql`select 1`)')).toEqual([
     'env_id',
   ]);
 });

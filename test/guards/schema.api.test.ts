@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { listSqlFunctions, readSqlFunction } from '../../platform/database/sql-functions.ts';
+import { useOrm } from '../support/orm.ts';
 import { useIsolatedDatabase } from '../support/resources.ts';
 import { testStack } from '../support/stack.ts';
-import { connect } from '../support/test-app.ts';
 import { useResource } from '../support/use-resource.ts';
 
 const DATABASE_NAME = 'schema_guard';
@@ -12,10 +12,7 @@ const isolatedDatabaseUrl = () =>
   Object.assign(new URL(testStack().postgres.ownerUrl), { pathname: `/${DATABASE_NAME}` }).toString();
 
 useIsolatedDatabase(DATABASE_NAME);
-const owner = useResource(
-  () => connect(isolatedDatabaseUrl()),
-  (database) => database.close(),
-);
+const orm = useOrm(isolatedDatabaseUrl);
 const client = useResource(
   async () => {
     const connected = new pg.Client({ connectionString: isolatedDatabaseUrl() });
@@ -27,7 +24,7 @@ const client = useResource(
 
 /** Returns the statements that would change the database to match the entities. */
 async function findDifferences(): Promise<string[]> {
-  const statements = await owner.orm.schema.getUpdateSchemaSQL({ wrap: false });
+  const statements = await orm.schema.getUpdateSchemaSQL({ wrap: false });
   // The ORM does not know the functions; another test compares them.
   return statements
     .split('\n')
@@ -56,7 +53,7 @@ interface Declared {
 }
 
 function listDeclared(kind: 'indexes' | 'uniques' | 'triggers'): Declared[] {
-  return [...owner.orm.getMetadata().getAll().values()].flatMap((entity) =>
+  return [...orm.getMetadata().getAll().values()].flatMap((entity) =>
     entity[kind].flatMap(({ name, expression }) =>
       typeof expression === 'string'
         ? [{ table: entity.tableName, name: String(name), statement: expression }]

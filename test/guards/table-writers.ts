@@ -5,40 +5,28 @@ export interface TableWrite {
   table: string;
 }
 
-/** The tables and the entities that define them. */
 export interface Tables {
   /** Path of the entity file by table. */
   definedIn: ReadonlyMap<string, string>;
-  /** Table by entity name. */
-  ofEntity: ReadonlyMap<string, string>;
 }
 
-const ENTITY = /export const (\w+Entity) = defineEntity\(\{[\s\S]*?tableName: '(\w+)'/g;
+const ENTITY = /export const \w+Entity = defineEntity\(\{[\s\S]*?tableName: '(\w+)'/g;
 const STATEMENT = /\b(?:insert\s+into|update|delete\s+from)\s+(?:only\s+)?"?(\w+)"?/gi;
-const ORM_CALL =
-  /(?:\.(?:create|insert|insertMany|upsert|upsertMany|nativeUpdate|nativeDelete)\(|\b(?:insertRow|updateRow)\(\s*\w+,)\s*(\w+Entity)\b/g;
 const TYPED_CALL = /\.(?:insertInto|updateTable|deleteFrom|mergeInto)\(\s*'(\w+)/g;
 
 export function readTables(files: readonly string[], read = readSource): Tables {
   const definedIn = new Map<string, string>();
-  const ofEntity = new Map<string, string>();
   for (const file of files.filter((path) => path.endsWith('.entity.ts')))
-    for (const [, entity = '', table = ''] of read(file).matchAll(ENTITY)) {
-      definedIn.set(table, file);
-      ofEntity.set(entity, table);
-    }
-  return { definedIn, ofEntity };
+    for (const [, table = ''] of read(file).matchAll(ENTITY)) definedIn.set(table, file);
+  return { definedIn };
 }
 
-/** Finds the tables that a file writes, in SQL or in calls that name the table or its entity. */
+/** Finds the tables that a file writes, in SQL or in calls that name the table. */
 export function findTableWrites(file: string, tables: Tables, read = readSource): TableWrite[] {
   const source = read(file);
   const bySql = [...source.matchAll(STATEMENT)].map(([, name = '']) => name);
-  const byOrm = [...source.matchAll(ORM_CALL)].map(([, entity = '']) => tables.ofEntity.get(entity) ?? '');
   const byTypedCall = [...source.matchAll(TYPED_CALL)].map(([, name = '']) => name);
-  const written = new Set(
-    [...bySql, ...byOrm, ...byTypedCall].filter((table) => tables.definedIn.has(table)),
-  );
+  const written = new Set([...bySql, ...byTypedCall].filter((table) => tables.definedIn.has(table)));
   return [...written].sort().map((table) => ({ file, table }));
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
-import type { Client, Pool, QueryConfig } from 'pg';
+import pg, { type QueryConfig } from 'pg';
 import type { OutboxCommand } from '../../platform/outbox/outbox-command.ts';
 import { billingConfig } from '../support/billing-config.ts';
 import { eventually } from '../support/eventually.ts';
@@ -19,10 +19,7 @@ afterAll(() => app?.close());
 
 /** Returns the statements of a send, until its command is removed and its call is counted. */
 async function recordStatements(send: () => Promise<void>): Promise<string[]> {
-  const pool: Pool = await app.database.orm.driver.getConnection().getNativeClient();
-  // What all connections of the pool have in common.
-  const { prototype } = (pool as unknown as { Client: { prototype: Client } }).Client;
-  const query = jest.spyOn(prototype, 'query');
+  const query = jest.spyOn(pg.Client.prototype, 'query');
   const read = () =>
     query.mock.calls.map(([statement]) =>
       typeof statement === 'string' ? statement : (statement as unknown as QueryConfig).text,

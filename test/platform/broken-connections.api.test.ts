@@ -1,6 +1,5 @@
 import { expect, test } from '@jest/globals';
 import { sql } from 'kysely';
-import { entities } from '../../domain/entities.ts';
 import { createDatabase, type Database } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';
@@ -30,7 +29,7 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
   ],
   ['a statement', (database) => query(database, endOwnConnection)],
 ])('a connection that breaks in the middle of %s leaves its place in the pool', async (_name, work) => {
-  const database = await createDatabase({ url: testStack().postgres.workerUrl, poolSize: 2, entities });
+  const database = createDatabase({ url: testStack().postgres.workerUrl, poolSize: 2 });
   for (let count = 0; count < 3; count += 1) {
     await expect(work(database)).rejects.toThrow();
     await eventually(() => expect(database.poolUsage()).toMatchObject({ used: 0, waiting: 0 }));

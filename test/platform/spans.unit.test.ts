@@ -4,8 +4,8 @@ import {
   InMemorySpanExporter,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
-import { summarizeStatement } from '../../platform/tracing/query-spans.ts';
 import { activeTraceparent, parseTraceparent, useTracer, withSpan } from '../../platform/tracing/span.ts';
+import { summarizeStatement } from '../../platform/tracing/statement-spans.ts';
 
 describe('the name of a statement’s span', () => {
   test.each([

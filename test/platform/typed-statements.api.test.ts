@@ -5,13 +5,16 @@ import { MessageEntity } from '../../domain/messages/message.entity.ts';
 import { columnOf, columnsOf } from '../../platform/database/columns-of.ts';
 import { json } from '../../platform/database/json.ts';
 import { createOrganization } from '../support/organizations.ts';
+import { useOrm } from '../support/orm.ts';
 import { useApiDatabase, useWorkerDatabase } from '../support/resources.ts';
+import { testStack } from '../support/stack.ts';
 
 const database = useWorkerDatabase();
 const api = useApiDatabase();
+const orm = useOrm(() => testStack().postgres.workerUrl);
 
 test('the types of the tables name the columns that the ORM creates', () => {
-  const metadata = database.orm.getMetadata();
+  const metadata = orm.getMetadata();
   const differences = entities.flatMap((entity) =>
     metadata
       .get(entity.meta.class as never)
@@ -33,7 +36,7 @@ test('columns have the names of properties, and lazy ones are read only if they 
 
 test('every JSON column stores lists, text and null as they are', async () => {
   const columns = entities.flatMap((entity) =>
-    database.orm
+    orm
       .getMetadata()
       .get(entity.meta.class as never)
       .props.filter(({ columnTypes }) => columnTypes?.[0] === 'jsonb')
@@ -145,15 +148,4 @@ test('row-level security shows a transaction only the rows of its organization',
     db.updateTable('organizations').set({ name: 'x' }).where('id', '=', own.organizationId).execute(),
   );
   await expect(writing).rejects.toMatchObject({ code: '25006' });
-});
-
-test('statements see the changes of entities in the same transaction', async () => {
-  const { organizationId } = await createOrganization(database);
-  const names = await database.systemTransaction(async ({ em, db }) => {
-    const { OrganizationEntity } = await import('../../domain/organizations/organization.entity.ts');
-    const organization = await em.findOneOrFail(OrganizationEntity, organizationId);
-    organization.name = 'Changed by the entity';
-    return db.selectFrom('organizations').select('name').where('id', '=', organizationId).execute();
-  });
-  expect(names).toEqual([{ name: 'Changed by the entity' }]);
 });

@@ -3,7 +3,6 @@ import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
 import { buildApp } from '../../api/app.ts';
 import { createServices } from '../../api/services.ts';
-import { entities } from '../../domain/entities.ts';
 import { createHtmlConverter } from '../../domain/mime/converter/pool.ts';
 import { type Config, loadConfig } from '../../platform/config.ts';
 import { createDatabase, type Database } from '../../platform/database/database.ts';
@@ -189,8 +188,8 @@ export function testEnvironment(
   };
 }
 
-export function connect(url: string): Promise<Database> {
-  return createDatabase({ url, poolSize: 10, entities });
+export function connect(url: string): Database {
+  return createDatabase({ url, poolSize: 10 });
 }
 
 /** Like the real outbox: records a command once its transaction has committed, and not if it rolls back. */

@@ -10,7 +10,7 @@ const running: (() => Promise<unknown>)[] = [];
  * @returns an object that stands for the resource; its members can be used from `beforeAll` on.
  */
 export function useResource<T extends object>(
-  start: () => Promise<T>,
+  start: () => T | Promise<T>,
   stop: (resource: T) => Promise<unknown>,
   { timeoutMs }: { timeoutMs?: number } = {},
 ): T {
