@@ -49,8 +49,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
   const waiting = new Set<Promise<void>>();
   const ownRows = createOwnRows(options);
   const dispatch = createDispatcher(options);
-  const deleteRow = createBatchedDelete(database);
-  const insertRow = createBatchedInsert();
+  const deleteLater = createBatchedDelete(database);
+  const insertLater = createBatchedInsert();
 
   async function dispatchCommitted(
     organizationId: string,
@@ -60,7 +60,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     try {
       await dispatch({ organizationId, command });
       ownRows.noteProgress();
-      await deleteRow(id);
+      await deleteLater(id);
     } catch (error) {
       logger.warn(
         { outboxId: id, organizationId, ...idsOf(command), err: error },
@@ -88,7 +88,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
   async function dispatchLeased({ id, organizationId, command, attempts }: LeasedRow): Promise<boolean> {
     try {
       await dispatch({ organizationId, command, isSwept: true });
-      await deleteRow(id);
+      await deleteLater(id);
       return true;
     } catch (error) {
       const isDead = attempts >= MAX_ATTEMPTS;
@@ -114,7 +114,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
         ...(command.start && requestId ? { start: { ...command.start, requestId } } : {}),
         ...(traceparent ? { traceparent } : {}),
       };
-      const row = insertRow(transaction, {
+      const row = insertLater(transaction, {
         org_id: organizationId,
         command: json(traced),
         task_queue: traced.start?.taskQueue ?? null,

@@ -68,7 +68,7 @@ async function exportedRows(
         source,
         after,
         startedAt: new Date(),
-        typeOf: (column) => (['hour', 'period_start'].includes(column) ? 'timestamptz(3)' : 'text'),
+        typeOf: (column) => (['hour', 'period_start'].includes(column) ? 'timestamp with time zone' : 'text'),
       }),
     );
     if (!lines) return rows;

@@ -22,8 +22,7 @@ const OLD_WAYS: readonly RegExp[] = [
   /\bEntityManager\b/,
   /\b(?:sql|raw|wrap|LockMode|QueryOrder|RawQueryFragment)\b[^;]*from '@mikro-orm\//,
   /\b(?:function |const )(?:find|insert|update|delete|query)Rows?\b/,
-  /\bdatabase\s*\.(?:query|autocommit)\b/,
-  /\b(?:reader|transaction)\s*\.execute\b/,
+  /\bautocommit\b/,
 ];
 
 /** MikroORM describes the schema and runs migrations. No other file starts it. */
