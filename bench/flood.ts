@@ -3,7 +3,7 @@ import pg from 'pg';
 import { createApiKey } from '../domain/api-keys/create-api-key.ts';
 import { PERMISSIONS } from '../domain/identity/permissions.ts';
 import { createOrganization } from '../domain/organizations/create-organization.ts';
-import { createUser } from '../domain/people/create-user.ts';
+import { createUser } from '../domain/people/users.ts';
 import { createDatabase } from '../platform/database/database.ts';
 import { type IsolatedService, startIsolatedService, waitFor } from '../test/support/isolated-service.ts';
 import { handOver } from './inbound.ts';

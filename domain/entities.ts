@@ -27,8 +27,7 @@ import { ApprovedRecipientEntity } from './drafts/approved-recipient.entity.ts';
 import { DraftEntity } from './drafts/draft.entity.ts';
 import { EventEntity } from './events/event.entity.ts';
 import { ExportEntity } from './exports/export.entity.ts';
-import { ImpersonatedOperationEntity } from './impersonation/impersonated-operation.entity.ts';
-import { ImpersonationEntity } from './impersonation/impersonation.entity.ts';
+import { ImpersonatedOperationEntity, ImpersonationEntity } from './impersonation/impersonation.entity.ts';
 import { ReceiptEntity } from './inbound/receipt.entity.ts';
 import { UnattributedReportEntity } from './inbound/unattributed-report.entity.ts';
 import { AddressClaimEntity } from './inboxes/address-claim.entity.ts';
@@ -45,26 +44,25 @@ import { MetricHourEntity } from './metrics/metric-hour.entity.ts';
 import { ProcessEntity } from './monitoring/process.entity.ts';
 import { SweepEntity } from './monitoring/sweep.entity.ts';
 import { NotificationEntity } from './notifications/notification.entity.ts';
-import { OauthIdentityEntity } from './oauth/oauth-identity.entity.ts';
-import { OauthTransactionEntity } from './oauth/oauth-transaction.entity.ts';
+import { OauthIdentityEntity, OauthTransactionEntity } from './oauth/oauth.entity.ts';
 import { EnvironmentEntity } from './organizations/environment.entity.ts';
 import { MemberEntity } from './organizations/member.entity.ts';
 import { OrganizationEntity } from './organizations/organization.entity.ts';
 import { ReleasedSlugEntity } from './organizations/released-slug.entity.ts';
 import { SendAttemptEntity } from './outbound/send-attempt.entity.ts';
-import { AccountTokenEntity } from './people/account-token.entity.ts';
-import { MfaChallengeEntity } from './people/mfa-challenge.entity.ts';
-import { MfaEnrollmentEntity } from './people/mfa-enrollment.entity.ts';
-import { WebauthnChallengeEntity } from './people/passkeys/webauthn-challenge.entity.ts';
-import { RecoveryCodeEntity } from './people/recovery-code.entity.ts';
-import { SignInAttemptsEntity } from './people/sign-in-attempts.entity.ts';
+import {
+  MfaChallengeEntity,
+  MfaEnrollmentEntity,
+  RecoveryCodeEntity,
+  SignInAttemptsEntity,
+  WebauthnChallengeEntity,
+} from './people/sign-in.entity.ts';
 import { SignUpEntity } from './people/sign-up.entity.ts';
-import { UserEntity } from './people/user.entity.ts';
+import { AccountTokenEntity, UserEntity } from './people/user.entity.ts';
 import { OrganizationPoliciesEntity } from './policies/organization-policies.entity.ts';
 import { RefusalEntity } from './refusals/refusal.entity.ts';
 import { RetentionPolicyEntity } from './retention/retention-policy.entity.ts';
-import { KnownDeviceEntity } from './sessions/known-device.entity.ts';
-import { SessionEntity } from './sessions/session.entity.ts';
+import { KnownDeviceEntity, SessionEntity } from './sessions/session.entity.ts';
 import { SsoAssertionEntity } from './sso/sso-assertion.entity.ts';
 import { SsoAttemptEntity } from './sso/sso-attempt.entity.ts';
 import { SsoConfigurationEntity } from './sso/sso-configuration.entity.ts';

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { Client } from '../../domain/people/client.ts';
+import type { Client } from '../../domain/identity/person.ts';
 import type { Cookies } from '../plugins/cookies.ts';
 
 /** Who makes a request without a session, for the list of sessions and the audit log. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Database } from '../../platform/database/database.ts';
 import { hashPassword } from '../identity/password.ts';
-import { createUser } from '../people/create-user.ts';
-import { enrollTotp, type TotpEnrollment } from '../people/enroll-totp.ts';
+import { enrollTotp, type TotpEnrollment } from '../people/mfa-enrollments.ts';
+import { createUser } from '../people/users.ts';
 import { setStaffRole } from '../staff/set-staff-role.ts';
 import type { StaffRole } from '../staff/staff-scope.ts';
 

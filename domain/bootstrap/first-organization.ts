@@ -6,7 +6,7 @@ import { hashPassword } from '../identity/password.ts';
 import { AGENT_PERMISSIONS, KEY_PERMISSIONS } from '../identity/permissions.ts';
 import { createOrganization } from '../organizations/create-organization.ts';
 import type { Tier } from '../organizations/tier.ts';
-import { createUser } from '../people/create-user.ts';
+import { createUser } from '../people/users.ts';
 
 export interface FirstOrganization {
   organizationId: string;

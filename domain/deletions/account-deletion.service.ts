@@ -5,7 +5,7 @@ import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { recordOrganizationAudit, recordPersonAudit } from '../audit/record-audit.ts';
 import { verifyPassword } from '../identity/password.ts';
-import { type Person, requireFreshLogin } from '../identity/person.ts';
+import { type Client, type Person, requireFreshLogin } from '../identity/person.ts';
 import { invalidCredentials } from '../identity/sign-in-errors.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
@@ -17,7 +17,6 @@ import {
   lockOrganizationsOf,
 } from '../organizations/closed-organization.ts';
 import { useAccountToken } from '../people/account-tokens.ts';
-import type { Client } from '../people/client.ts';
 import { createRecoveryToken, markAccountDeleted } from '../people/deleted-account.ts';
 import { requireCurrentPassword } from '../people/require-current-password.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';

@@ -1,11 +1,11 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { recordOrganizationAudit, recordPersonAudit } from '../audit/record-audit.ts';
+import type { Client } from '../identity/person.ts';
 import { invalidCredentials } from '../identity/sign-in-errors.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { reopenOrganizations } from '../organizations/closed-organization.ts';
-import type { Client } from '../people/client.ts';
 import { restoreAccount } from '../people/deleted-account.ts';
 import { buildPurgeCancel } from './purge-start.ts';
 import { recoverClosedWith, recoverDeletion } from './recoverable-deletion.ts';

@@ -72,3 +72,14 @@ export function requireRecentSignIn({ authenticatedAt }: Pick<Person, 'authentic
 function isRecent(authenticatedAt: Date): boolean {
   return Date.now() - authenticatedAt.getTime() <= FRESH_LOGIN_MS;
 }
+
+/** The client of a request without a session. */
+export interface Client {
+  ip: string;
+  userAgent: string | null;
+  requestId: string;
+  /** Value of the cookie that pages set; undefined for clients without cookies. */
+  browserToken?: string;
+  /** Of the people who have signed in with this browser; undefined for clients without cookies. */
+  deviceTokens?: readonly string[];
+}

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { randomBase62, sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { isId } from '../../platform/ids.ts';
@@ -12,7 +13,23 @@ import {
 } from '../identity/authentication.ts';
 import { hashSessionToken } from '../sessions/session-token.ts';
 import { IMPERSONATION_PERMISSIONS } from './impersonation-access.ts';
-import { hashImpersonationToken, isImpersonationToken } from './impersonation-token.ts';
+
+const SECRET_LENGTH = 43;
+const TOKEN_PATTERN = /^imt_[0-9A-Za-z]{43}$/;
+
+/** Creates a new token: `imt_` and 43 random base62 characters (256 bits). */
+export function createImpersonationToken(): string {
+  return `imt_${randomBase62(SECRET_LENGTH)}`;
+}
+
+function isImpersonationToken(token: string): boolean {
+  return TOKEN_PATTERN.test(token);
+}
+
+/** Returns the hash that is stored. */
+export function hashImpersonationToken(token: string): Buffer {
+  return sha256(token);
+}
 
 /** A row of the SQL function `find_impersonation`. */
 interface FoundImpersonation {

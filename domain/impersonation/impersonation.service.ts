@@ -16,7 +16,7 @@ import { findPolicies } from '../policies/find-policies.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import { ImpersonationEntity } from './impersonation.entity.ts';
-import { createImpersonationToken, hashImpersonationToken } from './impersonation-token.ts';
+import { createImpersonationToken, hashImpersonationToken } from './impersonation-authenticator.ts';
 import { findOperations, type OperationCount, reportEnd } from './report-end.ts';
 
 export const MAX_IMPERSONATION_MINUTES = 60;

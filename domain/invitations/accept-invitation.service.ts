@@ -1,25 +1,23 @@
 import { sql } from 'kysely';
+import { hashOneTimeToken } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { findSuspension, unauthenticated } from '../identity/authentication.ts';
 import { hashPassword } from '../identity/password.ts';
-import type { Person } from '../identity/person.ts';
+import type { Client, Person } from '../identity/person.ts';
 import { findRequesterProblem } from '../identity/requester.ts';
 import { type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
 import type { Actor } from '../identity/scope.ts';
 import { addMember } from '../organizations/add-member.ts';
-import { lockAccountAddress } from '../people/account-address.ts';
-import type { Client } from '../people/client.ts';
-import { createUser } from '../people/create-user.ts';
-import { hashOneTimeToken } from '../people/one-time-token.ts';
+import { lockAccountAddress, markAddressVerified, voidSignUps } from '../people/account-address.ts';
 import type { OwnerNotices } from '../people/owner-notices.ts';
 import { requireStrongPassword } from '../people/password-rules.ts';
-import { markAddressVerified, voidSignUps } from '../people/prove-address.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import { invalidCredentials, startSession } from '../people/start-session.ts';
+import { createUser } from '../people/users.ts';
 import { type InvitationStatus, statusOf } from './invitation.entity.ts';
 
 export interface Acceptance {

@@ -1,4 +1,5 @@
 import { type Expression, type SqlBool, sql } from 'kysely';
+import { createOneTimeToken } from '../../platform/crypto.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
@@ -14,7 +15,6 @@ import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { requireGrantableRole, requireManageableRole } from '../organizations/member-authority.ts';
 import { normalizeAccountAddress } from '../people/account-address.ts';
-import { createOneTimeToken } from '../people/one-time-token.ts';
 import { type Invitation, InvitationEntity, type InvitationStatus, statusOf } from './invitation.entity.ts';
 
 export type InvitationService = ReturnType<typeof createInvitationService>;

@@ -1,8 +1,7 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { recordAudit } from '../audit/record-audit.ts';
-import type { OrganizationAct } from '../identity/deferred-acts.ts';
-import { REQUESTER_PROBLEMS, type RequesterProblem } from '../identity/requester.ts';
+import { type OrganizationAct, REQUESTER_PROBLEMS, type RequesterProblem } from '../identity/requester.ts';
 import type { Actor } from '../identity/scope.ts';
 import type { NotificationService } from './notification.service.ts';
 

@@ -1,4 +1,4 @@
-import type { OrganizationAct } from '../identity/deferred-acts.ts';
+import type { OrganizationAct } from '../identity/requester.ts';
 import type { UsageCounter } from '../usage/counters.ts';
 import type { LimitKind } from '../usage/tiers.ts';
 import { ACCOUNT_TEMPLATES, type AccountTemplateParams } from './account-templates.ts';

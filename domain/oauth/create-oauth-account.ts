@@ -1,13 +1,12 @@
 import type { Db } from '../../platform/database/tables.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
+import type { Client } from '../identity/person.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
 import { createOrganization } from '../organizations/create-organization.ts';
 import { findFreeSlug } from '../organizations/slug.ts';
 import type { Tier } from '../organizations/tier.ts';
-import { normalizeAccountAddress } from '../people/account-address.ts';
-import type { Client } from '../people/client.ts';
-import { createUser } from '../people/create-user.ts';
-import { voidSignUps } from '../people/prove-address.ts';
+import { normalizeAccountAddress, voidSignUps } from '../people/account-address.ts';
+import { createUser } from '../people/users.ts';
 import { requireOn } from '../toggles/find-toggle.ts';
 import type { OauthIdentity } from './oauth-client.ts';
 

@@ -1,6 +1,11 @@
 import { sql } from 'kysely';
+import type { Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { OauthProvider } from '../../platform/oauth-providers.ts';
+import { recordPersonAudit } from '../audit/record-audit.ts';
+import type { Person } from '../identity/person.ts';
+import { formatUtc } from '../notifications/format-utc.ts';
+import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import type { OauthIdentity } from './oauth-client.ts';
 import { linkedElsewhere, otherIdentityLinked } from './oauth-errors.ts';
 
@@ -52,4 +57,33 @@ export async function linkIdentity(
     .executeTakeFirst();
   if (!linked) throw otherIdentityLinked(provider);
   return true;
+}
+
+/** Records that a person linked or unlinked a provider, and mails them. Runs in the transaction of the change. */
+export async function announceLinkChange(
+  transaction: Transaction,
+  notifications: PersonNotificationService,
+  {
+    person,
+    email,
+    provider,
+    change,
+  }: {
+    person: Pick<Person, 'userId' | 'sessionId' | 'ip' | 'requestId'>;
+    /** Of the account. */
+    email: string;
+    provider: Pick<OauthProvider, 'id' | 'name'>;
+    change: 'linked' | 'unlinked';
+  },
+): Promise<void> {
+  await recordPersonAudit(transaction.db, person, {
+    action: `user.oauth_${change}`,
+    details: { provider: provider.id },
+  });
+  await notifications.notify(transaction, {
+    userId: person.userId,
+    email,
+    template: `oauth-${change}`,
+    params: { provider: provider.name, at: formatUtc(new Date()), ip: person.ip },
+  });
 }

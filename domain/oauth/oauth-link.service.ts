@@ -3,7 +3,7 @@ import { notFound } from '../../platform/errors.ts';
 import type { Person } from '../identity/person.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { requireOtherWayIn } from '../people/ways-in.ts';
-import { announceLinkChange } from './announce-link-change.ts';
+import { announceLinkChange } from './link-identity.ts';
 
 /** A provider that the person may sign in with. */
 export interface OauthLink {

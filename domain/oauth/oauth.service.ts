@@ -4,16 +4,14 @@ import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { OauthProvider } from '../../platform/oauth-providers.ts';
-import type { Person } from '../identity/person.ts';
+import type { Client, Person } from '../identity/person.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { isAddressTaken, lockAccountAddress } from '../people/account-address.ts';
-import type { Client } from '../people/client.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import { startSession } from '../people/start-session.ts';
-import { announceLinkChange } from './announce-link-change.ts';
 import { createOauthAccount, provedAddress } from './create-oauth-account.ts';
-import { linkIdentity, touchIdentity } from './link-identity.ts';
+import { announceLinkChange, linkIdentity, touchIdentity } from './link-identity.ts';
 import type { OauthClient, OauthIdentity } from './oauth-client.ts';
 import {
   accountExists,

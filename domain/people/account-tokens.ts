@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
+import { createOneTimeToken, hashOneTimeToken } from '../../platform/crypto.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import type { AccountTokenPurpose } from './account-token.entity.ts';
-import { createOneTimeToken, hashOneTimeToken } from './one-time-token.ts';
 import { invalidCredentials } from './start-session.ts';
+import type { AccountTokenPurpose } from './user.entity.ts';
 
 export interface NewAccountToken {
   userId: string;

@@ -5,16 +5,19 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { RECOVERY_DAYS } from '../../workflows/deletions/purge.contract.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
-import type { Person } from '../identity/person.ts';
+import type { Client, Person } from '../identity/person.ts';
 import type { MemberRole } from '../identity/roles.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { endSessions } from '../sessions/session.service.ts';
-import { isAddressTaken, lockAccountAddress, normalizeAccountAddress } from './account-address.ts';
+import {
+  isAddressTaken,
+  lockAccountAddress,
+  normalizeAccountAddress,
+  voidSignUps,
+} from './account-address.ts';
 import { createAccountToken, useAccountToken, voidAccountTokens } from './account-tokens.ts';
-import type { Client } from './client.ts';
-import { voidSignUps } from './prove-address.ts';
 import { requireCurrentPassword } from './require-current-password.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
 import { invalidCredentials } from './start-session.ts';

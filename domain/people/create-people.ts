@@ -8,7 +8,7 @@ import { createMfaService } from './mfa.service.ts';
 import { createMfaChallengeService } from './mfa-challenge.service.ts';
 import { createPasskeyEnrollmentService } from './passkeys/passkey-enrollment.service.ts';
 import { createPasskeySignInService } from './passkeys/passkey-sign-in.service.ts';
-import { relyingPartyOf } from './passkeys/relying-party.ts';
+import { relyingPartyOf } from './passkeys/webauthn-ceremonies.ts';
 import { createPasswordService } from './password.service.ts';
 import { createPolicyPreviewService } from './policy-preview.service.ts';
 import { createSignInService } from './sign-in.service.ts';

@@ -3,13 +3,15 @@ import type { SecretBox, Signer } from '../../platform/crypto.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
+import type { Client } from '../identity/person.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
-import type { Client } from './client.ts';
-import { totpContext } from './mfa.service.ts';
-import { type RelyingParty, requireRelyingParty } from './passkeys/relying-party.ts';
 import { useAssertion } from './passkeys/use-assertion.ts';
-import type { AuthenticationResponseJSON } from './passkeys/webauthn-ceremonies.ts';
+import {
+  type AuthenticationResponseJSON,
+  type RelyingParty,
+  requireRelyingParty,
+} from './passkeys/webauthn-ceremonies.ts';
 import {
   completePendingSignIn,
   countFailure,
@@ -21,7 +23,7 @@ import { useRecoveryCode } from './recovery-codes.ts';
 import type { SignedIn } from './sign-in.service.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
 import { invalidCredentials, startSession, wrongCredentials } from './start-session.ts';
-import { findTotpStep } from './totp.ts';
+import { findTotpStep, totpContext } from './totp.ts';
 
 /** How a person proves the second factor. */
 export type MfaProof =

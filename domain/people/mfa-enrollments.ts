@@ -1,11 +1,16 @@
+import { sql } from 'kysely';
+import type { SecretBox } from '../../platform/crypto.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
 import type { Person } from '../identity/person.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
-import type { MfaEnrollment } from './mfa-enrollment.entity.ts';
+import { deleteRecoveryCodes } from './recovery-codes.ts';
+import type { MfaEnrollment } from './sign-in.entity.ts';
 import { invalidCredentials } from './start-session.ts';
+import { createTotpSetup, totpContext } from './totp.ts';
 
 export type Enrollment = Pick<MfaEnrollment, 'id' | 'type' | 'name' | 'createdAt' | 'lastUsedAt'>;
 
@@ -64,4 +69,47 @@ export function requireRoomForFactor(enrollments: readonly Enrollment[]): void {
     detail: `You have the maximum of ${MAX_ENROLLMENTS} factors.`,
     fix: 'Remove one first: DELETE /api/v1/auth/mfa/{enrollmentId}.',
   });
+}
+
+export interface TotpEnrollment {
+  userId: string;
+  /** Address of the user, which the app shows. */
+  email: string;
+  /** Name of the service in the app. */
+  issuer: string;
+  secretBox: SecretBox;
+}
+
+/**
+ * Enrolls an authenticator app for a user whom the installation creates, in the caller's transaction. Returns its secret
+ * (base32), which is not stored in plain text.
+ */
+export async function enrollTotp(
+  db: Db,
+  { userId, email, issuer, secretBox }: TotpEnrollment,
+): Promise<string> {
+  const { secret } = createTotpSetup({ issuer, label: email });
+  const id = newId('mfaEnrollment');
+  await db
+    .insertInto('mfa_enrollments')
+    .values({
+      id,
+      user_id: userId,
+      type: 'totp',
+      name: 'Authenticator app',
+      secret: secretBox.seal(secret, totpContext(id)),
+      confirmed_at: sql<Date>`now()`,
+    })
+    .execute();
+  return secret;
+}
+
+/** Removes every second factor, passkey and recovery code of a person, in the caller's transaction. Returns their number. */
+export async function removeFactors(db: Db, userId: string): Promise<number> {
+  await deleteRecoveryCodes(db, userId);
+  const { numDeletedRows } = await db
+    .deleteFrom('mfa_enrollments')
+    .where('user_id', '=', userId)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }

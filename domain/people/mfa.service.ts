@@ -22,7 +22,7 @@ import {
 } from './mfa-enrollments.ts';
 import { countRecoveryCodes, deleteRecoveryCodes, replaceRecoveryCodes } from './recovery-codes.ts';
 import { invalidCredentials } from './start-session.ts';
-import { createTotpSetup, findTotpStep, type TotpSetup } from './totp.ts';
+import { createTotpSetup, findTotpStep, type TotpSetup, totpContext } from './totp.ts';
 import { requireOtherWayIn } from './ways-in.ts';
 
 export interface MfaStatus {
@@ -43,7 +43,6 @@ export interface MfaOptions {
 }
 
 const DEFAULT_NAME = 'Authenticator app';
-export const totpContext = (enrollmentId: string): string => `mfa:${enrollmentId}`;
 
 export const TOTP_SECRETS: SealedColumn = {
   table: 'mfa_enrollments',

@@ -1,8 +1,7 @@
 import { sql } from 'kysely';
 import { sha256 } from '../../platform/crypto.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import type { SessionMethod } from '../identity/person.ts';
-import type { Client } from './client.ts';
+import type { Client, SessionMethod } from '../identity/person.ts';
 
 const MAX_FAILURES = 5;
 

@@ -1,8 +1,7 @@
 import type { Database } from '../../platform/database/database.ts';
 import { verifyPassword } from '../identity/password.ts';
-import type { Person } from '../identity/person.ts';
+import type { Client, Person } from '../identity/person.ts';
 import { endSession } from '../sessions/session.service.ts';
-import type { Client } from './client.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
 import { invalidCredentials, type SignInResult, startSession } from './start-session.ts';
 import type { User } from './user.entity.ts';

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { createOneTimeToken, hashOneTimeToken } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -7,21 +8,24 @@ import { createApiKey } from '../api-keys/create-api-key.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
 import { hashPassword, verifyPassword } from '../identity/password.ts';
 import { KEY_PERMISSIONS } from '../identity/permissions.ts';
+import type { Client } from '../identity/person.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { createOrganization } from '../organizations/create-organization.ts';
 import { findFreeSlug } from '../organizations/slug.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { requireOn } from '../toggles/find-toggle.ts';
-import { isAddressTaken, lockAccountAddress, normalizeAccountAddress } from './account-address.ts';
-import type { Client } from './client.ts';
-import { createUser } from './create-user.ts';
+import {
+  isAddressTaken,
+  lockAccountAddress,
+  normalizeAccountAddress,
+  voidSignUps,
+} from './account-address.ts';
 import { mailRecoveryToken } from './deleted-account.ts';
-import { createOneTimeToken, hashOneTimeToken } from './one-time-token.ts';
 import { requireStrongPassword } from './password-rules.ts';
-import { voidSignUps } from './prove-address.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
 import { invalidCredentials, type StartedSession, startSession } from './start-session.ts';
+import { createUser } from './users.ts';
 
 export interface NewSignUp {
   email: string;

@@ -5,7 +5,7 @@ import type { SessionFactor, SessionMethod } from '../identity/person.ts';
 import { accountDeleted, invalidCredentials } from '../identity/sign-in-errors.ts';
 import { type CreatedSession, createSession } from '../sessions/create-session.ts';
 import { rememberDevice } from '../sessions/known-devices.ts';
-import type { MfaType } from './mfa-enrollment.entity.ts';
+import type { MfaType } from './sign-in.entity.ts';
 
 export { invalidCredentials, wrongCredentials } from '../identity/sign-in-errors.ts';
 

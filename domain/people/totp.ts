@@ -13,6 +13,9 @@ export interface TotpSetup {
   qrSvg: string;
 }
 
+/** What the sealed secret of an enrollment is bound to (`SecretBox`). */
+export const totpContext = (enrollmentId: string): string => `mfa:${enrollmentId}`;
+
 /** Creates a secret of 160 bits, as RFC 4226 section 4 recommends. */
 export function createTotpSetup(account: { issuer: string; label: string }): TotpSetup {
   const secret = generateSecret();

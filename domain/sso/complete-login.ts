@@ -4,7 +4,7 @@ import { json } from '../../platform/database/json.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
-import type { Client } from '../people/client.ts';
+import type { Client } from '../identity/person.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import { announceSetupTest } from './announce-setup-test.ts';
 import { checkIdentity, type StatedIdentity } from './check-identity.ts';

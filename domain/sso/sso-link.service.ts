@@ -1,6 +1,5 @@
 import { notFound } from '../../platform/errors.ts';
-import type { Person } from '../identity/person.ts';
-import type { Client } from '../people/client.ts';
+import type { Client, Person } from '../identity/person.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import { type BeginOptions, beginLogin, type SsoStart } from './begin-login.ts';
 import { type FormerWay, findFormerWays, type LinkUse, linkIdentity, stated, useLink } from './link-login.ts';

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
+import type { Client } from '../identity/person.ts';
 import { requireOrganizationWide } from '../identity/scope.ts';
-import type { Client } from '../people/client.ts';
 import { type BeginOptions, beginLogin, type LoginSecrets, type SsoStart } from './begin-login.ts';
 import { checkFreshness } from './check-identity.ts';
 import { askToConfirm, complete, recordRefusals, type SsoOutcome } from './complete-login.ts';

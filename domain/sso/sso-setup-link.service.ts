@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { createOneTimeToken } from '../../platform/crypto.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
@@ -12,7 +13,6 @@ import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { normalizeAccountAddress } from '../people/account-address.ts';
-import { createOneTimeToken } from '../people/one-time-token.ts';
 import { type SsoSetupLink, SsoSetupLinkEntity } from './sso-setup-link.entity.ts';
 
 export interface CreatedSetupLink {

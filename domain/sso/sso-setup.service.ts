@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
+import { createOneTimeToken, hashOneTimeToken } from '../../platform/crypto.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
-import type { Client } from '../people/client.ts';
-import { createOneTimeToken, hashOneTimeToken } from '../people/one-time-token.ts';
+import type { Client } from '../identity/person.ts';
 import { IS_LIVE_SETUP_LINK } from './live-setup-link.ts';
 import type { SsoAttempt } from './sso-attempt.entity.ts';
 import type { SsoConfiguration } from './sso-configuration.entity.ts';

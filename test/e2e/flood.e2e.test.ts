@@ -4,7 +4,7 @@ import { findFreePort } from '../../dev/stack/ports.ts';
 import { createApiKey } from '../../domain/api-keys/create-api-key.ts';
 import { PERMISSIONS } from '../../domain/identity/permissions.ts';
 import { createOrganization } from '../../domain/organizations/create-organization.ts';
-import { createUser } from '../../domain/people/create-user.ts';
+import { createUser } from '../../domain/people/users.ts';
 import { createDatabase } from '../../platform/database/database.ts';
 import { apiClient } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';

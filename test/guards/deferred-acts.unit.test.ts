@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { DEFERRED_ACTS } from '../../domain/identity/deferred-acts.ts';
+import { DEFERRED_ACTS } from '../../domain/identity/requester.ts';
 import { listSourceFiles } from './import-graph.ts';
 
 const ROOT = resolve(import.meta.dirname, '..', '..');

@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { generate as generateCertificate } from 'selfsigned';
 import { warnOfOtherRpIds } from '../../api/people/warn-of-other-rp-ids.ts';
 import { createPasskeyEnrollmentService } from '../../domain/people/passkeys/passkey-enrollment.service.ts';
-import { relyingPartyOf } from '../../domain/people/passkeys/relying-party.ts';
+import { relyingPartyOf } from '../../domain/people/passkeys/webauthn-ceremonies.ts';
 import { purgeSignIns } from '../../domain/people/purge-sign-ins.ts';
 import { createSigner, sha256 } from '../../platform/crypto.ts';
 import { readAccountMail } from '../support/account-mail.ts';

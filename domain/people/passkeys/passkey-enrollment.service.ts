@@ -19,13 +19,14 @@ import {
 } from '../mfa-enrollments.ts';
 import { replaceRecoveryCodes } from '../recovery-codes.ts';
 import { invalidCredentials } from '../start-session.ts';
-import { type RelyingParty, requireRelyingParty } from './relying-party.ts';
 import {
   createRegistrationOptions,
   type NewCredential,
   type PublicKeyCredentialCreationOptionsJSON,
   type RegistrationResponseJSON,
+  type RelyingParty,
   readChallenge,
+  requireRelyingParty,
   type StoredCredential,
   verifyRegistration,
 } from './webauthn-ceremonies.ts';

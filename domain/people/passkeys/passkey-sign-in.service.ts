@@ -1,17 +1,18 @@
 import type { Database } from '../../../platform/database/database.ts';
 import { AppError } from '../../../platform/errors.ts';
+import type { Client } from '../../identity/person.ts';
 import type { PersonNotificationService } from '../../notifications/person-notification.service.ts';
-import type { Client } from '../client.ts';
 import { findPendingSignIn } from '../pending-sign-ins.ts';
 import type { SignedIn } from '../sign-in.service.ts';
 import { invalidCredentials, startSession, wrongCredentials } from '../start-session.ts';
 import { findCredentials } from './passkey-enrollment.service.ts';
-import { type RelyingParty, requireRelyingParty } from './relying-party.ts';
 import { useAssertion } from './use-assertion.ts';
 import {
   type AuthenticationResponseJSON,
   createAssertionOptions,
   type PublicKeyCredentialRequestOptionsJSON,
+  type RelyingParty,
+  requireRelyingParty,
 } from './webauthn-ceremonies.ts';
 import { createWebauthnChallenge } from './webauthn-challenges.ts';
 

@@ -2,11 +2,15 @@ import { type NotNull, sql } from 'kysely';
 import type { Transaction } from '../../../platform/database/database.ts';
 import type { Db } from '../../../platform/database/tables.ts';
 import { recordPersonAudit } from '../../audit/record-audit.ts';
+import type { Client } from '../../identity/person.ts';
 import type { PersonNotificationService } from '../../notifications/person-notification.service.ts';
-import type { Client } from '../client.ts';
 import { informPerson } from '../mfa-enrollments.ts';
-import type { RelyingParty } from './relying-party.ts';
-import { type AuthenticationResponseJSON, readChallenge, verifyAssertion } from './webauthn-ceremonies.ts';
+import {
+  type AuthenticationResponseJSON,
+  type RelyingParty,
+  readChallenge,
+  verifyAssertion,
+} from './webauthn-ceremonies.ts';
 import { useWebauthnChallenge, type WebauthnOccasion } from './webauthn-challenges.ts';
 
 type Credential = NonNullable<Awaited<ReturnType<typeof findCredential>>>;

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import {
   type AuthenticationResponseJSON,
   type AuthenticatorTransport,
@@ -10,8 +11,32 @@ import {
   verifyRegistrationResponse,
 } from '@simplewebauthn/server';
 import { decodeAttestationObject, decodeClientDataJSON, isoBase64URL } from '@simplewebauthn/server/helpers';
-import type { RelyingParty } from './relying-party.ts';
+import { AppError } from '../../../platform/errors.ts';
 import { WEBAUTHN_TIMEOUT_MS } from './webauthn-challenges.ts';
+
+/** This service, as WebAuthn knows it. Credentials are bound to the id and work only on pages of the origin. */
+export interface RelyingParty {
+  id: string;
+  origin: string;
+  /** Shown by authenticators. */
+  name: string;
+}
+
+/** @returns null if the URL names its host by an address, which cannot be an RP ID (WebAuthn section 5.1.2). */
+export function relyingPartyOf(publicUrl: string): RelyingParty | null {
+  const { hostname, origin } = new URL(publicUrl);
+  return isIP(hostname.replace(/^\[|\]$/g, '')) ? null : { id: hostname, origin, name: hostname };
+}
+
+/** @throws AppError `feature_disabled`. */
+export function requireRelyingParty(party: RelyingParty | null): RelyingParty {
+  if (party) return party;
+  throw new AppError('feature_disabled', {
+    detail:
+      'Passkeys are not available, because the service is configured with an address instead of a host name.',
+    fix: 'Use an authenticator app, or ask the operator to set PUBLIC_URL to a URL with a host name.',
+  });
+}
 
 export type {
   AuthenticationResponseJSON,

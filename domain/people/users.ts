@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 
@@ -29,4 +30,19 @@ export async function createUser(
     })
     .execute();
   return id;
+}
+
+/** Suspends or reinstates an account, in the caller's transaction. @returns false if it has the status already. */
+export async function setAccountStatus(
+  db: Db,
+  userId: string,
+  status: 'active' | 'suspended',
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('users')
+    .set({ status, updated_at: sql<Date>`now()` })
+    .where('id', '=', userId)
+    .where('status', '<>', status)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }
