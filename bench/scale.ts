@@ -3,8 +3,8 @@ import { BATCH_SIZE, deleteExpiredBatch } from '../domain/messages/delete-expire
 import { createMessageService } from '../domain/messages/message.service.ts';
 import type { MessageFilter } from '../domain/messages/message-filter.ts';
 import { createThreadService } from '../domain/messages/thread.service.ts';
-import { applyMetricDeltas } from '../domain/metrics/apply-metric-deltas.ts';
 import { createMetricService } from '../domain/metrics/metric.service.ts';
+import { applyMetricDeltas } from '../domain/metrics/metric-deltas.ts';
 import { DAY_MS } from '../domain/metrics/metric-range.ts';
 import { createWebhookEvents } from '../domain/webhooks/webhook-events.ts';
 import { createDatabase, type Database } from '../platform/database/database.ts';

@@ -8,12 +8,13 @@ import { AnnouncementEntity } from './announcements/announcement.entity.ts';
 import { ApiKeyEntity } from './api-keys/api-key.entity.ts';
 import { AttachmentEntity } from './attachments/attachment.entity.ts';
 import { AuditEntryEntity } from './audit/audit-entry.entity.ts';
-import { BillingCustomerEntity } from './billing/billing-customer.entity.ts';
-import { BillingMeterEntity } from './billing/billing-meter.entity.ts';
-import { BillingSubscriptionEntity } from './billing/billing-subscription.entity.ts';
-import { MeterReportEntity } from './billing/meter-report.entity.ts';
+import { BillingMeterEntity, MeterReportEntity } from './billing/meter.entity.ts';
 import { PaymentGraceEntity } from './billing/payment-grace.entity.ts';
-import { StripeEventEntity } from './billing/stripe-event.entity.ts';
+import {
+  BillingCustomerEntity,
+  BillingSubscriptionEntity,
+  StripeEventEntity,
+} from './billing/subscription.entity.ts';
 import { DeletionEntity } from './deletions/deletion.entity.ts';
 import { InboxDailySendsEntity } from './deliverability/inbox-daily-sends.entity.ts';
 import { ListEntryEntity } from './deliverability/list-entry.entity.ts';
@@ -39,16 +40,13 @@ import { MessageSearchEntity } from './messages/message-search.entity.ts';
 import { RecipientEntity } from './messages/recipient.entity.ts';
 import { ThreadEntity } from './messages/thread.entity.ts';
 import { ThreadMessageIdEntity } from './messages/thread-message-id.entity.ts';
-import { MetricDeltaEntity } from './metrics/metric-delta.entity.ts';
-import { MetricHourEntity } from './metrics/metric-hour.entity.ts';
-import { ProcessEntity } from './monitoring/process.entity.ts';
-import { SweepEntity } from './monitoring/sweep.entity.ts';
+import { MetricDeltaEntity, MetricHourEntity } from './metrics/metric.entity.ts';
+import { ProcessEntity, SweepEntity } from './monitoring/monitoring.entity.ts';
 import { NotificationEntity } from './notifications/notification.entity.ts';
 import { OauthIdentityEntity, OauthTransactionEntity } from './oauth/oauth.entity.ts';
 import { EnvironmentEntity } from './organizations/environment.entity.ts';
 import { MemberEntity } from './organizations/member.entity.ts';
-import { OrganizationEntity } from './organizations/organization.entity.ts';
-import { ReleasedSlugEntity } from './organizations/released-slug.entity.ts';
+import { OrganizationEntity, ReleasedSlugEntity } from './organizations/organization.entity.ts';
 import { SendAttemptEntity } from './outbound/send-attempt.entity.ts';
 import {
   MfaChallengeEntity,
@@ -63,24 +61,22 @@ import { OrganizationPoliciesEntity } from './policies/organization-policies.ent
 import { RefusalEntity } from './refusals/refusal.entity.ts';
 import { RetentionPolicyEntity } from './retention/retention-policy.entity.ts';
 import { KnownDeviceEntity, SessionEntity } from './sessions/session.entity.ts';
-import { SsoAssertionEntity } from './sso/sso-assertion.entity.ts';
-import { SsoAttemptEntity } from './sso/sso-attempt.entity.ts';
 import { SsoConfigurationEntity } from './sso/sso-configuration.entity.ts';
 import { SsoIdentityEntity, SsoProviderEntity } from './sso/sso-identity.entity.ts';
+import { SsoAssertionEntity, SsoAttemptEntity, SsoTransactionEntity } from './sso/sso-login.entity.ts';
 import { SsoSetupLinkEntity } from './sso/sso-setup-link.entity.ts';
-import { SsoTransactionEntity } from './sso/sso-transaction.entity.ts';
-import { StaffAuditEntryEntity } from './staff/staff-audit-entry.entity.ts';
-import { StaffMemberEntity } from './staff/staff-member.entity.ts';
+import { StaffAuditEntryEntity, StaffMemberEntity } from './staff/staff.entity.ts';
 import { UnclaimedObjectEntity } from './stored-objects/unclaimed-object.entity.ts';
 import { SuspensionEntity } from './suspensions/suspension.entity.ts';
 import { ToggleEntity } from './toggles/toggle.entity.ts';
 import { UpgradeRequestEntity } from './upgrade-requests/upgrade-request.entity.ts';
-import { CustomLimitEntity } from './usage/custom-limit.entity.ts';
-import { LimitOverrideEntity } from './usage/limit-override.entity.ts';
-import { UsageCounterEntity } from './usage/usage-counter.entity.ts';
-import { UsageDeltaEntity } from './usage/usage-delta.entity.ts';
-import { UsageEventEntity } from './usage/usage-event.entity.ts';
-import { UsageHourEntity } from './usage/usage-hour.entity.ts';
+import { CustomLimitEntity, LimitOverrideEntity } from './usage/limit.entity.ts';
+import {
+  UsageCounterEntity,
+  UsageDeltaEntity,
+  UsageEventEntity,
+  UsageHourEntity,
+} from './usage/usage.entity.ts';
 import { UsageAlertEntity } from './usage-alerts/usage-alert.entity.ts';
 import { WebhookSlotEntity } from './webhooks/attempt-slot.entity.ts';
 import { BulkJobEntity } from './webhooks/bulk-job.entity.ts';

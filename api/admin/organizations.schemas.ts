@@ -18,7 +18,7 @@ import {
   type Suspension,
 } from '../../domain/suspensions/suspension.entity.ts';
 import { LIMITED_RESOURCES } from '../../domain/usage/counters.ts';
-import type { LimitOverride } from '../../domain/usage/limit-override.entity.ts';
+import type { LimitOverride } from '../../domain/usage/limit.entity.ts';
 import { LIMIT_KINDS } from '../../domain/usage/tiers.ts';
 import { pageQuery } from '../lists.ts';
 import { PoliciesRecord, presentPolicies } from '../organizations/policies.routes.ts';

@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { type Static, Type } from 'typebox';
 import type { ToggleService, ToggleState } from '../../domain/toggles/toggle.service.ts';
-import { TOGGLE_NAMES, TOGGLES } from '../../domain/toggles/toggle-names.ts';
+import { TOGGLE_NAMES, TOGGLES } from '../../domain/toggles/toggles.ts';
 import {
   changeProblems,
   enumOf,

@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ToggleService } from '../../domain/toggles/toggle.service.ts';
-import { TOGGLE_NAMES, TOGGLES } from '../../domain/toggles/toggle-names.ts';
+import { TOGGLE_NAMES, TOGGLES } from '../../domain/toggles/toggles.ts';
 import type { AppError } from '../../platform/errors.ts';
 import { Note } from '../admin/note.ts';
 import { enumOf, strictObject } from '../schemas.ts';

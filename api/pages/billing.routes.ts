@@ -2,7 +2,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { BillingService } from '../../domain/billing/billing.service.ts';
-import { isInGoodStanding } from '../../domain/billing/counting-subscription.ts';
+import { isInGoodStanding } from '../../domain/billing/subscription-status.ts';
 import { EFFECT_OF_SUSPENSION } from '../../domain/notifications/billing-templates.ts';
 import { TIERS } from '../../domain/organizations/tier.ts';
 import { AppError } from '../../platform/errors.ts';

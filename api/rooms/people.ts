@@ -1,7 +1,7 @@
 import { createApiKeyService } from '../../domain/api-keys/api-key.service.ts';
 import { limitKeysOfUser, revokeKeysOfUser } from '../../domain/api-keys/revoke-keys.ts';
 import { createAuditLogService } from '../../domain/audit/audit-log.service.ts';
-import { requireNoSubscription } from '../../domain/billing/require-no-subscription.ts';
+import { requireNoSubscription } from '../../domain/billing/subscription-status.ts';
 import { createDeletions } from '../../domain/deletions/create-deletions.ts';
 import { createRestoreDeleted } from '../../domain/deletions/restore-account.ts';
 import { createInvitations } from '../../domain/invitations/create-invitations.ts';

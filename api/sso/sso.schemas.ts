@@ -1,9 +1,8 @@
 import { type Static, Type } from 'typebox';
-import type { SsoAttempt } from '../../domain/sso/sso-attempt.entity.ts';
 import { SSO_CHECKS, type SsoCheckName } from '../../domain/sso/sso-checks.ts';
 import { SSO_ROLES, SSO_STATUSES, SSO_TYPES } from '../../domain/sso/sso-configuration.entity.ts';
 import type { SsoConfigurationRow, SsoConfigurationView } from '../../domain/sso/sso-configuration-views.ts';
-import { SSO_PURPOSES } from '../../domain/sso/sso-transaction.entity.ts';
+import { SSO_PURPOSES, type SsoAttempt } from '../../domain/sso/sso-login.entity.ts';
 import {
   enumOf,
   id,

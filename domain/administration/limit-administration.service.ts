@@ -7,9 +7,9 @@ import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import { type NewOverride, removeOverride, setOverride } from '../usage/change-limits.ts';
 import type { LimitedResource } from '../usage/counters.ts';
-import { type LimitOverride, LimitOverrideEntity } from '../usage/limit-override.entity.ts';
+import { type LimitOverride, LimitOverrideEntity } from '../usage/limit.entity.ts';
 import { applyTier, startLimitRelease } from './apply-tier.ts';
-import { requireOrganization } from './require-organization.ts';
+import { requireOrganization } from './organization-directory.service.ts';
 
 export type LimitAdministrationService = ReturnType<typeof createLimitAdministrationService>;
 

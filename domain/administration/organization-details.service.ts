@@ -10,8 +10,11 @@ import { type OrganizationLimits, readOrganizationLimits } from '../usage/limit.
 import { monthOf, type Period } from '../usage/periods.ts';
 import { type LedgerEntry, type LedgerKind, listLedgerEntries } from '../usage/usage-ledger.ts';
 import { readUsageStatuses, type UsageStatus } from '../usage/usage-status.ts';
-import { type DirectoryEntry, findDirectoryEntry } from './organization-directory.service.ts';
-import { requireOrganization } from './require-organization.ts';
+import {
+  type DirectoryEntry,
+  findDirectoryEntry,
+  requireOrganization,
+} from './organization-directory.service.ts';
 
 export interface OwnerDetails {
   userId: string;

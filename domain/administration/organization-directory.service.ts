@@ -3,6 +3,7 @@ import { createdIn } from '../../platform/database/creation-range.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import { notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { Tier } from '../organizations/tier.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
@@ -152,3 +153,12 @@ function matches(db: Db, query: string): Expression<SqlBool> {
 }
 
 const escapePattern = (text: string): string => text.replace(/[\\%_]/g, '\\$&');
+
+/** @throws AppError `not_found`. A closed organization is found. */
+export async function requireOrganization(db: Db, id: string): Promise<void> {
+  await db
+    .selectFrom('organizations')
+    .select('id')
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow(() => notFound('organization', id));
+}

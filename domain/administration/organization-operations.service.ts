@@ -10,7 +10,7 @@ import type { StaffScope } from '../staff/staff-scope.ts';
 import type { BulkJob } from '../webhooks/bulk-job.entity.ts';
 import type { BulkJobService, ReplayRequest } from '../webhooks/bulk-job.service.ts';
 import { type EndpointBacklog, findEndpointBacklogs } from './endpoint-backlog.ts';
-import { requireOrganization } from './require-organization.ts';
+import { requireOrganization } from './organization-directory.service.ts';
 
 export type OrganizationOperationsService = ReturnType<typeof createOrganizationOperationsService>;
 

@@ -8,8 +8,12 @@ import { endImpersonationsOf } from '../impersonation/report-end.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
-import { requireActiveAdmin, requireMayChange } from '../staff/require-admin.ts';
-import { removeStaffMember, setStaffRole } from '../staff/set-staff-role.ts';
+import {
+  removeStaffMember,
+  requireActiveAdmin,
+  requireMayChange,
+  setStaffRole,
+} from '../staff/staff-roles.ts';
 import type { StaffRole, StaffScope } from '../staff/staff-scope.ts';
 
 export interface StaffMemberSummary {

@@ -17,7 +17,7 @@ import {
 import type { SuspensionService } from '../suspensions/suspension.service.ts';
 import type { NamedTarget, SuspensionTarget } from '../suspensions/suspension-target.ts';
 import { describeChange } from '../suspensions/system-suspension.service.ts';
-import { requireOrganization } from './require-organization.ts';
+import { requireOrganization } from './organization-directory.service.ts';
 
 export type SuspensionAction = 'suspend' | 'reinstate';
 

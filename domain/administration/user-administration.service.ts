@@ -11,7 +11,7 @@ import { removeFactors } from '../people/mfa-enrollments.ts';
 import { setAccountStatus } from '../people/users.ts';
 import { endSessions } from '../sessions/session.service.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
-import { requireMayChange } from '../staff/require-admin.ts';
+import { requireMayChange } from '../staff/staff-roles.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import { findUsers, readUser, type UserDetails, type UserFilter, type UserSummary } from './find-users.ts';
 

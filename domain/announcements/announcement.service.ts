@@ -18,8 +18,7 @@ import {
   AnnouncementEntity,
   type Audience,
 } from './announcement.entity.ts';
-import { buildAnnouncementStart } from './announcement-start.ts';
-import { IS_IN_AUDIENCE } from './audience.ts';
+import { buildAnnouncementStart, IS_IN_AUDIENCE } from './mail-announcement.ts';
 
 export interface NewAnnouncement {
   title: string;

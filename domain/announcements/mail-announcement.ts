@@ -2,16 +2,46 @@ import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import {
   lockOverdue,
   minutesAgo,
   type OverdueSource,
   RECONCILED,
 } from '../../platform/outbox/overdue-rows.ts';
+import {
+  MAIL_ANNOUNCEMENT,
+  mailAnnouncementWorkflowId,
+} from '../../workflows/announcements/mail-announcement.contract.ts';
+import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
 import { findRequesterProblem } from '../identity/requester.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
-import { buildAnnouncementStart } from './announcement-start.ts';
-import { IS_IN_AUDIENCE } from './audience.ts';
+import type { Announcement } from './announcement.entity.ts';
+
+/**
+ * SQL: the membership `m` in the organization `o` belongs to the audience of the announcement `a`. Closed organizations
+ * belong to none.
+ */
+export const IS_IN_AUDIENCE = sql<boolean>`o.deleted_at is null and case a.audience
+  when 'all' then true
+  when 'owners' then m.role = 'owner'
+  when 'tier' then o.tier = a.tier
+  else o.id = any (a.organization_ids) end`;
+
+export function buildAnnouncementStart({
+  id,
+  startsAt,
+}: Pick<Announcement, 'id' | 'startsAt'>): StartCommand {
+  return {
+    workflowType: MAIL_ANNOUNCEMENT,
+    workflowId: mailAnnouncementWorkflowId(id),
+    taskQueue: MAINTENANCE_QUEUE,
+    priority: { priorityKey: PRIORITY.notification, fairnessKey: id },
+    input: { announcementId: id, startsAt: startsAt.toISOString() },
+    searchAttributes: { ResourceId: id, Stage: 'mailing' },
+    summary: `Mail ${id} to owners`,
+  };
+}
 
 /** `total`: emails created so far, by all runs. `withdrawn`: also if its author may no longer announce anything. */
 export interface MailedBatch {

@@ -6,7 +6,7 @@ import { newId } from '../../platform/ids.ts';
 import { columnsWithin, requirePermission, type Scope } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { claimObjects } from '../stored-objects/unclaimed-objects.ts';
-import { requireStorageQuota } from '../usage/storage-quota.ts';
+import { requireStorageQuota } from '../usage/resource-quotas.ts';
 import { type Attachment, AttachmentEntity } from './attachment.entity.ts';
 import { checkAttachmentLimits } from './attachment-limits.ts';
 import type { FileMetadata, FileToAttach, StoredFile } from './stored-file.ts';

@@ -9,7 +9,7 @@ import { StorageError } from '../../platform/storage-error.ts';
 import { columnsWithin, type Scope } from '../identity/scope.ts';
 import { findInbox, requireActive } from '../inboxes/find-inbox.ts';
 import { expediteDeletion, registerObjects } from '../stored-objects/unclaimed-objects.ts';
-import { requireStorageQuota } from '../usage/storage-quota.ts';
+import { requireStorageQuota } from '../usage/resource-quotas.ts';
 import { attachFiles, saveAttachments } from './attach-files.ts';
 import { type Attachment, AttachmentEntity } from './attachment.entity.ts';
 import { fileTooLarge, MAX_FILE_BYTES } from './attachment-limits.ts';

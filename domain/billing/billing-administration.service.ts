@@ -1,6 +1,6 @@
 import type { Database } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
-import { requireOrganization } from '../administration/require-organization.ts';
+import { requireOrganization } from '../administration/organization-directory.service.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import { type BillingState, readBillingState } from './billing-state.ts';

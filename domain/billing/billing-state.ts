@@ -5,11 +5,10 @@ import type { Database, TenantScope } from '../../platform/database/database.ts'
 import type { Db } from '../../platform/database/tables.ts';
 import { callStripe } from '../../platform/stripe/stripe-client.ts';
 import type { Tier } from '../organizations/tier.ts';
-import { BillingCustomerEntity } from './billing-customer.entity.ts';
-import { BillingSubscriptionEntity } from './billing-subscription.entity.ts';
-import { findCountingSubscription } from './counting-subscription.ts';
 import { METERED_COUNTERS, type MeteredCounter } from './metered-counters.ts';
 import { PaymentGraceEntity } from './payment-grace.entity.ts';
+import { BillingCustomerEntity, BillingSubscriptionEntity } from './subscription.entity.ts';
+import { findCountingSubscription } from './subscription-status.ts';
 
 /** What the service knows about an organization's billing, as last read from Stripe. */
 export interface BillingState {

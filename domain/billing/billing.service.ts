@@ -8,13 +8,19 @@ import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { readUsageStatuses } from '../usage/usage-status.ts';
 import { type BillingState, ensureCustomer, readBilling } from './billing-state.ts';
-import type { BillingSubscriptionEntity } from './billing-subscription.entity.ts';
-import { changePrice, type PlanTiming, type ProrationPreview, previewPrice } from './change-price.ts';
 import { openCheckout } from './checkout-sessions.ts';
-import { findPlanWarnings, type PlanWarning } from './plan-warnings.ts';
+import {
+  changePrice,
+  findPlanWarnings,
+  type PlanTiming,
+  type PlanWarning,
+  type ProrationPreview,
+  previewPrice,
+} from './plan-change.ts';
 import { isHigherTier, type Prices } from './prices.ts';
 import { findLicensedItems } from './read-subscription.ts';
 import type { Redirects } from './redirects.ts';
+import type { BillingSubscriptionEntity } from './subscription.entity.ts';
 
 export interface CheckoutRequest {
   tier: Tier;

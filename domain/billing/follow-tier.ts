@@ -8,9 +8,9 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { applyTier } from '../administration/apply-tier.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { Tier } from '../organizations/tier.ts';
-import type { BillingSubscriptionEntity } from './billing-subscription.entity.ts';
-import { findCountingSubscription, isGranting } from './counting-subscription.ts';
 import { recordBillingAudit } from './record-billing-audit.ts';
+import type { BillingSubscriptionEntity } from './subscription.entity.ts';
+import { findCountingSubscription, isGranting } from './subscription-status.ts';
 
 export interface FollowTierOptions {
   outbox: Outbox;

@@ -1,5 +1,5 @@
-import { isInGoodStanding } from './counting-subscription.ts';
 import type { SubscriptionView } from './read-subscription.ts';
+import { isInGoodStanding } from './subscription-status.ts';
 
 const DAY_MS = 86_400_000;
 /** Days before the suspension on which owners are reminded. */

@@ -4,8 +4,8 @@ import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { applyUsageDeltas } from '../usage/apply-usage-deltas.ts';
-import { BillingMeterEntity } from './billing-meter.entity.ts';
 import { readGrantHistories } from './grant-history.ts';
+import { BillingMeterEntity } from './meter.entity.ts';
 import { HOUR_MS, type SettledHours, settleHours, type UsedHour } from './meter-windows.ts';
 
 type BillingMeter = RowOf<typeof BillingMeterEntity>;

@@ -10,14 +10,14 @@ import type { PaymentGraceStep } from '../../workflows/billing/enforce-payment-g
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { Tier } from '../organizations/tier.ts';
-import { BillingSubscriptionEntity } from './billing-subscription.entity.ts';
-import { isInGoodStanding, isKnownStatus } from './counting-subscription.ts';
 import { followMeters } from './follow-meters.ts';
 import { followTier, PAYS_TWICE } from './follow-tier.ts';
 import type { PaymentGraceService } from './payment-grace.service.ts';
 import type { Prices } from './prices.ts';
 import { createMeterReader, type MeterView } from './read-meters.ts';
 import { readSubscription, type SubscriptionView } from './read-subscription.ts';
+import { BillingSubscriptionEntity } from './subscription.entity.ts';
+import { isInGoodStanding, isKnownStatus } from './subscription-status.ts';
 
 export interface SubscriptionSyncOptions {
   database: Database;

@@ -3,7 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { hashPassword } from '../identity/password.ts';
 import { enrollTotp, type TotpEnrollment } from '../people/mfa-enrollments.ts';
 import { createUser } from '../people/users.ts';
-import { setStaffRole } from '../staff/set-staff-role.ts';
+import { setStaffRole } from '../staff/staff-roles.ts';
 import type { StaffRole } from '../staff/staff-scope.ts';
 
 export interface AddedStaffMember {

@@ -22,7 +22,7 @@ import { requireCurrentPassword } from '../people/require-current-password.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import type { SignInThrottle } from '../people/sign-in-throttle.ts';
 import { hasSecondFactor, startSession } from '../people/start-session.ts';
-import { findStaffRole } from '../staff/require-admin.ts';
+import { findStaffRole } from '../staff/staff-roles.ts';
 import { buildPurgeStart } from './purge-start.ts';
 import { type CreatedDeletion, createDeletion } from './recoverable-deletion.ts';
 import type { RestoreDeleted } from './restore-account.ts';

@@ -1,3 +1,5 @@
+import { sql } from 'kysely';
+import type { Transaction } from '../../platform/database/database.ts';
 import type { SignalCommand, StartCommand } from '../../platform/outbox/outbox-command.ts';
 import {
   CANCEL_PURGE,
@@ -8,7 +10,7 @@ import {
   purgeOrganizationWorkflowId,
 } from '../../workflows/deletions/purge.contract.ts';
 import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
-import type { DeletionKind } from './deletion.entity.ts';
+import type { DeletionKind, DeletionStatus } from './deletion.entity.ts';
 
 type Run = PurgeRun & { kind: DeletionKind };
 
@@ -38,4 +40,36 @@ export function buildPurgeStart(run: Run & { dueAt: Date }): StartCommand {
 /** Ends the run of a recovered deletion. */
 export function buildPurgeCancel(run: Run): SignalCommand {
   return { workflowId: workflowIdOf(run), signalName: CANCEL_PURGE, args: [] };
+}
+
+export interface ResumedPurge {
+  /** For the new run, which continues where the old one ended. */
+  start: StartCommand;
+  /** Null for an account. */
+  organizationId: string | null;
+}
+
+/**
+ * Resumes the purge of an account or organization that an operator stopped, in the caller's transaction. Also for staff.
+ *
+ * @returns null unless it was stopped.
+ */
+export async function resumePurge({ db }: Transaction, deletionId: string): Promise<ResumedPurge | null> {
+  const deletion = await db
+    .updateTable('deletions')
+    .set((eb) => ({
+      status: sql<DeletionStatus>`case when purge_started_at is null then 'waiting' else 'purging' end`,
+      ended_at: null,
+      reconciled_at: null,
+      episode: eb('episode', '+', 1),
+    }))
+    .where('id', '=', deletionId)
+    .where('status', '=', 'stopped')
+    .returning(['id as deletionId', 'kind', 'subject_id as subjectId', 'episode', 'due_at as dueAt'])
+    .executeTakeFirst();
+  if (!deletion) return null;
+  return {
+    start: buildPurgeStart(deletion),
+    organizationId: deletion.kind === 'organization' ? deletion.subjectId : null,
+  };
 }

@@ -14,7 +14,7 @@ import type { Actor } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { toRecipientKeys } from '../outbound/check-send.ts';
 import { buildEnvelope, envelopeContent } from '../outbound/outbound-content.ts';
-import { isOwnAddress } from '../policies/approval-recipients.ts';
+import { isOwnAddress } from '../policies/recipient-policies.ts';
 import { extendHistory } from './approval-history.ts';
 import type { ApprovalReview, ApprovalSignal, Draft } from './draft.entity.ts';
 import { signalUnscheduled } from './draft-schedule.ts';

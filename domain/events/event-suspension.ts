@@ -3,7 +3,7 @@ import { lockKey, lockKeyShared } from '../../platform/database/advisory-lock.ts
 import { anyOf } from '../../platform/database/any-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { hasAbuseSuspension } from '../suspensions/abuse-suspension.ts';
-import { isSwitchedOff } from '../toggles/find-toggle.ts';
+import { isSwitchedOff } from '../toggles/toggles.ts';
 import type { Event } from './event.entity.ts';
 import type { EventType } from './event-types.ts';
 

@@ -4,7 +4,7 @@ import type { Transaction } from '../../platform/database/database.ts';
 import { json } from '../../platform/database/json.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
-import { isSwitchedOff } from '../toggles/find-toggle.ts';
+import { isSwitchedOff } from '../toggles/toggles.ts';
 import { buildEnvelope, truncateToFit } from './envelope.ts';
 import { type Event, EventEntity } from './event.entity.ts';
 import { confirmSuspension, type EventHold, OWNER_HOLD, suspendableRow } from './event-suspension.ts';

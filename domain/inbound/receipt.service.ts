@@ -18,7 +18,7 @@ import { readReportBytes } from '../delivery-reports/dsn.ts';
 import { parseFeedbackReport } from '../delivery-reports/feedback-report.ts';
 import { findReportTarget } from '../delivery-reports/report-token.ts';
 import { baseAddress } from '../inboxes/inbox-address.ts';
-import { isOff } from '../toggles/find-toggle.ts';
+import { isOff } from '../toggles/toggles.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
 import { createQuotaCache } from '../usage/quota-cache.ts';
 import type { AcceptedMail, InboundRoute, TenantRoute } from './accepted-mail.ts';

@@ -11,7 +11,7 @@ import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { canAccessInbox, type Scope } from '../identity/scope.ts';
 import { toAddressKey } from '../mime/address-key.ts';
-import { requireOn } from '../toggles/find-toggle.ts';
+import { requireOn } from '../toggles/toggles.ts';
 import { requireQuota } from '../usage/resource-quotas.ts';
 import {
   findActiveInbox,

@@ -11,7 +11,7 @@ import { findRequesterProblem } from '../identity/requester.ts';
 import { type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
 import type { Actor } from '../identity/scope.ts';
-import { addMember } from '../organizations/add-member.ts';
+import { addMember } from '../organizations/members.ts';
 import { lockAccountAddress, markAddressVerified, voidSignUps } from '../people/account-address.ts';
 import type { OwnerNotices } from '../people/owner-notices.ts';
 import { requireStrongPassword } from '../people/password-rules.ts';

@@ -13,7 +13,7 @@ import { isSafeName } from '../identity/safe-name.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
-import { requireGrantableRole, requireManageableRole } from '../organizations/member-authority.ts';
+import { requireGrantableRole, requireManageableRole } from '../organizations/members.ts';
 import { normalizeAccountAddress } from '../people/account-address.ts';
 import { type Invitation, InvitationEntity, type InvitationStatus, statusOf } from './invitation.entity.ts';
 

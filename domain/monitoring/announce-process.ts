@@ -4,7 +4,10 @@ import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.ts';
 import { readVersion } from '../../platform/telemetry.ts';
-import { HEARTBEAT_INTERVAL_MS } from './process.entity.ts';
+
+const HEARTBEAT_INTERVAL_MS = 15_000;
+/** A process that is silent for this long has ended without saying so. */
+export const SILENT_AFTER_MS = 60_000;
 
 export interface AnnouncedProcess {
   stop(): Promise<void>;

@@ -4,7 +4,7 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { ScheduleReader, ScheduleSummary } from '../../platform/temporal-runs/schedule-reader.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
-import { SILENT_AFTER_MS } from './process.entity.ts';
+import { SILENT_AFTER_MS } from './announce-process.ts';
 
 export interface RunningProcess {
   name: string;

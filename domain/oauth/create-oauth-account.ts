@@ -7,7 +7,7 @@ import { findFreeSlug } from '../organizations/slug.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { normalizeAccountAddress, voidSignUps } from '../people/account-address.ts';
 import { createUser } from '../people/users.ts';
-import { requireOn } from '../toggles/find-toggle.ts';
+import { requireOn } from '../toggles/toggles.ts';
 import type { OauthIdentity } from './oauth-client.ts';
 
 const DEFAULT_ORGANIZATION = 'My organization';

@@ -6,11 +6,7 @@ import { recordAudit } from '../audit/record-audit.ts';
 import { isRoleWithin, type MemberRole } from '../identity/roles.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import { lockOrganization, requireBreakGlassOwner } from './break-glass-owner.ts';
-import {
-  requireFreshLoginForOwner,
-  requireGrantableRole,
-  requireManageableRole,
-} from './member-authority.ts';
+import { requireFreshLoginForOwner, requireGrantableRole, requireManageableRole } from './members.ts';
 
 export interface MemberDetails {
   userId: string;

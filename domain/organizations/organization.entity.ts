@@ -1,5 +1,12 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, oneOf, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
+import {
+  createdAt,
+  idColumn,
+  oneOf,
+  primaryId,
+  timestamp,
+  updatedAt,
+} from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { functionTrigger } from '../../platform/database/triggers.ts';
 import { TIERS, type Tier } from './tier.ts';
@@ -44,3 +51,19 @@ export const OrganizationEntity = defineEntity({
 });
 
 export type Organization = InferEntity<typeof OrganizationEntity>;
+
+/**
+ * A slug that an organization has given up, by a change or with its purge. Written only by the trigger `claim_slug`. It
+ * stays reserved for the organization for 90 days: links for signing in contain it.
+ */
+export const ReleasedSlugEntity = defineEntity({
+  name: 'ReleasedSlug',
+  tableName: 'released_slugs',
+  policies: tenantPolicies({ lookup: true, people: true }),
+  indexes: [{ properties: ['organizationId'] }, { properties: ['releasedAt'] }],
+  properties: {
+    slug: p.text().primary(),
+    organizationId: idColumn().fieldName('org_id'),
+    releasedAt: timestamp(),
+  },
+});

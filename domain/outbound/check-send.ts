@@ -15,13 +15,12 @@ import type { OrganizationStatus } from '../identity/authentication.ts';
 import type { Scope, SendRefusal } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { rejectReceivedLabels } from '../messages/hidden-labels.ts';
-import { countRefusedSend } from '../metrics/count-refused-send.ts';
+import { countRefusedSend } from '../metrics/metric-deltas.ts';
 import { toAddressKey } from '../mime/address-key.ts';
-import { countUnapprovedRecipients } from '../policies/approval-recipients.ts';
 import { DEFAULT_POLICIES } from '../policies/find-policies.ts';
-import { selectRecipientViolations } from '../policies/recipient-policies.ts';
+import { countUnapprovedRecipients, selectRecipientViolations } from '../policies/recipient-policies.ts';
 import { HAS_ABUSE_SUSPENSION } from '../suspensions/abuse-suspension.ts';
-import { isSwitchedOff } from '../toggles/find-toggle.ts';
+import { isSwitchedOff } from '../toggles/toggles.ts';
 import type { OutboundContent } from './outbound-content.ts';
 import { findRefusal, type GateInput, type Refusal, toRefusalError } from './send-gate.ts';
 

@@ -3,7 +3,7 @@ import { anyLocked } from '../../platform/database/any-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { isSwitchedOff } from '../toggles/find-toggle.ts';
+import { isSwitchedOff } from '../toggles/toggles.ts';
 import { buildSendStart } from './workflow-commands.ts';
 
 /**

@@ -14,7 +14,7 @@ import type { PersonNotificationService } from '../notifications/person-notifica
 import { createOrganization } from '../organizations/create-organization.ts';
 import { findFreeSlug } from '../organizations/slug.ts';
 import type { Tier } from '../organizations/tier.ts';
-import { requireOn } from '../toggles/find-toggle.ts';
+import { requireOn } from '../toggles/toggles.ts';
 import {
   isAddressTaken,
   lockAccountAddress,

@@ -1,8 +1,8 @@
 import type { Transaction } from '../../platform/database/database.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
-import { IS_LIVE_SETUP_LINK } from './live-setup-link.ts';
 import type { SsoSettings } from './sso-settings.ts';
+import { IS_LIVE_SETUP_LINK } from './sso-setup-link.service.ts';
 
 /** Informs the owners and the creator of the set-up link, if there is one, that the draft can be activated. */
 export async function announceSetupTest(

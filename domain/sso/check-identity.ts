@@ -3,8 +3,8 @@ import { isVerifiedDomain } from '../domains/is-verified-domain.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
 import { normalizeAccountAddress } from '../people/account-address.ts';
 import { redactAddress, type SsoChecks } from './sso-checks.ts';
+import type { SsoClaims } from './sso-login.entity.ts';
 import type { SsoSettings } from './sso-settings.ts';
-import type { SsoClaims } from './sso-transaction.entity.ts';
 
 /** What the answer of an identity provider says about a person, after its signature was checked. */
 export interface StatedIdentity {

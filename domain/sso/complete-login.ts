@@ -20,8 +20,8 @@ import {
   ssoFailed,
 } from './sso-checks.ts';
 import type { SsoStatus } from './sso-configuration.entity.ts';
+import type { SsoPurpose } from './sso-login.entity.ts';
 import type { SsoSettings } from './sso-settings.ts';
-import type { SsoPurpose } from './sso-transaction.entity.ts';
 import {
   browserTokenOf,
   createSsoToken,

@@ -18,9 +18,9 @@ import {
   signInIdentity,
 } from './sign-in-identity.ts';
 import { createSsoChecks, type SsoChecks, SsoRefusal, ssoFailed, ssoNotStarted } from './sso-checks.ts';
+import type { SsoClaims } from './sso-login.entity.ts';
 import { countUnlinked } from './sso-providers.ts';
 import { findSettingsById, type SsoSettings } from './sso-settings.ts';
-import type { SsoClaims } from './sso-transaction.entity.ts';
 import { type UsedSsoTransaction, useSsoTransaction } from './sso-transactions.ts';
 
 export interface CompletionOptions {

@@ -3,14 +3,14 @@ import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { hasAuditEntry, recordAudit } from '../audit/record-audit.ts';
 import { type Client, FRESH_LOGIN_MS } from '../identity/person.ts';
-import { addMember, isMember } from '../organizations/add-member.ts';
+import { addMember, isMember } from '../organizations/members.ts';
 import { lockAccountAddress, voidSignUps } from '../people/account-address.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import { startSession } from '../people/start-session.ts';
 import { createUser } from '../people/users.ts';
 import { redactAddress, type SsoChecks } from './sso-checks.ts';
+import type { SsoClaims } from './sso-login.entity.ts';
 import type { SsoSettings } from './sso-settings.ts';
-import type { SsoClaims } from './sso-transaction.entity.ts';
 
 export type FoundAccount =
   | { kind: 'user'; userId: string }

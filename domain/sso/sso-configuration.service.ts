@@ -17,7 +17,6 @@ import {
   requireVerified,
   type StoredConfiguration,
 } from './change-configuration.ts';
-import { type SsoAttempt, SsoAttemptEntity } from './sso-attempt.entity.ts';
 import { SsoConfigurationEntity } from './sso-configuration.entity.ts';
 import {
   findConfiguration,
@@ -36,6 +35,7 @@ import {
   sealSecret,
   splitFields,
 } from './sso-input.ts';
+import { type SsoAttempt, SsoAttemptEntity } from './sso-login.entity.ts';
 import type { SsoScope } from './sso-scope.ts';
 
 export type { SsoConfigurationView } from './sso-configuration-views.ts';

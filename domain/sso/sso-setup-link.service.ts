@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type Expression, type SqlBool, sql } from 'kysely';
 import { createOneTimeToken } from '../../platform/crypto.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
@@ -8,12 +8,28 @@ import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
+import { requesterProblem } from '../identity/requester.ts';
 import { isSafeName } from '../identity/safe-name.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { normalizeAccountAddress } from '../people/account-address.ts';
 import { type SsoSetupLink, SsoSetupLinkEntity } from './sso-setup-link.entity.ts';
+
+/**
+ * The set-up link `l` of the organization `o` works. It ends with the rights of its creator: those of a member who may set up
+ * single sign-on, or of a key. For the people role, which sees both.
+ */
+export const IS_LIVE_SETUP_LINK: Expression<SqlBool> = sql`
+  l.revoked_at is null and l.expires_at > now() and o.deleted_at is null and o.status = 'active'
+  and ${requesterProblem(
+    {
+      organizationId: sql.ref('l.org_id'),
+      userId: sql.ref('l.created_by_user_id'),
+      keyId: sql.ref('l.created_by_key_id'),
+    },
+    { act: 'sso_setup_link' },
+  )} is null`;
 
 export interface CreatedSetupLink {
   id: string;

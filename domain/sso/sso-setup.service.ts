@@ -5,8 +5,6 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import type { Client } from '../identity/person.ts';
-import { IS_LIVE_SETUP_LINK } from './live-setup-link.ts';
-import type { SsoAttempt } from './sso-attempt.entity.ts';
 import type { SsoConfiguration } from './sso-configuration.entity.ts';
 import type {
   ChangedConfiguration,
@@ -14,8 +12,10 @@ import type {
   SsoConfigurationService,
 } from './sso-configuration.service.ts';
 import type { SsoConfigurationRow } from './sso-configuration-views.ts';
+import type { SsoAttempt } from './sso-login.entity.ts';
 import type { SsoLoginService, SsoStart } from './sso-login.service.ts';
 import type { SsoScope } from './sso-scope.ts';
+import { IS_LIVE_SETUP_LINK } from './sso-setup-link.service.ts';
 
 /** The browser that has used a set-up link. */
 export interface SetupGuest {

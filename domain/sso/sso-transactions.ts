@@ -4,8 +4,8 @@ import { anyOf } from '../../platform/database/any-of.ts';
 import { json } from '../../platform/database/json.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { SealedColumn } from '../../platform/sealed-column.ts';
+import type { SsoClaims, SsoPurpose } from './sso-login.entity.ts';
 import type { SsoSettings } from './sso-settings.ts';
-import type { SsoClaims, SsoPurpose } from './sso-transaction.entity.ts';
 
 const LIFETIME_MINUTES = 10;
 const TOKEN_LENGTH = 43;

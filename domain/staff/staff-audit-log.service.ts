@@ -3,7 +3,7 @@ import { createdIn } from '../../platform/database/creation-range.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
-import { type StaffAuditEntry, StaffAuditEntryEntity } from './staff-audit-entry.entity.ts';
+import { type StaffAuditEntry, StaffAuditEntryEntity } from './staff.entity.ts';
 import type { StaffScope } from './staff-scope.ts';
 
 export interface StaffLogEntry extends StaffAuditEntry {

@@ -1,7 +1,7 @@
 import type { Database } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Person } from '../identity/person.ts';
-import { findStaffRole } from './require-admin.ts';
+import { findStaffRole } from './staff-roles.ts';
 import type { StaffRole, StaffScope } from './staff-scope.ts';
 
 /** How long after signing in a session reaches `/admin`. */

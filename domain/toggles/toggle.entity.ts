@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { idColumn, timestamp } from '../../platform/database/columns.ts';
-import type { ToggleName } from './toggle-names.ts';
+import type { ToggleName } from './toggles.ts';
 
 /** A switch of the whole service that staff have changed. One without a row is on. */
 export const ToggleEntity = defineEntity({

@@ -2,11 +2,17 @@ import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
+import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
+import {
+  type HoldingToggle,
+  RELEASE_HELD,
+  releaseHeldWorkflowId,
+} from '../../workflows/toggles/release-held.contract.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
-import { buildReleaseStart, isHolding } from './release-start.ts';
 import { type Toggle, ToggleEntity } from './toggle.entity.ts';
-import { TOGGLE_NAMES, type ToggleName } from './toggle-names.ts';
+import { TOGGLE_NAMES, type ToggleName } from './toggles.ts';
 
 export interface ToggleState {
   name: ToggleName;
@@ -79,4 +85,21 @@ function toState(name: ToggleName, row: Toggle | undefined): ToggleState {
   if (!row) return { name, enabled: true, changed: null };
   const { enabled, note, changedBy, changedAt } = row;
   return { name, enabled, changed: { note, changedBy, changedAt } };
+}
+
+const HOLDING_TOGGLES: readonly ToggleName[] = ['sending', 'webhook_deliveries'] satisfies HoldingToggle[];
+
+/** Whether the toggle holds something while it is off. */
+const isHolding = (name: ToggleName): name is HoldingToggle => HOLDING_TOGGLES.includes(name);
+
+function buildReleaseStart(toggle: HoldingToggle, changedAt: Date): StartCommand {
+  return {
+    workflowType: RELEASE_HELD,
+    workflowId: releaseHeldWorkflowId(toggle, changedAt.getTime()),
+    taskQueue: MAINTENANCE_QUEUE,
+    priority: { priorityKey: PRIORITY.urgent, fairnessKey: toggle },
+    input: { toggle },
+    searchAttributes: { ResourceId: toggle, Stage: 'releasing' },
+    summary: `Release what was held while ${toggle} was off`,
+  };
 }

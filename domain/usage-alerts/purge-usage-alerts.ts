@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/database/database.ts';
-import { usageCutoff } from '../usage/purge-usage.ts';
+import { usageCutoff } from '../usage/usage-history.ts';
 
 const BATCH_SIZE = 5_000;
 

@@ -6,10 +6,9 @@ import type { EventService } from '../events/event.service.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import { DEFAULT_ENVIRONMENT_SLUG } from '../organizations/environment.entity.ts';
 import { applyUsageDeltas } from '../usage/apply-usage-deltas.ts';
-import { closePeriod } from '../usage/close-period.ts';
 import { STORAGE_COUNTER, USAGE_COUNTERS, type UsageCounter } from '../usage/counters.ts';
 import { percentageOf } from '../usage/effective-limit.ts';
-import { monthOf, type Period } from '../usage/periods.ts';
+import { closePeriod, monthOf, type Period } from '../usage/periods.ts';
 import { recordUsageEvent } from '../usage/usage-ledger.ts';
 import { readUsageStatuses, type UsageStatus } from '../usage/usage-status.ts';
 

@@ -4,7 +4,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import { notFound } from '../../platform/errors.ts';
 import { setTier, type Tier } from '../organizations/tier.ts';
 import type { LimitedResource } from './counters.ts';
-import { type LimitOverride, LimitOverrideEntity } from './limit-override.entity.ts';
+import { type LimitOverride, LimitOverrideEntity } from './limit.entity.ts';
 import { type LimitKind, TIER_LIMITS } from './tiers.ts';
 import { recordUsageEvent } from './usage-ledger.ts';
 

@@ -1,3 +1,9 @@
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
+import { json } from '../../platform/database/json.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { newId } from '../../platform/ids.ts';
+
 /** A calendar month, UTC. */
 export interface Period {
   start: Date;
@@ -8,4 +14,59 @@ export interface Period {
 export function monthOf(time: Date): Period {
   const month = (offset: number) => new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth() + offset));
   return { start: month(0), end: month(1) };
+}
+
+/** Writes each organization's usage of a finished month to the ledger, once, including deltas not applied yet. */
+export async function closePeriod(
+  db: Db,
+  organizationIds: readonly string[],
+  { start, end }: Period,
+  now: Date,
+): Promise<void> {
+  if (organizationIds.length === 0) return;
+  const period = { period_start: start.toISOString(), period_end: end.toISOString() };
+  const open = await db
+    .selectFrom('usage_counters as c')
+    .select((eb) => [
+      'c.org_id as organizationId',
+      sql<Record<string, number>>`jsonb_object_agg(c.counter, c.amount + ${eb
+        .selectFrom('usage_deltas as d')
+        .select(sql<number>`coalesce(sum(d.amount), 0)`.as('pending'))
+        .whereRef('d.org_id', '=', 'c.org_id')
+        .whereRef('d.counter', '=', 'c.counter')
+        .where('d.at', '>=', start)
+        .where('d.at', '<', end)})`.as('amounts'),
+    ])
+    .where('c.period_start', '=', start)
+    .where('c.org_id', '=', anyOf(organizationIds))
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('usage_events as e')
+            .select('e.id')
+            .whereRef('e.org_id', '=', 'c.org_id')
+            .where('e.kind', '=', 'period_closed')
+            .where(sql`e.data ->> 'period_start'`, '=', period.period_start),
+        ),
+      ),
+    )
+    .groupBy('c.org_id')
+    .execute();
+  if (open.length === 0) return;
+  await db
+    .insertInto('usage_events')
+    .values(
+      open.map(({ organizationId, amounts }) => ({
+        id: newId('usageEvent'),
+        org_id: organizationId,
+        kind: 'period_closed' as const,
+        counter: null,
+        data: json({ ...period, amounts }),
+        actor: 'system',
+        at: now,
+      })),
+    )
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
 }

@@ -1,9 +1,11 @@
 import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import { STORAGE_COUNTER } from './counters.ts';
 import { type EffectiveLimit, effectiveLimit, remainingQuota } from './effective-limit.ts';
-import { planLimitReached } from './limit-errors.ts';
+import { planLimitReached, usageLimitExceeded } from './limit-errors.ts';
 import { selectLimitInputs, toLimitInputs } from './limit-inputs.ts';
+import { readUsageStatuses } from './usage-status.ts';
 
 /** Counts the resources whose number is limited. Deleted inboxes do not count. */
 const SELECT_COUNT = {
@@ -57,4 +59,23 @@ export async function requireQuota(db: Db, organizationId: string, resource: Quo
   // A separate statement, so that it sees rows committed while this one waited for the lock.
   const counted = await SELECT_COUNT[resource](db, organizationId).executeTakeFirst();
   if (remainingQuota(limit, counted?.current ?? 0) === 0) throw planLimitReached(resource, limit);
+}
+
+/**
+ * Checks the storage quota before bytes are stored. Concurrent uploads can together exceed it by their sizes; the
+ * counter itself stays exact.
+ *
+ * @throws AppError `usage_limit_exceeded`.
+ */
+export async function requireStorageQuota(db: Db, organizationId: string, sizeBytes: number): Promise<void> {
+  const at = new Date();
+  const [status] = await readUsageStatuses(db, {
+    organizationIds: [organizationId],
+    counters: [STORAGE_COUNTER],
+    at,
+  });
+  if (!status) return;
+  const remaining = remainingQuota(status.limit, status.current);
+  if (remaining !== null && sizeBytes > remaining)
+    throw usageLimitExceeded(STORAGE_COUNTER, status.limit, at);
 }

@@ -4,7 +4,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { type Page, type PageRequest, toPage } from '../../platform/pagination.ts';
 import type { LimitedResource } from './counters.ts';
-import { USAGE_EVENT_KINDS, type UsageEvent, type UsageEventKind } from './usage-event.entity.ts';
+import { USAGE_EVENT_KINDS, type UsageEvent, type UsageEventKind } from './usage.entity.ts';
 
 export const LEDGER_KINDS = [...USAGE_EVENT_KINDS, 'hourly_sum'] as const;
 export type LedgerKind = (typeof LEDGER_KINDS)[number];

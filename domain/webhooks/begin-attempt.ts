@@ -6,7 +6,7 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { WEBHOOK_SCHEDULE_MS } from '../../workflows/webhooks/deliver-webhook.contract.ts';
 import type { Event } from '../events/event.entity.ts';
 import { confirmSuspension, type EventHold, OWNER_HOLD } from '../events/event-suspension.ts';
-import { isSwitchedOff } from '../toggles/find-toggle.ts';
+import { isSwitchedOff } from '../toggles/toggles.ts';
 import type { QuotaCache } from '../usage/quota-cache.ts';
 import { type AttemptShare, MAX_CONCURRENT_ATTEMPTS, openAttempt } from './attempt-slots.ts';
 import {

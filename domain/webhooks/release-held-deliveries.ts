@@ -3,7 +3,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import type { Db } from '../../platform/database/tables.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { IS_HELD_BY_SUSPENSION } from '../events/event-suspension.ts';
-import { isSwitchedOff } from '../toggles/find-toggle.ts';
+import { isSwitchedOff } from '../toggles/toggles.ts';
 import { isFailing, lockProbedEndpoint, startHolding } from './endpoint-health.ts';
 import { restartDeliveries } from './restart-deliveries.ts';
 

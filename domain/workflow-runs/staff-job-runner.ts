@@ -26,7 +26,7 @@ import { describeAll, matches, toIndexFilter } from './list-runs.ts';
 import { planAction, type RunActionRequest } from './plan-action.ts';
 import { keyOf, resolveItem } from './resolve-item.ts';
 import { StaffJobEntity, type StaffJobProblem } from './staff-job.entity.ts';
-import { buildStaffJobStart } from './staff-job-start.ts';
+import { buildStaffJobStart } from './staff-job.service.ts';
 import { toActedRun } from './workflow-run.service.ts';
 
 type StaffJob = RowOf<typeof StaffJobEntity>;

@@ -5,13 +5,15 @@ import { storableText } from '../../platform/database/storable.ts';
 import { invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import type { AmbiguityResolution } from '../../workflows/outbound/send-message.contract.ts';
+import { RUN_STAFF_JOB, runStaffJobWorkflowId } from '../../workflows/staff-jobs/run-staff-job.contract.ts';
+import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
 import { recordStaffAudit } from '../staff/record-staff-audit.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import type { RunAction } from './plan-action.ts';
 import type { StaffJob, StaffJobFilter, StaffJobItem } from './staff-job.entity.ts';
-import { buildStaffJobStart } from './staff-job-start.ts';
 import { requireOpenForStage } from './workflow-run.service.ts';
 
 export interface StaffJobRequest {
@@ -121,3 +123,19 @@ const COLUMNS = [
   'created_at as createdAt',
   'completed_at as completedAt',
 ] as const;
+
+export function buildStaffJobStart({
+  id,
+  staffId,
+  action,
+}: Pick<StaffJob, 'id' | 'staffId' | 'action'>): StartCommand {
+  return {
+    workflowType: RUN_STAFF_JOB,
+    workflowId: runStaffJobWorkflowId(id),
+    taskQueue: MAINTENANCE_QUEUE,
+    priority: { priorityKey: PRIORITY.urgent, fairnessKey: staffId },
+    input: { jobId: id },
+    searchAttributes: { ResourceId: id, RelatedId: staffId, Stage: 'acting' },
+    summary: `Staff job ${id}: ${action} many runs`,
+  };
+}

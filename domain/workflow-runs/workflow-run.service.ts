@@ -12,7 +12,7 @@ import {
   type WorkflowRuns,
 } from '../../platform/temporal-runs/workflow-run.ts';
 import { HELD_FAILURE } from '../../workflows/outbound/send-message.contract.ts';
-import { resumePurge } from '../deletions/resume-purge.ts';
+import { resumePurge } from '../deletions/purge-start.ts';
 import type { StaffScope } from '../staff/staff-scope.ts';
 import { type ActedRun, applyAction } from './apply-action.ts';
 import { findOpenRecipients, type OpenRecipients } from './find-ambiguous.ts';

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { releaseSwitchedOffSends } from '../../domain/outbound/held-sends.ts';
 import { overdueMessages } from '../../domain/outbound/overdue-sends.ts';
 import { createMailIntake } from '../../domain/providers/mail-intake.service.ts';
-import { TOGGLE_NAMES, type ToggleName } from '../../domain/toggles/toggle-names.ts';
+import { TOGGLE_NAMES, type ToggleName } from '../../domain/toggles/toggles.ts';
 import { releaseSwitchedOffDeliveries } from '../../domain/webhooks/release-held-deliveries.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { StartCommand } from '../../platform/outbox/outbox-command.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import type Stripe from 'stripe';
 import { ensureCustomer } from '../../domain/billing/billing-state.ts';
-import { changePrice, previewPrice } from '../../domain/billing/change-price.ts';
 import { openCheckout } from '../../domain/billing/checkout-sessions.ts';
 import { hasReport, sendReport } from '../../domain/billing/meter-reporting.service.ts';
 import { readMeteredPrices } from '../../domain/billing/metered-counters.ts';
+import { changePrice, previewPrice } from '../../domain/billing/plan-change.ts';
 import { createMeterReader, type MeterView } from '../../domain/billing/read-meters.ts';
 import { readSubscription, type SubscriptionView } from '../../domain/billing/read-subscription.ts';
 import type { Scope } from '../../domain/identity/scope.ts';

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { ExportRunner } from '../../domain/exports/export-runner.ts';
 import { EXPORTED_HISTORY } from '../../domain/exports/exported-history.ts';
 import { EXPORTED_TABLES } from '../../domain/exports/exported-tables.ts';
-import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
+import { applyMetricDeltas } from '../../domain/metrics/metric-deltas.ts';
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
 import { newId } from '../../platform/ids.ts';
 import { eventually } from '../support/eventually.ts';

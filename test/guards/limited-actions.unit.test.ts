@@ -109,7 +109,7 @@ const REASONS: Record<string, string> = {
   'domain/sso/sso-checks.ts MAX_CHECKS': REQUEST,
   'domain/stored-objects/sweep-objects.ts MAX_BATCHES': RUN,
   'domain/messages/search-terms.ts MAX_TERMS': REQUEST,
-  'domain/metrics/apply-metric-deltas.ts MAX_BATCHES': RUN,
+  'domain/metrics/metric-deltas.ts MAX_BATCHES': RUN,
   'domain/usage/apply-usage-deltas.ts MAX_BATCHES': RUN,
   'domain/webhooks/probe.service.ts MAX_DUE_BEFORE_RELEASE': RUN,
   'domain/webhooks/release-held-deliveries.ts MAX_RECOVERED_BATCHES': RUN,

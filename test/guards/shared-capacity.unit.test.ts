@@ -37,7 +37,7 @@ const NOT_SHARED: Record<string, string> = {
   'workflows/deletions/purge.contract.ts MAX_SLICES_PER_RUN': 'of one run',
   'workflows/retention/apply-retention.contract.ts MAX_SLICES_PER_RUN': 'of one run',
   'domain/sso/sso-metadata.ts MAX_PER_RUN': 'of a sweep, oldest first',
-  'domain/metrics/apply-metric-deltas.ts MAX_BATCHES': 'of a sweep',
+  'domain/metrics/metric-deltas.ts MAX_BATCHES': 'of a sweep',
   'domain/usage/apply-usage-deltas.ts MAX_BATCHES': 'of a sweep',
   'domain/stored-objects/sweep-objects.ts MAX_BATCHES': 'of a sweep',
   'domain/events/purge-events.ts MAX_BATCHES': 'of a sweep',

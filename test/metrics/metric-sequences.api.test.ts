@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
 import { createMetricService } from '../../domain/metrics/metric.service.ts';
 import { COUNT_COLUMNS, type MetricCounts, zeroCounts } from '../../domain/metrics/metric-counts.ts';
+import { applyMetricDeltas } from '../../domain/metrics/metric-deltas.ts';
 import { startOfHour } from '../../domain/metrics/metric-range.ts';
 import { columnOf } from '../../platform/database/columns-of.ts';
 import { arrangeSending } from '../support/outbound-mail.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
 import { AGENT_PERMISSIONS } from '../../domain/identity/permissions.ts';
-import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
 import { PUBLIC_COUNTS } from '../../domain/metrics/metric-counts.ts';
+import { applyMetricDeltas } from '../../domain/metrics/metric-deltas.ts';
 import { DAY_MS, HOUR_MS, startOfHour } from '../../domain/metrics/metric-range.ts';
 import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail } from '../support/inbound-mail.ts';

@@ -5,7 +5,7 @@ import { EventEntity } from '../../domain/events/event.entity.ts';
 import { NotificationEntity } from '../../domain/notifications/notification.entity.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import type { UsageCounter } from '../../domain/usage/counters.ts';
-import { purgeUsage } from '../../domain/usage/purge-usage.ts';
+import { purgeUsage } from '../../domain/usage/usage-history.ts';
 import { purgeUsageAlerts } from '../../domain/usage-alerts/purge-usage-alerts.ts';
 import { createUsageCheckService } from '../../domain/usage-alerts/usage-check.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';

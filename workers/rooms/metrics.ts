@@ -1,4 +1,4 @@
-import { applyMetricDeltas } from '../../domain/metrics/apply-metric-deltas.ts';
+import { applyMetricDeltas } from '../../domain/metrics/metric-deltas.ts';
 import type { Room } from '../room.ts';
 
 export const metricsRoom: Room = {

@@ -1,5 +1,5 @@
 import { applyUsageDeltas } from '../../domain/usage/apply-usage-deltas.ts';
-import { purgeUsage } from '../../domain/usage/purge-usage.ts';
+import { purgeUsage } from '../../domain/usage/usage-history.ts';
 import type { Room } from '../room.ts';
 
 export const usageRoom: Room = {

@@ -13,11 +13,17 @@ export const ProcessEntity = defineEntity({
     version: p.text(),
     host: p.text(),
     startedAt: timestamp(),
-    /** Renewed every {@link HEARTBEAT_INTERVAL_MS}. */
+    /** Renewed every 15 seconds. */
     lastSeenAt: timestamp(),
   },
 });
 
-export const HEARTBEAT_INTERVAL_MS = 15_000;
-/** A process that is silent for this long has ended without saying so. */
-export const SILENT_AFTER_MS = 60_000;
+/** When recurring work last succeeded, by its name. Belongs to no organization. */
+export const SweepEntity = defineEntity({
+  name: 'Sweep',
+  tableName: 'sweeps',
+  properties: {
+    name: p.text().primary(),
+    finishedAt: timestamp(),
+  },
+});

@@ -1,5 +1,8 @@
-import type { BillingSubscription } from './billing-subscription.entity.ts';
+import { anyOf } from '../../platform/database/any-of.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { AppError } from '../../platform/errors.ts';
 import { isHigherTier } from './prices.ts';
+import type { BillingSubscription } from './subscription.entity.ts';
 
 /** Statuses in which a subscription gives its tier. A failed payment does not take the tier away; suspension does. */
 const GRANTING = new Set(['active', 'trialing', 'past_due', 'unpaid']);
@@ -35,4 +38,33 @@ function compare(left: Subscription, right: Subscription): number {
     return isHigherTier(left.tier, right.tier) ? -1 : 1;
   }
   return right.createdAt.getTime() - left.createdAt.getTime();
+}
+
+const GOING_ON = ['active', 'trialing', 'past_due', 'unpaid', 'paused'] as const;
+
+/**
+ * Stripe would continue to charge for a subscription whose organization is gone and cannot cancel it. A subscription that
+ * is canceled for a later time ends by itself. For the people role.
+ *
+ * @throws AppError `conflict` if one of the organizations pays for a subscription.
+ */
+export async function requireNoSubscription(db: Db, organizationIds: readonly string[]): Promise<void> {
+  if (organizationIds.length === 0) return;
+  const open = await db
+    .selectFrom('billing_subscriptions')
+    .select(['id', 'org_id as organizationId', 'status'])
+    .where('org_id', '=', anyOf(organizationIds))
+    .where('ended_at', 'is', null)
+    .where('cancel_at', 'is', null)
+    .where('status', '=', anyOf(GOING_ON))
+    .orderBy('id')
+    .limit(1)
+    .$narrowType<{ status: string }>()
+    .executeTakeFirst();
+  if (!open) return;
+  throw new AppError('conflict', {
+    detail: `The organization ${open.organizationId} has the subscription ${open.id}, which is ${open.status} and would go on.`,
+    fix: 'Cancel it first: POST /billing/subscription/cancel, or on the billing page. It takes effect with Stripe’s event, within seconds.',
+    extensions: { org_id: open.organizationId, subscription_status: open.status },
+  });
 }

@@ -1,7 +1,8 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, idColumn, json, oneOf, timestamp } from '../../platform/database/columns.ts';
+import { createdAt, idColumn, json, oneOf, primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
+import type { SsoCheck } from './sso-checks.ts';
 import { SsoConfigurationEntity } from './sso-configuration.entity.ts';
 
 /**
@@ -56,3 +57,47 @@ export const SsoTransactionEntity = defineEntity({
 });
 
 export type SsoTransaction = InferEntity<typeof SsoTransactionEntity>;
+
+/** A SAML assertion that was used. Kept for as long as it would be accepted again. */
+export const SsoAssertionEntity = defineEntity({
+  name: 'SsoAssertion',
+  tableName: 'sso_assertions',
+  policies: tenantPolicies({ people: true }),
+  indexes: [{ properties: ['expiresAt'] }],
+  properties: {
+    configurationId: () =>
+      p
+        .manyToOne(SsoConfigurationEntity)
+        .mapToPk()
+        .fieldName('configuration_id')
+        .primary()
+        .deleteRule('cascade'),
+    /** Hash of the assertion's ID. */
+    assertionHash: p.blob().primary(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    expiresAt: timestamp(),
+  },
+});
+
+export type SsoAssertion = InferEntity<typeof SsoAssertionEntity>;
+
+/** A login or test through a configuration, for those who set it up. The last 20 of a configuration, for seven days. */
+export const SsoAttemptEntity = defineEntity({
+  name: 'SsoAttempt',
+  tableName: 'sso_attempts',
+  policies: tenantPolicies({ people: true }),
+  indexes: [{ properties: ['configurationId', 'id'] }, { properties: ['createdAt'] }],
+  properties: {
+    id: primaryId(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    configurationId: () =>
+      p.manyToOne(SsoConfigurationEntity).mapToPk().fieldName('configuration_id').deleteRule('cascade'),
+    purpose: p.text().$type<SsoPurpose>(),
+    succeeded: p.boolean(),
+    /** In order. Values are redacted. */
+    checks: json(p.json().$type<SsoCheck[]>()),
+    createdAt: createdAt(),
+  },
+});
+
+export type SsoAttempt = InferEntity<typeof SsoAttemptEntity>;

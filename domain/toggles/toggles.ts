@@ -1,3 +1,7 @@
+import { sql } from 'kysely';
+import type { Db } from '../../platform/database/tables.ts';
+import { AppError } from '../../platform/errors.ts';
+
 /** The switches of the whole service. All are on unless staff turn one off, which never loses mail or events. */
 export const TOGGLES = {
   sign_up: {
@@ -28,3 +32,25 @@ export const TOGGLES = {
 
 export type ToggleName = keyof typeof TOGGLES;
 export const TOGGLE_NAMES = Object.keys(TOGGLES) as ToggleName[];
+
+/**
+ * SQL: staff have turned the toggle off. Each decision reads the row, by its key: no process keeps a copy, so a change holds
+ * in all of them with their next statement.
+ */
+export const isSwitchedOff = (name: ToggleName) =>
+  sql<boolean>`exists (select from toggles where name = ${name} and not enabled)`;
+
+export async function isOff(db: Db, name: ToggleName): Promise<boolean> {
+  const row = await db.selectFrom('toggles').select('enabled').where('name', '=', name).executeTakeFirst();
+  return row?.enabled === false;
+}
+
+/** @throws AppError `switched_off`. */
+export async function requireOn(db: Db, name: ToggleName): Promise<void> {
+  if (!(await isOff(db, name))) return;
+  throw new AppError('switched_off', {
+    detail: 'The operator of the service has switched this off for now.',
+    fix: 'Try again later, or contact the operator.',
+    extensions: { toggle: name },
+  });
+}

@@ -4,6 +4,25 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { COUNT_COLUMNS } from './metric-counts.ts';
 import { INBOX_SUBJECTS } from './metric-query.ts';
+import { startOfHour } from './metric-range.ts';
+
+/** Counts a send that was refused before a message was created. */
+export async function countRefusedSend(
+  db: Db,
+  inbox: { id: string; organizationId: string; environmentId: string },
+  at: Date,
+): Promise<void> {
+  await db
+    .insertInto('metric_deltas')
+    .values({
+      org_id: inbox.organizationId,
+      env_id: inbox.environmentId,
+      inbox_id: inbox.id,
+      hour: startOfHour(at),
+      rejected: 1,
+    })
+    .execute();
+}
 
 /** Deltas applied in one transaction. */
 const BATCH_SIZE = 5_000;

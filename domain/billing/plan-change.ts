@@ -1,6 +1,9 @@
 import type Stripe from 'stripe';
 import { AppError } from '../../platform/errors.ts';
 import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
+import type { Tier } from '../organizations/tier.ts';
+import { TIER_LIMITS } from '../usage/tiers.ts';
+import type { UsageStatus } from '../usage/usage-status.ts';
 import { findLicensedItems } from './read-subscription.ts';
 
 export type PlanTiming = 'now' | 'period_end';
@@ -135,4 +138,22 @@ async function readItem(
 
 function unusable(detail: string): AppError {
   return new AppError('conflict', { detail, fix: 'Contact support: the subscription was changed by hand.' });
+}
+
+/** A counter whose use is above the limit of a tier. */
+export interface PlanWarning {
+  counter: string;
+  current: number;
+  limit: number;
+}
+
+/**
+ * The counters that a change to the tier would leave above its limits. The change is still allowed, because the owners
+ * decide.
+ */
+export function findPlanWarnings(tier: Tier, counters: readonly UsageStatus[]): PlanWarning[] {
+  return counters.flatMap(({ counter, current }) => {
+    const limit = TIER_LIMITS[tier].limits[counter];
+    return limit !== null && current > limit ? [{ counter, current, limit }] : [];
+  });
 }
