@@ -5,15 +5,15 @@ import { invalid } from '../../platform/errors.ts';
 import { findAddressProblem } from '../mime/address-syntax.ts';
 
 /**
- * Lets one transaction at a time count and send emails to an address, or create its account. It waits whether or not the
- * address has an account: a lock on the row of one would tell by timing.
+ * Serializes the transactions that count and send emails to an address, or create its account. They wait whether or not the
+ * address has an account: a lock on the row of the account would reveal by timing that it exists.
  *
  * @param email in lower case.
  */
 export const lockAccountAddress = (db: Db, email: string): Promise<void> =>
   lockKey(db, 'account-address', email);
 
-/** Also for the address of a deleted account. */
+/** The address of a deleted account is taken, too. */
 export async function isAddressTaken(db: Db, email: string): Promise<boolean> {
   const user = await db.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
   return user !== undefined;
@@ -36,7 +36,7 @@ export function normalizeAccountAddress(email: string, path: string, ownDomains:
   return address;
 }
 
-/** Voids pending sign-ups with an address, whose owner has just proved it: others may have begun them. */
+/** Voids the pending sign-ups of an address that its owner has just proved, because others may have begun them. */
 export async function voidSignUps(db: Db, email: string): Promise<void> {
   await db
     .updateTable('sign_ups')

@@ -14,7 +14,10 @@ export interface NewAccountToken {
   keepsEarlier?: boolean;
 }
 
-/** Creates a token to be mailed and, unless it keeps them, voids earlier ones for the same purpose. Runs in the caller's transaction. */
+/**
+ * Creates a token to be mailed, and voids earlier tokens for the same purpose unless `keepsEarlier`. Runs in the caller's
+ * transaction.
+ */
 export async function createAccountToken(
   db: Db,
   { userId, purpose, newEmail, lifetimeMinutes, keepsEarlier = false }: NewAccountToken,
@@ -50,7 +53,7 @@ export async function voidAccountTokens(
 }
 
 /**
- * Uses a token up: of two concurrent uses one succeeds.
+ * Uses up a token. Of two concurrent uses, one succeeds.
  *
  * @throws AppError `invalid_credentials` for an unknown, used or expired token.
  */

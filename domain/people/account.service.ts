@@ -62,11 +62,11 @@ export function createAccountService(options: AccountOptions) {
     get: (userId: string): Promise<Account> =>
       database.peopleTransaction(({ db }) => readAccount(db, userId)),
 
-    /** Lists the person's organizations, oldest first, with closed ones that can still be recovered. */
+    /** Lists the person's organizations, oldest first, including closed ones that can still be recovered. */
     listOrganizations: (userId: string): Promise<Membership[]> =>
       database.peopleTransaction(({ db }) => readMemberships(db, userId)),
 
-    /** @param change omitted fields stay; null clears. */
+    /** @param change omitted fields stay; null clears a field. */
     update: (
       { userId }: Person,
       { name, avatarUrl }: { name?: string | null; avatarUrl?: string | null },
@@ -88,8 +88,8 @@ export function createAccountService(options: AccountOptions) {
     /**
      * Mails a token to the new address. The address changes when the token is confirmed.
      *
-     * @throws AppError `invalid_credentials`, `validation_error`, or `rate_limited` for a fourth one within an hour. A taken
-     * address is not revealed: its owner is informed.
+     * @throws AppError `invalid_credentials`, `validation_error`, or `rate_limited` for a fourth request within an hour. The
+     * answer does not reveal that an address is taken; its owner is informed instead.
      */
     async requestEmailChange(
       person: Person,
@@ -123,7 +123,7 @@ export function createAccountService(options: AccountOptions) {
       });
     },
 
-    /** Changes the address with a mailed token, informs the old one and ends all sessions. */
+    /** Changes the address with a mailed token, informs the old address and ends all sessions. */
     confirmEmailChange: (token: string, client: Client): Promise<void> =>
       database.peopleTransaction(async (transaction) => {
         const { db } = transaction;
@@ -144,7 +144,7 @@ export function createAccountService(options: AccountOptions) {
           .set({ email: newEmail, email_verified_at: sql<Date>`now()`, updated_at: sql<Date>`now()` })
           .where('id', '=', userId)
           .execute();
-        // A proved address ends what others have begun with it.
+        // Others may have begun sign-ups with the address.
         await voidSignUps(db, newEmail);
         await voidAccountTokens(db, userId);
         await endSessions(db, userId, null);

@@ -15,7 +15,7 @@ import { createSignInService } from './sign-in.service.ts';
 import { createSignInThrottle } from './sign-in-throttle.ts';
 import { createSignUpService } from './sign-up.service.ts';
 
-/** What the services need that sign people in or change their accounts, in this room and in those above. */
+/** Dependencies of the services that sign people in or change their accounts, in this room and in the rooms above it. */
 export type PeopleDependencies = ReturnType<typeof preparePeople>;
 
 export function preparePeople({

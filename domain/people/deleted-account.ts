@@ -9,7 +9,7 @@ import { endSessions } from '../sessions/session.service.ts';
 import { createAccountToken, voidAccountTokens } from './account-tokens.ts';
 import { voidPendingSignIns } from './pending-sign-ins.ts';
 
-/** Marks an account as deleted, ends its sessions and voids all that waits for a token or a second factor. */
+/** Marks an account as deleted, ends its sessions and voids everything that waits for a token or a second factor. */
 export async function markAccountDeleted(db: Db, userId: string, deletedAt: Date): Promise<void> {
   const { numUpdatedRows } = await db
     .updateTable('users')
@@ -17,7 +17,7 @@ export async function markAccountDeleted(db: Db, userId: string, deletedAt: Date
     .where('id', '=', userId)
     .where('deleted_at', 'is', null)
     .executeTakeFirst();
-  // Another request of the person was first.
+  // Another request of the person came first.
   if (numUpdatedRows === 0n) throw invalidCredentials();
   await endSessions(db, userId, null);
   await voidAccountTokens(db, userId);
@@ -51,8 +51,8 @@ const DAY_MINUTES = 24 * 60;
 const MAX_EMAILS_PER_HOUR = 3;
 
 /**
- * Creates a token that recovers a deleted account. Earlier ones stay valid, because each email of the deletion has its own;
- * the recovery voids all. The token can be used only while the deletion can be recovered.
+ * Creates a token that recovers a deleted account. Earlier tokens stay valid, because each email about the deletion contains
+ * its own; the recovery voids all of them. The token works only while the deletion can be recovered.
  */
 export function createRecoveryToken(db: Db, userId: string): Promise<string> {
   return createAccountToken(db, {

@@ -51,7 +51,7 @@ export function createMfaChallengeService(options: MfaChallengeOptions) {
      *
      * @throws AppError `invalid_credentials` for a wrong code or response, and for a token that is unknown, used, older than
      * ten minutes, of another browser, or void after five failures or a change of the password; `rate_limited` after
-     * repeated failures of the person, whatever their tokens: a stolen password must not allow to guess codes.
+     * repeated failures of the person, with whatever tokens, because a thief of the password could otherwise guess codes.
      */
     async complete(input: { mfaToken: string; proof: MfaProof }, client: Client): Promise<SignedIn> {
       const userId = await database.peopleTransaction(({ db }) => findWaitingUser(db, input.mfaToken));
@@ -139,7 +139,7 @@ async function isProved(
   return used !== undefined;
 }
 
-/** Tries the person's apps in turn. Of two concurrent uses of a step one succeeds. */
+/** Tries the person's apps in turn. Of two concurrent uses of a time step, one succeeds. */
 async function useTotpCode(
   db: Db,
   secretBox: SecretBox,

@@ -35,7 +35,7 @@ export function findEnrollments(db: Db, userId: string): Promise<Enrollment[]> {
     .execute();
 }
 
-/** Changes of one person's factors wait for each other: only one of them is the first, or the last. */
+/** Serializes the changes of one person's factors, so that only one of them adds the first factor or removes the last. */
 export async function lockPerson(db: Db, userId: string): Promise<void> {
   await db.selectFrom('users').select('id').where('id', '=', userId).forUpdate().execute();
 }

@@ -62,7 +62,7 @@ export function createMfaService(options: MfaOptions) {
       }),
 
     /**
-     * Begins the enrollment of an authenticator app. It is no factor before `confirmTotp`.
+     * Begins the enrollment of an authenticator app. The app counts as a factor only after `confirmTotp`.
      *
      * @throws AppError `session_expired` if the person signed in more than ten minutes ago; `conflict` beyond ten factors.
      */
@@ -90,10 +90,10 @@ export function createMfaService(options: MfaOptions) {
     },
 
     /**
-     * Completes an enrollment with a first code. The session has proved the factor then, so one that could only enroll
+     * Completes an enrollment with a first code. The session has then proved the factor, so a session that could only enroll
      * becomes a full one.
      *
-     * @param input.enrollmentId default: the person's one pending enrollment.
+     * @param input.enrollmentId default: the person's pending enrollment.
      * @returns recovery codes with the person's first factor, otherwise null.
      * @throws AppError `invalid_credentials` for a wrong code; `not_found`, also an hour after `setUpTotp`.
      */
@@ -131,7 +131,7 @@ export function createMfaService(options: MfaOptions) {
       return database.peopleTransaction(async (transaction) => {
         const { db } = transaction;
         const { userId } = person;
-        // First the organizations, as in the deletion of an account.
+        // Locks the organizations first, as the deletion of an account does.
         await lockOrganizationsOf(db, userId);
         await lockPerson(db, userId);
         const enrollments = await findEnrollments(db, userId);
@@ -167,7 +167,7 @@ export function createMfaService(options: MfaOptions) {
   };
 }
 
-/** An enrollment that was not completed is replaced; others are deleted by a sweep. */
+/** Replaces an enrollment that was not completed. A sweep deletes old ones. */
 async function replacePendingTotp(
   db: Db,
   { id, userId, name, secret }: { id: string; userId: string; name: string; secret: Buffer },
@@ -184,7 +184,7 @@ async function replacePendingTotp(
     .execute();
 }
 
-/** At most one is pending: a new one replaces it. A secret that was shown and never confirmed works for an hour. */
+/** A person has at most one pending enrollment: a new one replaces it. It can be confirmed for an hour. */
 function lockPendingTotp(db: Db, userId: string) {
   return db
     .selectFrom('mfa_enrollments')
@@ -218,7 +218,7 @@ function nothingPending(enrollmentId: string | undefined): AppError {
   });
 }
 
-/** Runs after the removal. An owner must be able to repair the single sign-on that an organization enforces. */
+/** Call it after the removal. An owner must be able to repair a single sign-on that an organization enforces. */
 async function requireBreakGlassOwners(db: Db, userId: string): Promise<void> {
   const owned = await db
     .selectFrom('members')

@@ -14,7 +14,7 @@ export interface ExpiringKeyOptions {
 const BATCH_SIZE = 100;
 
 /**
- * Informs the person behind each key that expires within a week; the owners, if that person has left the organization.
+ * Informs the person behind each key that expires within a week, or the owners if that person has left the organization.
  * Returns the number of keys.
  */
 export function notifyExpiringKeys(options: ExpiringKeyOptions): Promise<number> {

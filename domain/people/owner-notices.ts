@@ -46,7 +46,7 @@ export function createOwnerNotices({
       dedupeKey,
     };
     await notifications.notifyOwners(transaction, notice);
-    // The key is that of the owners' emails: a former owner who still is one gets no second email.
+    // The owners' emails have the same deduplication key, so a former owner who is still an owner gets no second email.
     if (former)
       await personNotifications.notify<Name>(transaction, {
         ...notice,
@@ -63,7 +63,7 @@ export function createOwnerNotices({
     ssoStopped: (transaction: Transaction, change: Change, params: Specific<'sso-stopped'>): Promise<void> =>
       notify(transaction, change, { template: 'sso-stopped', params }),
 
-    /** Runs after the change: a new owner gets the email, too, and so does a former one. */
+    /** Call it after the change, so that a new owner gets the email, too. A former owner also gets it. */
     ownerChanged(
       transaction: Transaction,
       change: Change,
@@ -101,7 +101,7 @@ export function createOwnerNotices({
 interface Notice<Name extends ChangeTemplate> {
   template: Name;
   params: Specific<Name> & Partial<OrganizationChangeParams>;
-  /** Gets the email besides the present owners. */
+  /** Gets the email in addition to the present owners. */
   former?: { userId: string; email: string };
 }
 

@@ -5,8 +5,8 @@ const MIN_CHARACTERS = 12;
 export const MAX_PASSWORD_CHARACTERS = 256;
 
 /**
- * Words that passwords of breaches are built from. A password that is only such words, digits, repetitions and keyboard
- * walks is among the first that an attacker tries.
+ * Words that are common in leaked passwords. Attackers first try passwords that consist only of such words, digits,
+ * repetitions and keyboard walks.
  */
 const COMMON_WORDS = [
   ...[
@@ -111,7 +111,7 @@ const KEYBOARD_ROWS = [
   'qazwsxedcrfvtgbyhnujmikolp',
   '!@#$%^&*()',
 ];
-/** What has to be left when everything predictable is removed. */
+/** Characters that must remain when everything predictable is removed. */
 const MIN_UNPREDICTABLE_CHARACTERS = 6;
 
 /**

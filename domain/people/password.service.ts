@@ -32,14 +32,14 @@ export function createPasswordService(options: PasswordOptions) {
   return {
     /**
      * Mails a token to reset the password, if an account has the address, at most three times an hour. The outcome is the
-     * same if none has.
+     * same if no account has it.
      */
     async requestReset(entered: string): Promise<void> {
       const email = entered.toLowerCase();
       await database.peopleTransaction(async (transaction) => {
         const { db } = transaction;
         await lockAccountAddress(db, email);
-        // The password of a deleted account is not the way in: its recovery is.
+        // A deleted account is recovered, not entered with a new password.
         if (await mailRecoveryToken(transaction, notifications, email)) return;
         const user = await findResettableUser(db, email);
         // Refusing here would reveal that the account exists.
@@ -80,7 +80,7 @@ export function createPasswordService(options: PasswordOptions) {
     },
 
     /**
-     * Changes the password, ends the other sessions and voids what waits for a mailed token.
+     * Changes the password, ends the other sessions and voids all mailed tokens.
      *
      * @param input.currentPassword required if the person has one; without one, the sign-in must be fresh.
      * @throws AppError `invalid_credentials`, `session_expired` or `validation_error`.
@@ -133,9 +133,9 @@ export function createPasswordService(options: PasswordOptions) {
         fix: 'Recover the account first, or contact support.',
       });
     await endSessions(db, userId, keepSessionId);
-    // They were made with the old password.
+    // Their first factor was the old password.
     await voidPendingSignIns(db, userId);
-    // All of them: someone who knew the old password may have asked for a change of the address.
+    // Tokens of every purpose: someone who knew the old password may have requested a change of the address.
     await voidAccountTokens(db, userId);
     await recordPersonAudit(db, { userId, ...client }, { action: 'user.password_changed' });
     await notifications.notify(transaction, {

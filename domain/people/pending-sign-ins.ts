@@ -5,7 +5,7 @@ import type { Client, SessionMethod } from '../identity/person.ts';
 
 const MAX_FAILURES = 5;
 
-/** Whose sign-in waits with this token. Undefined if it is unknown, used, expired or void. */
+/** Finds the user whose sign-in waits with this token. Undefined if the token is unknown, used, expired or void. */
 export async function findWaitingUser(db: Db, mfaToken: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('mfa_challenges')
@@ -30,8 +30,8 @@ export interface PendingSignIn {
 /**
  * Finds a sign-in by its `mfa_token`, and locks it until the commit, so that concurrent guesses are counted one by one.
  *
- * @returns undefined if it is unknown, used, older than ten minutes, void after five wrong codes, or was begun in another
- * browser.
+ * @returns undefined if the sign-in is unknown, used, older than ten minutes, void after five wrong codes, or was begun in
+ * another browser.
  */
 export async function findPendingSignIn(
   db: Db,
@@ -82,7 +82,7 @@ export async function completePendingSignIn(db: Db, { mfaTokenHash }: PendingSig
     .execute();
 }
 
-/** Voids the sign-ins that wait for a second factor: their first factor counts no more. */
+/** Voids the sign-ins that wait for a second factor, because their first factor no longer counts. */
 export async function voidPendingSignIns(db: Db, userId: string): Promise<void> {
   await db
     .updateTable('mfa_challenges')

@@ -17,7 +17,7 @@ export interface PolicyEffect {
   email: string;
   role: MemberRole;
   policy: (typeof ACCESS_POLICIES)[number];
-  /** False: the member can do something about it. */
+  /** False if the member can do something about it. */
   isLockedOut: boolean;
   /** One sentence about the member. */
   effect: string;
@@ -25,7 +25,7 @@ export interface PolicyEffect {
 
 export interface PolicyPreview {
   effects: PolicyEffect[];
-  /** False for an organization of more members than are looked at. */
+  /** False for an organization with more members than are examined. */
   isComplete: boolean;
 }
 
@@ -51,9 +51,9 @@ interface MemberFacts {
 export function createPolicyPreviewService({ database }: { database: Database }) {
   return {
     /**
-     * Finds the members who would not get in as they do now. Changes nothing.
+     * Finds the members who would no longer get in the way they do now. Changes nothing.
      *
-     * @param change omitted policies are taken as they are.
+     * @param change omitted policies keep their present value.
      * @throws AppError `validation_error` for a malformed range; `permission_denied` without `members:read`.
      */
     preview(scope: Scope, change: Partial<AccessPolicies>): Promise<PolicyPreview> {

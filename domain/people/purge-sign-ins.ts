@@ -16,7 +16,9 @@ export async function purgeSignIns(database: Database): Promise<number> {
   return count;
 }
 
-/** What no request can use any more. Limits of emails count the rows of an hour, so those of a day stay. */
+/**
+ * Rows that no request can use any more. Rows of the last day stay, because limits of emails count those of the last hour.
+ */
 const statements = (db: Db) => [
   db
     .deleteFrom('webauthn_challenges')

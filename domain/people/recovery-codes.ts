@@ -42,7 +42,7 @@ export async function deleteRecoveryCodes(db: Db, userId: string): Promise<void>
   await db.deleteFrom('mfa_recovery_codes').where('user_id', '=', userId).execute();
 }
 
-/** Uses a code up: of two concurrent uses one succeeds. Case, spaces and hyphens do not matter. */
+/** Uses up a code. Of two concurrent uses, one succeeds. Case, spaces and hyphens do not matter. */
 export async function useRecoveryCode(
   db: Db,
   signer: Signer,

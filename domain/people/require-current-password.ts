@@ -9,8 +9,8 @@ import type { User } from './user.entity.ts';
 export type CurrentUser = Pick<User, 'id' | 'email' | 'name' | 'passwordHash'>;
 
 /**
- * Proves that the person at the session still is who signed in: by their password, or by a sign-in within the last ten
- * minutes for people without one (SSO, OAuth). A stolen session must not be enough to take over the account.
+ * Requires that the caller is the person who signed in: by their password, or for people without one (SSO, OAuth) by a
+ * sign-in within the last ten minutes. A stolen session must not be enough to take over the account.
  *
  * @throws AppError `validation_error` for a missing password, `invalid_credentials`, `session_expired` or `rate_limited`.
  */
@@ -37,7 +37,7 @@ export async function requireCurrentPassword(
     requireFreshLogin(person);
     return user;
   }
-  // A counter of its own: strangers who guess at the sign-in must not keep a person out who is signed in.
+  // A separate counter, so that strangers who guess passwords at the sign-in cannot stop a person who is signed in.
   await throttle.run({ account: `person:${user.id}`, ip: null }, async () => {
     if (!(await verifyPassword(user.passwordHash, password, person.ip))) throw invalidCredentials();
   });

@@ -6,7 +6,7 @@ import { AppError } from '../../platform/errors.ts';
 import { networkOf } from '../../platform/network.ts';
 import { claimDeviceAttempt, releaseDeviceAttempt } from '../sessions/known-devices.ts';
 
-/** Attempts that cost nothing, after which each one delays the next: 1 s, 2 s, 4 s, … */
+/** Failures without a delay. Each further one delays the next attempt: 1 s, 2 s, 4 s, … */
 const FREE_ATTEMPTS = { account: 5, network: 50 };
 const MAX_DELAY_SECONDS = 900;
 /** Attempts older than this are forgotten. */
@@ -15,11 +15,14 @@ const WINDOW_MINUTES = 60;
 /** Whose attempt it is. */
 export interface Attempt {
   /**
-   * What is guessed at: an address as it was entered, in lower case, whether or not an account has it; or a prefix with an
-   * id. Each has a counter of its own.
+   * What the attempt may be guessing: an address as entered, in lower case, whether or not an account has it; or a prefix
+   * with an id. Each has a separate counter.
    */
   account: string;
-  /** Null does not count for the network: the caller is signed in, and strangers in their network must not stop them. */
+  /**
+   * Null: the attempt does not count for the network, because the caller is signed in, and strangers in their network must
+   * not stop them.
+   */
   ip: string | null;
   /** In a known device of the person, the attempt counts for the device alone, as long as it has failures left. */
   device?: { person: { userId: string } | { email: string }; tokens: readonly string[] } | undefined;
@@ -36,7 +39,7 @@ export function createSignInThrottle({ database }: { database: Database }) {
     /**
      * Runs an attempt. It counts before it runs, so concurrent guesses count too. A success resets the account, and does not
      * count for the network, which many people may share. Only a 401 is a failure: an attempt that ends with any other error
-     * was no guess, and does not count.
+     * was not a guess, and does not count.
      *
      * @throws AppError `rate_limited` if a previous failure blocks it; what `attempt` throws.
      */
@@ -111,8 +114,8 @@ async function countKeys(db: Db, keys: AttemptKey[]): Promise<CountedKeys> {
   let waitSeconds = 0;
   const attemptsOf = new Map<AttemptKey, number>();
   for (const key of keys) {
-    // Locks the row, and returns it as it was. The clock, because `now()` is older than the lock; minus a millisecond,
-    // because stored times are rounded.
+    // Locks the row, and returns its former values. Reads the clock, because `now()` is older than the lock, and subtracts a
+    // millisecond, because stored times are rounded.
     const row = await db
       .insertInto('sign_in_attempts')
       .values({
@@ -151,7 +154,7 @@ async function countKeys(db: Db, keys: AttemptKey[]): Promise<CountedKeys> {
   return {
     waitSeconds: 0,
     async takeBack(inner, hash) {
-      // The delay ends only if no other attempt has counted since: it would be theirs.
+      // The delay ends only if no other attempt has counted since, because it would then be the delay of that attempt.
       const ownCount = countOf.get(hash) ?? 0;
       await inner
         .updateTable('sign_in_attempts')

@@ -29,7 +29,7 @@ export const MfaEnrollmentEntity = defineEntity({
     transports: p.array().default([]),
     /** WebAuthn: the RP ID the credential was registered for; it works for no other. */
     rpId: p.text().strictNullable(),
-    /** Null until the person has proved the factor with a first code; it is no factor before that. */
+    /** Null until the person has proved the factor with a first code; until then it does not count as a factor. */
     confirmedAt: timestamp().strictNullable(),
     lastUsedAt: timestamp().strictNullable(),
     createdAt: createdAt(),
@@ -38,13 +38,13 @@ export const MfaEnrollmentEntity = defineEntity({
 
 export type MfaEnrollment = InferEntity<typeof MfaEnrollmentEntity>;
 
-/** A code that replaces the second factor once. */
+/** A code that can be used once in place of the second factor. */
 export const RecoveryCodeEntity = defineEntity({
   name: 'RecoveryCode',
   tableName: 'mfa_recovery_codes',
   properties: {
     userId: () => p.manyToOne(UserEntity).mapToPk().fieldName('user_id').primary().deleteRule('cascade'),
-    /** HMAC of the code with a key of the server: a copy of the table is not enough to try codes. */
+    /** HMAC of the code with a key of the server: a copy of the table is not enough to guess codes. */
     codeHash: p.blob().primary(),
     usedAt: timestamp().strictNullable(),
     createdAt: createdAt(),

@@ -118,8 +118,8 @@ export function createSignUpService(options: SignUpOptions) {
       client: Client,
     ): Promise<VerifiedSignUp> {
       const signUp = await findSignUp(database, token);
-      // A counter of its own: who guesses at the sign-in of the address must not keep its owner from finishing the sign-up.
-      // The cost is the same for an unknown token.
+      // A separate counter, so that strangers who guess passwords at the sign-in cannot keep the owner of the address from
+      // finishing the sign-up. The cost is the same for an unknown token.
       const account = signUp ? `sign-up:${signUp.id}` : `token:${token}`;
       await throttle.run({ account, ip: client.ip }, async () => {
         if (!(await isSamePerson(signUp, { browserToken, password, ip: client.ip })))
@@ -175,7 +175,7 @@ async function complete(db: Db, signUp: PendingSignUp, client: Client, tier: Tie
     .where('used_at', 'is', null)
     .executeTakeFirst();
   if (numUpdatedRows === 0n || (await isAddressTaken(db, signUp.email))) throw invalidCredentials();
-  // The address is proved: all other pending sign-ups with it are void.
+  // The address is proved, so all its other pending sign-ups are void.
   await voidSignUps(db, signUp.email);
   const userId = await createUser(db, { ...signUp, emailVerifiedAt: new Date() });
   const created = await createOrganization(db, {

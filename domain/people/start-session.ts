@@ -31,7 +31,7 @@ export interface SignIn {
 export type MfaMethod = MfaType | 'recovery_code';
 
 export interface StartedSession extends CreatedSession {
-  /** For the cookie of the browser, which is a known device of the person now. Empty: the cookie stays as it is. */
+  /** For the cookie of the browser, which is now a known device of the person. Empty: the cookie stays as it is. */
   deviceTokens: string[];
 }
 
@@ -44,12 +44,12 @@ const CHALLENGE_LIFETIME_MINUTES = 10;
 const MFA_TOKEN_LENGTH = 43;
 
 /**
- * The only way to a session: sign-up, password, passkey, OAuth, SSO, invitation and recovery all end here. Asks for the
- * second factor if the person has one, and limits the session to enrolling one if an organization requires it and the
+ * The only way to start a session: sign-up, password, passkey, OAuth, SSO, invitation and recovery all end here. Asks for
+ * the second factor if the person has one, and limits the session to enrolling one if an organization requires it and the
  * person has none. Runs in the caller's transaction, as the people role.
  *
- * @throws AppError `account_deleted` for a person who can recover their account; `invalid_credentials` for a suspended one,
- * and for one whose recovery period has passed.
+ * @throws AppError `account_deleted` for a person who can recover their account; `invalid_credentials` for a suspended
+ * person, and after the recovery period.
  */
 export async function startSession(db: Db, signIn: SignIn): Promise<SignInResult> {
   const { userId, method, factors = [], ssoConfigurationId = null, ip, userAgent } = signIn;
@@ -73,7 +73,7 @@ export async function startSession(db: Db, signIn: SignIn): Promise<SignInResult
     ip,
     userAgent,
   });
-  // A session that can only enroll a second factor is no complete sign-in.
+  // A session that can only enroll a second factor is not a complete sign-in.
   const deviceTokens = isEnrollmentOnly ? [] : await rememberDevice(db, userId, signIn.deviceTokens ?? []);
   return { kind: 'session', session: { ...session, deviceTokens }, isEnrollmentOnly };
 }
@@ -119,7 +119,7 @@ function readFacts(db: Db, userId: string) {
     .executeTakeFirst();
 }
 
-/** Of the open organizations of the user in the statement. */
+/** Policies of the open organizations of the user in the statement. */
 function policiesThatRequireMfa(eb: ExpressionBuilder<Tables, 'users'>) {
   return eb
     .selectFrom('members')

@@ -1,7 +1,7 @@
 import { generateSecret, generateURI, verify } from 'otplib';
 import { renderSVG } from 'uqr';
 
-/** Codes of the step before and after count too: clocks differ, and people type slowly (RFC 6238 section 5.2). */
+/** Codes of the previous and the next step count, too: clocks differ, and people type slowly (RFC 6238 section 5.2). */
 const TOLERANCE_SECONDS = 30;
 
 export interface TotpSetup {
@@ -13,7 +13,7 @@ export interface TotpSetup {
   qrSvg: string;
 }
 
-/** What the sealed secret of an enrollment is bound to (`SecretBox`). */
+/** Binds the sealed secret to its enrollment. */
 export const totpContext = (enrollmentId: string): string => `mfa:${enrollmentId}`;
 
 /** Creates a secret of 160 bits, as RFC 4226 section 4 recommends. */

@@ -42,7 +42,7 @@ export type User = InferEntity<typeof UserEntity>;
 export const ACCOUNT_TOKEN_PURPOSES = ['reset_password', 'change_email', 'recover'] as const;
 export type AccountTokenPurpose = (typeof ACCOUNT_TOKEN_PURPOSES)[number];
 
-/** A token that was mailed to a person. Works once. */
+/** A token that was mailed to a person. It works once. */
 export const AccountTokenEntity = defineEntity({
   name: 'AccountToken',
   tableName: 'account_tokens',

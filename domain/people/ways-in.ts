@@ -2,8 +2,8 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 
 /**
- * Checks, after one was removed in the same transaction, that the person can still sign in: by password, passkey, linked
- * provider or SSO.
+ * Checks that the person can still sign in: by password, passkey, linked provider or SSO. Call it after a way was removed in
+ * the same transaction.
  *
  * @throws AppError `conflict`.
  */

@@ -37,7 +37,7 @@ export async function announceSetupTest(
   };
   const dedupeKey = `${template}/${id}/${version}`;
   await ownerNotifications.notifyOwners(transaction, { organizationId, template, params, dedupeKey });
-  // An owner who created the link has the email already: the key is that of the owners' emails.
+  // The owners' emails have the same deduplication key, so an owner who created the link gets no second email.
   if (creatorId !== null && creatorEmail !== null)
     await notifications.notify(transaction, {
       organizationId,

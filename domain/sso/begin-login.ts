@@ -8,9 +8,9 @@ import { createSsoToken, createSsoTransaction } from './sso-transactions.ts';
 
 /** A login that has begun. */
 export interface SsoStart {
-  /** At the identity provider. */
+  /** URL at the identity provider. */
   redirectUrl: string;
-  /** For a cookie: only this browser can finish. */
+  /** For a cookie: only this browser can finish the login. */
   browserToken: string;
 }
 
@@ -19,7 +19,7 @@ export interface LoginRequest {
   redirectTo: string;
   isFresh: boolean;
   userId: string | null;
-  /** Address that the person typed in. */
+  /** Address that the person entered. */
   loginHint?: string | undefined;
   /** With the purpose `prove`. */
   linkToken?: string;
@@ -29,7 +29,7 @@ export interface LoginRequest {
 export interface LoginSecrets extends OidcSecrets {
   /** Id of the SAML request. */
   requestId: string;
-  /** The identity that a login through a replaced configuration shall be linked with. */
+  /** Token of the identity that a login through a replaced configuration is to be linked with. */
   linkToken?: string;
 }
 

@@ -21,7 +21,10 @@ export function createBreakGlass({
   /** Sessions that are recorded already, to save the query. */
   const recorded = new LRUCache<string, true>({ max: MAX_REMEMBERED });
   return {
-    /** Records that a session enters an organization past its single sign-on: once per session, with an email to all owners. */
+    /**
+     * Records that a session enters an organization without its single sign-on: once per session, with an email to all
+     * owners.
+     */
     async record(entry: BreakGlassEntry): Promise<void> {
       const key = `${entry.sessionId} ${entry.organizationId}`;
       if (recorded.has(key)) return;

@@ -8,7 +8,7 @@ import { isVerifiedDomain } from '../domains/is-verified-domain.ts';
 import { SsoConfigurationEntity } from './sso-configuration.entity.ts';
 import type { SsoScope } from './sso-scope.ts';
 
-/** A configuration with its metadata, as changes need it. */
+/** A configuration with its metadata, which changes need. */
 export type StoredConfiguration = RowOf<typeof SsoConfigurationEntity, 'idpMetadataXml'>;
 export type NewConfiguration = Omit<StoredConfiguration, 'createdAt' | 'updatedAt'>;
 export type ConfigurationChange = Partial<NewConfiguration>;
@@ -31,7 +31,7 @@ export function lockConfiguration(
     .executeTakeFirstOrThrow(() => notFound('SSO configuration', id));
 }
 
-/** Pending changes of a configuration, which the caller has locked. */
+/** Finds the pending changes of a configuration that the caller has locked. */
 export function lockPending(
   db: Db,
   { organizationId }: SsoScope,
@@ -61,7 +61,7 @@ export async function insertConfiguration(db: Db, configuration: NewConfiguratio
   await db.insertInto('sso_configurations').values(toColumns(configuration)).execute();
 }
 
-/** Values that the configuration has already change nothing. The caller has locked it. */
+/** Values that the configuration already has change nothing. The caller has locked the configuration. */
 export async function changeConfiguration(
   db: Db,
   before: StoredConfiguration,

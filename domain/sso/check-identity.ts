@@ -6,7 +6,7 @@ import { redactAddress, type SsoChecks } from './sso-checks.ts';
 import type { SsoClaims } from './sso-login.entity.ts';
 import type { SsoSettings } from './sso-settings.ts';
 
-/** What the answer of an identity provider says about a person, after its signature was checked. */
+/** What an identity provider says about a person, in an answer whose signature was checked. */
 export interface StatedIdentity {
   issuer: string;
   subject: string;
@@ -22,8 +22,8 @@ const MAX_SUBJECT_CHARACTERS = 255;
 const TOLERANCE_MS = 60_000;
 
 /**
- * Checks what an identity provider says against what its organization may say: an address in a domain that the
- * organization has verified and the configuration lists.
+ * Checks what an identity provider says about a person. The address must be in a domain that the organization has verified
+ * and the configuration lists.
  *
  * @throws SsoRefusal
  */
@@ -61,7 +61,7 @@ export async function checkIdentity(
   };
 }
 
-/** Where the identity provider was asked to have the person sign in again, it must say that they did. */
+/** If the identity provider was asked to have the person sign in again, it must confirm that the person did. */
 export function checkFreshness(
   { isFresh, createdAt }: { isFresh: boolean; createdAt: Date },
   authenticatedAt: Date | null,
@@ -86,7 +86,7 @@ function readAddress(email: unknown, ownDomains: readonly string[]): string | un
   }
 }
 
-/** Names appear in emails to others. One that is not safe there is left out. */
+/** Names appear in emails to other people, so an unsafe name is left out. */
 function readName(name: unknown): string | null {
   if (typeof name !== 'string') return null;
   try {

@@ -33,20 +33,23 @@ export type { CompletionOptions } from './link-login.ts';
 
 export type SsoOutcome =
   | { kind: 'signed_in'; signedIn: SignedIn; redirectTo: string }
-  /** A test passed: the configuration can be activated. Nothing else has changed. */
+  /** A test passed, so the configuration can be activated. Nothing else has changed. */
   | { kind: 'tested'; configurationId: string; checks: SsoCheck[]; redirectTo: string }
   /**
-   * The identity is unknown. Within ten minutes the token links it with an account: by a fresh sign-in to that account, or by one
-   * through a former configuration.
+   * The identity is unknown. Within ten minutes the token links the identity with an account: by a fresh sign-in to that
+   * account, or by a sign-in through a former configuration.
    */
   | {
       kind: 'unknown';
       linkToken: string;
-      /** The address has an account. If not, the person may also say that they are new. */
+      /** Whether the address has an account. If not, the person may also create one. */
       hasAccount: boolean;
       former: FormerWay[];
     }
-  /** The identity provider began. The person has to agree: else other sites could sign browsers in to their own account. */
+  /**
+   * The identity provider began the login. The person has to agree, because other sites could otherwise sign the browser in
+   * to an account of their own.
+   */
   | { kind: 'confirm'; confirmToken: string; browserToken: string; organizationName: string; email: string };
 
 /** Runs a step of a login. A refusal is recorded with its checks, and becomes the error that the client sees. */
@@ -74,11 +77,11 @@ export interface ProvedLogin {
   transaction: Pick<UsedSsoTransaction<unknown>, 'purpose' | 'redirectTo'>;
   identity: StatedIdentity | SamlIdentity;
   browserToken: string | undefined;
-  /** With the purpose `prove`: the identity that waits for it. */
+  /** With the purpose `prove`: token of the identity that waits for this login. */
   linkToken?: string | undefined;
 }
 
-/** What follows when the identity provider's answer is proved to be genuine and meant for this browser. */
+/** Completes a login whose answer was proved to come from the identity provider and to be meant for this browser. */
 export function complete(
   options: CompletionOptions,
   { settings, transaction, identity, browserToken, linkToken }: ProvedLogin,
@@ -183,7 +186,7 @@ async function markTested(db: Db, { id, version }: SsoSettings): Promise<boolean
   return tested !== undefined;
 }
 
-/** Remembers the assertion until it expires, so that it counts once. @throws SsoRefusal */
+/** Remembers the assertion until it expires, so that it can be used only once. @throws SsoRefusal */
 async function useAssertion(
   db: Db,
   { id, organizationId }: SsoSettings,

@@ -14,7 +14,7 @@ import { storeMetadata } from './sso-metadata.ts';
 import type { SsoScope } from './sso-scope.ts';
 import { findSettingsById, type SsoSettings } from './sso-settings.ts';
 
-/** An answer with a forged signature must not make the service call the identity provider at every attempt. */
+/** Limits how often answers with forged signatures make the service call the identity provider. */
 const MIN_INTERVAL_SECONDS = 30;
 
 export type KeyRenewal = ReturnType<typeof createKeyRenewal>;
@@ -72,13 +72,13 @@ export function createKeyRenewal({
 
   return {
     /**
-     * Whether the keys may be read again now: they were not within the last half minute, or another login has just caused it.
+     * Claims the right to read the keys again now: at most once in half a minute.
      *
-     * @returns the settings to read them with; undefined if they were just read.
+     * @returns the settings to read the keys with; undefined if another login has just read them.
      */
     claim: (settings: SsoSettings): Promise<SsoSettings | undefined> => claim(settings, true),
 
-    /** Reads metadata from its URL again, and stores it. @returns the metadata, or undefined if that is not possible now. */
+    /** Reads metadata from its URL again, and stores it. @returns the metadata; undefined if it cannot be read now. */
     async renewMetadata(settings: SsoSettings): Promise<string | undefined> {
       if (settings.idpMetadataUrl === null || !(await claim(settings, true))) return undefined;
       return readMetadata(settings).catch((error: unknown) => {
@@ -89,7 +89,7 @@ export function createKeyRenewal({
     },
 
     /**
-     * Reads keys and metadata because a person asks for it.
+     * Reads keys and metadata at a person's request.
      *
      * @throws AppError `not_found`; `conflict` without a URL; `rate_limited`; `unprocessable` if they cannot be read.
      */

@@ -32,7 +32,7 @@ export interface CompletionOptions {
   ownDomains: readonly string[];
 }
 
-/** A replaced configuration through which a person can show whose account is theirs. */
+/** A replaced configuration, through which a person can prove which account is theirs. */
 export interface FormerWay {
   configurationId: string;
   name: string;
@@ -63,7 +63,9 @@ export interface OpenLink {
   claims: SsoClaims;
 }
 
-/** Uses up an identity that is proved and unknown, in the caller's transaction. @throws AppError `sso_failed`. */
+/**
+ * Uses up the link of an identity that is proved but unknown, in the caller's transaction. @throws AppError `sso_failed`.
+ */
 export async function useLink(
   { secretBox }: Pick<CompletionOptions, 'secretBox'>,
   db: Db,
@@ -111,7 +113,8 @@ export async function linkIdentity(
 }
 
 /**
- * Links the open identity of a browser with the account that a replaced configuration knows: the person has signed in through both.
+ * Links the pending identity of a browser with the account that a replaced configuration knows. The person has signed in
+ * through both configurations.
  *
  * @throws SsoRefusal for a person whom the replaced configuration does not know; AppError as {@link useLink}.
  */
@@ -131,7 +134,7 @@ export async function linkByFormer(
   return { signedIn, redirectTo: open.transaction.redirectTo };
 }
 
-/** Claims that were checked before, and are checked again: the domain may have been lost meanwhile. */
+/** Turns earlier claims into an identity to check again, because the organization may have lost the domain since. */
 export const stated = (claims: SsoClaims): StatedIdentity => ({
   ...claims,
   emailVerified: undefined,

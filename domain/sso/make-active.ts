@@ -26,7 +26,7 @@ export const claimOf = (
   certificates: readonly string[],
 ): ProviderClaim => ({ organizationId, type, issuer: issuer ?? '', certificates });
 
-/** Its logins stop, also those that link, and it has to be tested again. */
+/** Stops all logins of the configuration, including those that link. The configuration must be tested again. */
 export const disabled = ({ version }: StoredConfiguration) =>
   ({
     status: 'disabled',
@@ -36,9 +36,8 @@ export const disabled = ({ version }: StoredConfiguration) =>
   }) satisfies ConfigurationChange;
 
 /**
- * Activates tested settings: a draft, or the pending changes of the active configuration, whose id stays. Where the identity
- * provider becomes another one, the former settings stay for linking alone. The caller has locked all configurations of the
- * organization.
+ * Activates tested settings: a draft, or the pending changes of the active configuration, whose id stays. If the identity
+ * provider changes, the former settings stay for linking only. The caller has locked all configurations of the organization.
  *
  * @returns the active configuration.
  */
@@ -50,7 +49,7 @@ export async function makeActive(
 ): Promise<StoredConfiguration> {
   const tested = pending ?? configuration;
   const providerId = await adoptProvider(db, claimOf(tested, certificates), configuration.providerId);
-  // The index allows one active configuration at a time.
+  // The unique index allows only one active configuration at a time.
   for (const other of await findOtherActive(db, scope, configuration.id)) {
     const replacedAt = other.providerId === providerId ? null : new Date();
     await changeConfiguration(db, other, { ...disabled(other), replacedAt });
@@ -106,7 +105,10 @@ async function keepForLinking(
   });
 }
 
-/** The active configuration knows every person that those of its identity provider know. */
+/**
+ * Ends the linking of configurations with the same identity provider, because the active configuration knows all their
+ * people.
+ */
 async function endReplacement(db: Db, { organizationId }: SsoScope, providerId: string): Promise<void> {
   await db
     .updateTable('sso_configurations')

@@ -5,7 +5,7 @@ import type { GuardedFetch } from '../../platform/egress/guarded-fetch.ts';
 export interface MetadataSource {
   /** Remembers the result for a minute, so that a request can read it before its transaction. @throws Error */
   read(url: string): Promise<string>;
-  /** Reads it at any rate, and remembers it. @throws Error */
+  /** Reads the metadata even if it is remembered, and remembers the result. @throws Error */
   readNow(url: string): Promise<string>;
 }
 

@@ -26,7 +26,7 @@ export function createOidcLogin(oidc: OidcClient, redirectUri: string) {
     readProvider: (settings: SsoSettings, checks: SsoChecks): Promise<void> =>
       recordFailure(checks, () => oidc.readProvider(toClient(settings, checks))),
 
-    /** @param loginHint address that the person typed in. */
+    /** @param loginHint address that the person entered. */
     authorizationUrl: (
       settings: SsoSettings,
       { isFresh, loginHint, ...secrets }: OidcSecrets & { isFresh: boolean; loginHint?: string | undefined },

@@ -14,15 +14,15 @@ import type { SsoSettings } from './sso-settings.ts';
 
 export type FoundAccount =
   | { kind: 'user'; userId: string }
-  /** The identity is linked with no account. The user is the one whose account has the address; null if none has. */
+  /** The identity is linked with no account. `userId` is the account with the address; null if there is none. */
   | { kind: 'unknown'; userId: string | null };
 
 /**
- * Finds the account of an identity: by identity provider and subject alone. A person without an account gets one, with a
- * membership; an existing account is never taken by its address.
+ * Finds the account of an identity by identity provider and subject alone. A person without an account gets one, with a
+ * membership; an address alone never gives access to an existing account.
  *
- * @param context.mayBeNew creates an account for an unknown person without one. False while people may be known under another
- * subject, from a configuration that was replaced.
+ * @param context.mayBeNew whether an unknown person without an account gets one. False while people may be known under
+ * another subject, from a replaced configuration.
  * @throws SsoRefusal for a removed member, and for a suspended or deleted account.
  */
 export async function findAccount(
@@ -33,7 +33,7 @@ export async function findAccount(
 ): Promise<FoundAccount> {
   const { organizationId } = settings;
   const { subject, email } = claims;
-  // Of two concurrent first logins one creates the account.
+  // Of two concurrent first logins, only one creates the account.
   await lockKey(db, 'sso-subject', requireProvider(settings), subject);
   await lockAccountAddress(db, email);
   const known = await findKnownUser(db, settings, claims, checks);
@@ -58,7 +58,7 @@ export async function findAccount(
 }
 
 /**
- * Finds the member whom the identity provider knows by the subject, whatever the address is now.
+ * Finds the member whom the identity provider knows by the subject, even if the address has changed.
  *
  * @throws SsoRefusal for a removed member, and for a suspended or deleted account.
  */
@@ -83,7 +83,7 @@ export async function findKnownUser(
   return userId;
 }
 
-/** Set by the first activation: logins and links need an active or replaced configuration. */
+/** The first activation sets it, and logins and links need an active or replaced configuration. */
 function requireProvider({ id, providerId }: Pick<SsoSettings, 'id' | 'providerId'>): string {
   if (providerId === null) throw new Error(`The SSO configuration ${id} has never been active`);
   return providerId;
@@ -107,8 +107,8 @@ export async function signInIdentity(
 }
 
 /**
- * A login may rest on a session that the person has had at the identity provider for days. It then is no fresh login here,
- * but no older than that either, because policies limit the age of sessions of this service.
+ * A login may rest on a session that the person has had at the identity provider for days. Such a login does not count as
+ * fresh. It also does not count as older than that limit, because policies limit the age of this service's sessions.
  */
 function clampToRecent(authenticatedAt: Date | null, now = Date.now()): Date {
   const notFresh = now - FRESH_LOGIN_MS - 1_000;
@@ -155,7 +155,7 @@ export async function joinOrganization(
   );
 }
 
-/** A person whom the organization removed does not come back by SSO, but by an invitation. */
+/** A person whom the organization removed cannot come back by SSO, only by an invitation. */
 export async function requireNotRemoved(
   db: Db,
   { organizationId, userId }: { organizationId: string; userId: string },

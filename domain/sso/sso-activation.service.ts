@@ -33,7 +33,7 @@ export interface SsoActivationOptions extends Pick<SsoInputOptions, 'parseMetada
 
 export type SsoActivationService = ReturnType<typeof createSsoActivationService>;
 
-/** Decides through which configuration people sign in. */
+/** Decides which configuration people sign in through. */
 export function createSsoActivationService(options: SsoActivationOptions) {
   const { database, secretBox, notifications, ownerNotices } = options;
   return {
@@ -63,7 +63,7 @@ export function createSsoActivationService(options: SsoActivationOptions) {
           domains: active.domains,
           issuer: active.issuer,
         });
-        // Those who control the identity provider control who gets in.
+        // Control of the identity provider is control of who gets in.
         await notifications.notifyOwners(transaction, {
           organizationId: scope.organizationId,
           template: 'sso-activated',
@@ -107,13 +107,13 @@ export function createSsoActivationService(options: SsoActivationOptions) {
       }),
 
     /**
-     * Deletes a configuration, and ends the sessions it made. A later configuration of the same identity provider knows its
-     * people.
+     * Deletes a configuration, and ends the sessions that it started. A later configuration with the same identity provider
+     * recognizes its people.
      *
      * @throws AppError `conflict`.
      */
     remove: (scope: SsoScope, configurationId: string): Promise<void> =>
-      // Sessions belong to people: the role that sees them deletes the configuration, too.
+      // Sessions belong to people, so the deletion runs in the role that sees sessions.
       database.peopleTransaction(async (transaction) => {
         const { db } = transaction;
         requireOrganizationWide(scope);
@@ -127,7 +127,7 @@ export function createSsoActivationService(options: SsoActivationOptions) {
           .execute();
         await endSessionsOfSso(db, id);
         await auditConfiguration(db, scope, 'deleted', id);
-        // A draft has let no one in.
+        // Nobody has signed in through a draft.
         if (found.activatedAt !== null)
           await ownerNotices.ssoStopped(transaction, scope, { configurationId: id, name, change: 'deleted' });
       }),
@@ -162,8 +162,8 @@ function readCertificates(
 }
 
 /**
- * The settings decide who is an owner's account at the identity provider, and an entity id or issuer can be copied: an
- * administrator must not become an owner by them.
+ * The settings decide which accounts at the identity provider belong to owners, and an entity id or issuer can be copied. An
+ * administrator must not become an owner by changing them.
  */
 async function requireOwnerIfOwnersAreLinked(
   db: Db,

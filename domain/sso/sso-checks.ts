@@ -1,7 +1,7 @@
 import { storableText } from '../../platform/database/storable.ts';
 import { AppError } from '../../platform/errors.ts';
 
-/** What a login through SSO has to pass, in this order as far as it applies. */
+/** The checks that a login through SSO must pass, in order, as far as they apply. */
 export const SSO_CHECKS = {
   provider: 'The identity provider could not be reached, or its metadata is wrong.',
   response: 'The identity provider answered with an error, or its answer is malformed.',
@@ -50,7 +50,7 @@ export class SsoRefusal extends Error {
   }
 }
 
-/** The answer may be signed with a key that the identity provider has published since its keys were read. */
+/** The key of the signature is unknown. The identity provider may have published it since its keys were read. */
 export class UnknownKey extends SsoRefusal {
   constructor() {
     super('signature');
@@ -67,7 +67,7 @@ export interface SsoChecks {
   require(name: SsoCheckName, passed: boolean, seen?: unknown, expected?: unknown): void;
   /** @throws UnknownKey always. */
   failKey(seen: unknown, expected: unknown): never;
-  /** Forgets the checks after the first `count`: the answer is read once more, with other keys. */
+  /** Forgets the checks after the first `count`, because the answer is read once more with other keys. */
   restart(count: number): void;
 }
 
@@ -108,7 +108,7 @@ export function redactAddress(email: unknown): string | null {
   return at < 1 ? `${email.slice(0, 1)}…` : `${email.slice(0, 1)}…${email.slice(at)}`;
 }
 
-/** The error of a refused login. It names the check, not the values: those are in the list of attempts. */
+/** The error of a refused login. It names the check; the values are in the list of attempts. */
 export function ssoFailed(check: SsoCheckName): AppError {
   return new AppError('sso_failed', {
     detail: SSO_CHECKS[check],
@@ -118,8 +118,8 @@ export function ssoFailed(check: SsoCheckName): AppError {
 }
 
 /**
- * The error of a test that cannot begin: the configuration is at fault, not the administrator's session. It shows the
- * values, which only those who may change the configuration see.
+ * The error of a test that cannot begin. The configuration is at fault, not the administrator's session. The error shows the
+ * values, because only those who may change the configuration see it.
  */
 export function ssoTestFailed(check: SsoCheckName, checks: readonly SsoCheck[]): AppError {
   const { seen = null, expected = null } = checks.findLast(({ name }) => name === check) ?? {};
@@ -134,7 +134,7 @@ export function ssoTestFailed(check: SsoCheckName, checks: readonly SsoCheck[]):
   });
 }
 
-/** The same for an unknown, used and expired transaction, and one of another browser. */
+/** The same error for an unknown, used or expired transaction, and for one of another browser. */
 export function ssoNotStarted(): AppError {
   return new AppError('sso_failed', {
     detail: 'The sign-in was not started in this browser, is older than ten minutes, or has been used.',

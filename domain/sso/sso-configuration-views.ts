@@ -6,7 +6,7 @@ import { SsoConfigurationEntity } from './sso-configuration.entity.ts';
 import { countUnlinked } from './sso-providers.ts';
 import type { SsoScope } from './sso-scope.ts';
 
-/** Without its metadata, which is large. */
+/** A configuration without its metadata, which is large. */
 export type SsoConfigurationRow = RowOf<typeof SsoConfigurationEntity>;
 
 /** @throws AppError `not_found`, also for pending changes. */
@@ -26,9 +26,9 @@ export function findConfiguration(
 
 /** A configuration as people see it. */
 export type SsoConfigurationView = SsoConfigurationRow & {
-  /** What waits for its test and activation; null for nothing. */
+  /** Changes that wait for their test and activation; null if there are none. */
   pending: SsoConfigurationRow | null;
-  /** Members who have to link once through this replaced configuration; null unless it only links. */
+  /** Members who have to link once through this replaced configuration; null for other configurations. */
   unlinkedMembers: number | null;
 };
 

@@ -65,15 +65,18 @@ export const SsoConfigurationEntity = defineEntity({
     type: p.text().$type<SsoType>(),
     status: p.text().$type<SsoStatus>().default('draft'),
     name: p.text(),
-    /** Incremented with every change of the settings: a login or test counts only for the version it began with. */
+    /** Incremented with every change of the settings. A login or test counts only for the version with which it began. */
     version: p.integer().default(1),
-    /** The active configuration whose pending changes this row holds. Only that one is shown. */
+    /** The active configuration whose pending changes this row holds. Only the active configuration is shown. */
     replacesId: idColumn().strictNullable(),
     /** Names this service to the identity provider; null: the id of this row. */
     serviceProviderId: idColumn().strictNullable(),
-    /** Who its people are known to. Null until it is first activated. */
+    /** The `SsoProviderEntity` that knows its people. Null until the first activation. */
     providerId: idColumn().strictNullable(),
-    /** When a configuration of another identity provider took its place: since then it only links people to that one. */
+    /**
+     * When a configuration of another identity provider replaced it. Since then it only links people to the other identity
+     * provider.
+     */
     replacedAt: timestamp().strictNullable(),
     /** Domains of the addresses that may sign in, in lower case. Each login requires that the domain is verified. */
     domains: p.array(),
@@ -92,9 +95,9 @@ export const SsoConfigurationEntity = defineEntity({
     metadataFetchedAt: timestamp().strictNullable(),
     /** When the metadata is read from its URL again; null without a URL. */
     metadataDueAt: timestamp().strictNullable(),
-    /** When the last certificate of the identity provider ends. */
+    /** When the last certificate of the identity provider expires. */
     certificateExpiresAt: timestamp().strictNullable(),
-    /** The owners were warned this many days before the end; null: not yet. */
+    /** The owners were warned this many days before the expiry; null: not yet. */
     certificateWarnedDays: p.smallint().strictNullable(),
     testedAt: timestamp().strictNullable(),
     activatedAt: timestamp().strictNullable(),

@@ -43,7 +43,7 @@ export type { NewSsoConfiguration, SsoChange } from './sso-input.ts';
 
 export type SsoConfigurationService = ReturnType<typeof createSsoConfigurationService>;
 
-/** A configuration that is created or changed. */
+/** A created or changed configuration. */
 export type ChangedConfiguration = Pick<NewConfiguration, 'id' | 'activatedAt'>;
 
 export interface SsoConfigurationOptions extends SsoInputOptions {
@@ -85,7 +85,7 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions) 
 
     /** Reads metadata from its URL, so that {@link create} and {@link update} need no request in their transaction. */
     async prefetchMetadata(url: string | undefined): Promise<void> {
-      // Only what the checks would read, and refuse.
+      // The checks read no other URLs.
       if (url === undefined || options.findTargetRefusal(url) !== null) return;
       await options.metadataSource.read(url).catch(() => undefined);
     },
@@ -117,11 +117,11 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions) 
       }),
 
     /**
-     * Changes a draft or disabled configuration, which then has to be tested again. Of an active one, what a test proves
-     * waits as its pending changes until it is activated; the rest takes effect at once.
+     * Changes a draft or disabled configuration, which then has to be tested again. For an active configuration, settings
+     * that need a test become pending changes until they are activated; other settings take effect at once.
      *
      * @param onUpdate gets the locked configuration before the change; its rejection prevents the change.
-     * @throws AppError `domain_not_verified` for a domain that an active configuration would get.
+     * @throws AppError `domain_not_verified` for a new domain of an active configuration.
      */
     async update(
       scope: SsoScope,
@@ -175,8 +175,8 @@ export function createSsoConfigurationService(options: SsoConfigurationOptions) 
 }
 
 /**
- * Of an active configuration, settings that a test proves wait as pending changes. Values that it has already change nothing,
- * so that a form can send them all.
+ * Settings that need a test become pending changes of the active configuration. Values that it already has change nothing,
+ * so that a form can send all of them.
  */
 async function changeActive(
   db: Db,

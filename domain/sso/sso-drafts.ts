@@ -7,10 +7,10 @@ import type { ConfigurationChange, NewConfiguration, StoredConfiguration } from 
 import type { SsoScope } from './sso-scope.ts';
 import { clientSecretContext } from './sso-settings.ts';
 
-/** At most this many, drafts and disabled ones included. */
+/** Maximum for an organization, including drafts and disabled configurations. */
 const MAX_CONFIGURATIONS = 20;
 
-/** Settings of nothing yet. The caller stores them. */
+/** An empty draft. The caller stores it. */
 export function newDraft(
   { organizationId }: SsoScope,
   { type, replacesId }: Pick<NewConfiguration, 'type' | 'replacesId'>,
@@ -44,7 +44,7 @@ export function newDraft(
   };
 }
 
-/** The settings that a test proves, for the configuration `to`. */
+/** Copies the settings that need a test to the configuration `to`. */
 export function copyTested(
   from: NewConfiguration,
   to: Pick<NewConfiguration, 'id'>,
@@ -71,7 +71,7 @@ export function copyTested(
   };
 }
 
-/** A draft with the settings of a configuration, which identity providers know by the same addresses. */
+/** A draft with the settings of a configuration. Identity providers know both by the same addresses. */
 export function copyConfiguration(
   scope: SsoScope,
   from: StoredConfiguration,

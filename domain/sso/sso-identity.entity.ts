@@ -6,7 +6,8 @@ import { UserEntity } from '../people/user.entity.ts';
 import { SSO_TYPES, type SsoType } from './sso-configuration.entity.ts';
 
 /**
- * An identity provider that knows people of an organization. Configurations come and go; people stay known by its subjects.
+ * An identity provider that knows people of an organization. Configurations are replaced; people stay known by the subjects
+ * of the identity provider.
  */
 export const SsoProviderEntity = defineEntity({
   name: 'SsoProvider',
@@ -28,7 +29,10 @@ export const SsoProviderEntity = defineEntity({
 
 export type SsoProvider = InferEntity<typeof SsoProviderEntity>;
 
-/** A person at an identity provider, and their account. The address is no key: it may change hands. */
+/**
+ * A person at an identity provider, and their account. The address does not identify the person, because it may change
+ * hands.
+ */
 export const SsoIdentityEntity = defineEntity({
   name: 'SsoIdentity',
   tableName: 'sso_identities',
@@ -40,7 +44,7 @@ export const SsoIdentityEntity = defineEntity({
     subject: p.text().primary(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     userId: () => p.manyToOne(UserEntity).mapToPk().fieldName('user_id').deleteRule('cascade'),
-    /** As the identity provider last stated it. */
+    /** The address that the identity provider last stated. */
     email: p.text(),
     lastLoginAt: timestamp(),
     createdAt: createdAt(),

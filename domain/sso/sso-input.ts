@@ -27,7 +27,7 @@ export interface NewSsoConfiguration extends SsoChange {
 }
 
 export interface SsoInputOptions {
-  /** Why the egress guard would refuse a URL; null if it would not. */
+  /** Why the egress guard would refuse a URL; null if it would allow it. */
   findTargetRefusal(url: string): string | null;
   /** Domains of the service itself, in which every tenant can receive mail. */
   ownDomains: readonly string[];
@@ -36,10 +36,10 @@ export interface SsoInputOptions {
   parseMetadata(xml: string): IdpMetadata;
 }
 
-/** Fields as they are stored. */
+/** Fields as stored. */
 export type SsoFields = Omit<ConfigurationChange, 'clientSecret'> & { clientSecret?: string };
 
-/** What only a test proves, and so waits for one. */
+/** Settings that take effect only after a test. */
 export const TESTED_FIELDS = [
   'issuer',
   'clientId',
@@ -64,7 +64,7 @@ const FIELDS_OF_TYPE: Record<SsoType, readonly (keyof typeof NAMES)[]> = {
   oidc: ['issuer', 'clientId', 'clientSecret'],
   saml: ['idpMetadataXml', 'idpMetadataUrl', 'allowIdpInitiated'],
 };
-/** How often the metadata of a URL is read. */
+/** How often metadata is read from its URL. */
 export const METADATA_INTERVAL_MS = 86_400_000;
 
 /**
@@ -88,7 +88,7 @@ export async function checkInput(
   };
 }
 
-/** Checked settings as the configuration stores them. */
+/** Seals the client secret of checked settings, as the configuration stores it. */
 export function sealSecret(
   { clientSecret, ...fields }: SsoFields,
   configurationId: string,
@@ -100,8 +100,8 @@ export function sealSecret(
 }
 
 /**
- * Tells the settings that a test proves from the others, without those that are as they were, so that a form can send them all. A
- * URL of metadata that stays is no change: reading it again is.
+ * Splits changed settings into those that need a test and the others. Leaves out unchanged values, so that a form can send
+ * all of them. Metadata with an unchanged URL counts as unchanged: another operation reads the URL again.
  */
 export function splitFields(
   fields: SsoFields,

@@ -10,7 +10,7 @@ import { browserTokenOf, peekSsoTransaction } from './sso-transactions.ts';
 
 /** An identity that waits for its account. */
 export interface LinkChoice {
-  /** As the identity provider states it. */
+  /** The address that the identity provider states. */
   email: string;
   hasAccount: boolean;
   former: FormerWay[];
@@ -18,7 +18,7 @@ export interface LinkChoice {
 
 export type SsoLinkService = ReturnType<typeof createSsoLinkService>;
 
-/** What a person can do whose identity is proved but unknown, within ten minutes. */
+/** The choices of a person whose identity is proved but unknown. They have ten minutes. */
 export function createSsoLinkService(options: BeginOptions) {
   const { database, secretBox } = options;
   return {
@@ -32,7 +32,7 @@ export function createSsoLinkService(options: BeginOptions) {
       }),
 
     /**
-     * Begins a login through a replaced configuration, to show whose account it is.
+     * Begins a login through a replaced configuration, which proves which account belongs to the person.
      *
      * @throws AppError `sso_failed` for a token that cannot be used; `not_found` for another configuration.
      */
@@ -50,28 +50,28 @@ export function createSsoLinkService(options: BeginOptions) {
       return beginLogin(options, former, { ...request, linkToken: link.token }, browserToken);
     },
 
-    /** Makes an account for a person who has none. @throws AppError `sso_failed`, also if the address has an account. */
+    /** Creates an account for a person who has none. @throws AppError `sso_failed`, also if the address has an account. */
     join: (link: LinkUse, client: Client): Promise<SignedIn> =>
       database.peopleTransaction(async ({ db }) => {
         const { transaction, settings, claims } = await useLink(options, db, link);
         if (transaction.userId !== null) throw ssoNotStarted();
         const checks = createSsoChecks();
         const account = await findAccount(db, settings, claims, { checks, client, mayBeNew: true });
-        // The address has got an account meanwhile.
+        // An account with the address was created meanwhile.
         if (account.kind === 'unknown') throw ssoNotStarted();
         const { authenticatedAt } = stated(claims);
         return signInIdentity(db, settings, { userId: account.userId, authenticatedAt }, client);
       }),
 
     /**
-     * Links an identity with the account of the person, who has just signed in to it, and starts a session as SSO does.
+     * Links an identity with the account to which the person has just signed in, and starts an SSO session.
      *
      * @throws AppError `sso_failed` for a token that is unknown, used, expired, of another browser or of another account.
      */
     link: (person: Person, link: LinkUse, client: Client): Promise<SignedIn> =>
       database.peopleTransaction(async (context) => {
         const { transaction, settings, claims } = await useLink(options, context.db, link);
-        // Without an account of the address, the person may have one with another address.
+        // If no account has the address, the person may have an account with another address.
         if (transaction.userId !== null && transaction.userId !== person.userId) throw ssoNotStarted();
         return linkIdentity(options, context, { settings, claims, userId: person.userId }, client);
       }),

@@ -6,9 +6,9 @@ import type { SsoCheck } from './sso-checks.ts';
 import { SsoConfigurationEntity } from './sso-configuration.entity.ts';
 
 /**
- * `login`, `test`: waits for the identity provider. `link`: the identity is proved but unknown, and the person has to say
- * by another sign-in whose it is. `confirm`: the identity provider began, and the person has to agree. `prove`: waits for
- * the identity provider of a replaced configuration, which tells whose the identity of a `link` is.
+ * `login`, `test`: waits for the identity provider. `link`: the identity is proved but unknown, and the person has to show
+ * by another sign-in which account is theirs. `confirm`: the identity provider began the login, and the person has to agree.
+ * `prove`: waits for the identity provider of a replaced configuration, which shows the account of a `link`.
  */
 export const SSO_PURPOSES = ['login', 'test', 'link', 'confirm', 'prove'] as const;
 export type SsoPurpose = (typeof SSO_PURPOSES)[number];
@@ -19,7 +19,7 @@ export interface SsoClaims {
   subject: string;
   email: string;
   name: string | null;
-  /** ISO 8601: when the person proved who they are to the identity provider; null if it does not say. */
+  /** ISO 8601: when the person proved who they are to the identity provider; null if unknown. */
   authenticatedAt: string | null;
 }
 
@@ -44,9 +44,9 @@ export const SsoTransactionEntity = defineEntity({
     secrets: p.blob().strictNullable(),
     /** A path of this service. */
     redirectTo: p.text(),
-    /** The identity provider must ask the person again. */
+    /** Whether the identity provider must have the person sign in again. */
     isFresh: p.boolean().default(false),
-    /** `link`: the user whose account has the address; null if none has. `test`: who tests. */
+    /** `link`: the user whose account has the address; null if there is none. `test`: the user who tests. */
     userId: idColumn().strictNullable(),
     /** `link`, `confirm`. */
     claims: json(p.json().$type<SsoClaims | null>().strictNullable()),
@@ -58,7 +58,7 @@ export const SsoTransactionEntity = defineEntity({
 
 export type SsoTransaction = InferEntity<typeof SsoTransactionEntity>;
 
-/** A SAML assertion that was used. Kept for as long as it would be accepted again. */
+/** A used SAML assertion. The row is kept for as long as the assertion would be accepted. */
 export const SsoAssertionEntity = defineEntity({
   name: 'SsoAssertion',
   tableName: 'sso_assertions',
@@ -81,7 +81,10 @@ export const SsoAssertionEntity = defineEntity({
 
 export type SsoAssertion = InferEntity<typeof SsoAssertionEntity>;
 
-/** A login or test through a configuration, for those who set it up. The last 20 of a configuration, for seven days. */
+/**
+ * A login or test through a configuration, shown to those who set it up. The last 20 of each configuration are kept for
+ * seven days.
+ */
 export const SsoAttemptEntity = defineEntity({
   name: 'SsoAttempt',
   tableName: 'sso_attempts',

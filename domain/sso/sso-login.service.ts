@@ -53,7 +53,7 @@ export function createSsoLoginService(options: SsoLoginOptions) {
     });
   }
 
-  /** The configuration of a login that the identity provider began. */
+  /** Finds the configuration of a login that the identity provider began. */
   async function findActiveSaml(id: string | undefined): Promise<SsoSettings | undefined> {
     if (id === undefined) return undefined;
     const settings = await database.peopleTransaction(({ db }) => findSettingsById(db, secretBox, id));
@@ -65,7 +65,7 @@ export function createSsoLoginService(options: SsoLoginOptions) {
      * Begins a login.
      *
      * @param input.organization id or slug, or the address of the person: the organization that has verified its domain.
-     * @param input.isFresh asks the identity provider to have the person sign in again.
+     * @param input.isFresh whether the identity provider must have the person sign in again.
      * @throws AppError `not_found` if there is no active configuration; `sso_failed`.
      */
     async start({
@@ -91,7 +91,7 @@ export function createSsoLoginService(options: SsoLoginOptions) {
     },
 
     /**
-     * Begins a login that only proves a configuration.
+     * Begins a login that only tests a configuration.
      *
      * @throws AppError `not_found`; `unprocessable` with the check that failed, if the login cannot begin.
      */
@@ -137,10 +137,12 @@ export function createSsoLoginService(options: SsoLoginOptions) {
     },
 
     /**
-     * Finishes a login with a SAML response, or takes one that the identity provider began, where that is allowed.
+     * Finishes a login with a SAML response, or accepts a login that the identity provider began, if the configuration
+     * allows that.
      *
-     * @param input.serviceProviderId of the address that received it; null for the address of all configurations.
-     * @param input.redirectTo where a login that the identity provider began continues.
+     * @param input.serviceProviderId the id in the address that received it; null for the address that all configurations
+     * share.
+     * @param input.redirectTo the page after a login that the identity provider began.
      * @throws AppError `sso_failed`
      */
     async finishSaml(
@@ -206,9 +208,9 @@ export function createSsoLoginService(options: SsoLoginOptions) {
     },
 
     /**
-     * What the organization's identity provider has to know.
+     * What the organization's identity provider must know about this service.
      *
-     * @param configurationId default: the active configuration, or the newest.
+     * @param configurationId default: the active configuration, or else the newest.
      * @throws AppError `not_found` without a SAML configuration.
      */
     async findServiceProvider(

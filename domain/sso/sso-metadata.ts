@@ -20,8 +20,8 @@ export interface MetadataRefreshOptions {
 const MAX_PER_RUN = 10;
 
 /**
- * Reads the metadata of SAML identity providers from their URLs again, daily, because their certificates change. Metadata
- * of another identity provider, and metadata that cannot be used, change nothing. Returns the number of changed rows.
+ * Reads the metadata of SAML identity providers from their URLs again, daily, because their certificates change. Metadata of
+ * another identity provider and unusable metadata change nothing. Returns the number of changed rows.
  */
 export async function refreshSsoMetadata({
   database,
@@ -46,7 +46,7 @@ export async function refreshSsoMetadata({
   return changed.filter(Boolean).length;
 }
 
-/** Claimed before the requests, so that each is made once a day, or once an hour after a failure. */
+/** Claims the rows before the requests, so that each request is made once a day, or once an hour after a failure. */
 async function claimDue(db: Db): Promise<{ id: string; url: string }[]> {
   const claimed = await db
     .updateTable('sso_configurations')
@@ -79,8 +79,8 @@ export interface ReadMetadata {
 }
 
 /**
- * Stores metadata that was read from its URL again, unless the configuration has another URL or issuer meanwhile. The
- * identity provider goes by its new certificates then.
+ * Stores metadata that was read from its URL again, unless the URL or issuer of the configuration has changed meanwhile. The
+ * identity provider then has the new certificates.
  *
  * @returns whether it was stored.
  */
@@ -128,7 +128,10 @@ export async function storeMetadata(
 
 const WARNING_DAYS = [30, 7] as const;
 
-/** Informs owners 30 and 7 days before the last certificate of their identity provider ends. Returns the number of emails' occasions. */
+/**
+ * Informs owners 30 and 7 days before the last certificate of their identity provider expires. Returns the number of
+ * configurations.
+ */
 export async function warnOfSsoCertificates({
   database,
   notifications,

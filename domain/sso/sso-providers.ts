@@ -2,7 +2,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { SsoConfiguration } from './sso-configuration.entity.ts';
 
-/** Settings that say who the identity provider is. */
+/** Settings that identify the identity provider. */
 export interface ProviderClaim extends Pick<SsoConfiguration, 'organizationId' | 'type'> {
   issuer: string;
   /** SAML: fingerprints of the certificates in its metadata. */
@@ -11,10 +11,10 @@ export interface ProviderClaim extends Pick<SsoConfiguration, 'organizationId' |
 
 /**
  * Finds the identity provider of settings among those that know people of the organization. With OpenID Connect the issuer
- * decides, because discovery proves it. A SAML issuer is a name that anyone may state: the metadata must also carry a certificate
- * of that identity provider.
+ * decides, because discovery proves it. Anyone can state a SAML issuer, so the metadata must also contain a certificate of
+ * that identity provider.
  *
- * @param preferred the one of the configuration that is changed.
+ * @param preferred the identity provider of the changed configuration.
  */
 export async function findProvider(
   db: Db,
@@ -37,7 +37,7 @@ export async function findProvider(
   return (same.find(({ id }) => id === preferred) ?? same[0])?.id;
 }
 
-/** {@link findProvider}, or a new one, which knows no person yet. */
+/** Finds the identity provider as {@link findProvider}, or creates one that knows nobody yet. */
 export async function adoptProvider(db: Db, claim: ProviderClaim, preferred: string | null): Promise<string> {
   const found = await findProvider(db, claim, preferred);
   const id = found ?? newId('ssoProvider');
@@ -50,7 +50,7 @@ export async function adoptProvider(db: Db, claim: ProviderClaim, preferred: str
   return id;
 }
 
-/** URLs that mean the same are one issuer: with and without the slash after a host. */
+/** Equivalent URLs are one issuer, for example with and without a slash after the host. */
 const normalizeIssuer = (issuer: string): string => URL.parse(issuer)?.href ?? issuer;
 
 /** Whether an owner signs in through the identity provider. */
@@ -74,8 +74,8 @@ export async function isOwnersProvider(
 }
 
 /**
- * Counts, for each replaced configuration, the members whom its identity provider knows and that of the active configuration does
- * not: they have to link once.
+ * Counts, for each replaced configuration, the members who still have to link: its identity provider knows them, but that of
+ * the active configuration does not.
  */
 export async function countUnlinked(db: Db, organizationId: string): Promise<Map<string, number>> {
   const rows = await db

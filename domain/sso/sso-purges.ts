@@ -3,7 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 
 const BATCH_SIZE = 5_000;
 
-/** Deletes what no login can use any more. Returns the number of deleted rows. */
+/** Deletes transactions that no login can use any more. Returns the number of deleted rows. */
 export async function purgeSsoTransactions({ db }: Database): Promise<number> {
   const deleted = await db
     .deleteFrom('sso_transactions')
@@ -18,7 +18,7 @@ export async function purgeSsoTransactions({ db }: Database): Promise<number> {
   return countDeleted(deleted);
 }
 
-/** Deletes used assertions that have expired: they would be refused anyway. */
+/** Deletes used assertions that have expired and would be refused anyway. */
 export async function purgeSsoAssertions({ db }: Database): Promise<number> {
   const deleted = await db
     .deleteFrom('sso_assertions')
@@ -37,7 +37,7 @@ export async function purgeSsoAssertions({ db }: Database): Promise<number> {
   return countDeleted(deleted);
 }
 
-/** Deletes set-up links a week after their end. Until then they limit how often an address gets one. */
+/** Deletes set-up links a week after their end. Until then they count for the limit of links to an address. */
 export async function purgeSsoSetupLinks({ db }: Database): Promise<number> {
   const deleted = await db
     .deleteFrom('sso_setup_links')

@@ -6,7 +6,7 @@ import type { SealedColumn } from '../../platform/sealed-column.ts';
 import type { Scope } from '../identity/scope.ts';
 import type { SsoRole, SsoStatus, SsoType } from './sso-configuration.entity.ts';
 
-/** A configuration as a login needs it, with its secret. */
+/** The settings that a login needs, including the secret. */
 export interface SsoSettings {
   id: string;
   organizationId: string;
@@ -16,11 +16,11 @@ export interface SsoSettings {
   version: number;
   /** Names this service to the identity provider. */
   serviceProviderId: string;
-  /** The id that people see: pending changes have that of their configuration. */
+  /** The id that people see. Pending changes have the id of their configuration. */
   shownId: string;
-  /** Who its people are known to; null before the first activation. */
+  /** The `SsoProviderEntity` that knows its people; null before the first activation. */
   providerId: string | null;
-  /** Another identity provider took its place: it only links. */
+  /** Another identity provider has replaced it, so it only links. */
   isReplaced: boolean;
   /** When keys or metadata were last read again on demand; null: never. */
   keysReadAt: Date | null;
@@ -91,7 +91,7 @@ export async function findSettingsById(
   return unseal(secretBox, await selectSettings(db).where('c.id', '=', configurationId).executeTakeFirst());
 }
 
-/** What a test of a configuration tests: its pending changes, if there are any. */
+/** Finds the settings that a test of the configuration uses: its pending changes, if there are any. */
 export async function findTestedSettings(
   db: Db,
   secretBox: SecretBox,
@@ -110,7 +110,7 @@ export async function findTestedSettings(
   return unseal(secretBox, row);
 }
 
-/** @param organization id or slug, or the address of a person, whose domain decides. */
+/** @param organization id, slug, or the address of a person, whose domain decides. */
 export async function findActiveSettings(
   db: Db,
   secretBox: SecretBox,
@@ -130,7 +130,10 @@ const hasDomain = (domain: string) => sql<boolean>`${domain} = any(c.domains) an
   select from domains d
   where d.org_id = c.org_id and d.domain_name = ${domain} and d.verification_status = 'verified')`;
 
-/** Whether the organization's active configuration made the caller's session. Locks it until the transaction ends. */
+/**
+ * Whether the organization's active configuration started the caller's session. Locks the configuration until the
+ * transaction ends.
+ */
 export async function isOwnSsoSession(db: Db, { organizationId, member }: Scope): Promise<boolean> {
   const active = await db
     .selectFrom('sso_configurations')

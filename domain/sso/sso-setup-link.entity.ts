@@ -17,13 +17,13 @@ export const SsoSetupLinkEntity = defineEntity({
   properties: {
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
-    /** Where the link was mailed; null if it was only returned. Lower case. */
+    /** The address to which the link was mailed, in lower case; null if the link was only returned. */
     email: p.text().strictNullable(),
     tokenHash: p.blob().unique(),
     /** The person who created it; null if a key did. */
     createdByUserId: idColumn().strictNullable(),
     createdByKeyId: idColumn().strictNullable(),
-    /** The draft that was created with it; null before, and when it is deleted. */
+    /** The draft that was created with the link; null before, and after its deletion. */
     configurationId: () =>
       p
         .manyToOne(SsoConfigurationEntity)
@@ -33,7 +33,7 @@ export const SsoSetupLinkEntity = defineEntity({
         .deleteRule('set null'),
     /** Hash of the cookie of the browser that used the link. */
     sessionHash: p.blob().strictNullable().unique(),
-    /** End of the link; once it is used, of its session. */
+    /** When the link expires or, once it is used, its session. */
     expiresAt: timestamp(),
     usedAt: timestamp().strictNullable(),
     revokedAt: timestamp().strictNullable(),

@@ -17,8 +17,8 @@ import { normalizeAccountAddress } from '../people/account-address.ts';
 import { type SsoSetupLink, SsoSetupLinkEntity } from './sso-setup-link.entity.ts';
 
 /**
- * The set-up link `l` of the organization `o` works. It ends with the rights of its creator: those of a member who may set up
- * single sign-on, or of a key. For the people role, which sees both.
+ * SQL: the set-up link `l` of the organization `o` works. It stops working when its creator, a member or a key, loses the
+ * right to set up single sign-on. For the people role, which sees both.
  */
 export const IS_LIVE_SETUP_LINK: Expression<SqlBool> = sql`
   l.revoked_at is null and l.expires_at > now() and o.deleted_at is null and o.status = 'active'
@@ -33,7 +33,7 @@ export const IS_LIVE_SETUP_LINK: Expression<SqlBool> = sql`
 
 export interface CreatedSetupLink {
   id: string;
-  /** With the token, which is not stored. */
+  /** Contains the token, which is not stored. */
   url: string;
   expiresAt: Date;
 }
@@ -44,7 +44,7 @@ export interface SsoSetupLinkOptions {
   database: Database;
   notifications: PersonNotificationService;
   ownDomains: readonly string[];
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   publicUrl: string;
 }
 
@@ -57,7 +57,7 @@ export function createSsoSetupLinkService(options: SsoSetupLinkOptions) {
     /**
      * Creates a link for a person outside the organization, and mails it if an address is given.
      *
-     * @throws AppError `conflict` if too many are open; `rate_limited` for a second one to the address within a day;
+     * @throws AppError `conflict` if too many are open; `rate_limited` for a second link to the address within a day;
      * `validation_error`.
      */
     create: (scope: Scope, input: { email: string | undefined }): Promise<CreatedSetupLink> =>
@@ -76,7 +76,7 @@ export function createSsoSetupLinkService(options: SsoSetupLinkOptions) {
         return { id: link.id, url: `${publicUrl}/sso-setup?token=${token}`, expiresAt: link.expires_at };
       }),
 
-    /** Lists the links that can be used, or whose session has not ended. */
+    /** Lists the links that can be used and those whose session has not ended. */
     list: (scope: Scope, page: PageRequest): Promise<Page<SsoSetupLink>> =>
       database.read(scope, ({ db }) => {
         requireOrganizationWide(scope);
@@ -124,7 +124,7 @@ const newLink = (
   revoked_at: null,
 });
 
-/** Concurrent requests count each other's links. */
+/** The lock makes concurrent requests count each other's links. */
 async function lockOrganization(db: Db, { organizationId }: Scope): Promise<void> {
   await db.selectFrom('organizations').select('id').where('id', '=', organizationId).forUpdate().execute();
 }

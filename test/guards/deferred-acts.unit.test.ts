@@ -26,8 +26,8 @@ const REQUESTERS: Record<string, { act: keyof typeof DEFERRED_ACTS } | string> =
   'api-key.tokenHash': 'a credential, checked at each request',
   'approved-recipient.approvedBy': { act: 'approval' },
   'account-token.tokenHash': 'a person proves their own address or account',
-  'bulk-job.requestedById': { act: 'webhook_job' },
-  'bulk-job.requestedByKind': { act: 'webhook_job' },
+  'webhook-bulk-job.requestedById': { act: 'webhook_job' },
+  'webhook-bulk-job.requestedByKind': { act: 'webhook_job' },
   'deletion.deletedBy': 'access ended when it was asked; the purge only follows',
   'draft.decidedById': { act: 'approval' },
   'draft.lastEditedById': 'asks for nothing: binds a person’s send to a version',
@@ -107,10 +107,15 @@ test('every workflow type is in the table of deferred acts, or in the list of wh
 test('every column that names a requester, or holds a token for later, belongs to an act or cannot', () => {
   const columns = listSourceFiles(['domain'])
     .filter((file) => file.endsWith('.entity.ts'))
-    .flatMap((file) => {
-      const entity = /([^/]+)\.entity\.ts$/.exec(file)?.[1] ?? '';
-      const source = readFileSync(resolve(ROOT, file), 'utf8');
-      return [...source.matchAll(REQUESTER_COLUMN)].map(([, name = '']) => `${entity}.${name}`);
+    .flatMap((file) =>
+      readFileSync(resolve(ROOT, file), 'utf8')
+        .split(/= defineEntity\(/)
+        .slice(1),
+    )
+    .flatMap((source) => {
+      const entity = /name: '(\w+)'/.exec(source)?.[1] ?? '';
+      const kebab = entity.replace(/\B[A-Z]/g, '-$&').toLowerCase();
+      return [...source.matchAll(REQUESTER_COLUMN)].map(([, name = '']) => `${kebab}.${name}`);
     });
   expect(columns.sort()).toEqual(Object.keys(REQUESTERS).sort());
 });

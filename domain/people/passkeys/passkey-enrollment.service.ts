@@ -70,8 +70,8 @@ export function createPasskeyEnrollmentService(options: PasskeyEnrollmentOptions
     },
 
     /**
-     * Registers the credential, which is a second factor and a passkey. The session has proved the factor then, so one that
-     * could only enroll becomes a full one.
+     * Registers the credential, which is a second factor and a passkey. The session has then proved the factor, so a session
+     * that could only enroll becomes a full one.
      *
      * @returns recovery codes with the person's first factor, otherwise null.
      * @throws AppError as above; `validation_error` for a wrong response; `already_exists` for a registered credential.
@@ -104,7 +104,7 @@ export function createPasskeyEnrollmentService(options: PasskeyEnrollmentOptions
       });
     },
 
-    /** RP IDs of stored credentials that do not work any more, because the service has another host name. At most ten. */
+    /** RP IDs of stored credentials that no longer work, because the service has another host name. At most ten. */
     findOtherRpIds: (): Promise<string[]> =>
       database.peopleTransaction(async ({ db }) => {
         const rows = await db
@@ -168,7 +168,7 @@ async function insertCredential(
   });
 }
 
-/** The challenge stays used. */
+/** Commits the transaction, so that the challenge stays used. */
 function wrongRegistration(): AppError {
   const { detail, fix, errors } = invalid(
     '/body/response',

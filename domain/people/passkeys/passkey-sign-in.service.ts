@@ -68,7 +68,7 @@ export function createPasskeySignInService(options: PasskeySignInOptions) {
           { relyingParty, notifications },
           { occasion: { purpose: 'sign_in' }, response, client },
         );
-        // Committed, so that the challenge stays used.
+        // Commits the transaction, so that the challenge stays used.
         if (!used) throw wrongCredentials();
         const { userId } = used;
         return {

@@ -16,7 +16,7 @@ import { useWebauthnChallenge, type WebauthnOccasion } from './webauthn-challeng
 type Credential = NonNullable<Awaited<ReturnType<typeof findCredential>>>;
 
 /**
- * Checks an authenticator's response and uses its challenge up. Runs in the caller's transaction, which has to commit in
+ * Checks an authenticator's response and uses up its challenge. Runs in the caller's transaction, which must commit in
  * either case.
  *
  * @param occasion what the challenge must have been issued for; a second factor must be a credential of its person.
@@ -49,7 +49,7 @@ export async function useAssertion(
   return undefined;
 }
 
-/** Also of a person who has deleted their account: the second factor of a recovery may be a passkey. */
+/** Includes people who have deleted their account, because the second factor of a recovery may be a passkey. */
 function findCredential(db: Db, { id: rpId }: RelyingParty, credentialId: string) {
   return db
     .selectFrom('mfa_enrollments')
@@ -71,8 +71,8 @@ function findCredential(db: Db, { id: rpId }: RelyingParty, credentialId: string
 }
 
 /**
- * The authenticator names the account that the credential was created for, always without a list of allowed credentials
- * (WebAuthn section 7.2, step 6). The library does not compare it.
+ * The authenticator names the account that the credential was created for. If the request lists no credentials, it must do
+ * so (WebAuthn section 7.2, step 6). The library does not compare the account.
  */
 function isOwner(
   { userId, userHandle }: Credential,
@@ -87,8 +87,8 @@ function isOwner(
 }
 
 /**
- * A counter that does not grow means that two authenticators have the same key (WebAuthn section 6.1.1). Those without a
- * counter always send zero.
+ * A counter that does not grow means that two authenticators have the same key (WebAuthn section 6.1.1). Authenticators
+ * without a counter always send zero.
  */
 async function advanceCounter(db: Db, enrollmentId: string, counter: number): Promise<boolean> {
   const { numUpdatedRows } = await db

@@ -14,7 +14,7 @@ import { decodeAttestationObject, decodeClientDataJSON, isoBase64URL } from '@si
 import { AppError } from '../../../platform/errors.ts';
 import { WEBAUTHN_TIMEOUT_MS } from './webauthn-challenges.ts';
 
-/** This service, as WebAuthn knows it. Credentials are bound to the id and work only on pages of the origin. */
+/** This service as a WebAuthn relying party. Credentials are bound to the id and work only on pages of the origin. */
 export interface RelyingParty {
   id: string;
   origin: string;
@@ -22,7 +22,7 @@ export interface RelyingParty {
   name: string;
 }
 
-/** @returns null if the URL names its host by an address, which cannot be an RP ID (WebAuthn section 5.1.2). */
+/** @returns null if the host of the URL is an IP address, which cannot be an RP ID (WebAuthn section 5.1.2). */
 export function relyingPartyOf(publicUrl: string): RelyingParty | null {
   const { hostname, origin } = new URL(publicUrl);
   return isIP(hostname.replace(/^\[|\]$/g, '')) ? null : { id: hostname, origin, name: hostname };
@@ -49,7 +49,7 @@ export type {
 const ALGORITHMS = [-8, -7, -257];
 const TRANSPORTS = ['ble', 'hybrid', 'internal', 'nfc', 'usb'] as const;
 
-/** A credential as the database has it. */
+/** A credential, as stored. */
 export interface StoredCredential {
   credentialId: Uint8Array;
   transports: string[];
@@ -161,10 +161,10 @@ export async function verifyAssertion(
   return verification?.verified ? verification.authenticationInfo.newCounter : undefined;
 }
 
-/** A page of another site showed this one in a frame, and may have made the person click. */
+/** Whether a page of another site showed this one in a frame. It may have tricked the person into clicking. */
 function isInForeignFrame({ response }: { response: { clientDataJSON: string } }): boolean {
   const isForeign = attempt(() => {
-    // The library knows the members only for assertions, and accepts `crossOrigin` without `topOrigin`.
+    // The library checks these members only for assertions, and accepts `crossOrigin` without `topOrigin`.
     const clientData = decodeClientDataJSON(response.clientDataJSON) as unknown as Record<string, unknown>;
     return (clientData.crossOrigin ?? false) !== false || clientData.topOrigin !== undefined;
   });

@@ -9,7 +9,7 @@ export type WebauthnOccasion =
   | { purpose: 'second_factor'; userId: string; mfaTokenHash: Buffer }
   | { purpose: 'sign_in' };
 
-/** Also the time that the browser gives the person. */
+/** Browsers give the person the same time. */
 export const WEBAUTHN_TIMEOUT_MS = 5 * 60_000;
 const CHALLENGE_BYTES = 32;
 
@@ -33,7 +33,7 @@ export async function createWebauthnChallenge(
 }
 
 /**
- * Uses a challenge up: of two concurrent uses one succeeds.
+ * Uses up a challenge. Of two concurrent uses, one succeeds.
  *
  * @param challenge base64url, as the authenticator signed it.
  * @returns whether it was issued for this occasion and has not expired.

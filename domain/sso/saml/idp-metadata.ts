@@ -14,15 +14,15 @@ import {
 /** What a SAML identity provider publishes about itself. */
 export interface IdpMetadata {
   entityId: string;
-  /** Takes requests by redirect. */
+  /** Accepts requests with the HTTP-Redirect binding. */
   ssoUrl: string;
-  /** Signing certificates in PEM, also expired ones. At least one. */
+  /** Signing certificates in PEM, including expired ones. At least one. */
   certificates: string[];
-  /** When the last certificate ends. */
+  /** When the last certificate expires. */
   certificateExpiresAt: Date;
 }
 
-/** SHA-256 of a certificate, in hexadecimal. @param pem also only its Base64. */
+/** SHA-256 of a certificate, in hexadecimal. @param pem or only the Base64 of the certificate. */
 export function fingerprintOf(pem: string): string {
   const der = Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ''), 'base64');
   return createHash('sha256').update(der).digest('hex');
@@ -65,7 +65,7 @@ export function parseIdpMetadata(xml: string, isUrlAllowed: (url: string) => boo
   };
 }
 
-/** Metadata of a federation describes many; which of them is meant is not known. */
+/** Rejects the metadata of a federation, because it describes many identity providers. */
 function findProvider(root: XmlElement): { entity: XmlElement; descriptor: XmlElement } {
   const providers = [...walk(root)]
     .filter((element) => isNamed(element, METADATA, 'EntityDescriptor'))
@@ -82,7 +82,7 @@ function findProvider(root: XmlElement): { entity: XmlElement; descriptor: XmlEl
   return first;
 }
 
-/** Keys without `use` are signing keys, too. */
+/** Keys without `use` are also signing keys. */
 function readCertificates(descriptor: XmlElement): X509Certificate[] {
   const texts = childrenOf(descriptor, METADATA, 'KeyDescriptor')
     .filter((key) => (attributeOf(key, 'use') ?? 'signing') === 'signing')
@@ -91,7 +91,7 @@ function readCertificates(descriptor: XmlElement): X509Certificate[] {
   if (texts.length === 0) throw new MetadataRefusal('has no signing certificate');
   if (texts.length > MAX_CERTIFICATES)
     throw new MetadataRefusal(`has more than ${MAX_CERTIFICATES} certificates`);
-  // Only RSA signatures are accepted. Certificates with other keys may stand beside.
+  // Only RSA signatures are accepted. Certificates with other keys are ignored.
   const usable = texts.map(readCertificate).filter(({ publicKey }) => publicKey.asymmetricKeyType === 'rsa');
   if (usable.length === 0) throw new MetadataRefusal('has no signing certificate with an RSA key');
   return usable;

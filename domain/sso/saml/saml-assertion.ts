@@ -23,7 +23,7 @@ const BEARER = 'urn:oasis:names:tc:SAML:2.0:cm:bearer';
 const TRANSIENT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:transient';
 const EMAIL_FORMAT = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress';
 const TOLERANCE_MS = 60_000;
-/** Names of the attribute, in order of preference: as common identity providers send it. */
+/** Names that common identity providers give the attribute, in order of preference. */
 const EMAIL_ATTRIBUTES = [
   'email',
   'mail',
@@ -40,7 +40,7 @@ const NAME_ATTRIBUTES = [
 ];
 
 /**
- * Reads an assertion whose signature was verified. Everything here comes from the signed bytes alone.
+ * Reads an assertion whose signature was verified. Everything is taken from the signed bytes.
  *
  * @param xml the signed element, as the signature covers it.
  * @throws SsoRefusal
@@ -71,7 +71,7 @@ export function readAssertion(
   const format = attributeOf(nameId, 'Format');
   if (name === undefined)
     return checks.fail('subject', nameId ? 'a NameID with content' : 'no NameID', 'one NameID');
-  // A new one with every login would be a new person each time.
+  // A transient NameID changes with every login, so each login would create another person.
   if (format === TRANSIENT) return checks.fail('subject', 'transient', 'a lasting NameID');
   const attributes = readAttributes(assertion);
   return {
@@ -166,7 +166,7 @@ function readAttributes(assertion: XmlElement): Map<string, string[]> {
   return values;
 }
 
-/** Returns a list where there are several values: no address is taken at random. */
+/** Returns a list if there are several values, so that no address is chosen at random. */
 function findAttribute(
   attributes: Map<string, string[]>,
   names: readonly string[],

@@ -6,7 +6,7 @@ import { readAssertion, type SamlIdentity } from './saml-assertion.ts';
 import { inspectResponse, type ResponseInspection, readStatedFacts } from './saml-response.ts';
 import { XmlRefusal } from './xml.ts';
 
-/** This service, as one configuration presents it to its identity provider. */
+/** This service, as a configuration presents it to its identity provider. */
 export interface ServiceProvider {
   entityId: string;
   acsUrl: string;
@@ -14,9 +14,9 @@ export interface ServiceProvider {
 
 export interface SamlClient {
   serviceProvider(serviceProviderId: string): ServiceProvider;
-  /** The id of which {@link serviceProvider} makes the entity id. */
+  /** The id from which {@link serviceProvider} builds the entity id. */
   serviceProviderIdOf(entityId: string): string | undefined;
-  /** The address for all configurations, which the specification names. */
+  /** The address that all configurations share, given by the specification. */
   readonly sharedAcsUrl: string;
   /** @throws SsoRefusal */
   authorizationUrl(
@@ -25,7 +25,7 @@ export interface SamlClient {
     checks: SsoChecks,
   ): Promise<string>;
   /**
-   * Verifies the signature, and checks the document before and the signed assertion after it.
+   * Checks the document, verifies the signature, and then checks the signed assertion.
    *
    * @param answer.requestId null for a login that the identity provider began.
    * @throws SsoRefusal
@@ -41,7 +41,7 @@ export interface SamlClient {
 
 const TOLERANCE_MS = 60_000;
 
-/** @param options.allowHttp identity providers without TLS, in development. */
+/** @param options.allowHttp allows identity providers without TLS, in development. */
 export function createSamlClient({
   publicUrl,
   allowHttp,
@@ -118,10 +118,10 @@ function createSaml(
     entryPoint: ssoUrl,
     idpIssuer: entityId,
     audience: provider.entityId,
-    // Either the response or the assertion is signed; one valid signature always.
+    // Either the response or the assertion is signed; one valid signature is always required.
     wantAssertionsSigned: false,
     wantAuthnResponseSigned: false,
-    // Compared with this browser's transaction instead, in the signed part.
+    // The signed part is compared with this browser's transaction instead.
     validateInResponseTo: ValidateInResponseTo.never,
     acceptedClockSkewMs: TOLERANCE_MS,
     identifierFormat: null,
@@ -137,7 +137,10 @@ interface Verification {
   certificates: readonly string[];
 }
 
-/** Returns the signed assertion. The library throws errors of any kind for broken input; the checks show what it looked at. */
+/**
+ * Returns the signed assertion. The library throws various errors for broken input; the recorded checks show what was
+ * verified.
+ */
 async function verify(
   saml: SAML,
   { inspection, expected, certificates }: Verification,

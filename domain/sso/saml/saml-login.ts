@@ -14,10 +14,10 @@ export interface SamlLoginOptions {
   keyRenewal: KeyRenewal;
 }
 
-/** A response, and where it was received. */
+/** A response, and the address that received it. */
 export interface ReceivedResponse {
   inspection: ResponseInspection;
-  /** Of the address that received it; null for the address of all configurations. */
+  /** The id in the address that received it; null for the address that all configurations share. */
   serviceProviderId: string | null;
 }
 
@@ -48,7 +48,7 @@ export async function readSamlAnswer(
   return identity;
 }
 
-/** Checks an answer that no request caused, where the configuration allows that. @throws SsoRefusal */
+/** Checks an answer without a request, if the configuration allows such answers. @throws SsoRefusal */
 export async function readUnrequestedAnswer(
   options: SamlLoginOptions,
   settings: SsoSettings,
@@ -61,20 +61,23 @@ export async function readUnrequestedAnswer(
   return readWithNewKeys(options, settings, { inspection, provider, requestId: null }, checks);
 }
 
-/** The configuration that an unrequested answer is for: by address or audience, never by issuer. */
+/** Finds the configuration that an unrequested answer is meant for, by address or audience, never by issuer. */
 export function findAddressee(
   saml: SamlClient,
   { inspection, serviceProviderId }: ReceivedResponse,
 ): string | undefined {
   const { audiences, inResponseTo } = readStatedFacts(inspection);
-  // The answer to a request that this browser did not make, or made too long ago.
+  // This answers a request that this browser did not make, or made too long ago.
   if (inResponseTo !== undefined) return undefined;
   const audience = serviceProviderId === null && audiences.length === 1 ? audiences[0] : undefined;
   const id = serviceProviderId ?? (audience === undefined ? undefined : saml.serviceProviderIdOf(audience));
   return id !== undefined && isId('ssoConfiguration', id) ? id : undefined;
 }
 
-/** The service as the identity provider addressed it: by the configuration's own address, or the one for all. */
+/**
+ * The service as the identity provider addressed it: by the address of the configuration, or the one that all configurations
+ * share.
+ */
 function addressed(
   saml: SamlClient,
   { serviceProviderId: id }: SsoSettings,
@@ -84,7 +87,7 @@ function addressed(
   return receivedAt === null ? { ...own, acsUrl: saml.sharedAcsUrl } : own;
 }
 
-/** Reads a response once more if it is signed with a key that the metadata did not have when it was read. */
+/** Reads a response once more if it is signed with a key that is missing in the stored metadata. */
 async function readWithNewKeys(
   { saml, keyRenewal }: SamlLoginOptions,
   settings: SsoSettings,

@@ -18,7 +18,7 @@ const PROTOCOL = 'urn:oasis:names:tc:SAML:2.0:protocol';
 const DSIG = 'http://www.w3.org/2000/09/xmldsig#';
 const SUCCESS = 'urn:oasis:names:tc:SAML:2.0:status:Success';
 
-/** No SHA-1, no HMAC (whose key would be the public certificate), no XSLT or XPath. */
+/** Excludes SHA-1, HMAC (whose key would be the public certificate), XSLT and XPath. */
 const ALLOWED_ALGORITHMS: Record<string, readonly string[]> = {
   SignatureMethod: [
     'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256',
@@ -33,7 +33,7 @@ const ALLOWED_ALGORITHMS: Record<string, readonly string[]> = {
 };
 const MAX_RESPONSE_BYTES = 256 * 1024;
 
-/** What an unsigned look at a response needs, and finds. Nothing of it is trusted. */
+/** A response before its signature is verified. None of it is trusted. */
 export interface ResponseInspection {
   xml: string;
   response: XmlElement;
@@ -60,8 +60,8 @@ export function decodeResponse(samlResponse: string, checks: SsoChecks): Respons
 }
 
 /**
- * Checks the whole document before any signature is: libraries find their way through a document differently, and every
- * known attack on signatures (XSW) adds an element, an ID or a signature where none belongs.
+ * Checks the whole document before any signature. Libraries traverse documents differently, and every known signature
+ * wrapping attack (XSW) adds an element, an ID or a signature where none belongs.
  *
  * @throws SsoRefusal
  */
@@ -81,7 +81,7 @@ export function inspectResponse(
   requireStructure(response, elements, checks);
   const destination = attributeOf(response, 'Destination');
   const isSigned = childrenOf(response, DSIG, 'Signature').length > 0;
-  // SAML bindings section 3.5.5.2: a signed response names it.
+  // SAML bindings section 3.5.5.2: a signed response names its destination.
   const isMeant = destination === undefined ? !isSigned : destination === expected.acsUrl;
   checks.require('destination', isMeant, destination ?? 'none', expected.acsUrl);
   const issuer = onlyChild(response, ASSERTION, 'Issuer');
@@ -152,10 +152,13 @@ function requireSignature(signature: XmlElement, owner: XmlElement, fail: (probl
     fail('a signature of another element');
 }
 
-/** What a response says of itself. Not signed yet: for the list of attempts, and to find the configuration whose keys are tried. */
+/**
+ * What a response says about itself, before its signature is verified. Used for the list of attempts, and to find the
+ * configuration whose keys are tried.
+ */
 export interface StatedFacts {
   audiences: string[];
-  /** From the conditions. */
+  /** The validity period in the conditions. */
   period: string;
   inResponseTo: string | undefined;
   /** Fingerprint of the certificate in the signature. */

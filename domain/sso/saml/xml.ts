@@ -1,10 +1,10 @@
 import { DOMParser } from '@xmldom/xmldom';
 import { SaxesParser } from 'saxes';
 
-/** XML that is malformed, or more than a SAML message needs. The message says why, without the content. */
+/** XML that is malformed or uses more than a SAML message needs. The message says why, without the content. */
 export class XmlRefusal extends Error {}
 
-/** What this module needs of a DOM node. */
+/** The part of a DOM node that this module uses. */
 export interface XmlElement {
   localName: string | null;
   namespaceURI: string | null;
@@ -23,8 +23,8 @@ const MAX_ELEMENTS = 5_000;
 const MAX_ATTRIBUTES = 50;
 
 /**
- * Parses a well-formed document without DTD, entities of its own, comments, processing instructions and CDATA sections: no identity
- * provider needs them, and parsers and signatures differ on them.
+ * Parses a well-formed document. Refuses DTDs, custom entities, comments, processing instructions and CDATA sections: no
+ * identity provider needs them, and parsers disagree about them.
  *
  * @throws XmlRefusal
  */
@@ -36,7 +36,8 @@ export function parseXml(xml: string): XmlElement {
   const refuse = () => {
     throw new XmlRefusal('is not well-formed XML');
   };
-  // The DOM parser accepts what XML forbids: unknown entities, a bare "&", control characters. Others read it differently.
+  // The DOM parser accepts what XML forbids: unknown entities, a bare "&", control characters. Other parsers read these
+  // differently.
   const strict = new SaxesParser({ xmlns: true });
   strict.on('error', refuse);
   strict.write(body).close();
@@ -51,7 +52,7 @@ export function parseXml(xml: string): XmlElement {
   return root;
 }
 
-/** Yields an element and all below it. @throws XmlRefusal if they are nested too deeply. */
+/** Yields an element and all its descendants. @throws XmlRefusal if they are nested too deeply. */
 export function* walk(element: XmlElement, depth = 0): Generator<XmlElement> {
   if (depth > MAX_DEPTH) throw new XmlRefusal('is nested too deeply');
   yield element;
@@ -78,7 +79,7 @@ export function onlyChild(element: XmlElement, namespace: string, name: string):
   return second === undefined ? first : undefined;
 }
 
-/** Returns the text of an element that contains nothing but text; undefined for any other. */
+/** Returns the text of an element that contains nothing but text; undefined for any other element. */
 export function textOf(element: XmlElement | undefined): string | undefined {
   if (!element) return undefined;
   const nodes = Array.from(element.childNodes);

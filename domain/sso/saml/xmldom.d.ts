@@ -1,4 +1,4 @@
-/** The types of the package add those of browsers to the whole project. */
+/** Replaces the types of the package, which would add browser types to the whole project. */
 declare module '@xmldom/xmldom' {
   export class DOMParser {
     constructor(options: {
