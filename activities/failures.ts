@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory, CancelledFailure } from '@temporalio/common';
-import { UnsendableMessageError } from '../domain/mime/unsendable-message-error.ts';
+import { UnsendableMessageError } from '../domain/mime/build-mime.ts';
 import { NoShareError } from '../platform/concurrency/fair-share.ts';
 import { toDatabaseError } from '../platform/database/database-errors.ts';
 import { AppError } from '../platform/errors.ts';

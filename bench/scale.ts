@@ -1,7 +1,6 @@
-import { parseAddressFilter } from '../domain/messages/address-filter.ts';
 import { BATCH_SIZE, deleteExpiredBatch } from '../domain/messages/delete-expired-batch.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
-import type { MessageFilter } from '../domain/messages/message-filter.ts';
+import { type MessageFilter, parseAddressFilter } from '../domain/messages/message-filter.ts';
 import { createThreadService } from '../domain/messages/thread.service.ts';
 import { createMetricService } from '../domain/metrics/metric.service.ts';
 import { applyMetricDeltas } from '../domain/metrics/metric-deltas.ts';

@@ -1,6 +1,5 @@
-import { parseAddressFilter } from '../domain/messages/address-filter.ts';
 import { createMessageService } from '../domain/messages/message.service.ts';
-import type { MessageFilter } from '../domain/messages/message-filter.ts';
+import { type MessageFilter, parseAddressFilter } from '../domain/messages/message-filter.ts';
 import { createDatabase } from '../platform/database/database.ts';
 import type { PageRequest } from '../platform/pagination.ts';
 import { withBenchDatabase } from './bench-database.ts';

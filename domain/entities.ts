@@ -16,30 +16,23 @@ import {
   StripeEventEntity,
 } from './billing/subscription.entity.ts';
 import { DeletionEntity } from './deletions/deletion.entity.ts';
-import { InboxDailySendsEntity } from './deliverability/inbox-daily-sends.entity.ts';
+import { InboxDailySendsEntity, SharedDomainCapEntity } from './deliverability/daily-allowance.entity.ts';
 import { ListEntryEntity } from './deliverability/list-entry.entity.ts';
 import { ReputationOutcomeEntity } from './deliverability/reputation-outcome.entity.ts';
-import { SharedDomainCapEntity } from './deliverability/shared-domain-cap.entity.ts';
 import { SuppressionEntity } from './deliverability/suppression.entity.ts';
-import { DkimKeyEntity } from './domains/dkim-key.entity.ts';
-import { DomainEntity } from './domains/domain.entity.ts';
-import { ApprovalDigestEntity } from './drafts/approval-digest.entity.ts';
-import { ApprovedRecipientEntity } from './drafts/approved-recipient.entity.ts';
+import { DkimKeyEntity, DomainEntity } from './domains/domain.entity.ts';
+import { ApprovalDigestEntity, ApprovedRecipientEntity } from './drafts/approval.entity.ts';
 import { DraftEntity } from './drafts/draft.entity.ts';
 import { EventEntity } from './events/event.entity.ts';
 import { ExportEntity } from './exports/export.entity.ts';
 import { ImpersonatedOperationEntity, ImpersonationEntity } from './impersonation/impersonation.entity.ts';
 import { ReceiptEntity } from './inbound/receipt.entity.ts';
 import { UnattributedReportEntity } from './inbound/unattributed-report.entity.ts';
-import { AddressClaimEntity } from './inboxes/address-claim.entity.ts';
-import { InboxEntity } from './inboxes/inbox.entity.ts';
-import { InboxCredentialEntity } from './inboxes/inbox-credential.entity.ts';
+import { AddressClaimEntity, InboxCredentialEntity, InboxEntity } from './inboxes/inbox.entity.ts';
 import { InvitationEntity } from './invitations/invitation.entity.ts';
-import { MessageEntity } from './messages/message.entity.ts';
+import { MessageEntity, RecipientEntity } from './messages/message.entity.ts';
 import { MessageSearchEntity } from './messages/message-search.entity.ts';
-import { RecipientEntity } from './messages/recipient.entity.ts';
-import { ThreadEntity } from './messages/thread.entity.ts';
-import { ThreadMessageIdEntity } from './messages/thread-message-id.entity.ts';
+import { ThreadEntity, ThreadMessageIdEntity } from './messages/thread.entity.ts';
 import { MetricDeltaEntity, MetricHourEntity } from './metrics/metric.entity.ts';
 import { ProcessEntity, SweepEntity } from './monitoring/monitoring.entity.ts';
 import { NotificationEntity } from './notifications/notification.entity.ts';
@@ -78,11 +71,9 @@ import {
   UsageHourEntity,
 } from './usage/usage.entity.ts';
 import { UsageAlertEntity } from './usage-alerts/usage-alert.entity.ts';
-import { WebhookSlotEntity } from './webhooks/attempt-slot.entity.ts';
 import { BulkJobEntity } from './webhooks/bulk-job.entity.ts';
-import { WebhookDeliveryEntity } from './webhooks/delivery.entity.ts';
-import { DeliveryAttemptEntity } from './webhooks/delivery-attempt.entity.ts';
-import { WebhookEndpointEntity } from './webhooks/endpoint.entity.ts';
+import { DeliveryAttemptEntity, WebhookDeliveryEntity } from './webhooks/delivery.entity.ts';
+import { WebhookEndpointEntity, WebhookSlotEntity } from './webhooks/endpoint.entity.ts';
 import { StaffJobEntity } from './workflow-runs/staff-job.entity.ts';
 
 /** Every table the ORM knows, for the processes, the migrations and the guard tests. */

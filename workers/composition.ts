@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { createMaintenanceActivities } from '../activities/maintenance.activities.ts';
-import { createDkimKeys, type DkimKeys } from '../domain/domains/dkim-keys.ts';
-import { loadSharedDkimKey } from '../domain/domains/shared-dkim-key.ts';
+import { createDkimKeys, type DkimKeys, loadSharedDkimKey } from '../domain/domains/dkim-keys.ts';
 import { createParserPool, type ParserPool } from '../domain/mime/parser/pool.ts';
 import { purgeProcesses } from '../domain/monitoring/announce-process.ts';
 import { recordSweep } from '../domain/monitoring/sweeps.ts';

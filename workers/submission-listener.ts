@@ -8,7 +8,7 @@ import {
   type SMTPServerOptions,
   type SMTPServerSession,
 } from 'smtp-server';
-import { findAddressProblem } from '../domain/mime/address-syntax.ts';
+import { findAddressProblem } from '../domain/mime/mail-address.ts';
 import { MAX_RECIPIENTS } from '../domain/outbound/outbound-content.ts';
 import type { Submitter } from '../domain/outbound/queue-submission.ts';
 import type { SubmissionService } from '../domain/outbound/submission.service.ts';

@@ -2,8 +2,11 @@ import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
 import { fileTooLarge, MAX_INLINE_FILE_BYTES } from '../../domain/attachments/attachment-limits.ts';
-import { findMediaTypeError } from '../../domain/attachments/media-type.ts';
-import type { FileMetadata, FileToAttach } from '../../domain/attachments/stored-file.ts';
+import {
+  type FileMetadata,
+  type FileToAttach,
+  findMediaTypeError,
+} from '../../domain/attachments/stored-file.ts';
 import { sanitizeFileName } from '../../domain/mime/file-name.ts';
 import { invalid } from '../../platform/errors.ts';
 import type { AttachmentInput } from './attachments.schemas.ts';

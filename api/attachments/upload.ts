@@ -2,8 +2,11 @@ import type { MultipartFile } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
 import type { AttachmentService } from '../../domain/attachments/attachment.service.ts';
 import { fileTooLarge, MAX_FILE_BYTES } from '../../domain/attachments/attachment-limits.ts';
-import { findMediaTypeError } from '../../domain/attachments/media-type.ts';
-import type { FileMetadata, StoredFile } from '../../domain/attachments/stored-file.ts';
+import {
+  type FileMetadata,
+  findMediaTypeError,
+  type StoredFile,
+} from '../../domain/attachments/stored-file.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { toFileName } from './body-files.ts';
 

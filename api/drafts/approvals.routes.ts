@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { type Static, Type } from 'typebox';
+import type { ApprovedRecipient } from '../../domain/drafts/approval.entity.ts';
 import type { ApprovalService } from '../../domain/drafts/approval.service.ts';
-import type { ApprovedRecipient } from '../../domain/drafts/approved-recipient.entity.ts';
 import type { ApprovedRecipientService } from '../../domain/drafts/approved-recipient.service.ts';
 import type { ApprovalReview } from '../../domain/drafts/draft.entity.ts';
 import {

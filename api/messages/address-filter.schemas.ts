@@ -1,4 +1,4 @@
-import { type AddressFilter, parseAddressFilter } from '../../domain/messages/address-filter.ts';
+import { type AddressFilter, parseAddressFilter } from '../../domain/messages/message-filter.ts';
 import { invalid } from '../../platform/errors.ts';
 import { text } from '../schemas.ts';
 

@@ -1,6 +1,5 @@
 import { type TSchema, Type } from 'typebox';
-import { findAddressProblem } from '../../domain/mime/address-syntax.ts';
-import type { MailAddress } from '../../domain/mime/mail-address.ts';
+import { findAddressProblem, type MailAddress } from '../../domain/mime/mail-address.ts';
 import { AppError, type FieldError } from '../../platform/errors.ts';
 import { describeField } from '../plugins/client-path.ts';
 import { strictObject, text } from '../schemas.ts';

@@ -1,9 +1,12 @@
 import { type Static, type TSchema, Type } from 'typebox';
-import { MESSAGE_STATUSES, type MessageAuthentication } from '../../domain/messages/message.entity.ts';
+import {
+  MESSAGE_STATUSES,
+  type MessageAuthentication,
+  SIGNALS,
+} from '../../domain/messages/message.entity.ts';
 import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import { MESSAGE_VIEWS, type MessageView } from '../../domain/messages/message-view.ts';
 import { MAX_QUERY_LENGTH } from '../../domain/messages/search-query.ts';
-import { SIGNALS } from '../../domain/messages/signals.ts';
 import { mimePlacementFields } from '../attachments/attachments.schemas.ts';
 import { pageQuery } from '../lists.ts';
 import { minimalOf } from '../minimal-response.ts';

@@ -1,8 +1,8 @@
 import { createDeliverability } from '../../domain/deliverability/create-deliverability.ts';
 import { createDomainService } from '../../domain/domains/domain.service.ts';
-import { lockVerifiedDomain } from '../../domain/domains/lock-verified-domain.ts';
+import { lockVerifiedDomain } from '../../domain/domains/verified-domain.ts';
 import { createDrafts } from '../../domain/drafts/create-drafts.ts';
-import { unscheduleDraftsOfInbox } from '../../domain/drafts/unschedule-drafts-of-inbox.ts';
+import { unscheduleDraftsOfInbox } from '../../domain/drafts/deleted-inbox-drafts.ts';
 import { createEventReaderService } from '../../domain/events/event-reader.service.ts';
 import { createEventStreams } from '../../domain/events/event-stream.ts';
 import { createExportService } from '../../domain/exports/export.service.ts';

@@ -1,8 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import { type BulkJob, SKIP_REASONS } from '../../domain/webhooks/bulk-job.entity.ts';
-import { DELIVERY_STATUSES } from '../../domain/webhooks/delivery.entity.ts';
-import type { DeliveryAttempt } from '../../domain/webhooks/delivery-attempt.entity.ts';
+import { DELIVERY_STATUSES, type DeliveryAttempt } from '../../domain/webhooks/delivery.entity.ts';
 import type { DeliveryDetails } from '../../domain/webhooks/delivery-control.service.ts';
 import { pageQuery } from '../lists.ts';
 import { minimalOf } from '../minimal-response.ts';

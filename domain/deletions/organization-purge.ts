@@ -4,7 +4,7 @@ import type { Storage } from '../../platform/storage.ts';
 import { purgeExports } from '../exports/purge-exports.ts';
 import { deleteOrganizationReceipts } from '../inbound/delete-receipts.ts';
 import { releaseAddressesOfOrganization } from '../inboxes/release-addresses.ts';
-import { deleteOrganizationMessages } from '../messages/delete-organization-messages.ts';
+import { deleteOrganizationMessages } from '../messages/purge-messages.ts';
 import { sweepOrganizationObjects } from '../stored-objects/sweep-organization.ts';
 import { lockPurging, markPurged } from './deletion-purge.service.ts';
 import {

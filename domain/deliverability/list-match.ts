@@ -1,3 +1,7 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Db } from '../../platform/database/tables.ts';
+import { toAddressKey } from '../mime/mail-address.ts';
+
 export const LIST_DIRECTIONS = ['send', 'receive'] as const;
 export type ListDirection = (typeof LIST_DIRECTIONS)[number];
 export const LIST_EFFECTS = ['allow', 'block'] as const;
@@ -27,4 +31,52 @@ export function findDecidingMatch(matches: readonly ListMatch[]): ListMatch | nu
     if (deciding) return deciding;
   }
   return null;
+}
+
+const INBOX = sql.ref('i');
+
+/**
+ * Selects the list entries that match an address; NULL if none does. An entry is the address, its domain, or a parent
+ * domain. Each of them is a separate index lookup (`offset 0` prevents other joins): for `entry = any(…)` the planner may
+ * scan the whole list.
+ *
+ * @param email the address, normalized by `toAddressKey`.
+ * @param inbox alias of the `inboxes` row whose scopes apply.
+ */
+export function selectListMatches(
+  direction: ListDirection,
+  email: RawBuilder<unknown>,
+  inbox = INBOX,
+): RawBuilder<ListMatch[] | null> {
+  return sql`(select jsonb_agg(jsonb_build_object('entry', l.entry, 'effect', l.effect, 'scope',
+        case when l.inbox_id is not null then 'inbox' when l.env_id is not null then 'environment' else 'organization' end))
+      from unnest(array(
+          select array_to_string(d.labels[n:], '.')
+          from (select string_to_array(split_part(${email}, '@', -1), '.') as labels) d, generate_subscripts(d.labels, 1) n
+          union all select ${email})) k(entry)
+        cross join lateral (
+          select * from list_entries
+          where org_id = ${inbox}.org_id and direction = ${direction} and entry = k.entry
+          offset 0) l
+      where (l.env_id is null or l.env_id = ${inbox}.env_id) and (l.inbox_id is null or l.inbox_id = ${inbox}.id))`;
+}
+
+/**
+ * Looks up a sender in the receive lists of an inbox, its environment and its organization.
+ *
+ * @returns the entry that applies; null if none matches.
+ */
+export async function findReceiveListMatch(
+  db: Db,
+  inboxId: string,
+  address: string,
+): Promise<ListMatch | null> {
+  const key = toAddressKey(address);
+  if (key === null) return null;
+  const found = await db
+    .selectFrom('inboxes as i')
+    .select(selectListMatches('receive', sql`${key}::text`).as('matches'))
+    .where('i.id', '=', inboxId)
+    .executeTakeFirst();
+  return findDecidingMatch(found?.matches ?? []);
 }

@@ -9,7 +9,7 @@ import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInbox, type InboxRow, requireActive } from '../inboxes/find-inbox.ts';
-import { toListEntryKey } from '../mime/address-key.ts';
+import { toListEntryKey } from '../mime/mail-address.ts';
 import { type ListEntry, ListEntryEntity } from './list-entry.entity.ts';
 import { LIST_DIRECTIONS, LIST_EFFECTS, type ListDirection, type ListEffect } from './list-match.ts';
 

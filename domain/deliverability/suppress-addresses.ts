@@ -1,6 +1,6 @@
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
-import { toAddressKey } from '../mime/address-key.ts';
+import { toAddressKey } from '../mime/mail-address.ts';
 
 /** The message that bounced or was complained about. */
 export interface OutcomeSource {

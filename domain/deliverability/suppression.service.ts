@@ -8,7 +8,7 @@ import { newId } from '../../platform/ids.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { isOrganizationWide, type Scope } from '../identity/scope.ts';
-import { toAddressKey } from '../mime/address-key.ts';
+import { toAddressKey } from '../mime/mail-address.ts';
 import { type Suppression, SuppressionEntity, type SuppressionOrigin } from './suppression.entity.ts';
 
 export interface SuppressionFilter {

@@ -1,7 +1,7 @@
 import type { Database } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
-import { toAddressKey } from '../mime/address-key.ts';
+import { toAddressKey } from '../mime/mail-address.ts';
 import type { UnsubscribeLinks, UnsubscribeTarget } from './unsubscribe-links.ts';
 
 export type UnsubscribeService = ReturnType<typeof createUnsubscribeService>;

@@ -1,10 +1,12 @@
 import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
+import type { Config } from '../../platform/config.ts';
 import type { SecretBox } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { SealedColumn } from '../../platform/sealed-column.ts';
 import type { DkimSigningKey } from '../mime/dkim-signature.ts';
-import type { DkimKey } from './dkim-key.entity.ts';
+import type { DkimKey } from './domain.entity.ts';
 
 const KEY_BITS = 2048;
 
@@ -87,4 +89,25 @@ export function createDkimKeys({ database, secretBox, mailDomain, shared, unsign
       return { domain, selector: key.selector, privateKey, excludedFields: unsignedFields };
     },
   };
+}
+
+type SharedKeyConfig = Pick<Config, 'DKIM_SHARED_SELECTOR' | 'DKIM_SHARED_PRIVATE_KEY_FILE'>;
+
+/**
+ * Loads the key that signs messages of the shared domain. Returns null if none is configured; then they are not signed.
+ *
+ * @throws Error if only one of the two settings is present, or the file has no RSA key of at least 2048 bits.
+ */
+export async function loadSharedDkimKey({
+  DKIM_SHARED_SELECTOR: selector,
+  DKIM_SHARED_PRIVATE_KEY_FILE: file,
+}: SharedKeyConfig): Promise<{ selector: string; privateKey: KeyObject } | null> {
+  if (selector === undefined && file === undefined) return null;
+  if (selector === undefined || file === undefined)
+    throw new Error('DKIM_SHARED_SELECTOR and DKIM_SHARED_PRIVATE_KEY_FILE must be set together');
+  const privateKey = createPrivateKey(await readFile(file));
+  const bits = privateKey.asymmetricKeyDetails?.modulusLength ?? 0;
+  if (privateKey.asymmetricKeyType !== 'rsa' || bits < 2048)
+    throw new Error('DKIM_SHARED_PRIVATE_KEY_FILE must contain an RSA key of at least 2048 bits');
+  return { selector, privateKey };
 }

@@ -1,5 +1,4 @@
-import type { DkimKey } from './dkim-key.entity.ts';
-import type { Domain } from './domain.entity.ts';
+import type { DkimKey, Domain } from './domain.entity.ts';
 import {
   isDkimRecord,
   isDmarcRecord,

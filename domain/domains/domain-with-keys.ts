@@ -2,8 +2,7 @@ import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
 import { json } from '../../platform/database/json.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import type { DkimKey } from './dkim-key.entity.ts';
-import type { Domain } from './domain.entity.ts';
+import type { DkimKey, Domain } from './domain.entity.ts';
 
 /** A key without its private half. */
 export type PublicDkimKey = Pick<DkimKey, 'domainId' | 'selector' | 'state' | 'publicKey' | 'retiredAt'>;

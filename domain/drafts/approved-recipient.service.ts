@@ -6,7 +6,7 @@ import { notFound } from '../../platform/errors.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import type { Scope } from '../identity/scope.ts';
-import { type ApprovedRecipient, ApprovedRecipientEntity } from './approved-recipient.entity.ts';
+import { type ApprovedRecipient, ApprovedRecipientEntity } from './approval.entity.ts';
 import { requireInboxWithinReach, withinReach } from './find-draft.ts';
 
 /** Addresses to which an inbox sends without approval, because an approver remembered them. */

@@ -24,10 +24,14 @@ import { isHeld } from '../outbound/send-gate.ts';
 import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
 import { type ApprovalOptions, requestApproval } from './draft-approval.ts';
-import { findSendProblem, requesterOf } from './draft-requester.ts';
+import {
+  findSendProblem,
+  type RefuseRequesterOptions,
+  refuseRequester,
+  requesterOf,
+} from './draft-requester.ts';
 import { signalUnscheduled } from './draft-schedule.ts';
 import { findDraftTarget } from './draft-target.ts';
-import { type RefuseRequesterOptions, refuseRequester } from './refuse-requester.ts';
 import { deleteDraft, lockScheduledDraft, saveDraft } from './stored-draft.ts';
 
 export interface SendDraftOptions extends ApprovalOptions, RefuseRequesterOptions {

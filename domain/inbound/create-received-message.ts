@@ -5,7 +5,7 @@ import { storableText } from '../../platform/database/storable.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import { findReceiveListMatch } from '../deliverability/receive-lists.ts';
+import { findReceiveListMatch } from '../deliverability/list-match.ts';
 import { baseAddress } from '../inboxes/inbox-address.ts';
 import { isHidden } from '../messages/hidden-labels.ts';
 import type { Message, SpamVerdict } from '../messages/message.entity.ts';
@@ -14,12 +14,10 @@ import type { Thread } from '../messages/thread.entity.ts';
 import { addToThread } from '../messages/thread-summary.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import type { ParsedInboundMail } from '../mime/parser/pool.ts';
-import { isAutoSubmitted } from './auto-submitted.ts';
-import { deriveSignals } from './derive-signals.ts';
-import { toMessageId } from './inbound-ids.ts';
+import { deriveSignals, isAutoSubmitted } from './derive-signals.ts';
 import { pauseIfLooping } from './loop-guard.ts';
 import type { Authentication } from './mail-authentication.ts';
-import type { Receipt } from './receipt.entity.ts';
+import { type Receipt, toMessageId } from './receipt.entity.ts';
 
 /** A parsed message with its authentication and spam results. */
 export interface AnalyzedMail {

@@ -21,14 +21,12 @@ import { emptyInboundMail, type ParsedInboundMail, type ParserPool } from '../mi
 import type { OutcomeService } from '../outbound/outcome.service.ts';
 import { insertUnclaimed } from '../stored-objects/unclaimed-objects.ts';
 import { recordUsage } from '../usage/count-usage.ts';
-import { markUnclearAuthor, markUnreadAuthor } from './author-verdict.ts';
 import { type AnalyzedMail, createReceivedMessage } from './create-received-message.ts';
 import { discardReceipt, refundReceived } from './discard-receipt.ts';
 import { computeFingerprint } from './fingerprint.ts';
-import { toMessageId } from './inbound-ids.ts';
-import type { Authenticate } from './mail-authentication.ts';
+import { type Authenticate, markUnclearAuthor, markUnreadAuthor } from './mail-authentication.ts';
 import { MAX_BUFFERED_BYTES, openRawMail, type RawMail } from './raw-mail.ts';
-import { type Receipt, ReceiptEntity } from './receipt.entity.ts';
+import { type Receipt, ReceiptEntity, toMessageId } from './receipt.entity.ts';
 import { deriveSpamVerdict, type ScanForSpam } from './spam-verdict.ts';
 
 /** The result of a receipt that an earlier attempt has processed. */

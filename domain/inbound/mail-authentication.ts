@@ -1,7 +1,9 @@
 import { pipeline } from 'node:stream';
+import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
 import { parseAddress } from '../../platform/network.ts';
 import { limitHeader } from '../mime/header-limit.ts';
+import type { ParsedInboundMail } from '../mime/parser/pool.ts';
 import type { RawMail } from './raw-mail.ts';
 
 /** Results of RFC 8601 section 2.7: `pass`, `fail`, `softfail`, `neutral`, `none`, `temperror`, `permerror`, `policy`. */
@@ -151,4 +153,37 @@ function selectDkimResult(results: NonNullable<MailauthReport['dkim']['results']
 /** Whether the address is not loopback, private, link-local or reserved. */
 export function isPublicAddress(address: string): boolean {
   return parseAddress(address) !== null && ipaddr.process(address).range() === 'unicast';
+}
+
+type DmarcResult = Pick<Authentication, 'dmarc' | 'authorDomain' | 'unread'>;
+
+/**
+ * A message without exactly one readable author fails DMARC (RFC 9989 section 5.3.1), and so does one whose author the
+ * authentication read differently: its result is about another domain than the one that is shown.
+ */
+export function markUnclearAuthor<Result extends DmarcResult>(
+  authentication: Result,
+  { from, isAuthorAmbiguous }: Pick<ParsedInboundMail, 'from' | 'isAuthorAmbiguous'>,
+): Result {
+  const { dmarc, authorDomain } = authentication;
+  const isOther =
+    dmarc === 'pass' &&
+    authorDomain !== undefined &&
+    toAscii(authorDomain) !== toAscii(domainOf(from?.email));
+  return isAuthorAmbiguous || isOther ? { ...authentication, dmarc: 'fail' } : authentication;
+}
+
+/** {@link markUnclearAuthor} for a message whose header the parser could not read yet: it keeps the result. */
+export function markUnreadAuthor(authentication: Authentication): Authentication {
+  const { dmarc, authorDomain } = authentication;
+  return { ...authentication, dmarc: 'fail', unread: { dmarc, ...(authorDomain ? { authorDomain } : {}) } };
+}
+
+function domainOf(email = ''): string {
+  return email.slice(email.lastIndexOf('@') + 1);
+}
+
+function toAscii(domain: string): string {
+  const name = domain.replace(/\.$/, '').toLowerCase();
+  return domainToASCII(name) || name;
 }

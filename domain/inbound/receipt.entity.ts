@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { idColumn, json, primaryId, timestamp } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
+import { idFromBytes, idToBytes } from '../../platform/ids.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Authentication } from './mail-authentication.ts';
 
@@ -86,3 +87,8 @@ export const ReceiptEntity = defineEntity({
 });
 
 export type Receipt = InferEntity<typeof ReceiptEntity>;
+
+/** A message has the same UUID as its receipt, so a retry stores the same message. */
+export function toMessageId(receiptId: string): string {
+  return idFromBytes('message', idToBytes(receiptId));
+}

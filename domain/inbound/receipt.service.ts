@@ -13,7 +13,7 @@ import {
   receiveMessageWorkflowId,
 } from '../../workflows/inbound/receive-message.contract.ts';
 import { INBOUND_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
-import { findReceiveListMatch } from '../deliverability/receive-lists.ts';
+import { findReceiveListMatch } from '../deliverability/list-match.ts';
 import { readReportBytes } from '../delivery-reports/dsn.ts';
 import { parseFeedbackReport } from '../delivery-reports/feedback-report.ts';
 import { findReportTarget } from '../delivery-reports/report-token.ts';
@@ -22,8 +22,7 @@ import { isOff } from '../toggles/toggles.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
 import { createQuotaCache } from '../usage/quota-cache.ts';
 import type { AcceptedMail, InboundRoute, TenantRoute } from './accepted-mail.ts';
-import { toMessageId } from './inbound-ids.ts';
-import type { Receipt } from './receipt.entity.ts';
+import { type Receipt, toMessageId } from './receipt.entity.ts';
 import { storeUnattributedReport } from './unattributed-reports.ts';
 
 export type ReceiptService = ReturnType<typeof createReceiptService>;

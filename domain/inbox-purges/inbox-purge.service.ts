@@ -5,17 +5,13 @@ import { AppError } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { deleteInboxUploads } from '../attachments/unused-uploads.ts';
-import { deleteInboxDrafts } from '../drafts/delete-inbox-drafts.ts';
+import { deleteInboxDrafts } from '../drafts/deleted-inbox-drafts.ts';
 import type { EventService } from '../events/event.service.ts';
 import { FIRST_EVENT, type InboxEventPosition } from '../events/redact-events.ts';
 import { expireArchives } from '../exports/purge-exports.ts';
 import { deleteInboxReceipts } from '../inbound/delete-receipts.ts';
 import { findRequestedPurge, markInboxPurged } from '../inboxes/inbox-purge.ts';
-import {
-  countInboxMessages,
-  deleteInboxMessages,
-  deleteInboxThreads,
-} from '../messages/delete-inbox-messages.ts';
+import { countInboxMessages, deleteInboxMessages, deleteInboxThreads } from '../messages/purge-messages.ts';
 import { deleteInboxRefusals } from '../refusals/delete-refusals.ts';
 import { sweepDueObjects } from '../stored-objects/sweep-organization.ts';
 

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { AppError, invalid } from '../../platform/errors.ts';
-import { toDomainKey } from '../mime/address-key.ts';
 import { parseDomainName } from '../mime/domain-name.ts';
+import { toDomainKey } from '../mime/mail-address.ts';
 
 export interface InboxAddress {
   /** Lower case. */

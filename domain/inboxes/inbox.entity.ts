@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { createdAt, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
+import { createdAt, idColumn, primaryId, timestamp, updatedAt } from '../../platform/database/columns.ts';
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { functionTrigger } from '../../platform/database/triggers.ts';
 import { DomainEntity } from '../domains/domain.entity.ts';
@@ -75,3 +75,41 @@ export const InboxEntity = defineEntity({
 });
 
 export type Inbox = InferEntity<typeof InboxEntity>;
+
+/** The SMTP submission password of an inbox. Without a password there is no row. */
+export const InboxCredentialEntity = defineEntity({
+  name: 'InboxCredential',
+  tableName: 'inbox_credentials',
+  policies: tenantPolicies(),
+  properties: {
+    inboxId: () => p.manyToOne(InboxEntity).mapToPk().fieldName('inbox_id').primary().deleteRule('cascade'),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    /** SHA-256 suffices: the password is generated with enough entropy to resist guessing. */
+    passwordHash: p.blob(),
+    rotatedAt: timestamp(),
+  },
+});
+
+/**
+ * The inbox that holds an address, across all tenants. Written only through the function `claim_address`, which sees every
+ * tenant's rows. A released address stays reserved for its organization for 90 days.
+ */
+export const AddressClaimEntity = defineEntity({
+  name: 'AddressClaim',
+  tableName: 'address_claims',
+  policies: tenantPolicies({ lookup: true }),
+  indexes: [
+    { properties: ['organizationId'] },
+    {
+      name: 'address_claims_released_index',
+      expression: `create index "address_claims_released_index" on "address_claims" ("released_at") where "released_at" is not null`,
+    },
+  ],
+  properties: {
+    email: p.text().primary(),
+    organizationId: idColumn().fieldName('org_id'),
+    inboxId: idColumn(),
+    /** Null while an inbox holds the address. */
+    releasedAt: timestamp().strictNullable(),
+  },
+});

@@ -10,7 +10,7 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { canAccessInbox, type Scope } from '../identity/scope.ts';
-import { toAddressKey } from '../mime/address-key.ts';
+import { toAddressKey } from '../mime/mail-address.ts';
 import { requireOn } from '../toggles/toggles.ts';
 import { requireQuota } from '../usage/resource-quotas.ts';
 import {

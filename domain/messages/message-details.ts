@@ -2,8 +2,7 @@ import { anyOf } from '../../platform/database/any-of.ts';
 import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AttachmentEntity } from '../attachments/attachment.entity.ts';
-import { MessageEntity } from './message.entity.ts';
-import { RecipientEntity } from './recipient.entity.ts';
+import { MessageEntity, RecipientEntity } from './message.entity.ts';
 
 /** The columns that only the requests for one message, and the full view of lists, read. */
 const CONTENT = ['textBody', 'htmlBody', 'extractedText', 'hiddenText', 'headers'] as const;

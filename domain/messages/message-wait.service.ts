@@ -6,10 +6,10 @@ import type { EventStreams } from '../events/event-stream.ts';
 import type { EventDataByType } from '../events/event-types.ts';
 import { columnsWithin, type Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
-import { type AddressFilter, matchesAddressFilter } from './address-filter.ts';
 import { isHidden } from './hidden-labels.ts';
 import type { MessageService } from './message.service.ts';
 import type { MessageDetails } from './message-details.ts';
+import { type AddressFilter, matchesAddressFilter } from './message-filter.ts';
 import { findLivingThread, resolveThreadId } from './resolve-thread.ts';
 
 export interface MessageCriteria {

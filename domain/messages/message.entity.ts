@@ -15,8 +15,27 @@ import type { AutoSubmitted } from '../mime/build-mime.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
-import type { Signal } from './signals.ts';
 import { ThreadEntity } from './thread.entity.ts';
+
+/** Warnings that an agent should consider before it acts on a message. */
+export const SIGNALS = [
+  /** The sender's address did not occur in the thread before. */
+  'new_participant',
+  'authentication_failed',
+  /** A program sent it. */
+  'automated',
+  /** Replies go to another address than the sender's. */
+  'reply_to_differs',
+  /** It contains text that people cannot see, which `extracted_text` leaves out. */
+  'hidden_text',
+  /** The words of a link show another host than its target. */
+  'link_mismatch',
+  /** It claims to come from the inbox's own domain or address, without authentication. */
+  'spoofed_self',
+  /** It names no author; `from` is the envelope sender. */
+  'no_author',
+] as const;
+export type Signal = (typeof SIGNALS)[number];
 
 const OUTBOUND_STATUSES = [
   'queued',
@@ -194,3 +213,37 @@ export const MessageEntity = defineEntity({
 });
 
 export type Message = InferEntity<typeof MessageEntity>;
+
+export type RecipientStatus =
+  | 'pending'
+  | 'sent'
+  | 'deferred'
+  | 'delivered'
+  | 'bounced'
+  | 'complained'
+  | 'suppressed'
+  | 'rejected';
+
+/** An envelope recipient (RFC 5321) of an outbound message, with its own SMTP transaction, return path and outcome. */
+export const RecipientEntity = defineEntity({
+  name: 'Recipient',
+  tableName: 'message_recipients',
+  policies: tenantPolicies({ staff: true }),
+  properties: {
+    messageId: () =>
+      p.manyToOne(MessageEntity).mapToPk().fieldName('message_id').primary().deleteRule('cascade'),
+    /** Position in the envelope, from 0; part of the return-path token. */
+    position: p.smallint().primary(),
+    organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
+    field: p.text().$type<'to' | 'cc' | 'bcc'>(),
+    email: p.text(),
+    status: p.text().$type<RecipientStatus>().default('pending'),
+    /** Enhanced status code (RFC 3463) of the last SMTP response or report; null before the first response. */
+    statusCode: p.text().strictNullable(),
+    diagnosticCode: p.text().strictNullable(),
+    sentAt: timestamp().strictNullable(),
+    updatedAt: updatedAt(),
+  },
+});
+
+export type Recipient = InferEntity<typeof RecipientEntity>;

@@ -4,7 +4,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { Message } from './message.entity.ts';
 import { extractProviderMessageId, hashMessageId, type MessageLink } from './message-ids.ts';
-import type { MessageIdSource } from './thread-message-id.entity.ts';
+import type { MessageIdSource } from './thread.entity.ts';
 
 /** A known id of a message, in order of priority. */
 export interface KnownLink {

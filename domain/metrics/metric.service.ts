@@ -2,7 +2,7 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Scope } from '../identity/scope.ts';
 import { findInboxIncludingDeleted } from '../inboxes/find-inbox.ts';
-import { toDomainKey } from '../mime/address-key.ts';
+import { toDomainKey } from '../mime/mail-address.ts';
 import { type Deliverability, scoreDeliverability } from './deliverability-score.ts';
 import { addCounts, type MetricCounts, zeroCounts } from './metric-counts.ts';
 import { buildMetricQuery, type MetricSubject } from './metric-query.ts';

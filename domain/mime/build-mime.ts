@@ -4,7 +4,6 @@ import { sha256 } from '../../platform/crypto.ts';
 import { findCustomHeaderProblem } from './custom-header.ts';
 import { htmlToText } from './html-to-text.ts';
 import type { MailAddress } from './mail-address.ts';
-import { UnsendableMessageError } from './unsendable-message-error.ts';
 
 /** RFC 3834 section 5: `auto-replied` for a response to another message. */
 export type AutoSubmitted = 'auto-generated' | 'auto-replied';
@@ -147,4 +146,15 @@ function toEncodableType(contentType: string): string {
 
 async function* readLazily(open: () => Promise<Readable>): AsyncGenerator<Buffer> {
   yield* await open();
+}
+
+/**
+ * No message can be built from the stored data, now or later. The reason names no address and no content, because
+ * operators read it in workflow histories.
+ */
+export class UnsendableMessageError extends Error {
+  constructor(reason: string) {
+    super(reason);
+    this.name = 'UnsendableMessageError';
+  }
 }

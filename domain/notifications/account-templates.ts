@@ -1,4 +1,4 @@
-import type { EmailContent } from './email-content.ts';
+import type { EmailContent } from './render-email.ts';
 
 /** Parameters of the emails about a person's own account. Tokens are secrets. Links lead to the pages for people. */
 export interface AccountTemplateParams {

@@ -1,4 +1,4 @@
-import type { EmailContent } from './email-content.ts';
+import type { EmailContent } from './render-email.ts';
 
 export type SuspendedThing = 'organization' | 'environment' | 'inbox';
 type Reason = 'payment' | 'abuse' | 'support' | 'policy';

@@ -1,4 +1,4 @@
-import type { EmailContent } from './email-content.ts';
+import type { EmailContent } from './render-email.ts';
 
 interface OverduePaymentParams {
   organizationId: string;

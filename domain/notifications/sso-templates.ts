@@ -1,4 +1,4 @@
-import type { EmailContent } from './email-content.ts';
+import type { EmailContent } from './render-email.ts';
 
 /** Parameters of the emails about single sign-on. */
 export interface SsoTemplateParams {

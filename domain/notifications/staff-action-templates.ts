@@ -1,4 +1,4 @@
-import type { EmailContent } from './email-content.ts';
+import type { EmailContent } from './render-email.ts';
 
 /** Parameters of the emails about what staff do to an account or key. The reason stays in the logs. */
 export interface StaffActionTemplateParams {

@@ -4,9 +4,9 @@ import type { LimitKind } from '../usage/tiers.ts';
 import { ACCOUNT_TEMPLATES, type AccountTemplateParams } from './account-templates.ts';
 import { ADMINISTRATION_TEMPLATES, type AdministrationTemplateParams } from './administration-templates.ts';
 import { BILLING_TEMPLATES, type BillingTemplateParams } from './billing-templates.ts';
-import type { EmailContent } from './email-content.ts';
 import { formatUtc } from './format-utc.ts';
 import { ORGANIZATION_TEMPLATES, type OrganizationTemplateParams } from './organization-templates.ts';
+import type { EmailContent } from './render-email.ts';
 import { SSO_TEMPLATES, type SsoTemplateParams } from './sso-templates.ts';
 import { STAFF_ACTION_TEMPLATES, type StaffActionTemplateParams } from './staff-action-templates.ts';
 

@@ -16,7 +16,7 @@ import type { Scope, SendRefusal } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { rejectReceivedLabels } from '../messages/hidden-labels.ts';
 import { countRefusedSend } from '../metrics/metric-deltas.ts';
-import { toAddressKey } from '../mime/address-key.ts';
+import { toAddressKey } from '../mime/mail-address.ts';
 import { DEFAULT_POLICIES } from '../policies/find-policies.ts';
 import { countUnapprovedRecipients, selectRecipientViolations } from '../policies/recipient-policies.ts';
 import { HAS_ABUSE_SUSPENSION } from '../suspensions/abuse-suspension.ts';

@@ -1,5 +1,4 @@
-import type { MessageStatus } from '../messages/message.entity.ts';
-import type { RecipientStatus } from '../messages/recipient.entity.ts';
+import type { MessageStatus, RecipientStatus } from '../messages/message.entity.ts';
 
 /** Whether the send itself has finished for the recipient. */
 export function isSettled(status: RecipientStatus): boolean {

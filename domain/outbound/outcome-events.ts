@@ -2,8 +2,7 @@ import type { Transaction } from '../../platform/database/database.ts';
 import type { classifyBounce } from '../delivery-reports/dsn.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { EventDataByType, RejectionReason } from '../events/event-types.ts';
-import type { Message } from '../messages/message.entity.ts';
-import type { Recipient } from '../messages/recipient.entity.ts';
+import type { Message, Recipient } from '../messages/message.entity.ts';
 
 /** The fields of a message that its events contain. */
 type EventMessage = Pick<

@@ -1,8 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import type { Message, MessageStatus } from '../messages/message.entity.ts';
-import type { Recipient } from '../messages/recipient.entity.ts';
+import type { Message, MessageStatus, Recipient } from '../messages/message.entity.ts';
 import { deriveStatus, isSettled } from './message-status.ts';
 import { createEmptyChanges, type OutcomeChanges } from './outcome-events.ts';
 import type { SendAttempt } from './send-attempt.entity.ts';

@@ -1,8 +1,7 @@
 import { AppError } from '../../platform/errors.ts';
 import { baseAddress } from '../inboxes/inbox-address.ts';
 import type { Message } from '../messages/message.entity.ts';
-import { findAddressProblem } from '../mime/address-syntax.ts';
-import type { MailAddress } from '../mime/mail-address.ts';
+import { findAddressProblem, type MailAddress } from '../mime/mail-address.ts';
 
 export type RepliedMessage = Pick<Message, 'direction' | 'fromEmail' | 'fromName' | 'replyTo' | 'to' | 'cc'>;
 

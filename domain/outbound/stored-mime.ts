@@ -9,10 +9,9 @@ import { StorageError } from '../../platform/storage-error.ts';
 import { type Attachment, AttachmentEntity } from '../attachments/attachment.entity.ts';
 import type { DkimKeys } from '../domains/dkim-keys.ts';
 import type { Message } from '../messages/message.entity.ts';
-import { buildMime, type MimeAttachment } from '../mime/build-mime.ts';
+import { buildMime, type MimeAttachment, UnsendableMessageError } from '../mime/build-mime.ts';
 import type { DkimSigningKey } from '../mime/dkim-signature.ts';
 import { signBytes, signStream } from '../mime/sign-mime.ts';
-import { UnsendableMessageError } from '../mime/unsendable-message-error.ts';
 import { releaseObject } from '../stored-objects/unclaimed-objects.ts';
 import { rewriteSubmission } from './rewrite-submission.ts';
 

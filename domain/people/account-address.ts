@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { invalid } from '../../platform/errors.ts';
-import { findAddressProblem } from '../mime/address-syntax.ts';
+import { findAddressProblem } from '../mime/mail-address.ts';
 
 /**
  * Serializes the transactions that count and send emails to an address, or create its account. They wait whether or not the

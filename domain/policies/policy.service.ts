@@ -6,7 +6,7 @@ import { isCidr } from '../../platform/network.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { isAddressAllowed } from '../identity/allowed-addresses.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
-import { toDomainKey } from '../mime/address-key.ts';
+import { toDomainKey } from '../mime/mail-address.ts';
 import { lockOrganization, requireBreakGlassOwner } from '../organizations/break-glass-owner.ts';
 import { findPolicies, POLICY_COLUMNS, type Policies } from './find-policies.ts';
 import { findWeakenedPolicies, type WeakenedPolicy } from './weakened-policies.ts';

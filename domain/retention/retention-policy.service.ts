@@ -4,11 +4,16 @@ import { json } from '../../platform/database/json.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { StartCommand } from '../../platform/outbox/outbox-command.ts';
+import {
+  APPLY_RETENTION,
+  applyRetentionWorkflowId,
+} from '../../workflows/retention/apply-retention.contract.ts';
+import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { isOrganizationWide, type Scope } from '../identity/scope.ts';
 import { changeRetention, firstDeletionAt, postponeRetention } from './retention-plan.ts';
 import { type RetentionPolicy, RetentionPolicyEntity } from './retention-policy.entity.ts';
-import { buildRetentionStart } from './retention-start.ts';
 
 /** A policy as the API shows it. */
 export interface RetentionPolicyDetails {
@@ -173,4 +178,17 @@ function nothingToPostponeError(): AppError {
     detail: 'No deletion is active or scheduled, so there is nothing to postpone.',
     fix: 'No action is needed. Deletion starts only after retention_days is set.',
   });
+}
+
+/** Starts a daily run, or the run that announces a policy change. */
+export function buildRetentionStart(organizationId: string, episode: string): StartCommand {
+  return {
+    workflowType: APPLY_RETENTION,
+    workflowId: applyRetentionWorkflowId(organizationId, episode),
+    taskQueue: MAINTENANCE_QUEUE,
+    priority: { priorityKey: PRIORITY.default, fairnessKey: organizationId },
+    input: { organizationId },
+    searchAttributes: { OrgId: organizationId, ResourceId: organizationId, Stage: 'reviewing' },
+    summary: `Retention for ${organizationId}, ${episode}`,
+  };
 }

@@ -16,8 +16,7 @@ import {
   toYearMonth,
 } from './retention-plan.ts';
 import { type RetentionPolicy, RetentionPolicyEntity } from './retention-policy.entity.ts';
-import { lockPolicy, savePolicy } from './retention-policy.service.ts';
-import { buildRetentionStart } from './retention-start.ts';
+import { buildRetentionStart, lockPolicy, savePolicy } from './retention-policy.service.ts';
 
 export interface RetentionReview {
   /** Messages received or sent before this time are deleted now; null if nothing is deleted. */

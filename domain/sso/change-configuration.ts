@@ -4,7 +4,7 @@ import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { recordAudit } from '../audit/record-audit.ts';
-import { isVerifiedDomain } from '../domains/is-verified-domain.ts';
+import { isVerifiedDomain } from '../domains/verified-domain.ts';
 import { SsoConfigurationEntity } from './sso-configuration.entity.ts';
 import type { SsoScope } from './sso-scope.ts';
 

@@ -1,5 +1,5 @@
 import type { Db } from '../../platform/database/tables.ts';
-import { isVerifiedDomain } from '../domains/is-verified-domain.ts';
+import { isVerifiedDomain } from '../domains/verified-domain.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
 import { normalizeAccountAddress } from '../people/account-address.ts';
 import { redactAddress, type SsoChecks } from './sso-checks.ts';

@@ -19,8 +19,13 @@ import { findEventHolds, NOT_HELD } from '../events/event-suspension.ts';
 import type { EventType } from '../events/event-types.ts';
 import type { Scope } from '../identity/scope.ts';
 import { addDeliveries, buildDeliveryStart } from './add-deliveries.ts';
-import { type DeliveryStatus, type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
-import { type DeliveryAttempt, DeliveryAttemptEntity } from './delivery-attempt.entity.ts';
+import {
+  type DeliveryAttempt,
+  DeliveryAttemptEntity,
+  type DeliveryStatus,
+  type WebhookDelivery,
+  WebhookDeliveryEntity,
+} from './delivery.entity.ts';
 import { isWithdrawn } from './delivery-state.ts';
 import type { WebhookEndpoint } from './endpoint.entity.ts';
 import { isFailing, requestProbe } from './endpoint-health.ts';

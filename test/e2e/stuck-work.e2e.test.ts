@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { Client } from '@temporalio/client';
-import { toMessageId } from '../../domain/inbound/inbound-ids.ts';
-import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
+import { ReceiptEntity, toMessageId } from '../../domain/inbound/receipt.entity.ts';
 import { buildReceiveStart } from '../../domain/inbound/receipt.service.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';

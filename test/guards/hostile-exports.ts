@@ -157,12 +157,10 @@ export const ADAPTERS: Record<string, Adapters> = {
         ),
     ],
   },
-  'mime/address-key': {
+  'mime/mail-address': {
     toAddressKey: ({ toAddressKey }) => [(text) => toAddressKey(text), (text) => toAddressKey(`a@${text}`)],
     toDomainKey: ({ toDomainKey }) => [(text) => toDomainKey(text)],
     toListEntryKey: ({ toListEntryKey }) => [(text) => toListEntryKey(text)],
-  },
-  'mime/address-syntax': {
     findAddressProblem: ({ findAddressProblem }) => [
       (text) => findAddressProblem(text),
       (text) => findAddressProblem(`a@${text}`),
@@ -526,22 +524,11 @@ export const ADAPTERS: Record<string, Adapters> = {
     toReplySubject: ({ toReplySubject }) => [(text) => toReplySubject(text)],
     toForwardSubject: ({ toForwardSubject }) => [(text) => toForwardSubject(text)],
   },
-  'inbound/auto-submitted': {
+  'inbound/derive-signals': {
     isAutoSubmitted: ({ isAutoSubmitted }) => [
       (text) => isAutoSubmitted({ 'auto-submitted': text, precedence: text }, text),
       (text) => isAutoSubmitted({ precedence: text }, text),
     ],
-  },
-  'inbound/author-verdict': {
-    markUnclearAuthor: ({ markUnclearAuthor }) => [
-      (text) =>
-        markUnclearAuthor(
-          { dmarc: 'pass', authorDomain: 'a.example' },
-          { from: { email: `a@${text}` }, isAuthorAmbiguous: false },
-        ),
-    ],
-  },
-  'inbound/derive-signals': {
     deriveSignals: ({ deriveSignals }) => [
       (text) =>
         deriveSignals({
@@ -562,6 +549,13 @@ export const ADAPTERS: Record<string, Adapters> = {
     computeFingerprint: ({ computeFingerprint }) => inMessages((raw) => computeFingerprint(stream(raw))),
   },
   'inbound/mail-authentication': {
+    markUnclearAuthor: ({ markUnclearAuthor }) => [
+      (text) =>
+        markUnclearAuthor(
+          { dmarc: 'pass', authorDomain: 'a.example' },
+          { from: { email: `a@${text}` }, isAuthorAmbiguous: false },
+        ),
+    ],
     createAuthenticator: ({ createAuthenticator }) => {
       const authenticate = createAuthenticator({ resolve: async () => [], timeoutMs: UNLIMITED });
       const check = (raw: string) =>
@@ -627,18 +621,18 @@ export const EXEMPT: Record<string, string> = {
   'mime/sign-mime signBytes': OUR_TEXT,
   'mime/sign-mime signStream': OUR_TEXT,
   'mime/header-fields MalformedHeaderError': 'An error without behavior.',
-  'mime/unsendable-message-error UnsendableMessageError': 'An error without behavior.',
+  'mime/build-mime UnsendableMessageError': 'An error without behavior.',
   'mime/mime-reader MimeReader': 'parseMail is its only user, and is measured.',
   'mime/mime-reader createMimeReader': 'parseMail is its only user, and is measured.',
   'mime/parse-mail emptyParsedMail': 'Takes no text of strangers.',
   'mime/parser/pool emptyInboundMail': 'Takes no text of strangers.',
   'mime/visible/appearance isConcealed': 'Compares numbers.',
   'mime/visible/colors isSameColor': 'Compares numbers.',
-  'mime/converter/child runConverterChild': CHILD,
+  'mime/converter/convert runConverterChild': CHILD,
   'mime/converter/pool createHtmlConverter': CHILD,
   'mime/parser/child runParserChild': CHILD,
   'mime/parser/pool createParserPool': CHILD,
-  'inbound/author-verdict markUnreadAuthor': 'Copies two results.',
+  'inbound/mail-authentication markUnreadAuthor': 'Copies two results.',
   'inbound/create-received-message createReceivedMessage': DATABASE,
   'inbound/create-received-message insertAttachments': DATABASE,
   'inbound/create-received-message findOtherRecipients':
@@ -653,7 +647,7 @@ export const EXEMPT: Record<string, string> = {
   'inbound/delete-receipts deleteInboxReceipts': DATABASE,
   'inbound/delete-receipts deleteOrganizationReceipts': DATABASE,
   'inbound/delete-receipts deleteExpiredReceipts': DATABASE,
-  'inbound/inbound-ids toMessageId': 'Takes an id of ours.',
+  'inbound/receipt.entity toMessageId': 'Takes an id of ours.',
   'inbound/ingest.service createIngestService': DATABASE,
   'inbound/loop-guard pauseIfLooping': DATABASE,
   'inbound/mail-authentication skipAuthentication': 'Does nothing.',

@@ -1,9 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
 import { EventEntity } from '../../domain/events/event.entity.ts';
-import { toMessageId } from '../../domain/inbound/inbound-ids.ts';
 import type { Authentication } from '../../domain/inbound/mail-authentication.ts';
-import { ReceiptEntity } from '../../domain/inbound/receipt.entity.ts';
+import { ReceiptEntity, toMessageId } from '../../domain/inbound/receipt.entity.ts';
 import { createScanForSpam } from '../../domain/inbound/spam-verdict.ts';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
 import { readGateInput } from '../../domain/outbound/check-send.ts';

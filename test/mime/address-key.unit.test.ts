@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { toAddressKey, toDomainKey, toListEntryKey } from '../../domain/mime/address-key.ts';
+import { toAddressKey, toDomainKey, toListEntryKey } from '../../domain/mime/mail-address.ts';
 
 describe('toAddressKey', () => {
   test.each([

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { findAddressProblem } from '../../domain/mime/address-syntax.ts';
+import { findAddressProblem } from '../../domain/mime/mail-address.ts';
 
 test.each([
   'ann@example.test',

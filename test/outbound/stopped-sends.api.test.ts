@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts';
 import { createAttachmentService } from '../../domain/attachments/attachment.service.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { UnsendableMessageError } from '../../domain/mime/unsendable-message-error.ts';
+import { UnsendableMessageError } from '../../domain/mime/build-mime.ts';
 import { ensureMimeStored } from '../../domain/outbound/stored-mime.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import { json } from '../../platform/database/json.ts';

@@ -3,7 +3,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { MAX_DEFECT_ATTEMPTS, withApplicationFailures } from '../../activities/failures.ts';
-import { UnsendableMessageError } from '../../domain/mime/unsendable-message-error.ts';
+import { UnsendableMessageError } from '../../domain/mime/build-mime.ts';
 import { AppError } from '../../platform/errors.ts';
 import { StorageError } from '../../platform/storage-error.ts';
 

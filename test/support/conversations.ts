@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { sql } from 'kysely';
 import { createReceivedMessage } from '../../domain/inbound/create-received-message.ts';
-import { toMessageId } from '../../domain/inbound/inbound-ids.ts';
-import type { Receipt } from '../../domain/inbound/receipt.entity.ts';
+import { type Receipt, toMessageId } from '../../domain/inbound/receipt.entity.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { emptyInboundMail } from '../../domain/mime/parser/pool.ts';
 import type { Database } from '../../platform/database/database.ts';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
-import { toMessageId } from '../../domain/inbound/inbound-ids.ts';
 import { createIngestService, type IngestServiceOptions } from '../../domain/inbound/ingest.service.ts';
 import { skipAuthentication } from '../../domain/inbound/mail-authentication.ts';
+import { toMessageId } from '../../domain/inbound/receipt.entity.ts';
 import { skipSpamScan } from '../../domain/inbound/spam-verdict.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { MessageEntity } from '../../domain/messages/message.entity.ts';

@@ -1,6 +1,5 @@
 import { EventEntity } from '../../domain/events/event.entity.ts';
-import { MessageEntity } from '../../domain/messages/message.entity.ts';
-import { RecipientEntity } from '../../domain/messages/recipient.entity.ts';
+import { MessageEntity, RecipientEntity } from '../../domain/messages/message.entity.ts';
 import type { SendState } from '../../domain/outbound/message-status.ts';
 import { createSendService } from '../../domain/outbound/send.service.ts';
 import { SendAttemptEntity } from '../../domain/outbound/send-attempt.entity.ts';

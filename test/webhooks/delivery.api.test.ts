@@ -1,9 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createAttemptShares } from '../../domain/webhooks/attempt-slots.ts';
-import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
+import { DeliveryAttemptEntity, WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import { createDeliveryService } from '../../domain/webhooks/delivery.service.ts';
-import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
 import { WebhookEndpointEntity } from '../../domain/webhooks/endpoint.entity.ts';
 import { secretContext } from '../../domain/webhooks/endpoint-secret.ts';
 import { retryDelayMs } from '../../domain/webhooks/record-attempt.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
 import { createAttemptShares, MAX_CONCURRENT_ATTEMPTS } from '../../domain/webhooks/attempt-slots.ts';
-import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery-attempt.entity.ts';
+import { DeliveryAttemptEntity } from '../../domain/webhooks/delivery.entity.ts';
 import { FAILING_AFTER_FAILURES } from '../../domain/webhooks/endpoint-health.ts';
 import { createRetryPacing } from '../../domain/webhooks/retry-pacing.ts';
 import { createSlotWaiters } from '../../domain/webhooks/slot-waiters.ts';

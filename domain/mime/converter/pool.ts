@@ -2,8 +2,7 @@ import { type Child, createChildPool } from '../../../platform/child-pool.ts';
 import { type Frame, readFrames, writeFrame } from '../../../platform/frames.ts';
 import { MAX_HTML_CHARACTERS } from '../html-to-text.ts';
 import type { SanitizeOptions } from '../sanitize-html.ts';
-import { convert } from './convert.ts';
-import { type Conversion, FRAME } from './protocol.ts';
+import { type Conversion, convert, FRAME } from './convert.ts';
 
 export interface HtmlConverter {
   /** Organizations share the processes. */

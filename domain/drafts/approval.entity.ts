@@ -5,6 +5,20 @@ import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
+/** When the approvers of an organization were last emailed about waiting drafts. */
+export const ApprovalDigestEntity = defineEntity({
+  name: 'ApprovalDigest',
+  tableName: 'approval_digests',
+  policies: tenantPolicies(),
+  properties: {
+    organizationId: () =>
+      p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').primary().deleteRule('cascade'),
+    sentAt: timestamp(),
+  },
+});
+
+export type ApprovalDigest = InferEntity<typeof ApprovalDigestEntity>;
+
 /** An address to which an inbox may send without approval for a time, because an approver said so. */
 export const ApprovedRecipientEntity = defineEntity({
   name: 'ApprovedRecipient',

@@ -18,3 +18,19 @@ export const InboxDailySendsEntity = defineEntity({
 });
 
 export type InboxDailySends = InferEntity<typeof InboxDailySendsEntity>;
+
+/** How much an organization may send, and has sent, from the shared domain on its latest day of sending. */
+export const SharedDomainCapEntity = defineEntity({
+  name: 'SharedDomainCap',
+  tableName: 'shared_domain_caps',
+  policies: tenantPolicies(),
+  properties: {
+    organizationId: () =>
+      p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').primary().deleteRule('cascade'),
+    /** UTC. */
+    day: p.date(),
+    recipients: p.integer(),
+    /** Recipients allowed on that day. */
+    cap: p.integer(),
+  },
+});
