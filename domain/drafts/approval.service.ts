@@ -13,10 +13,10 @@ import type { MessageDetails } from '../messages/message-details.ts';
 
 import type { Draft } from './draft.entity.ts';
 import { recipientKeysOf, signalApproval } from './draft-approval.ts';
-import { findSendProblem, refuseRequester, requesterOf } from './draft-requester.ts';
+import { findSendProblem, requesterOf } from './draft-requester.ts';
 import { scheduleSend } from './draft-schedule.ts';
 import { type DraftDetails, versionConflict, withinReach } from './find-draft.ts';
-import { rejectDraft } from './reject-draft.ts';
+import { refuseRequester, rejectDraft } from './reject-draft.ts';
 import { type SendDraftOptions, sendDraft } from './send-draft.ts';
 import { lockDraft, saveDraft } from './stored-draft.ts';
 

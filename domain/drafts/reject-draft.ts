@@ -4,8 +4,10 @@ import type { EventService } from '../events/event.service.ts';
 import type { EventDataByType } from '../events/event-types.ts';
 import { REQUESTER_NOT_ALLOWED } from '../identity/requester.ts';
 import type { Scope } from '../identity/scope.ts';
+import type { NotificationService } from '../notifications/notification.service.ts';
+import { notifyRefusedAct } from '../notifications/notify-refused-act.ts';
 import type { Draft } from './draft.entity.ts';
-import { requesterOf } from './draft-requester.ts';
+import { requesterOf, type SendProblem } from './draft-requester.ts';
 import { saveDraft } from './stored-draft.ts';
 
 type RejectionKind = EventDataByType['draft.rejected']['decision'];
@@ -91,3 +93,32 @@ export const createSystemScope = ({ id, organizationId, environmentId, inboxId }
   actor: { kind: 'system', id },
   requestId: id,
 });
+
+export interface RefuseRequesterOptions {
+  events: EventService;
+  notifications: Pick<NotificationService, 'notifyMembers'>;
+}
+
+/**
+ * Rejects a draft that would leave now, because its requester or approver has lost the permission. It keeps its content, so that
+ * a person with the permission can send it again. Owners and admins are mailed.
+ */
+export async function refuseRequester(
+  transaction: Transaction,
+  { events, notifications }: RefuseRequesterOptions,
+  draft: Draft,
+  { act, actor, problem }: SendProblem,
+): Promise<void> {
+  await rejectDraft(transaction, events, draft, {
+    scope: createSystemScope(draft),
+    decision: REQUESTER_NOT_ALLOWED,
+    details: { refused: act, actor: actor?.id ?? null, problem },
+  });
+  await notifyRefusedAct(transaction, notifications, {
+    organizationId: draft.organizationId,
+    act,
+    actor,
+    problem,
+    resourceId: draft.id,
+  });
+}

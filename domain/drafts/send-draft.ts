@@ -15,23 +15,20 @@ import { type Inbox, InboxEntity } from '../inboxes/inbox.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { findLinkedThreadId } from '../messages/place-message.ts';
 import { toReplySubject } from '../mime/subject.ts';
-import { checkSend, readGateInput, recordRefusedSend } from '../outbound/check-send.ts';
+import { checkSend, readGateInput } from '../outbound/check-send.ts';
 import { HELD_DETAIL } from '../outbound/held-sends.ts';
 import { addUnsubscribeHeaders, envelopeContent, type Submission } from '../outbound/outbound-content.ts';
 import { createSubmittedMessage } from '../outbound/queue-submission.ts';
 import { createOutboundMessage } from '../outbound/send.service.ts';
+import { recordRefusedSend } from '../outbound/send-events.ts';
 import { isHeld } from '../outbound/send-gate.ts';
 import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
 import { type Draft, DraftEntity } from './draft.entity.ts';
 import { type ApprovalOptions, requestApproval } from './draft-approval.ts';
-import {
-  findSendProblem,
-  type RefuseRequesterOptions,
-  refuseRequester,
-  requesterOf,
-} from './draft-requester.ts';
+import { findSendProblem, requesterOf } from './draft-requester.ts';
 import { signalUnscheduled } from './draft-schedule.ts';
 import { findDraftTarget } from './draft-target.ts';
+import { type RefuseRequesterOptions, refuseRequester } from './reject-draft.ts';
 import { deleteDraft, lockScheduledDraft, saveDraft } from './stored-draft.ts';
 
 export interface SendDraftOptions extends ApprovalOptions, RefuseRequesterOptions {

@@ -15,13 +15,13 @@ import type { OrganizationStatus } from '../identity/authentication.ts';
 import type { Scope, SendRefusal } from '../identity/scope.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 import { rejectReceivedLabels } from '../messages/hidden-labels.ts';
-import { countRefusedSend } from '../metrics/metric-deltas.ts';
 import { toAddressKey } from '../mime/mail-address.ts';
 import { DEFAULT_POLICIES } from '../policies/find-policies.ts';
 import { countUnapprovedRecipients, selectRecipientViolations } from '../policies/recipient-policies.ts';
 import { HAS_ABUSE_SUSPENSION } from '../suspensions/abuse-suspension.ts';
 import { isSwitchedOff } from '../toggles/toggles.ts';
 import type { OutboundContent } from './outbound-content.ts';
+import { type RefusedSend, recordRefusedSend } from './send-events.ts';
 import { findRefusal, type GateInput, type Refusal, toRefusalError } from './send-gate.ts';
 
 export interface SendToCheck {
@@ -121,39 +121,6 @@ async function recordRefusedRequest(
   const { code, detail, fix, headers, extensions } = error;
   await recordRefusedSend(transaction, events, { ...send, refusal: { reason, detail } });
   return new AppError(code, { detail, fix, headers, extensions, commitsTransaction: true });
-}
-
-export interface RefusedSend {
-  inbox: Inbox;
-  content: Pick<OutboundContent, 'to' | 'subject'>;
-  draftId?: string | undefined;
-  refusal: Pick<Refusal, 'reason' | 'detail'>;
-}
-
-/** Records the event and the metric of a refused send that created no message. */
-export async function recordRefusedSend(
-  transaction: Transaction,
-  events: EventService,
-  { inbox, content, draftId, refusal }: RefusedSend,
-): Promise<void> {
-  const now = new Date();
-  await countRefusedSend(transaction.db, inbox, now);
-  await events.record(transaction, {
-    organizationId: inbox.organizationId,
-    environmentId: inbox.environmentId,
-    inboxId: inbox.id,
-    type: 'message.rejected',
-    aboutId: draftId,
-    data: {
-      inbox_id: inbox.id,
-      from_address: inbox.email,
-      to_addresses: content.to.map(({ email }) => email),
-      subject: content.subject ?? '',
-      rejection_reason: refusal.reason,
-      rejection_detail: refusal.detail,
-      rejected_at: now.toISOString(),
-    },
-  });
 }
 
 /** Distinct normalized addresses. */

@@ -1,6 +1,7 @@
 import { AppError } from '../../platform/errors.ts';
 import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
+import type { Message } from '../messages/message.entity.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 
 /** The content of a message to send, validated by the API. */
@@ -118,4 +119,17 @@ export function addUnsubscribeHeaders(
 
 function unprocessable(detail: string, fix: string): AppError {
   return new AppError('unprocessable', { detail, fix });
+}
+
+/** RFC 5322 does not limit References, but header lines are limited: keep the first and the newest ids. */
+const MAX_REFERENCES = 50;
+
+/** RFC 5322 section 3.6.4: the parent's References followed by its Message-ID. */
+export function buildReferences(parent: Pick<Message, 'rfcMessageId' | 'references'>): string[] {
+  if (!parent.rfcMessageId) return [];
+  const chain = [...parent.references.filter((id) => id !== parent.rfcMessageId), parent.rfcMessageId];
+  const [first, ...rest] = chain;
+  return first !== undefined && chain.length > MAX_REFERENCES
+    ? [first, ...rest.slice(1 - MAX_REFERENCES)]
+    : chain;
 }

@@ -2,9 +2,9 @@ import { type RawBuilder, sql } from 'kysely';
 import { PREPARED } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Message, MessageStatus, Recipient } from '../messages/message.entity.ts';
-import { deriveStatus, isSettled } from './message-status.ts';
-import { createEmptyChanges, type OutcomeChanges } from './outcome-events.ts';
+import { deriveStatus, isSettled, type SendState } from './message-status.ts';
 import type { SendAttempt } from './send-attempt.entity.ts';
+import { createEmptyChanges, type OutcomeChanges } from './send-events.ts';
 
 /** The columns of a message that outcomes are applied to. */
 export type OutcomeMessage = Pick<
@@ -151,6 +151,32 @@ export const statusOfRecipients = ({ recipients }: Pick<OutcomeState, 'recipient
 /** Whether the send has not finished for some recipient. */
 export const hasOpenRecipient = ({ recipients }: Pick<OutcomeState, 'recipients'>): boolean =>
   recipients.some(({ status }) => !isSettled(status));
+
+/** Returns the numbers of the recipients for whom it is unknown whether the relay accepted the message. */
+export function findAmbiguousPositions({ recipients, attempts }: OutcomeState): number[] {
+  const uncertain = new Set(
+    attempts.flatMap(({ state, position }) => (state === 'ambiguous' ? position : [])),
+  );
+  return recipients.flatMap(({ status, position }) =>
+    uncertain.has(position) && !isSettled(status) ? position : [],
+  );
+}
+
+/** Long enough for the ids of this service. */
+const MAX_MESSAGE_ID_LEFT_CHARACTERS = 100;
+
+export function toSendState(outcomeState: OutcomeState): SendState {
+  const { status, rfcMessageId } = outcomeState.message;
+  const ambiguous = findAmbiguousPositions(outcomeState);
+  const open = outcomeState.recipients.filter((recipient) => !isSettled(recipient.status));
+  const messageIdLeft = rfcMessageId?.split('@')[0]?.slice(0, MAX_MESSAGE_ID_LEFT_CHARACTERS);
+  return {
+    status,
+    hasUnsent: open.length > ambiguous.length,
+    ambiguous,
+    ...(ambiguous.length > 0 && messageIdLeft ? { messageIdLeft } : {}),
+  };
+}
 
 /** A row that PostgreSQL returns as JSON, in which times are text. */
 type JsonRow<Row> = {

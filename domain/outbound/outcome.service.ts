@@ -15,16 +15,18 @@ import {
   settledAs,
   statusAfterReport,
 } from './message-status.ts';
-import { type EventRecipient, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
 import {
+  findAmbiguousPositions,
   lockOutcomeState,
   type OutcomeAttempt,
   type OutcomeMessage,
   type OutcomeRecipient,
   type OutcomeState,
   saveOutcomeState,
+  toSendState,
 } from './outcome-state.ts';
 import { RESTORED_RESPONSE } from './send-attempt.entity.ts';
+import { type EventRecipient, type OutcomeChanges, recordOutcomeEvents } from './send-events.ts';
 import { notifyTracking, signalSend } from './workflow-commands.ts';
 
 export interface OutcomeServiceOptions {
@@ -290,30 +292,4 @@ function toNegativeOutcome(
   { position, email, statusCode, diagnosticCode }: EventRecipient,
 ): NegativeOutcome {
   return { position, email, kind, status: statusCode, diagnostic: diagnosticCode };
-}
-
-/** Returns the numbers of the recipients for whom it is unknown whether the relay accepted the message. */
-function findAmbiguousPositions({ recipients, attempts }: OutcomeState): number[] {
-  const uncertain = new Set(
-    attempts.flatMap(({ state, position }) => (state === 'ambiguous' ? position : [])),
-  );
-  return recipients.flatMap(({ status, position }) =>
-    uncertain.has(position) && !isSettled(status) ? position : [],
-  );
-}
-
-/** Long enough for the ids of this service. */
-const MAX_MESSAGE_ID_LEFT_CHARACTERS = 100;
-
-function toSendState(outcomeState: OutcomeState): SendState {
-  const { status, rfcMessageId } = outcomeState.message;
-  const ambiguous = findAmbiguousPositions(outcomeState);
-  const open = outcomeState.recipients.filter((recipient) => !isSettled(recipient.status));
-  const messageIdLeft = rfcMessageId?.split('@')[0]?.slice(0, MAX_MESSAGE_ID_LEFT_CHARACTERS);
-  return {
-    status,
-    hasUnsent: open.length > ambiguous.length,
-    ambiguous,
-    ...(ambiguous.length > 0 && messageIdLeft ? { messageIdLeft } : {}),
-  };
 }

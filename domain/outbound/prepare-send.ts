@@ -7,7 +7,6 @@ import type { MessageStatus } from '../messages/message.entity.ts';
 import { readGateInputOfMessage } from './check-send.ts';
 import { HELD_DETAIL, SWITCHED_OFF_DETAIL } from './held-sends.ts';
 import { isSettled, isUnsettled } from './message-status.ts';
-import { createEmptyChanges, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
 import {
   findUnsentRecipients,
   hasOpenRecipient,
@@ -16,6 +15,7 @@ import {
   saveStatus,
   statusOfRecipients,
 } from './outcome-state.ts';
+import { createEmptyChanges, type OutcomeChanges, recordOutcomeEvents } from './send-events.ts';
 import { findRefusal, findSuppressedRecipients, type GateInput, isHeld } from './send-gate.ts';
 import { rejectUnsent } from './stop-send.ts';
 

@@ -24,6 +24,7 @@ import { checkSend } from './check-send.ts';
 import {
   addUnsubscribeHeaders,
   buildEnvelope,
+  buildReferences,
   type OutboundContent,
   type Submission,
 } from './outbound-content.ts';
@@ -114,9 +115,6 @@ export function createSendService<Draft>({
       database.transaction(scope, (transaction) => cancelSend(transaction, outbox, scope, messageId)),
   };
 }
-
-/** RFC 5322 does not limit References, but header lines are limited: keep the first and the newest ids. */
-const MAX_REFERENCES = 50;
 
 export interface OutboundMessageRequest {
   inbox: Inbox;
@@ -308,14 +306,4 @@ async function insertMessage(db: Db, { message, recipients, isIdRecorded }: NewM
       queued_at: message.queuedAt,
     })
     .execute();
-}
-
-/** RFC 5322 section 3.6.4: the parent's References followed by its Message-ID. */
-function buildReferences(parent: Pick<Message, 'rfcMessageId' | 'references'>): string[] {
-  if (!parent.rfcMessageId) return [];
-  const chain = [...parent.references.filter((id) => id !== parent.rfcMessageId), parent.rfcMessageId];
-  const [first, ...rest] = chain;
-  return first !== undefined && chain.length > MAX_REFERENCES
-    ? [first, ...rest.slice(1 - MAX_REFERENCES)]
-    : chain;
 }

@@ -1,7 +1,6 @@
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import type { EventService } from '../events/event.service.ts';
 import { isUnsettled } from './message-status.ts';
-import { createEmptyChanges, type OutcomeChanges, recordOutcomeEvents } from './outcome-events.ts';
 import {
   findUnsentRecipients,
   hasOpenRecipient,
@@ -11,6 +10,7 @@ import {
   saveStatus,
   statusOfRecipients,
 } from './outcome-state.ts';
+import { createEmptyChanges, type OutcomeChanges, recordOutcomeEvents } from './send-events.ts';
 
 /**
  * Rejects the recipients of a locked message that have not been transmitted to, and records the event.

@@ -93,7 +93,7 @@ const REASONS: Record<string, string> = {
   'domain/inbound/unattributed-reports.ts MAX_PER_HOUR':
     'how much is kept for the operator: receipts at the same time, three a process, may add as many',
   'domain/messages/message-ids.ts MAX_CANDIDATES': 'of one message',
-  'domain/outbound/send.service.ts MAX_REFERENCES': 'of one message',
+  'domain/outbound/outbound-content.ts MAX_REFERENCES': 'of one message',
   'domain/outbound/outbound-content.ts MAX_RECIPIENTS': REQUEST,
   'domain/outbound/transmit-message.ts MAX_SETTLE_TRIES': RUN,
   'domain/people/policy-preview.service.ts MAX_PREVIEWED_MEMBERS': REQUEST,

@@ -2,7 +2,10 @@ import type { Transaction } from '../../platform/database/database.ts';
 import type { classifyBounce } from '../delivery-reports/dsn.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { EventDataByType, RejectionReason } from '../events/event-types.ts';
+import type { Inbox } from '../inboxes/inbox.entity.ts';
 import type { Message, Recipient } from '../messages/message.entity.ts';
+import { countRefusedSend } from '../metrics/metric-deltas.ts';
+import type { OutboundContent } from './outbound-content.ts';
 
 /** The fields of a message that its events contain. */
 type EventMessage = Pick<
@@ -165,4 +168,37 @@ function buildBouncedData(bounced: OutcomeChanges['bounced'], now: Date) {
     })),
     bounced_at: now.toISOString(),
   };
+}
+
+export interface RefusedSend {
+  inbox: Inbox;
+  content: Pick<OutboundContent, 'to' | 'subject'>;
+  draftId?: string | undefined;
+  refusal: { reason: RejectionReason; detail: string };
+}
+
+/** Records the event and the metric of a refused send that created no message. */
+export async function recordRefusedSend(
+  transaction: Transaction,
+  events: EventService,
+  { inbox, content, draftId, refusal }: RefusedSend,
+): Promise<void> {
+  const now = new Date();
+  await countRefusedSend(transaction.db, inbox, now);
+  await events.record(transaction, {
+    organizationId: inbox.organizationId,
+    environmentId: inbox.environmentId,
+    inboxId: inbox.id,
+    type: 'message.rejected',
+    aboutId: draftId,
+    data: {
+      inbox_id: inbox.id,
+      from_address: inbox.email,
+      to_addresses: content.to.map(({ email }) => email),
+      subject: content.subject ?? '',
+      rejection_reason: refusal.reason,
+      rejection_detail: refusal.detail,
+      rejected_at: now.toISOString(),
+    },
+  });
 }
