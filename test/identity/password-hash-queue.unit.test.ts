@@ -56,3 +56,27 @@ test('a process has 32 waiting computations', async () => {
   await settle();
   expect(running).toHaveLength(1);
 });
+
+test('a computation that begins leaves its place in the queue to another of its network', async () => {
+  const { enter, running, refused, settle, endOne } = arrange();
+  for (let host = 1; host <= MAX_CONCURRENT_HASHES + MAX_WAITING_HASHES_PER_NETWORK; host += 1)
+    enter(`2001:db8::${host}`);
+  await settle();
+  for (let ended = 1; ended <= 10; ended += 1) {
+    await endOne();
+    enter('2001:db8::a');
+    await settle();
+    expect(refused).toHaveLength(ended - 1);
+    enter('2001:db8::b');
+    await settle();
+    expect(refused).toHaveLength(ended);
+  }
+  expect(running).toHaveLength(MAX_CONCURRENT_HASHES);
+});
+
+test('a computation that fails leaves its place, and its caller gets the error', async () => {
+  const queue = createPasswordHashQueue();
+  const fail = () => queue.run('192.0.2.1', () => Promise.reject(new Error('no memory')));
+  for (let count = 0; count < 50; count += 1) await expect(fail()).rejects.toThrow('no memory');
+  await expect(queue.run('192.0.2.1', async () => 'hash')).resolves.toBe('hash');
+});

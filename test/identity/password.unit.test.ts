@@ -1,6 +1,7 @@
+import { createHook } from 'node:async_hooks';
 import { argon2Sync } from 'node:crypto';
-import { expect, test } from '@jest/globals';
-import { hashPassword } from '../../domain/identity/password.ts';
+import { describe, expect, test } from '@jest/globals';
+import { hashPassword, verifyPassword } from '../../domain/identity/password.ts';
 
 test('the PHC string contains everything needed to verify the password', async () => {
   const [, algorithm, version, parameters, nonce, tag] = (await hashPassword('correct horse', null)).split(
@@ -20,4 +21,58 @@ test('the PHC string contains everything needed to verify the password', async (
 
 test('the same password has a different hash each time', async () => {
   expect(await hashPassword('same', null)).not.toBe(await hashPassword('same', null));
+});
+
+/** How many times Argon2 runs. Time itself would depend on the load of the machine. */
+async function countComputations(work: () => Promise<unknown>): Promise<number> {
+  let computations = 0;
+  const hook = createHook({
+    init(_id, type) {
+      if (type === 'ARGON2REQUEST') computations += 1;
+    },
+  }).enable();
+  try {
+    await work();
+  } finally {
+    hook.disable();
+  }
+  return computations;
+}
+
+describe('a password', () => {
+  const ip = '192.0.2.1';
+
+  test('matches its hash, in each spelling of the same characters', async () => {
+    const phc = await hashPassword('Zo\u00eb likes \u2460 horse', ip);
+    expect(await verifyPassword(phc, 'Zoe\u0308 likes 1 horse', ip)).toBe(true);
+    expect(await verifyPassword(phc, 'Zoe likes 1 horse', ip)).toBe(false);
+  });
+
+  test('matches a hash with earlier parameters', async () => {
+    const nonce = Buffer.alloc(8, 7);
+    const tag = argon2Sync('argon2id', {
+      message: 'correct horse',
+      nonce,
+      parallelism: 1,
+      tagLength: 16,
+      memory: 1_024,
+      passes: 2,
+    });
+    const text = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '');
+    const phc = `$argon2id$v=19$m=1024,t=2,p=1$${text(nonce)}$${text(tag)}`;
+    expect(await verifyPassword(phc, 'correct horse', ip)).toBe(true);
+    expect(await verifyPassword(phc, 'another horse', ip)).toBe(false);
+    for (const broken of [`x${phc}`, `${phc}=`, phc.replace('argon2id', 'argon2i'), phc.replace('t=2', 't=')])
+      expect(await verifyPassword(broken, 'correct horse', ip)).toBe(false);
+  });
+
+  test('costs one computation to check, also where there is no account', async () => {
+    const phc = await hashPassword('another horse', ip);
+    for (const stored of [phc, null, 'no hash'])
+      expect(
+        await countComputations(async () =>
+          expect(await verifyPassword(stored, 'correct horse', ip)).toBe(false),
+        ),
+      ).toBe(1);
+  });
 });

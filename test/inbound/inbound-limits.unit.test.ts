@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
 import { createFairShare, type FairShare } from '../../platform/concurrency/fair-share.ts';
-import { exceedsConnectionLimit } from '../../workers/inbound-limits.ts';
 import { eventually } from '../support/eventually.ts';
 import { RawSmtpClient } from './raw-smtp-client.ts';
 import { cleanUpAfterEach, cleanUps, greeted, listen, ROUTE } from './test-listener.ts';
@@ -120,16 +119,4 @@ describe('a client over its limit', () => {
     const released = await largeMessages.acquire({ holders: [], signal: AbortSignal.timeout(5_000) });
     released();
   });
-});
-
-test.each([
-  { address: '192.0.2.1', others: ['192.0.2.1'], exceeded: true },
-  { address: '192.0.2.1', others: ['192.0.2.2', '::1'], exceeded: false },
-  { address: '192.0.2.1', others: ['::ffff:192.0.2.1'], exceeded: true },
-  { address: '2001:db8:0:1::1', others: ['2001:db8:0:1:ffff::2'], exceeded: true },
-  { address: '2001:db8:0:1::1', others: ['2001:db8:0:2::1'], exceeded: false },
-  { address: 'unknown', others: ['192.0.2.1'], exceeded: false },
-])('$address in addition to $others exceeds a limit of one: $exceeded', ({ address, others, exceeded }) => {
-  const connections = [address, ...others].map((remoteAddress) => ({ remoteAddress }));
-  expect(exceedsConnectionLimit(connections, address, 1)).toBe(exceeded);
 });

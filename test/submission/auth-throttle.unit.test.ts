@@ -40,9 +40,45 @@ test('counts an IPv6 /64 as one address', () => {
   expect(isAllowed(throttle, '2001:db8:0:2::1')).toBe(true);
 });
 
-test('bounds the number of tracked addresses', () => {
+test('counts failures of the last 15 minutes, to the millisecond', () => {
+  let now = 0;
+  const throttle = createAuthThrottle(() => now);
+  for (let index = 0; index < 10; index += 1) fail(throttle, '192.0.2.1');
+  now = 15 * 60_000;
+  expect(throttle.begin('192.0.2.1')).toBe('exhausted');
+  now += 1;
+  expect(isAllowed(throttle, '192.0.2.1')).toBe(true);
+});
+
+test('still counts attempts in progress when a new window begins', () => {
+  let now = 0;
+  const throttle = createAuthThrottle(() => now);
+  const attempts = Array.from({ length: 10 }, () => throttle.begin('192.0.2.1'));
+  now = 15 * 60_000 + 1;
+  expect(throttle.begin('192.0.2.1')).toBe('busy');
+  for (const attempt of attempts) end(attempt, 'other');
+  const next = Array.from({ length: 11 }, () => throttle.begin('192.0.2.1'));
+  expect(next.filter((attempt) => attempt === 'busy')).toHaveLength(1);
+});
+
+const failFrom = (throttle: AuthThrottle, networks: number) => {
+  for (let index = 0; index < networks; index += 1) fail(throttle, `10.0.${index >> 8}.${index & 255}`);
+};
+
+test('tracks 10,000 addresses, and forgets the one that was idle longest', () => {
   const throttle = createAuthThrottle(() => 0);
   for (let index = 0; index < 10; index += 1) fail(throttle, '192.0.2.1');
-  for (let index = 0; index < 10_000; index += 1) fail(throttle, `10.0.${index >> 8}.${index & 255}`);
+  failFrom(throttle, 9_999);
+  expect(throttle.begin('192.0.2.1')).toBe('exhausted');
+  failFrom(throttle, 10_000);
   expect(isAllowed(throttle, '192.0.2.1')).toBe(true);
+});
+
+test('an attempt whose address was forgotten does not add to what the address may do', () => {
+  const throttle = createAuthThrottle(() => 0);
+  const forgotten = throttle.begin('192.0.2.1');
+  failFrom(throttle, 10_000);
+  end(forgotten, 'other');
+  const attempts = Array.from({ length: 11 }, () => throttle.begin('192.0.2.1'));
+  expect(attempts.filter((attempt) => attempt === 'busy')).toHaveLength(1);
 });
