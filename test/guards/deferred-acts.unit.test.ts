@@ -24,7 +24,7 @@ const REQUESTERS: Record<string, { act: keyof typeof DEFERRED_ACTS } | string> =
   'api-key.createdByUserId': 'as createdByKeyId',
   'api-key.previousTokenHash': 'a credential, checked at each request',
   'api-key.tokenHash': 'a credential, checked at each request',
-  'approval.approvedBy': { act: 'approval' },
+  'approved-recipient.approvedBy': { act: 'approval' },
   'account-token.tokenHash': 'a person proves their own address or account',
   'webhook-bulk-job.requestedById': { act: 'webhook_job' },
   'webhook-bulk-job.requestedByKind': { act: 'webhook_job' },
