@@ -23,7 +23,7 @@ const CONTENTS: Record<string, string> = {
   events: 'events, their feed and the live streams',
   exports: "archives of an organization's data",
   identity: 'scope, permissions, roles, password hashes',
-  impersonation: 'visits of staff to an organization, and the record of what they see and change',
+  impersonation: 'temporary access of staff to an organization, and the record of what they see and change',
   inbound: 'from RCPT to `message.received`: receipts, ingestion, authentication, spam, loops',
   'inbox-purges':
     'deletion of the messages, drafts, files and receipts of a purged inbox, with their objects',
@@ -42,7 +42,7 @@ const CONTENTS: Record<string, string> = {
   policies: 'rules that an organization sets for its members, keys and mail',
   providers: 'SES notifications, and raw messages from other mail servers',
   refusals: 'mail that an SMTP listener refused',
-  restores: 'what may have left after the backup that the database was restored from',
+  restores: 'what may have been sent after the backup that the database was restored from',
   retention: 'deletion of old messages',
   sessions: 'sessions of people, and what an organization requires of them',
   sso: 'single sign-on of an organization: OpenID Connect and SAML',

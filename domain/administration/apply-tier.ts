@@ -11,11 +11,11 @@ import type { Tier } from '../organizations/tier.ts';
 import { changeTier, type LimitChange, type TierChange } from '../usage/change-limits.ts';
 
 /**
- * Changes the tier in the caller's transaction, and starts the release of what the old limits held. For staff, and for
- * whatever else grants a tier.
+ * Changes the tier in the caller's transaction, and starts the release of work that the old limits held. For everything that
+ * grants a tier, such as staff and billing.
  *
- * @param record writes the change to the organization's log: no tier changes without an entry.
- * @returns null if the organization has the tier already.
+ * @param record writes the change to the organization's log, so that no tier changes without an entry.
+ * @returns null if the organization already has the tier.
  * @throws AppError `not_found`.
  */
 export async function applyTier(
@@ -36,7 +36,7 @@ export async function applyTier(
   return changed;
 }
 
-/** Starts the run that releases what the former limits of the organization held. */
+/** Starts the run that releases work that the former limits of the organization held. */
 export function startLimitRelease(
   transaction: Transaction,
   outbox: Pick<Outbox, 'enqueue'>,

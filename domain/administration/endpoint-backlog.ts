@@ -2,7 +2,7 @@ import type { ExpressionBuilder } from 'kysely';
 import type { Db, Tables } from '../../platform/database/tables.ts';
 import type { WebhookEndpoint } from '../webhooks/endpoint.entity.ts';
 
-/** An endpoint with what waits for it, as staff see it: without its secret, and without events. */
+/** An endpoint with its backlog, for staff: without its secret and its events. */
 export interface EndpointBacklog
   extends Pick<
     WebhookEndpoint,
@@ -11,16 +11,16 @@ export interface EndpointBacklog
   /** Deliveries that have a run, and those that wait as rows; each at most {@link MAX_COUNTED}. */
   pending: number;
   held: number;
-  /** When the oldest of them was recorded; null if none waits. */
+  /** When the oldest waiting delivery was recorded; null if none waits. */
   oldestAt: Date | null;
-  /** The job that replays or cancels its deliveries now; null if there is none. */
+  /** The job that is replaying or canceling its deliveries; null if there is none. */
   runningJobId: string | null;
 }
 
 export const MAX_COUNTED = 10_000;
 export const MAX_ENDPOINTS = 100;
 
-/** Those whose attempts fail or that are disabled come first. In a transaction of the organization, or of a worker. */
+/** Failing and disabled endpoints come first. In a transaction of the organization, or of a worker. */
 export function findEndpointBacklogs(db: Db, organizationId: string): Promise<EndpointBacklog[]> {
   return db
     .selectFrom((eb) =>
@@ -67,7 +67,7 @@ export function findEndpointBacklogs(db: Db, organizationId: string): Promise<En
     .execute();
 }
 
-/** Of the endpoint `e`. */
+/** SQL: counts the waiting deliveries of the endpoint `e`. */
 const countWaiting = (
   eb: ExpressionBuilder<Tables & { e: Tables['webhook_endpoints'] }, 'e'>,
   status: 'pending' | 'held',

@@ -22,7 +22,7 @@ export interface UserSummary {
   id: string;
   email: string;
   name: string | null;
-  /** `deleted` also for a suspended person who deleted the account. */
+  /** `deleted` also for a suspended person who has deleted the account. */
   status: AccountStatus;
   emailVerifiedAt: Date | null;
   /** Number of confirmed second factors. */
@@ -30,7 +30,7 @@ export interface UserSummary {
   membershipCount: number;
   /** Null for people who are not staff. */
   staffRole: StaffRole | null;
-  /** Null for a person who has no session any longer. */
+  /** Null for a person without a session. */
   lastSeenAt: Date | null;
   createdAt: Date;
   deletedAt: Date | null;
@@ -64,7 +64,7 @@ export interface UserFactor {
 }
 
 export interface UserDetails extends UserSummary {
-  /** The newest of each, at most {@link MAX_LISTED}. */
+  /** Newest first, at most {@link MAX_LISTED} of each. */
   memberships: UserMembership[];
   sessions: UserSession[];
   factors: UserFactor[];

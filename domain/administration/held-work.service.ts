@@ -48,7 +48,7 @@ export function createHeldWorkService(options: HeldWorkOptions) {
     for (;;) {
       const found = await findDraftsSuspendedForAbuse(database.db, organizationId);
       let refused = 0;
-      // The send gate refuses them, with the event. It sends one whose suspension has just been lifted.
+      // The send gate refuses the drafts, with the event. If a suspension has just been lifted, the gate sends the draft.
       for (const { id, scheduleVersion } of found)
         if ((await drafts.sendDue(id, scheduleVersion)) === 'refused') refused += 1;
       onBatch(refused);

@@ -58,7 +58,7 @@ export function createKeyAdministrationService({ database, notifications }: KeyA
     /**
      * Takes effect with the key's next request. The owners get an email.
      *
-     * @param change.children also revokes the keys that it created, and those that they created.
+     * @param change.children also revokes the keys that it created, directly or through other keys.
      * @throws AppError `not_found`; `conflict` for a revoked key.
      */
     revoke: (
@@ -89,7 +89,7 @@ export function createKeyAdministrationService({ database, notifications }: KeyA
           params: {
             organizationId,
             keyId,
-            // The name of a key must not carry a link into an email.
+            // The name of a key must not put a link into an email.
             keyName: isSafeName(name) ? name : 'Key',
             lastFour,
             at: formatUtc(new Date()),

@@ -34,7 +34,10 @@ export function createLimitAdministrationService({
   });
 
   return {
-    /** Takes effect at once, and releases the work that waited for it. @throws AppError `not_found`, as the methods below. */
+    /**
+     * Takes effect at once, and releases work that the old limits held. @throws AppError `not_found`, as do the methods
+     * below.
+     */
     setTier: (
       staff: StaffScope,
       organizationId: string,
@@ -95,7 +98,7 @@ export function createLimitAdministrationService({
         startLimitRelease(transaction, outbox, { organizationId, eventId });
       }),
 
-    /** Also the expired ones, which have no effect. At most one for each counter. */
+    /** Includes expired overrides, which have no effect. At most one for each counter. */
     listOverrides: (staff: StaffScope, organizationId: string): Promise<LimitOverride[]> =>
       database.staffTransaction(staff, async ({ db }) => {
         await requireOrganization(db, organizationId);

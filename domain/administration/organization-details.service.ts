@@ -39,7 +39,7 @@ export interface OrganizationCounts {
   domains: number;
   /** Neither revoked nor expired. */
   apiKeys: number;
-  /** In force, also for environments and inboxes. */
+  /** Open suspensions, including those of environments and inboxes. */
   openSuspensions: number;
 }
 
@@ -59,7 +59,7 @@ export interface OrganizationUsage {
 
 export type OrganizationDetailsService = ReturnType<typeof createOrganizationDetailsService>;
 
-/** What staff read about one organization, even a closed one. It includes none of its mail. */
+/** Details of one organization for staff, without its mail. Closed organizations are included. */
 export function createOrganizationDetailsService({
   database,
   now = () => new Date(),
@@ -78,7 +78,7 @@ export function createOrganizationDetailsService({
   });
 
   return {
-    /** @throws AppError `not_found`, as the methods below. */
+    /** @throws AppError `not_found`, as do the methods below. */
     get: (staff: StaffScope, organizationId: string): Promise<OrganizationDetails> =>
       database.staffTransaction(staff, async ({ db }) => {
         const entry = await findDirectoryEntry(db, organizationId);
@@ -105,7 +105,7 @@ export function createOrganizationDetailsService({
     ): Promise<Page<LedgerEntry>> =>
       read(staff, organizationId, (db) => listLedgerEntries(db, organizationId, { kind, page })),
 
-    /** The organization's own audit log. */
+    /** Lists the organization's own audit log. */
     listAuditEntries: (
       staff: StaffScope,
       organizationId: string,

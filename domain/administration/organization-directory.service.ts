@@ -49,13 +49,13 @@ export function createOrganizationDirectoryService({
       database.staffTransaction(staff, ({ db }) => findEntries(db, filterConditions(filter), page)),
 
     /**
-     * Organizations by a part of their name, the beginning of their slug, a domain or a member's address, or a whole id or
-     * inbox address.
+     * Finds organizations by a part of their name, by the beginning of their slug, of a domain or of a member's address, or
+     * by a whole id or inbox address.
      */
     search: (staff: StaffScope, query: string, page: PageRequest): Promise<Page<DirectoryEntry>> =>
       database.staffTransaction(staff, ({ db }) => findEntries(db, [matches(db, query)], page)),
 
-    /** Those with the highest counter of this month, without the changes of the last minute. */
+    /** Finds the organizations with the highest counter of this month, without changes of the last minute. */
     top: (
       staff: StaffScope,
       counter: UsageCounter,
@@ -154,7 +154,7 @@ function matches(db: Db, query: string): Expression<SqlBool> {
 
 const escapePattern = (text: string): string => text.replace(/[\\%_]/g, '\\$&');
 
-/** @throws AppError `not_found`. A closed organization is found. */
+/** @throws AppError `not_found`. Closed organizations are accepted. */
 export async function requireOrganization(db: Db, id: string): Promise<void> {
   await db
     .selectFrom('organizations')

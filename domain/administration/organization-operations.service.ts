@@ -19,10 +19,7 @@ export interface EndpointTarget {
   endpointId: string;
 }
 
-/**
- * What staff do for one organization through the organization's own use-cases. Staff see neither its mail nor its
- * secrets.
- */
+/** Changes by staff through the organization's own use-cases. Staff see neither its mail nor its secrets. */
 export function createOrganizationOperationsService({
   database,
   retentionPolicies,
@@ -35,7 +32,10 @@ export function createOrganizationOperationsService({
   const requireExisting = (staff: StaffScope, organizationId: string) =>
     database.staffTransaction(staff, ({ db }) => requireOrganization(db, organizationId));
 
-  /** Makes a change through a use-case of the organization, which audits it there, and also audits it for the service. */
+  /**
+   * Makes a change through a use-case of the organization, which records it in the organization's log, and records it in the
+   * service's log.
+   */
   async function change<T>(
     staff: StaffScope,
     organizationId: string,
@@ -91,7 +91,7 @@ export function createOrganizationOperationsService({
         },
       })),
 
-    /** The endpoints of all environments, those that fail or are disabled first; at most 100. @throws AppError `not_found`. */
+    /** Lists endpoints of all environments, failing and disabled ones first; at most 100. @throws AppError `not_found`. */
     async listEndpoints(staff: StaffScope, organizationId: string): Promise<EndpointBacklog[]> {
       await requireExisting(staff, organizationId);
       const scope = scopeOfStaff(staff, organizationId, '');
@@ -120,7 +120,7 @@ export function createOrganizationOperationsService({
   };
 }
 
-/** The whole organization, for one change. The environment is that of the changed resource. */
+/** Covers the whole organization, for one change. The environment is that of the changed resource. */
 const scopeOfStaff = (staff: StaffScope, organizationId: string, reason: string): Scope => ({
   organizationId,
   environmentId: '',

@@ -20,7 +20,7 @@ export function createOwnerAdministrationService({
 }) {
   return {
     /**
-     * Makes a member the only owner; the former ones become administrators. All of them get an email.
+     * Makes a member the only owner; the former owners become administrators. All of them get an email.
      *
      * @throws AppError as {@link reassignOwner}; `conflict` also if the organization enforces single sign-on and the new
      * owner could not get in without it.
@@ -43,7 +43,7 @@ export function createOwnerAdministrationService({
           () => reassignOwner(db, { organizationId, userId }),
         );
         const { organizationName, owner, formerOwners } = result;
-        // Their keys have no more permissions than they have now.
+        // Limits their keys to the permissions that they have now.
         for (const former of formerOwners)
           await limitKeysOfUser(db, {
             organizationId,

@@ -23,7 +23,7 @@ export interface StaffMemberSummary {
   role: StaffRole;
   /** Whether the account can sign in. */
   isActive: boolean;
-  /** Without a second factor, `/admin` stays closed. */
+  /** Staff without a second factor cannot use `/admin`. */
   factorCount: number;
   lastSeenAt: Date | null;
   /** Null for the command `admin:create`. */
@@ -79,9 +79,9 @@ export function createStaffAdministrationService({ database, notifications }: St
       }),
 
     /**
-     * Makes the person with an existing, active account a staff member.
+     * Makes a person with an active account a staff member.
      *
-     * @throws AppError `not_found` for an address without one; `already_exists` for staff.
+     * @throws AppError `not_found` for an address without such an account; `already_exists` for staff.
      */
     add: (
       staff: StaffScope,
@@ -103,7 +103,10 @@ export function createStaffAdministrationService({ database, notifications }: St
         return readMember(db, userId);
       }),
 
-    /** Demotion also ends their visits with writing. @throws AppError `not_found`; `conflict` for the caller themselves. */
+    /**
+     * Demotion also ends their impersonations that allow writing. @throws AppError `not_found`; `conflict` for the caller
+     * themselves.
+     */
     changeRole: (
       staff: StaffScope,
       userId: string,
@@ -124,7 +127,10 @@ export function createStaffAdministrationService({ database, notifications }: St
         return readMember(db, userId);
       }),
 
-    /** Ends the person's access to `/admin` with their next request, and their visits. @throws AppError as {@link changeRole}. */
+    /**
+     * Ends the person's access to `/admin` with their next request, and their impersonations. @throws AppError as {@link
+     * changeRole}.
+     */
     remove: (staff: StaffScope, userId: string, note: string): Promise<void> =>
       database.staffTransaction(staff, async (transaction) => {
         const { db } = transaction;

@@ -38,7 +38,7 @@ export interface BulkItem {
   id: string;
 }
 
-/** `error`: why nothing changed for the item. */
+/** `error`: why the item was not changed. */
 export type BulkResult = BulkItem & ({ status: 'done' } | { status: 'failed'; error: AppError });
 
 export type SuspensionAdministrationService = ReturnType<typeof createSuspensionAdministrationService>;
@@ -50,7 +50,9 @@ export function createSuspensionAdministrationService({
   database: Database;
   suspensions: SuspensionService;
 }) {
-  /** @throws AppError `not_found`; `conflict` if it is, or is not, suspended for the reason. */
+  /**
+   * @throws AppError `not_found`; `conflict` if the target is already suspended for the reason, or is not suspended for it.
+   */
   const change = (
     staff: StaffScope,
     action: SuspensionAction,
@@ -72,7 +74,7 @@ export function createSuspensionAdministrationService({
   return {
     change,
 
-    /** Changes each item in a transaction of its own; one that fails does not affect the others. */
+    /** Changes each item in its own transaction, so that a failure does not affect the others. */
     async changeMany(
       staff: StaffScope,
       action: SuspensionAction,

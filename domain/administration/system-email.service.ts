@@ -27,7 +27,7 @@ export interface SystemEmail
     | 'createdAt'
     | 'sentAt'
   > {
-  /** When the link in it stops working; null for an email without one. */
+  /** When the link in the email expires; null for an email without a link. */
   linkExpiresAt: Date | null;
 }
 
@@ -65,8 +65,8 @@ export function createSystemEmailService({
       database.staffTransaction(staff, ({ db }) => findEmails(db, filter, page)),
 
     /**
-     * Sends failed emails again, each in a transaction of its own: one that cannot be sent again does not affect the others.
-     * An id that occurs twice counts once.
+     * Sends failed emails again, each in its own transaction, so that a failure does not affect the others. A repeated id
+     * counts once.
      */
     async retry(staff: StaffScope, ids: readonly string[], note: string): Promise<RetryResult[]> {
       const results: RetryResult[] = [];
@@ -84,7 +84,7 @@ export function createSystemEmailService({
   };
 }
 
-/** The status is text of the statement, so that the planner finds the index of failed ones. */
+/** The status is a literal in the statement, so that the planner can use the partial index of failed emails. */
 const HAS_STATUS: Record<NotificationStatus, Expression<SqlBool>> = {
   pending: sql`status = 'pending'`,
   sending: sql`status = 'sending'`,

@@ -20,7 +20,7 @@ export type UserAdministrationService = ReturnType<typeof createUserAdministrati
 /** Input of a change that may lock a person out. */
 export interface AccessChange {
   note: string;
-  /** An organization that enforces single sign-on may be left without an owner who could get in without it. */
+  /** Whether an organization that enforces single sign-on may be left without an owner who could get in without it. */
   leaveWithoutBreakGlass: boolean;
 }
 
@@ -35,7 +35,7 @@ interface PersonChange {
   /** Recorded in the audit logs. */
   action: string;
   template: Template;
-  /** The person may be the last owner who can get in without single sign-on. */
+  /** Whether the person may be the last owner who can get in without single sign-on. */
   mayLockOut?: boolean;
 }
 
@@ -47,8 +47,8 @@ const RESET_MFA = { action: 'user.mfa_reset', template: 'mfa-reset-by-staff', ma
 type Template = 'account-suspended' | 'account-reinstated' | 'sessions-ended-by-staff' | 'mfa-reset-by-staff';
 
 /**
- * What staff do with the accounts of people. Each change is recorded in the audit logs of all the person's organizations,
- * and the person gets an email.
+ * Changes of people's accounts by staff. Each change is recorded in the audit logs of all the person's organizations, and
+ * the person gets an email.
  */
 export function createUserAdministrationService({ database, notifications }: UserAdministrationOptions) {
   /** Runs a change with its checks, audit entries and email. `work` returns the details of the audit entry. */
@@ -59,7 +59,7 @@ export function createUserAdministrationService({ database, notifications }: Use
   ): Promise<Result> =>
     database.staffTransaction(staff, async (transaction) => {
       const { db } = transaction;
-      // First the organizations, as in the deletion of an account.
+      // Locks the organizations first, as the deletion of an account does.
       if (mayLockOut) await lockOrganizationsOf(db, userId);
       const person = await lockUser(db, userId);
       await requireMayChange(db, staff, userId);
@@ -149,7 +149,7 @@ export function createUserAdministrationService({ database, notifications }: Use
   };
 }
 
-/** Runs a change that may lock an owner out. @returns the details of the log. */
+/** Runs a change that may lock an owner out. @returns the details of the audit entry. */
 async function lockOut(
   db: Db,
   { userId, isAccepted }: { userId: string; isAccepted: boolean },

@@ -10,7 +10,7 @@ export type Audience = (typeof AUDIENCES)[number];
 export const ANNOUNCEMENT_DELIVERIES = ['shown', 'mailed'] as const;
 export type AnnouncementDelivery = (typeof ANNOUNCEMENT_DELIVERIES)[number];
 
-/** What staff announce to people, such as a maintenance. */
+/** An announcement of staff to people, for example of maintenance. */
 export const AnnouncementEntity = defineEntity({
   name: 'Announcement',
   tableName: 'announcements',
@@ -39,14 +39,14 @@ export const AnnouncementEntity = defineEntity({
     /** For the audience `organizations`; otherwise empty. */
     organizationIds: p.array().default([]),
     delivery: p.text().$type<AnnouncementDelivery>(),
-    /** Shown from then on, or mailed then. */
+    /** When it is first shown, or when it is mailed. */
     startsAt: timestamp(),
-    /** Shown until then; null: until it is withdrawn. */
+    /** When it is no longer shown; null: when it is withdrawn. */
     endsAt: timestamp().strictNullable(),
     createdBy: idColumn(),
     createdAt: createdAt(),
     withdrawnAt: timestamp().strictNullable(),
-    /** The last owner who was mailed: a run that is started again continues there. */
+    /** The last owner who was mailed. A restarted run continues there. */
     mailedTo: idColumn().strictNullable(),
     /** Emails created so far. */
     mailedCount: p.integer().default(0),

@@ -46,7 +46,7 @@ export type AnnouncementService = ReturnType<typeof createAnnouncementService>;
 
 export const MAX_SHOWN = 20;
 export const MAX_ORGANIZATIONS = 100;
-/** A run waits until then, and Temporal's timers end after 292 years at the latest. */
+/** A run waits until the start, and Temporal's timers are limited to 292 years. */
 const MAX_DAYS_AHEAD = 366;
 const DAY_MS = 86_400_000;
 
@@ -105,7 +105,7 @@ export function createAnnouncementService({ database, outbox }: { database: Data
         return announcement;
       }),
 
-    /** Shows it no longer, and mails no one else. @throws AppError `not_found`; `conflict` if it is withdrawn already. */
+    /** Stops showing and mailing the announcement. @throws AppError `not_found`; `conflict` if it is already withdrawn. */
     withdraw: (staff: StaffScope, announcementId: string, note: string): Promise<void> =>
       database.staffTransaction(staff, async ({ db }) => {
         const announcement = await db
@@ -135,7 +135,7 @@ export function createAnnouncementService({ database, outbox }: { database: Data
         });
       }),
 
-    /** What is shown to a person now, newest first, at most {@link MAX_SHOWN}. */
+    /** Finds the announcements that are shown to a person now, newest first, at most {@link MAX_SHOWN}. */
     shownTo: ({ userId }: Pick<Person, 'userId'>): Promise<ShownAnnouncement[]> =>
       database.peopleTransaction(({ db }) =>
         db

@@ -20,7 +20,7 @@ import type { Announcement } from './announcement.entity.ts';
 
 /**
  * SQL: the membership `m` in the organization `o` belongs to the audience of the announcement `a`. Closed organizations
- * belong to none.
+ * belong to no audience.
  */
 export const IS_IN_AUDIENCE = sql<boolean>`o.deleted_at is null and case a.audience
   when 'all' then true
@@ -43,7 +43,10 @@ export function buildAnnouncementStart({
   };
 }
 
-/** `total`: emails created so far, by all runs. `withdrawn`: also if its author may no longer announce anything. */
+/**
+ * `total`: emails created so far, by all runs. `withdrawn`: the announcement was withdrawn, or its author may no longer
+ * announce.
+ */
 export interface MailedBatch {
   kind: 'more' | 'done' | 'withdrawn';
   total: number;
@@ -113,7 +116,7 @@ export function createAnnouncementMailing({ database, notifications, outbox }: A
     });
 
   return {
-    /** Creates the next emails, in one transaction with the position after them. Concurrent calls wait for each other. */
+    /** Creates the next emails and saves the position in one transaction. Concurrent calls wait for each other. */
     async mailBatch(announcementId: string): Promise<MailedBatch> {
       const batch = await mailNext(announcementId);
       // Backpressure: the next batch waits until Temporal has accepted this one.
@@ -152,7 +155,7 @@ function findNextOwners(
     .execute();
 }
 
-/** Announcements whose run is missing. One that an operator stopped starts again: withdraw the announcement instead. */
+/** Announcements whose run is missing. A run that an operator stopped starts again; withdraw the announcement instead. */
 export function overdueAnnouncements({ db }: Database): OverdueSource {
   return {
     name: 'announcements',

@@ -49,18 +49,18 @@ export const ApiKeyEntity = defineEntity({
     previousTokenHash: p.blob().unique().strictNullable(),
     previousLastFour: p.text().strictNullable(),
     previousExpiresAt: timestamp().strictNullable(),
-    /** Whether clients still use it. Updated at most once a minute. */
+    /** Shows whether clients still use the previous token. Updated at most once a minute. */
     previousLastUsedAt: timestamp().strictNullable(),
     permissions: p.array().$type<Permission[]>(),
     /** The key that created this one; null if a person or the installation did. Keys are revoked, never deleted. */
     createdByKeyId: idColumn().strictNullable(),
-    /** The person who created it or, through keys, is behind the one that did; null for the installation. */
+    /** The person who created the key, directly or through other keys; null for the installation. */
     createdByUserId: idColumn().strictNullable(),
     expiresAt: timestamp().strictNullable(),
     /** When the person behind the key was informed that it expires soon. */
     expiryNotifiedAt: timestamp().strictNullable(),
     revokedAt: timestamp().strictNullable(),
-    /** Ranges that may use the key. Empty: every address. */
+    /** Ranges from which the key may be used. Empty: every address. */
     allowedCidrs: p.array().default([]),
     /** Updated at most once a minute, so requests rarely cause a write. */
     lastUsedAt: timestamp().strictNullable(),

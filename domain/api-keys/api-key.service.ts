@@ -122,7 +122,7 @@ export function createApiKeyService({ database }: { database: Database }) {
       }),
 
     /**
-     * Changes a key. Takes effect with its next request. The key gets nothing that neither it nor the caller has.
+     * Changes a key. Takes effect with its next request. The key gets only what it or the caller already has.
      *
      * @throws AppError `not_found`; `permission_denied`; `conflict` for an expired key.
      */
@@ -158,8 +158,8 @@ export function createApiKeyService({ database }: { database: Database }) {
       }),
 
     /**
-     * Gives a key a new token. The old one works for `overlapSeconds` more, and cannot manage keys; one from an earlier
-     * rotation ends.
+     * Gives a key a new token. The old token works for another `overlapSeconds`, but cannot manage keys; a token from an
+     * earlier rotation stops working.
      *
      * @throws AppError `not_found`; `permission_denied` for a key that may do more than the caller, who would get its token;
      * `conflict` for an expired key.
@@ -189,7 +189,7 @@ export function createApiKeyService({ database }: { database: Database }) {
     /**
      * Takes effect with the next request.
      *
-     * @param options.children also revokes the keys that this key created, and those that they created.
+     * @param options.children also revokes the keys that this key created, directly or through other keys.
      * @throws AppError `not_found`.
      */
     revoke: (scope: Scope, keyId: string, { children }: { children: boolean }): Promise<void> =>
@@ -236,7 +236,7 @@ async function replaceToken(
   return { key: rotated, token };
 }
 
-/** The caller holds the lock of the key. Returns it as changed. */
+/** Returns the changed key. The caller holds its lock. */
 async function updateKey(db: Db, key: ApiKeyRow, change: Updateable<Tables['api_keys']>): Promise<ApiKeyRow> {
   if (Object.keys(change).length === 0) return key;
   return db
@@ -247,7 +247,7 @@ async function updateKey(db: Db, key: ApiKeyRow, change: Updateable<Tables['api_
     .executeTakeFirstOrThrow(() => notFound('API key', key.id));
 }
 
-/** A leaked key that has expired must not come back. */
+/** An expired key may have leaked, so it must not become valid again. */
 function requireUnexpired({ expiresAt }: ApiKeyRow): void {
   if (expiresAt === null || expiresAt.getTime() > Date.now()) return;
   throw new AppError('conflict', {

@@ -12,12 +12,12 @@ export interface ExpiringKey {
 }
 
 const NOTICE_DAYS = 7;
-/** A key that lives shorter was made for a task, and needs no notice. */
+/** A key with a shorter lifetime was created for a task, and needs no notice. */
 const MIN_LIFETIME_DAYS = 14;
 
 /**
- * Returns keys that expire within a week and marks them as notified, each once for each expiry. Runs in the caller's
- * transaction, which creates the emails.
+ * Returns keys that expire within a week and marks them as notified, once for each expiry. Runs in the caller's transaction,
+ * which creates the emails.
  */
 export function claimExpiringKeys(db: Db, limit: number): Promise<ExpiringKey[]> {
   const expiring = db

@@ -29,7 +29,7 @@ interface FoundKey {
   allowed_cidrs: string[];
   organization_cidrs: string[];
   expires_at: Date | null;
-  /** The presented token is the one before the last rotation. */
+  /** Whether the presented token is the one before the last rotation. */
   is_previous: boolean;
 }
 
@@ -37,7 +37,7 @@ type KeyRow = NonNullable<Awaited<ReturnType<typeof findKey>>>;
 
 /**
  * Authenticates API keys. Checks expiry with the clock of the database, so all processes agree. The token before a rotation
- * cannot manage keys: one that leaked must not rotate the key again and take it over.
+ * cannot manage keys, so that a leaked token cannot rotate the key again and take it over.
  */
 export function createKeyAuthenticator({
   database,
@@ -98,7 +98,7 @@ export function createKeyAuthenticator({
 }
 
 function findKey(database: Database, { token, environmentId, resourceId }: Credentials) {
-  // Text that is not an id matches no environment, and may contain characters PostgreSQL cannot store.
+  // Text that is not an id matches no environment, and may contain characters that PostgreSQL cannot store.
   const requested =
     environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
   const found = sql<FoundKey>`find_api_key(${hashApiKeyToken(token)}, ${requested}, ${resourceId ?? null})`;

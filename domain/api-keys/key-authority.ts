@@ -9,7 +9,7 @@ import { type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
 import { requirePermission, type Scope } from '../identity/scope.ts';
 import { ApiKeyEntity } from './api-key.entity.ts';
 
-/** The most that a caller may give to a key: no one grants what they lack. */
+/** The most that a caller may grant to a key: a caller cannot grant what they lack. */
 export interface Authority {
   permissions: ReadonlySet<Permission>;
   /** Null: no limit. */
@@ -23,8 +23,8 @@ export interface Authority {
 }
 
 /**
- * Reads what the caller may grant. Their key or membership stays locked until the commit, so that revoking the key with its
- * children, or removing the member with their keys, misses none.
+ * Reads what the caller may grant. Locks their key or membership until the commit, so that revoking the key with its
+ * children, or removing the member with their keys, misses no new key.
  */
 export async function lockAuthority(db: Db, scope: Scope): Promise<Authority> {
   const { actor, organizationId } = scope;
@@ -44,7 +44,7 @@ export async function lockAuthority(db: Db, scope: Scope): Promise<Authority> {
       .executeTakeFirst();
     if (!key) throw unauthenticated();
     const { id: keyId, expiresAt, allowedCidrs, userId } = key;
-    // The scope, because the token before a rotation has fewer permissions than the key.
+    // Permissions come from the scope, because the token before a rotation has fewer than the key.
     return { permissions: scope.permissions, expiresAt, allowedCidrs, keyId, userId };
   }
   const member = await db
@@ -67,8 +67,8 @@ export async function lockAuthority(db: Db, scope: Scope): Promise<Authority> {
 export type ApiKeyRow = RowOf<typeof ApiKeyEntity>;
 
 /**
- * The keys that the caller may see and change: within its own binding, and for developers and their keys only those that
- * they created. A key whose creator is no administrator (any more) manages no more than its creator.
+ * Selects the keys that the caller may see and change: those within the caller's binding. Developers and their keys manage
+ * only keys that the developer created, so a key manages no more keys than its creator.
  */
 export async function selectManagedKeys(db: Db, scope: Scope) {
   const userId = await findRestrictingUser(db, scope);
@@ -83,7 +83,7 @@ export async function selectManagedKeys(db: Db, scope: Scope) {
     .$if(userId !== null, (query) => query.where('created_by_user_id', '=', userId));
 }
 
-/** Returns the person whose keys alone the caller manages; null if it manages the keys of all. */
+/** Returns the person whose keys are the only ones that the caller manages; null if the caller manages all keys. */
 async function findRestrictingUser(db: Db, { organizationId, actor, member }: Scope): Promise<string | null> {
   if (member) return isAdministrator(member.role) ? null : member.person.userId;
   const creator = await db

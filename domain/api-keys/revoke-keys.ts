@@ -15,7 +15,7 @@ export async function revokeKey(db: Db, keyId: string): Promise<boolean> {
 }
 
 /**
- * Revokes the keys that a key created, and those that they created, in the caller's transaction. `union` instead of
+ * Revokes the keys that a key created, directly or through other keys, in the caller's transaction. `union` instead of
  * `union all` ends the recursion even in a cycle.
  */
 export async function revokeDescendants(db: Db, organizationId: string, keyId: string): Promise<void> {
@@ -46,7 +46,7 @@ export async function revokeDescendants(db: Db, organizationId: string, keyId: s
  */
 export async function revokeKeysOfUser(db: Db, organizationId: string, userId: string): Promise<number> {
   for (let total = 0; ; ) {
-    // Waits for transactions in which one of the keys creates another one, which the next round then finds.
+    // The update waits for transactions in which one of the keys creates another key, which the next round then finds.
     const revoked = await db
       .updateTable('api_keys')
       .set({ revoked_at: sql`now()` })
@@ -61,8 +61,8 @@ export async function revokeKeysOfUser(db: Db, organizationId: string, userId: s
 }
 
 /**
- * Takes from the keys that a person created, also through other keys, the permissions that are not among the given ones,
- * in the caller's transaction. Returns the number of keys that lost some.
+ * Takes from the keys that a person created, also through other keys, all permissions except the given ones, in the caller's
+ * transaction. Returns the number of keys that lost permissions.
  */
 export async function limitKeysOfUser(
   db: Db,
@@ -70,7 +70,7 @@ export async function limitKeysOfUser(
 ): Promise<number> {
   const allowed = sql`${permissions}::text[]`;
   for (let total = 0; ; ) {
-    // As in the revocation: keys that one of them creates meanwhile.
+    // As in the revocation, the next round finds keys that one of the keys creates meanwhile.
     const limited = await db
       .updateTable('api_keys')
       .set({

@@ -5,7 +5,9 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
 export type AuditActorKind = 'user' | 'api_key' | 'staff' | 'system';
 
-/** One change that matters for security or administration: who made it, from where, with which credential. Never changed. */
+/**
+ * One change that matters for security or administration: who made it, from where, with which credential. Rows never change.
+ */
 export const AuditEntryEntity = defineEntity({
   name: 'AuditEntry',
   tableName: 'audit_entries',
@@ -29,7 +31,7 @@ export const AuditEntryEntity = defineEntity({
     credentialId: idColumn().strictNullable(),
     resourceType: p.text(),
     resourceId: p.text(),
-    /** Why, where the operation asks for a reason. */
+    /** Reason, if the operation requires one. */
     reason: p.text().strictNullable(),
     /** What changed; never a secret or content of mail. */
     details: json(p.json().$type<Record<string, unknown>>()),

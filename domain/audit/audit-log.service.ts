@@ -12,7 +12,7 @@ export interface AuditLogEntry {
   action: string;
   actorKind: AuditActorKind;
   actorId: string;
-  /** Current name or address of the user, or name of the key; `Staff` for staff; null if they no longer exist. */
+  /** Current name or address of the user, or name of the key; `Staff` for staff; null if the actor no longer exists. */
   actorName: string | null;
   credentialId: string | null;
   resourceType: string;
@@ -47,7 +47,7 @@ export function createAuditLogService({ database }: { database: Database }) {
   };
 }
 
-/** Reads a page of an organization's log. Staff read it, too. */
+/** Reads a page of an organization's log. Also for staff. */
 export function listAuditEntries(
   db: Db,
   organizationId: string,

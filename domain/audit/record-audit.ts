@@ -16,7 +16,7 @@ export interface AuditEvent {
   details?: Record<string, unknown>;
 }
 
-/** Who makes a change, and where. */
+/** Who makes a change, and in which organization. */
 export interface AuditedScope extends Pick<Scope, 'organizationId' | 'ip' | 'requestId' | 'actor'> {
   impersonation?: Pick<ImpersonationScope, 'id'> | undefined;
   administration?: AdministrationScope | undefined;
@@ -53,7 +53,7 @@ export async function recordAudit(
 
 type Author = Pick<Person, 'userId' | 'ip' | 'requestId'> & { sessionId?: string };
 
-/** Records a person's change of an organization in which their session does not act. For the people role. */
+/** Records a person's change of an organization that their session has not entered. For the people role. */
 export async function recordOrganizationAudit(
   db: Db,
   person: Author,
@@ -70,7 +70,7 @@ export async function recordOrganizationAudit(
   ]);
 }
 
-/** Records a person's change of their own account with each organization they belong to. For the people role. */
+/** Records a person's change of their own account in the log of each of their organizations. For the people role. */
 export async function recordPersonAudit(
   db: Db,
   person: Author,
@@ -94,7 +94,7 @@ export async function recordPersonAudit(
   );
 }
 
-/** Whether the organization's log has an action on a resource. For the people role. */
+/** Whether the organization's log contains an action on a resource. For the people role. */
 export async function hasAuditEntry(
   db: Db,
   { organizationId, action, resourceId }: { organizationId: string; action: string; resourceId: string },

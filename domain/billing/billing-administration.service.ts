@@ -6,7 +6,7 @@ import type { StaffScope } from '../staff/staff-scope.ts';
 import { type BillingState, readBillingState } from './billing-state.ts';
 import type { PaymentGraceService } from './payment-grace.service.ts';
 
-/** A subscription that an operator has to settle. */
+/** A subscription with a problem that an operator has to resolve. */
 export interface SubscriptionProblem {
   organizationId: string;
   subscriptionId: string;
@@ -28,7 +28,7 @@ export function createBillingAdministrationService({
   now?: () => Date;
 }) {
   return {
-    /** At most {@link MAX_PROBLEMS}, the longest unread first. */
+    /** At most {@link MAX_PROBLEMS}, those read least recently first. */
     listProblems: (staff: StaffScope): Promise<SubscriptionProblem[]> =>
       database.staffTransaction(staff, ({ db }) =>
         db
@@ -64,7 +64,7 @@ export function createBillingAdministrationService({
       database.staffTransaction(staff, async (transaction) => {
         const { db } = transaction;
         await requireOrganization(db, organizationId);
-        // There are several only if a second subscription is overdue too; each would suspend the organization.
+        // There are several only if a second subscription is also overdue; each would suspend the organization.
         const open = await db
           .selectFrom('payment_graces')
           .select('id')

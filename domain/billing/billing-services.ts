@@ -28,7 +28,7 @@ interface BillingDependencies {
   logger: Logger;
 }
 
-/** What the API does about billing; undefined members if it is switched off. */
+/** The billing services of the API; undefined if billing is switched off. */
 export function createBillingServices({
   workerDatabase,
   notifications,
@@ -71,7 +71,7 @@ export function createBillingServices({
   };
 }
 
-/** What workflows do about billing. */
+/** The billing services of workflows. */
 export function createBillingWork({
   notifications,
   suspensions,

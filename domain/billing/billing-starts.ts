@@ -34,7 +34,7 @@ export function buildSyncCommand({
       input: { subscriptionId: id },
       searchAttributes: { OrgId: organizationId, ResourceId: id, Stage: 'reading' },
       summary: `Read subscription ${id} back`,
-      // Every event starts one.
+      // Every event starts a run.
       replacesCompleted: true,
     },
     signal: { workflowId, signalName: SUBSCRIPTION_CHANGED, args: [] },

@@ -10,7 +10,7 @@ import { PaymentGraceEntity } from './payment-grace.entity.ts';
 import { BillingCustomerEntity, BillingSubscriptionEntity } from './subscription.entity.ts';
 import { findCountingSubscription } from './subscription-status.ts';
 
-/** What the service knows about an organization's billing, as last read from Stripe. */
+/** An organization's billing, as last read from Stripe. */
 export interface BillingState {
   tier: Tier;
   customer: RowOf<typeof BillingCustomerEntity> | undefined;
@@ -69,8 +69,8 @@ export async function readBillingState(db: Db, organizationId: string): Promise<
 }
 
 /**
- * The organization's customer at Stripe, created on first use. A crash between the two steps creates no second customer:
- * Stripe answers the repeated request with the first one.
+ * Returns the organization's customer at Stripe, created on first use. A crash between the two steps creates no second
+ * customer, because Stripe answers the repeated request with the first one.
  *
  * @param replaced the customer that was deleted at Stripe.
  */

@@ -33,9 +33,9 @@ export interface PlanChangeRequest {
   tier: Tier;
   /** Default: `now`. */
   when?: PlanTiming | undefined;
-  /** Only computes what the change costs. */
+  /** Only computes the cost of the change. */
   preview?: boolean | undefined;
-  /** Seconds since 1970, from a preview of the last hour: the change then costs what the preview said. */
+  /** Seconds since 1970, from a preview of the last hour, so that the change costs what the preview showed. */
   prorationDate?: number | undefined;
 }
 
@@ -63,8 +63,8 @@ export interface BillingServiceOptions {
 export type BillingService = ReturnType<typeof createBillingService>;
 
 /**
- * What owners do with their subscription. Nothing here changes the tier, which follows Stripe's events. Every method
- * throws `unavailable` if Stripe does not answer, and then has changed nothing.
+ * Changes of the subscription by owners. Nothing here changes the tier, which follows Stripe's events. Every method throws
+ * `unavailable` if Stripe does not answer, and then has changed nothing.
  */
 export function createBillingService(options: BillingServiceOptions) {
   const { database, stripe, prices, redirects, publicUrl } = options;
@@ -82,9 +82,9 @@ export function createBillingService(options: BillingServiceOptions) {
     }
   };
 
-  /** @throws AppError `conflict` with the link of the portal, if a subscription has not ended. */
+  /** @throws AppError `conflict`, with the link of the portal, if a subscription has not ended. */
   async function refuseSecond(scope: TenantScope, customer: string): Promise<void> {
-    // Asks Stripe instead of reading the rows: the event of a checkout that has just been completed may not have arrived.
+    // Asks Stripe instead of reading the rows, because the event of a recent checkout may not have arrived.
     const { data } = await callStripe(() =>
       stripe.subscriptions.list({ customer, status: 'all', limit: 100 }),
     );
@@ -156,7 +156,7 @@ export function createBillingService(options: BillingServiceOptions) {
      * Returns Stripe's page for paying the subscription; an open one is reused.
      *
      * @throws AppError `conflict`, with the portal's link, while a subscription has not ended; `unprocessable` for a tier
-     * that is not for sale; `validation_error` for a target that is not allowed.
+     * that is not for sale; `validation_error` for a redirect URL that is not allowed.
      */
     async checkout(scope: Scope, request: CheckoutRequest): Promise<{ id: string; url: string }> {
       requireOrganizationWide(scope);
@@ -190,8 +190,8 @@ export function createBillingService(options: BillingServiceOptions) {
     },
 
     /**
-     * @throws AppError `conflict` without a subscription, or while its payment is overdue; `validation_error` for a date that
-     * is not that of a recent preview.
+     * @throws AppError `conflict` without a subscription, or while its payment is overdue; `validation_error` for a date
+     * without a recent preview.
      */
     async changePlan(
       scope: Scope,
@@ -245,7 +245,7 @@ export function createBillingService(options: BillingServiceOptions) {
 async function cancelAtStripe(stripe: Stripe, id: string, when: CancelTiming): Promise<Stripe.Subscription> {
   const current = await stripe.subscriptions.retrieve(id);
   if (current.status === 'canceled') return current;
-  // While a schedule exists, which a plan change for a later time creates, Stripe refuses other changes.
+  // A plan change for a later time creates a schedule, and Stripe refuses other changes while it exists.
   if (current.schedule)
     await stripe.subscriptionSchedules.release(
       typeof current.schedule === 'string' ? current.schedule : current.schedule.id,
@@ -257,12 +257,12 @@ async function cancelAtStripe(stripe: Stripe, id: string, when: CancelTiming): P
 
 /** How long a preview is valid. */
 const PREVIEW_SECONDS = 3_600;
-/** Of the clocks of two servers. */
+/** Allowed difference between the clocks of two servers. */
 const CLOCK_SKEW_SECONDS = 60;
 
 /**
- * Otherwise a caller could choose the date: Stripe charges for an upgrade from any later day and credits a downgrade from
- * any earlier day.
+ * Without this check a caller could choose the date: Stripe charges for an upgrade from any later day and credits a
+ * downgrade from any earlier day.
  */
 function requireRecentPreview(prorationDate: number): void {
   const ageSeconds = Date.now() / 1_000 - prorationDate;

@@ -25,8 +25,8 @@ export interface CheckoutDetails {
 const MAX_ATTEMPTS = 5;
 
 /**
- * Returns the checkout session for the tier. An open session for the same tier is reused, and any other one is expired,
- * so that two sessions can never both be paid, even those of concurrent calls.
+ * Returns the checkout session for the tier. An open session for the same tier is reused, and any other one is expired, so
+ * that two sessions can never both be paid, even with concurrent calls.
  *
  * @throws AppError `conflict` if a session was paid meanwhile.
  */
@@ -58,7 +58,7 @@ export async function openCheckout(
   });
 }
 
-/** For a repeated key Stripe answers with the session of the first request, which may be over by now. */
+/** For a repeated key, Stripe answers with the session of the first request, which may have ended since. */
 async function createOpenSession(
   stripe: Stripe,
   scope: TenantScope,

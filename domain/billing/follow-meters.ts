@@ -5,8 +5,8 @@ import type { MeteredCounter } from './metered-counters.ts';
 import type { MeterView } from './read-meters.ts';
 
 /**
- * Starts meters for the subscription's metered prices from the next full hour on, so that earlier use is not billed, and
- * ends the meters whose price the subscription no longer has.
+ * Starts meters for the subscription's metered prices at the next full hour, so that earlier use is not billed. Ends meters
+ * whose price the subscription no longer has.
  */
 export async function followMeters(
   db: Db,

@@ -23,7 +23,7 @@ export interface FollowTierOptions {
 /** Problem of a second paid subscription. Unlike other problems it does not keep the tier from changing. */
 export const PAYS_TWICE = 'pays_twice';
 
-/** Gives the organization the tier of its subscriptions, if it differs from the tier that they last gave. */
+/** Gives the organization the tier of its subscriptions if that tier has changed since the last read. */
 export async function followTier(
   { outbox, notifications, defaultTier, logger }: FollowTierOptions,
   transaction: Transaction,
@@ -52,7 +52,7 @@ export async function followTier(
   const found = await markSurplus(db, organizationId, surplus);
   if (found.length > 0)
     logger.error({ organizationId, counts: counting?.id, surplus: found }, 'organization pays twice');
-  // A tier that is kept too long does less harm than one that is taken away by mistake.
+  // Keeping a tier too long does less harm than taking it away by mistake.
   if (open.some(({ problem }) => problem !== null && problem !== PAYS_TWICE)) return;
   const granted = counting?.tier ?? null;
   if (granted === appliedTier) return;
@@ -86,8 +86,8 @@ export async function followTier(
 }
 
 /**
- * Marks for operators the subscriptions that are paid in addition to the one that counts. @returns those not marked
- * before.
+ * Marks the subscriptions that are paid in addition to the one that counts, for operators. @returns those that were not
+ * marked before.
  */
 async function markSurplus(
   db: Db,

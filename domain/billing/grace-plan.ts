@@ -6,7 +6,7 @@ const DAY_MS = 86_400_000;
 const REMINDER_DAYS = [7, 3, 1] as const;
 /** How often the invoice is read while nothing else is due. Events cause earlier reads. */
 const RECHECK_MS = DAY_MS;
-/** The grace is over, but Stripe has no open invoice: it is about to create one or to end the subscription. */
+/** The grace is over, but Stripe has no open invoice. Stripe is about to create one or to end the subscription. */
 const UNCLEAR_RECHECK_MS = 3_600_000;
 
 export interface GraceTimes {
@@ -16,7 +16,7 @@ export interface GraceTimes {
   remindersSent: number;
 }
 
-/** What to do with a grace, given what Stripe says now. */
+/** The next step of a grace, given the present state at Stripe. */
 export type GraceStep =
   | { kind: 'recovered' }
   | { kind: 'ended' }
@@ -25,8 +25,8 @@ export type GraceStep =
   | { kind: 'wait'; nextStepAt: Date };
 
 /**
- * A payment has failed and Stripe still tries to collect it. `incomplete` does not count, because the first payment never
- * succeeded.
+ * Whether a payment has failed and Stripe is still trying to collect it. `incomplete` does not count, because the first
+ * payment never succeeded.
  */
 export function isPaymentOverdue({
   status,
@@ -37,7 +37,7 @@ export function isPaymentOverdue({
 
 export interface Standing {
   view: Pick<SubscriptionView, 'status' | 'openInvoice' | 'endedAt'>;
-  /** Another subscription of the organization is in good standing: it is not suspended for this one. */
+  /** Whether another subscription of the organization is in good standing. If so, the organization is not suspended. */
   isPaidOtherwise: boolean;
 }
 
@@ -58,11 +58,11 @@ export function planGraceStep({ view, isPaidOtherwise }: Standing, grace: GraceT
     : { kind: 'wait', nextStepAt };
 }
 
-/** Reminders whose time has already passed, so that moving the end of the grace sends none of them. */
+/** Counts the reminders whose time has passed, so that moving the end of the grace sends none of them. */
 export const countPassedReminders = (grace: GraceTimes, now: Date): number =>
   reminderTimes(grace).filter((time) => time <= now.getTime()).length;
 
-/** No reminder within a day of the first email. */
+/** No reminder is sent within a day of the first email. */
 function reminderTimes({ startedAt, suspendAt }: GraceTimes): number[] {
   return REMINDER_DAYS.map((days) => suspendAt.getTime() - days * DAY_MS).filter(
     (time) => time >= startedAt.getTime() + DAY_MS,

@@ -7,7 +7,7 @@ import type { MeteredCounter } from './metered-counters.ts';
 
 const BEGINNING = new Date(0);
 
-/** Reads what organizations were granted since a time. Returns a function that finds the history of one counter. */
+/** Reads the limits granted to organizations since a time. Returns a function that finds the history of one counter. */
 export async function readGrantHistories(
   db: Db,
   organizationIds: readonly string[],
@@ -74,7 +74,7 @@ interface OverrideEntry {
   expiresAt: Date | null;
 }
 
-/** Overrides that were replaced or removed, according to the ledger. The override in force has a row of its own. */
+/** Finds overrides that were replaced or removed, according to the ledger. The present override has its own row. */
 function formerOverrides(entries: readonly OverrideEntry[]): Span[] {
   const spans: Span[] = [];
   let current: Span | undefined;

@@ -12,7 +12,7 @@ export interface ReportCounts {
   refused: number;
 }
 
-/** For at least 24 hours Stripe refuses a second event with the same identifier. */
+/** Stripe refuses a second event with the same identifier for at least 24 hours. */
 const IDENTIFIER_LIFETIME_MS = 23 * HOUR_MS;
 const BATCH_SIZE = 100;
 const MAX_CONCURRENT_REPORTS = 8;
@@ -46,10 +46,10 @@ export function createMeterReportingService(options: Reporting) {
   const { database } = options;
   return {
     /**
-     * Sends each settled hour to Stripe once. A crash or an outage causes no second report: a report keeps its
-     * identifier, and if it was first sent long ago, Stripe is asked whether it has it.
+     * Sends each settled hour to Stripe once. A crash or outage causes no second report: a report keeps its identifier, and
+     * if it was first sent long ago, Stripe is asked whether it has received it.
      *
-     * @throws AppError `unavailable`; the next call sends what was not sent.
+     * @throws AppError `unavailable`; the next call sends the remaining reports.
      */
     async report(onProgress: () => void): Promise<ReportCounts> {
       const counts = { reported: 0, refused: 0 };
@@ -64,7 +64,7 @@ export function createMeterReportingService(options: Reporting) {
           for (const outcome of outcomes)
             if (outcome.status === 'fulfilled') counts[outcome.value] += 1;
             else failures.push(outcome.reason);
-          // If all fail, Stripe is down. A single report that fails does not delay the others.
+          // If all fail, Stripe is down. A single failure does not delay the other reports.
           if (outcomes.every(({ status }) => status === 'rejected')) throw failures[0];
         }
         last = batch.at(-1);
@@ -148,7 +148,7 @@ export function sendReport(stripe: Stripe, report: MeterReportContent): Promise<
   );
 }
 
-/** Whether Stripe has already counted the hour. Nothing but these reports adds to it. */
+/** Whether Stripe has already counted the hour. Only these reports add to the hour. */
 export async function hasReport(
   stripe: Stripe,
   { meterId, customerId, windowStart, units }: MeterReportContent,
@@ -167,7 +167,7 @@ export async function hasReport(
 const isRefusal = (error: unknown): error is Error =>
   isMissing(error) || (error instanceof AppError && error.code === 'unprocessable');
 
-/** Another attempt has sent it. */
+/** Another attempt has already sent the report. */
 function isDuplicate(error: Error): boolean {
   const { code } = (error.cause ?? error) as { code?: unknown };
   return code === 'duplicate_meter_event' || /already exists/i.test(error.message);

@@ -10,7 +10,7 @@ import { HOUR_MS, type SettledHours, settleHours, type UsedHour } from './meter-
 
 type BillingMeter = RowOf<typeof BillingMeterEntity>;
 
-/** By then the use of an hour is committed. Later changes count toward the next hour. */
+/** An hour is settled this long after its end, when its use is committed. Later changes count toward the next hour. */
 const SETTLED_AFTER_MS = 5 * 60_000;
 /** Stripe accepts use of the last 35 days. */
 export const MAX_AGE_MS = 34 * 24 * HOUR_MS;
@@ -29,7 +29,7 @@ export function createMeterSettlementService({
 }) {
   return {
     /**
-     * Records, once, the use beyond soft limits of every hour that is over, for metered subscriptions.
+     * Records the use beyond soft limits of every past hour once, for metered subscriptions.
      *
      * @returns how many hours have billable use.
      */
@@ -85,7 +85,7 @@ async function settleBatch(db: Db, times: { until: Date; earliest: Date }): Prom
   return { meters: due.length, billable, late };
 }
 
-/** Meters with hours that are over, at the latest until the subscription ended. */
+/** Locks the meters with past hours that are not settled, up to the end of the subscription. */
 function lockDue(db: Db, until: Date): Promise<BillingMeter[]> {
   return db
     .selectFrom('billing_meters')
@@ -112,7 +112,7 @@ function endOf({ endedAt, settledUntil }: BillingMeter, until: Date): Date {
 const keyOf = ({ subscriptionId, counter }: Pick<BillingMeter, 'subscriptionId' | 'counter'>) =>
   `${subscriptionId}/${counter}`;
 
-/** The use of each hour to be settled, and the use before it in its month. */
+/** Reads the use of each hour to be settled, and the earlier use of its month. */
 async function readUsage(
   db: Db,
   meters: readonly BillingMeter[],
@@ -158,8 +158,8 @@ async function save(
   { subscriptionId, counter, organizationId }: BillingMeter,
   { settledUntil, highestAmount, billable }: SettledHours,
 ): Promise<void> {
-  // If there are two metered subscriptions, only one reports the hour: Stripe counts an event for every metered price of
-  // the customer.
+  // If there are two metered subscriptions, only one reports the hour, because Stripe counts an event for every metered
+  // price of the customer.
   if (billable.length > 0)
     await db
       .insertInto('meter_reports')

@@ -10,14 +10,14 @@ export interface Span {
   until: Date | null;
 }
 
-/** What an organization was granted over time, according to the usage ledger and its suspensions. */
+/** The limits granted to an organization over time, according to the usage ledger and its suspensions. */
 export interface GrantHistory {
   counter: MeteredCounter;
   /** The current tier. */
   tier: Tier;
   /** In order of time. */
   tierChanges: readonly { at: Date; from: Tier; to: Tier }[];
-  /** When a limit of the counter was overridden by staff. */
+  /** When staff overrode the limit of the counter. */
   overrides: readonly Span[];
   /** When the organization was suspended. */
   suspensions: readonly Span[];
@@ -32,21 +32,21 @@ export interface MeterState {
 
 export interface UsedHour {
   start: Date;
-  /** What the counter changed by; negative if more was refunded than used. */
+  /** Change of the counter; negative if more was refunded than used. */
   amount: number;
 }
 
 export interface SettledHours extends MeterState {
-  /** Billable use, in order of time. Hours without any are left out. */
+  /** Billable use, in order of time. Hours without billable use are left out. */
   billable: { start: Date; units: number }[];
 }
 
 /**
- * Settles the hours up to `until`. Only use that lifts the counter above both the tier's limit and the highest settled
- * amount of the month is billable, so that a correction is never negative and use that is counted again after one is not
- * billed twice. An hour in which anything but a soft limit of a tier applied is not billed.
+ * Settles the hours up to `until`. Only use above both the tier's limit and the highest settled amount of the month is
+ * billable. So corrections are never negative, and use that is counted again after a correction is not billed twice. An hour
+ * is billed only if a tier's soft limit applied throughout.
  *
- * @param amountBefore of the month of `settledUntil`, before it.
+ * @param amountBefore use in the month of `settledUntil` before that time.
  * @param hours from `settledUntil` on, in order.
  */
 export function settleHours(
@@ -73,7 +73,7 @@ export function settleHours(
   return { settledUntil: until, highestAmount: monthKey(until) === month ? highest : 0, billable };
 }
 
-/** The limit beyond which use in the window is billed: the highest that applied; null if it is not billed. */
+/** The limit beyond which use in the window is billed: the highest that applied; null if the window is not billed. */
 function billedLimit(
   { counter, tier, tierChanges, overrides, suspensions }: GrantHistory,
   window: { from: Date; until: Date },

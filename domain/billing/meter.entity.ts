@@ -16,16 +16,16 @@ export const BillingMeterEntity = defineEntity({
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     customerId: idColumn(),
     priceId: idColumn(),
-    /** The meter at Stripe (`mtr_…`), the name of its events, and the fields of an event that it reads. */
+    /** The meter at Stripe (`mtr_…`). The next fields are the name of its events, and the event fields that it reads. */
     meterId: idColumn(),
     eventName: p.text(),
     customerField: p.text(),
     valueField: p.text(),
-    /** Start of an hour (UTC). Use before it has been reported, or is not billed. */
+    /** Start of an hour (UTC). Earlier use has been reported or is not billed. */
     settledUntil: timestamp(),
     /** Highest amount of the counter in the month of the last settled hour; null before the first one. */
     highestAmount: p.bigint('number').strictNullable(),
-    /** When the subscription ended or lost the price; null while it has it. */
+    /** When the subscription ended or lost the price; null before. */
     endedAt: timestamp().strictNullable(),
   },
 });
@@ -33,8 +33,8 @@ export const BillingMeterEntity = defineEntity({
 export type BillingMeter = InferEntity<typeof BillingMeterEntity>;
 
 /**
- * The use of an hour beyond the limit, for Stripe. The row is written before it is sent, so that a retry sends the same
- * amount.
+ * The use of an hour beyond the limit, reported to Stripe. The row is written before the report is sent, so that a retry
+ * sends the same amount.
  */
 export const MeterReportEntity = defineEntity({
   name: 'MeterReport',
@@ -54,12 +54,12 @@ export const MeterReportEntity = defineEntity({
     },
   ],
   properties: {
-    /** Organization, counter and hour: Stripe counts an event with the same identifier once. */
+    /** Identifies organization, counter and hour, because Stripe counts an identifier only once. */
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     subscriptionId: idColumn(),
     counter: p.text().$type<MeteredCounter>(),
-    /** Start of the hour in which it was used. */
+    /** Start of the hour of the use. */
     windowStart: timestamp(),
     units: p.bigint('number'),
     createdAt: createdAt(),
@@ -67,7 +67,7 @@ export const MeterReportEntity = defineEntity({
     sentAt: timestamp().strictNullable(),
     /** When Stripe accepted it. */
     reportedAt: timestamp().strictNullable(),
-    /** When and why reporting was given up; null unless it was. */
+    /** When and why reporting was given up; otherwise null. */
     refusedAt: timestamp().strictNullable(),
     refusal: p.text().strictNullable(),
   },

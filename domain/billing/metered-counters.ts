@@ -1,7 +1,10 @@
 import type { Db } from '../../platform/database/tables.ts';
 import { STORAGE_COUNTER, USAGE_COUNTERS, type UsageCounter } from '../usage/counters.ts';
 
-/** Counters whose use beyond a soft limit can be billed. Storage cannot: it is a level, not an amount used within an hour. */
+/**
+ * Counters whose use beyond a soft limit can be billed. Storage cannot, because it is a level and not an amount used within
+ * an hour.
+ */
 export type MeteredCounter = Exclude<UsageCounter, typeof STORAGE_COUNTER>;
 
 export const METERED_COUNTERS: readonly MeteredCounter[] = USAGE_COUNTERS.filter(
@@ -10,9 +13,9 @@ export const METERED_COUNTERS: readonly MeteredCounter[] = USAGE_COUNTERS.filter
 
 /** Metered prices at Stripe, by counter. */
 export interface MeteredPrices {
-  /** The metered prices that a new subscription gets in addition to the price of its tier: the first of each counter. */
+  /** The metered prices of a new subscription, in addition to the price of its tier: the first price of each counter. */
   readonly forSale: readonly string[];
-  /** Undefined for a price that meters none of this service's counters. */
+  /** Undefined for a price without a counter of this service. */
   counterOf(priceId: string): MeteredCounter | undefined;
 }
 

@@ -10,7 +10,7 @@ import {
 } from '../../platform/outbox/overdue-rows.ts';
 import { buildGraceStart, buildGraceWake, buildSyncCommand } from './billing-starts.ts';
 
-/** Subscriptions whose events wait for a read-back that no run makes. */
+/** Subscriptions with a requested read whose run is missing. */
 export function overdueReadBacks({ db }: Database): OverdueSource {
   return {
     name: 'subscriptionReadBacks',
@@ -33,7 +33,7 @@ export function overdueReadBacks({ db }: Database): OverdueSource {
   };
 }
 
-/** Graces whose next step is overdue. A run that an operator stopped starts again: to give more time, extend the grace. */
+/** Graces whose next step is overdue. A run that an operator stopped starts again; to give more time, extend the grace. */
 export function overdueGraces({ db }: Database): OverdueSource {
   return {
     name: 'paymentGraces',
@@ -61,10 +61,10 @@ export function overdueGraces({ db }: Database): OverdueSource {
 const BATCH_SIZE = 200;
 
 /**
- * Asks for a read-back of every open subscription that none was made of for a day: events may have been lost in an outage
- * that was longer than Stripe's retries.
+ * Requests a read of every open subscription that was not read for a day, because an outage longer than Stripe's retries may
+ * have lost events.
  *
- * @returns how many.
+ * @returns the number of requests.
  */
 export async function requestStaleReadBacks(
   { database, outbox }: { database: Database; outbox: Outbox },
@@ -103,7 +103,7 @@ export async function requestStaleReadBacks(
 
 const DELETED_AT_ONCE = 1_000;
 
-/** Stripe delivers an event again for at most 30 days. */
+/** Deletes events that Stripe no longer delivers again: it does so for at most 30 days. */
 export async function deleteOldStripeEvents({ db }: Database): Promise<number> {
   const old = db
     .selectFrom('stripe_events')
@@ -114,7 +114,7 @@ export async function deleteOldStripeEvents({ db }: Database): Promise<number> {
   return Number(deleted.numDeletedRows);
 }
 
-/** Stripe's invoices have what was reported. A report that waits stays. */
+/** Deletes old reports, which Stripe's invoices contain. Reports that still wait stay. */
 export async function deleteOldMeterReports({ db }: Database): Promise<number> {
   const old = db
     .selectFrom('meter_reports')

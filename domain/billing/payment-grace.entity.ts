@@ -3,11 +3,11 @@ import { idColumn, oneOf, primaryId, timestamp } from '../../platform/database/c
 import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
-/** `waiting` → `suspended`; both → `recovered` (paid) or `ended` (the subscription is over, or another one is paid). */
+/** `waiting` → `suspended`; both → `recovered` (paid) or `ended` (the subscription has ended, or another one is paid). */
 export const GRACE_STATUSES = ['waiting', 'suspended', 'recovered', 'ended'] as const;
 export type GraceStatus = (typeof GRACE_STATUSES)[number];
 
-/** The time between a failed payment and the suspension. A subscription has at most one at a time. */
+/** The time between a failed payment and the suspension. A subscription has at most one open grace. */
 export const PaymentGraceEntity = defineEntity({
   name: 'PaymentGrace',
   tableName: 'payment_graces',
@@ -28,12 +28,12 @@ export const PaymentGraceEntity = defineEntity({
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     subscriptionId: idColumn(),
-    /** Counts the graces of the subscription. */
+    /** Number of the grace within the subscription, part of the workflow id. */
     episode: p.integer(),
     status: p.text().$type<GraceStatus>().default('waiting'),
     startedAt: timestamp(),
     suspendAt: timestamp(),
-    /** When the run has to act next; null once it is closed. */
+    /** When the run has to act next; null once the grace is closed. */
     nextStepAt: timestamp().strictNullable(),
     remindersSent: p.integer().default(0),
     suspendedAt: timestamp().strictNullable(),

@@ -39,7 +39,7 @@ export function createPaymentGraceService(options: PaymentGraceOptions) {
   const { outbox, suspensions } = options;
 
   /**
-   * Postpones the suspension, and lifts it if it is in force. The caller records it in the audit log.
+   * Postpones the suspension, and lifts it if it is open. The caller records the change in the audit log.
    *
    * @returns the grace, with the day of suspension; null if it is closed.
    */
@@ -94,7 +94,7 @@ export function createPaymentGraceService(options: PaymentGraceOptions) {
         await open(options, transaction, { organizationId, ...standing });
     },
 
-    /** Extends by a signal to the run: the log does not know which operator sent it. */
+    /** Extends the grace after a signal to the run. The audit log cannot name the operator who sent the signal. */
     async extendBySignal(transaction: Transaction, extension: GraceExtension): Promise<void> {
       const extended = await extend(transaction, extension);
       if (!extended) return;
@@ -158,7 +158,7 @@ async function open(
   });
 }
 
-/** Returns its episode; undefined if the subscription has an open one. */
+/** Returns the number of the grace within the subscription; undefined if the subscription already has an open grace. */
 async function insertGrace(
   db: Db,
   {
@@ -249,7 +249,7 @@ async function suspend(
   transaction: Transaction,
   { grace, nextStepAt, now }: { grace: PaymentGrace; nextStepAt: Date; now: Date },
 ): Promise<void> {
-  // False if staff have already suspended it for the payment; then staff also lift that suspension.
+  // False if staff have already suspended the organization for the payment. Staff then also lift that suspension.
   const isOwn = await suspensions.suspend(transaction, grace.organizationId, {
     reason: 'payment',
     note: `The payment for subscription ${grace.subscriptionId} has been overdue since ${formatUtc(grace.startedAt)}.`,
@@ -287,7 +287,7 @@ async function close(
     reason,
     details: { grace_id: grace.id },
   });
-  // Lifts only the suspension of this grace, and none for another reason.
+  // Lifts only the suspension of this grace.
   if (grace.suspendedAt)
     await suspensions.reinstate(transaction, organizationId, {
       reason: 'payment',

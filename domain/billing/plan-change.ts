@@ -27,7 +27,7 @@ export interface ProrationPreview {
 
 const MAX_LINES = 50;
 
-/** What the change would cost now. */
+/** Computes the present cost of the change. */
 export async function previewPrice(
   stripe: Stripe,
   { subscriptionId, price, prorationDate = Math.floor(Date.now() / 1_000), isUpgrade }: PriceChange,
@@ -75,7 +75,7 @@ export async function changePrice(stripe: Stripe, change: PriceChange): Promise<
       items: [{ id: item.id, price }],
       proration_behavior: prorationOf(isUpgrade),
       ...(prorationDate === undefined ? {} : { proration_date: prorationDate }),
-      // Without it, a declined card would leave the subscription past due for a plan that was never paid.
+      // Otherwise a declined card would leave the subscription past due for a plan that was never paid.
       ...(isUpgrade ? { payment_behavior: 'pending_if_incomplete' as const } : {}),
     }),
   );
@@ -147,10 +147,7 @@ export interface PlanWarning {
   limit: number;
 }
 
-/**
- * The counters that a change to the tier would leave above its limits. The change is still allowed, because the owners
- * decide.
- */
+/** Finds the counters that would be above the limits of the tier. The change is still allowed, because the owners decide. */
 export function findPlanWarnings(tier: Tier, counters: readonly UsageStatus[]): PlanWarning[] {
   return counters.flatMap(({ counter, current }) => {
     const limit = TIER_LIMITS[tier].limits[counter];

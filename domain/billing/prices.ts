@@ -3,7 +3,7 @@ import { splitList } from '../../platform/config.ts';
 import { TIERS, type Tier } from '../organizations/tier.ts';
 import { type MeteredPrices, readMeteredPrices } from './metered-counters.ts';
 
-/** Which price at Stripe stands for which tier. `free` has none. */
+/** The prices of tiers at Stripe. `free` has none. */
 export interface Prices {
   /** The price that is sold; undefined if the tier is not for sale. */
   priceOf(tier: Tier): string | undefined;

@@ -4,7 +4,7 @@ import { callStripe, isForbidden, isMissing } from '../../platform/stripe/stripe
 import type { MeteredCounter, MeteredPrices } from './metered-counters.ts';
 import type { SubscriptionView } from './read-subscription.ts';
 
-/** A counter that is metered for a subscription, and how its events are written. */
+/** A counter that is metered for a subscription, and the format of its events. */
 export interface MeterView {
   counter: MeteredCounter;
   priceId: string;
@@ -57,7 +57,7 @@ export function createMeterReader({
       try {
         meter = await readMeter(meterId);
       } catch (error) {
-        // The rest of the subscription must not wait for it.
+        // A missing permission must not block the rest of the subscription.
         if (!isForbidden(error)) throw error;
         report('the key may not read meters');
         return null;
@@ -78,7 +78,7 @@ export function createMeterReader({
   };
 }
 
-/** The units of an hour are added up: another aggregation would bill something else. */
+/** The units of an hour are summed. Any other aggregation would bill the wrong amount. */
 function findProblem(meter: Stripe.Billing.Meter | null): string | null {
   if (!meter) return 'Stripe has no such meter';
   const {

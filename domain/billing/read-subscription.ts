@@ -1,13 +1,13 @@
 import type Stripe from 'stripe';
 import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
 
-/** A subscription as Stripe has it now, reduced to what matters here. */
+/** The parts of a subscription at Stripe that this service uses. */
 export interface SubscriptionView {
   id: string;
   /** One of Stripe's statuses; new ones may appear. */
   status: string;
   customerId: string;
-  /** Its only price that is not metered; null if it has several. */
+  /** The only price that is not metered; null if there are several. */
   priceId: string | null;
   /** Its metered prices and their meters (`mtr_…`). */
   metered: { priceId: string; meterId: string }[];
@@ -18,15 +18,18 @@ export interface SubscriptionView {
   scheduledPriceId: string | null;
   /** The oldest unpaid invoice; null if there is none. */
   openInvoice: OpenInvoice | null;
-  /** The time of its test clock, which makes a grace testable in minutes; null without one, as always in live mode. */
+  /**
+   * The time of the subscription's test clock, with which a grace can be tested in minutes; null without a test clock, as
+   * always in live mode.
+   */
   clock: Date | null;
 }
 
 export interface OpenInvoice {
   id: string;
-  /** Page of Stripe on which it can be paid. */
+  /** Stripe's page for paying the invoice. */
   url: string | null;
-  /** Stripe has tried to collect it. */
+  /** Whether Stripe has tried to collect the invoice. */
   wasAttempted: boolean;
   nextAttemptAt: Date | null;
   amountDue: number;
@@ -76,7 +79,7 @@ async function readOnce(stripe: Stripe, id: string): Promise<SubscriptionView | 
   }
 }
 
-/** A card that is declined leaves the invoice open, for which the owners then have a page. */
+/** If the card is declined, the invoice stays open, and the owners get its page. */
 async function collect(stripe: Stripe, invoiceId: string): Promise<void> {
   await callStripe(() =>
     stripe.invoices.finalizeInvoice(
@@ -118,7 +121,7 @@ export function toView(
   };
 }
 
-/** Items with a fixed price. The others are billed by use and do not determine the tier. */
+/** Items with a fixed price. Other items are billed by use and do not determine the tier. */
 export const findLicensedItems = ({ items }: Stripe.Subscription): Stripe.SubscriptionItem[] =>
   items.data.filter(({ price }) => price.recurring?.usage_type !== 'metered');
 

@@ -2,7 +2,7 @@ import type { Transaction } from '../../platform/database/database.ts';
 import { newId } from '../../platform/ids.ts';
 import { type AuditEvent, recordAudit } from '../audit/record-audit.ts';
 
-/** Audits a change that billing makes on its own, in the transaction of the change. The subscription is the actor. */
+/** Audits an automatic change by billing, in the transaction of the change. The subscription is the actor. */
 export async function recordBillingAudit(
   { db, requestId }: Transaction,
   {

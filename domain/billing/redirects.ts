@@ -2,7 +2,9 @@ import type { Config } from '../../platform/config.ts';
 import { splitList } from '../../platform/config.ts';
 import { invalid } from '../../platform/errors.ts';
 
-/** Checks the URLs to which Stripe sends people back. An open redirect would lend the service's name to any page. */
+/**
+ * Checks the URLs to which Stripe redirects people. An open redirect would make any page appear to be a part of the service.
+ */
 export interface Redirects {
   /** @throws AppError `validation_error` for a URL of another origin. */
   check(path: string, url: string): string;
@@ -16,7 +18,7 @@ export function createRedirects(config: Pick<Config, 'BILLING_REDIRECT_ORIGINS' 
   return {
     check(path, url) {
       const target = URL.canParse(url) ? new URL(url) : undefined;
-      // A blob: URL has the origin of the page that made it.
+      // A blob: URL has the origin of the page that created it.
       const isPage = target?.protocol === 'https:' || target?.protocol === 'http:';
       if (target && isPage && origins.has(target.origin) && target.username === '' && target.password === '')
         return target.href;

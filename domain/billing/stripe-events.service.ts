@@ -16,18 +16,18 @@ export interface StripeEventOptions {
   database: Database;
   stripe: Pick<Stripe, 'webhooks'>;
   outbox: Pick<Outbox, 'enqueue'>;
-  /** All are valid, the newest first. */
+  /** All valid secrets, newest first. */
   webhookSecrets: readonly string[];
   /** Whether the service works with live money. */
   isLive: boolean;
   logger: Pick<Logger, 'warn'>;
 }
 
-/** What an event is about. An id is null if the event does not name it. */
+/** The subject of an event. An id is null if the event does not name it. */
 interface Subject {
   customerId: string | null;
   subscriptionId: string | null;
-  /** A checkout session that is over. */
+  /** A checkout session that has ended. */
   sessionId: string | null;
 }
 
@@ -46,8 +46,8 @@ export function createStripeEventService(options: StripeEventOptions) {
     },
 
     /**
-     * Accepts an event, which takes effect once, by its id. It is committed before Stripe is answered; afterwards a run
-     * reads the subscription from Stripe.
+     * Accepts an event, which takes effect once, by its id. It is committed before Stripe gets an answer. A run then reads
+     * the subscription from Stripe.
      *
      * @param body the bytes as received, since the signature covers them.
      * @throws AppError `unauthenticated` for a missing, wrong or old signature.
@@ -165,7 +165,9 @@ function findSubject({ type, data }: Stripe.Event): Subject | null {
   return null;
 }
 
-/** Finds it by the subscription first, because a customer that was deleted at Stripe may have been replaced. */
+/**
+ * Finds the organization by the subscription first, because a customer that was deleted at Stripe may have been replaced.
+ */
 async function findOrganization(
   db: Db,
   { subscriptionId, customerId }: Subject,

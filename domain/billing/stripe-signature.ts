@@ -1,6 +1,6 @@
-/** The tolerance of Stripe's SDK, which checks the time again. */
+/** As in Stripe's SDK, which checks the time again. */
 const TOLERANCE_SECONDS = 300;
-/** While a secret is rotated there is one signature for each secret. */
+/** During the rotation of a secret there is one signature for each secret. */
 const MAX_PARTS = 16;
 const MAX_CHARACTERS = 2_000;
 

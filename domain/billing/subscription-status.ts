@@ -12,18 +12,18 @@ type Subscription = Pick<BillingSubscription, 'status' | 'tier' | 'endedAt' | 'c
 
 export const isKnownStatus = (status: string): boolean => KNOWN.has(status);
 
-/** Its invoices are paid. */
+/** Whether the invoices of the subscription are paid. */
 export const isInGoodStanding = ({ status }: { status: string | null }): boolean =>
   status === 'active' || status === 'trialing';
 
-/** It has not ended, and gives its tier. */
+/** Whether the subscription has not ended and gives its tier. */
 export const isGranting = ({ status, endedAt }: Pick<Subscription, 'status' | 'endedAt'>): boolean =>
   endedAt === null && GRANTING.has(status ?? '');
 
 /**
- * The subscription that gives the organization its tier. There are several only if one was created at Stripe by hand.
- * Then a subscription that Stripe still collects takes precedence over one that it has given up, a higher tier over a
- * lower one, and a newer one over an older one.
+ * Finds the subscription that gives the organization its tier. There are several only if one was created at Stripe by hand.
+ * Then subscriptions that Stripe still collects take precedence over those that it has given up, then higher tiers over
+ * lower ones, then newer subscriptions over older ones.
  */
 export function findCountingSubscription<T extends Subscription>(subscriptions: readonly T[]): T | undefined {
   return subscriptions.filter(isGranting).sort(compare)[0];
@@ -43,8 +43,8 @@ function compare(left: Subscription, right: Subscription): number {
 const GOING_ON = ['active', 'trialing', 'past_due', 'unpaid', 'paused'] as const;
 
 /**
- * Stripe would continue to charge for a subscription whose organization is gone and cannot cancel it. A subscription that
- * is canceled for a later time ends by itself. For the people role.
+ * Stripe would continue to charge for a subscription whose organization is gone and cannot cancel it. A subscription with a
+ * scheduled cancellation ends by itself. For the people role.
  *
  * @throws AppError `conflict` if one of the organizations pays for a subscription.
  */

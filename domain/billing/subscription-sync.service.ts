@@ -39,10 +39,10 @@ export function createSubscriptionSyncService(options: SubscriptionSyncOptions) 
   const readMeters = createMeterReader({ ...options, prices: options.prices.metered });
 
   /**
-   * Reads the subscription from Stripe and applies the answer: tier, grace, suspension. Of several concurrent calls only
-   * the answer to the latest one takes effect, since an older answer could overwrite a newer one.
+   * Reads the subscription from Stripe and applies the answer: tier, grace, suspension. Of several concurrent calls only the
+   * answer to the latest one takes effect, since an older answer could overwrite a newer one.
    *
-   * @returns its status, for the Temporal UI.
+   * @returns the status, for the Temporal UI.
    * @throws AppError `unavailable` if Stripe does not answer, or if a later call has begun.
    */
   async function sync(subscriptionId: string): Promise<string> {
@@ -61,7 +61,7 @@ export function createSubscriptionSyncService(options: SubscriptionSyncOptions) 
     /**
      * Reads the subscription of a grace from Stripe, for its run.
      *
-     * @returns the result of a closed grace, or what the run waits for.
+     * @returns the result of a closed grace, or the next step of the run.
      * @throws AppError as `sync`.
      */
     async reviewGrace(graceId: string): Promise<PaymentGraceStep | string> {
@@ -144,12 +144,12 @@ async function apply(
     subscriptionId,
     view,
     tier,
-    // Whether it is a second paid subscription is decided below, from all subscriptions.
+    // Whether this is a second paid subscription is decided below, from all subscriptions.
     problem: problem ?? (current.problem === PAYS_TWICE && !view?.endedAt ? PAYS_TWICE : null),
     scheduledTier: scheduledTierOf(options, view),
     now,
   });
-  // Events that arrive from here on ask again.
+  // Events that arrive from now on request another read.
   await db
     .updateTable('billing_subscriptions')
     .set({ requested_at: null })
@@ -209,7 +209,9 @@ function findProblem(view: SubscriptionView | null, tier: Tier | null): string |
   return null;
 }
 
-/** A checkout that was open when the organization was closed has been paid, although nothing can be delivered for it. */
+/**
+ * Finds the problem `organization_closed`: a checkout that was open when the organization was closed has been paid since.
+ */
 async function findClosure(
   db: Db,
   organizationId: string,
@@ -261,7 +263,7 @@ async function record(
   };
   await db
     .updateTable('billing_subscriptions')
-    // Known values stay, so that a subscription that Stripe does not find changes nothing.
+    // Known values stay if Stripe does not find the subscription.
     .set({ ...read, problem, synced_at: now })
     .where('id', '=', subscriptionId)
     .execute();

@@ -4,7 +4,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { Tier } from '../organizations/tier.ts';
 
-/** The organization as Stripe knows it. The row is locked while one of its subscriptions changes. */
+/** The organization's customer at Stripe. The row is locked while one of its subscriptions changes. */
 export const BillingCustomerEntity = defineEntity({
   name: 'BillingCustomer',
   tableName: 'billing_customers',
@@ -52,34 +52,34 @@ export const BillingSubscriptionEntity = defineEntity({
     /** Stripe's id (`sub_…`). */
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
-    /** Stripe's status. Null until the first read, like the fields below. Stripe may add statuses that we do not know. */
+    /** Stripe's status. Null until the first read, like the fields below. Stripe may add new statuses. */
     status: p.text().strictNullable(),
     priceId: idColumn().strictNullable(),
-    /** Tier of the price; null if no tier has it. */
+    /** Tier of the price; null if the price belongs to no tier. */
     tier: p.text().$type<Tier>().strictNullable(),
     currentPeriodEnd: timestamp().strictNullable(),
-    /** When it ends, if it was canceled for a later time. */
+    /** When the subscription ends, if its cancellation is scheduled. */
     cancelAt: timestamp().strictNullable(),
     /** The tier from the next period on, if a change is scheduled. */
     scheduledTier: p.text().$type<Tier>().strictNullable(),
     /** The oldest unpaid invoice (`in_…`) and the page on which to pay it. */
     openInvoiceId: idColumn().strictNullable(),
     openInvoiceUrl: p.text().strictNullable(),
-    /** When Stripe tries to collect it again; null if it does not. */
+    /** When Stripe next tries to collect the invoice; null if it no longer does. */
     nextAttemptAt: timestamp().strictNullable(),
-    /** Null while it can still be paid. */
+    /** Null until it ends. */
     endedAt: timestamp().strictNullable(),
     /**
      * A problem that an operator has to resolve. Until then the subscription does not change the tier, unless the problem
      * is that a second subscription is paid.
      */
     problem: p.text().strictNullable(),
-    /** Number of reads begun. Only the answer to the latest one is applied. */
+    /** Number of reads begun. Only the answer to the latest read is applied. */
     readVersion: p.integer().default(0),
     /** When an event requested a read; null if none is due. */
     requestedAt: timestamp().strictNullable(),
     syncedAt: timestamp().strictNullable(),
-    /** When the reconciler last checked it. */
+    /** When the reconciler last checked the run. */
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),
   },
@@ -87,7 +87,7 @@ export const BillingSubscriptionEntity = defineEntity({
 
 export type BillingSubscription = InferEntity<typeof BillingSubscriptionEntity>;
 
-/** An event that Stripe has delivered. It takes effect once, and its content is not used. */
+/** An event that Stripe has delivered. It takes effect once, and only triggers a read. */
 export const StripeEventEntity = defineEntity({
   name: 'StripeEvent',
   tableName: 'stripe_events',

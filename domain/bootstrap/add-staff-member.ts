@@ -10,7 +10,7 @@ export interface AddedStaffMember {
   userId: string;
   email: string;
   role: StaffRole;
-  /** Shown once; null for a person who has an account already, and keeps their password. */
+  /** Shown once; null for a person with an account, who keeps their password. */
   password: string | null;
   /** Base32, of the enrolled authenticator app; null if none was enrolled. */
   totpSecret: string | null;
@@ -19,12 +19,12 @@ export interface AddedStaffMember {
 export interface NewStaffMember {
   email: string;
   role: StaffRole;
-  /** Enrolls an authenticator app for a new user, for it; otherwise the first sign-in asks for one. */
+  /** Enrolls an authenticator app for a new user. Otherwise the user enrolls one at the first sign-in. */
   totp?: Pick<TotpEnrollment, 'secretBox' | 'issuer'>;
 }
 
 /**
- * Makes a person staff, with a new account if the address has none. Repeating it changes the role.
+ * Makes a person staff, with a new account if the address has none. Repeating the call changes the role.
  *
  * @param database connected as the worker role.
  */

@@ -40,7 +40,7 @@ export interface AccountDeletionOptions {
   notifications: PersonNotificationService;
   throttle: SignInThrottle;
   restoreDeleted: RestoreDeleted;
-  /** Throws `conflict` if something outside of the service has to end first: a subscription. */
+  /** Throws `conflict` if a subscription has to be canceled first. */
   requireDeletable(db: Db, organizationIds: readonly string[]): Promise<void>;
 }
 
@@ -50,20 +50,20 @@ export function createAccountDeletionService(options: AccountDeletionOptions) {
   const { database, outbox, notifications, throttle, restoreDeleted, requireDeletable } = options;
   return {
     /**
-     * Deletes the person's account, and closes the organizations of which they are the only member. Both can be recovered for
-     * 30 days, then a workflow purges them.
+     * Deletes the person's account, and closes the organizations whose only member they are. Both can be recovered for 30
+     * days; then a workflow purges them.
      *
      * @param currentPassword undefined requires a sign-in within the last ten minutes.
-     * @throws AppError `conflict` if they are the last owner among other members, the last who could repair an enforced single
-     * sign-on, or staff of the service, or if an organization that would be closed pays for a subscription;
-     * `invalid_credentials`; `session_expired`.
+     * @throws AppError `conflict` if they are staff of the service, the last owner of an organization with other members, or
+     * the last owner who could repair an enforced single sign-on, or if an organization that would be closed pays for a
+     * subscription; `invalid_credentials`; `session_expired`.
      */
     async delete(person: Person, currentPassword: string | undefined): Promise<DeletionPeriod> {
       if (currentPassword === undefined) requireFreshLogin(person);
       else await requireCurrentPassword({ database, throttle }, person, currentPassword);
       return database.peopleTransaction(async (transaction) => {
         const { db } = transaction;
-        // Locked first, as in changes by staff, who may give them a role or suspend them at the same time.
+        // Locks the user first, as changes by staff do, who may give the user a role or suspend them at the same time.
         const user = await db
           .selectFrom('users')
           .select('email')
@@ -110,7 +110,7 @@ export function createAccountDeletionService(options: AccountDeletionOptions) {
 
     /**
      * Recovers an account, and the organizations closed with it, by the mailed token or the password, and signs in. A person
-     * with a second factor proves it first: until then nothing is recovered.
+     * with a second factor proves it first; until then nothing is recovered.
      *
      * @throws AppError `invalid_credentials`, also after the recovery period; `conflict` if the account is not deleted.
      */
@@ -161,7 +161,7 @@ const findUser = (database: Database, email: string) =>
       .executeTakeFirst(),
   );
 
-/** Closes the organizations of which the person was the only member. They come back with the account. */
+/** Closes the organizations whose only member the person was. They are recovered with the account. */
 async function closeAll(
   db: Db,
   person: Person,
@@ -186,7 +186,7 @@ async function closeAll(
   return closed;
 }
 
-/** Staff do not end their own role, also not with the account, so that an admin of the service is always left. */
+/** Staff cannot end their own role, not even by deleting the account, so that an admin of the service always remains. */
 async function requireNoStaff(db: Db, userId: string): Promise<void> {
   if ((await findStaffRole(db, userId)) === null) return;
   throw new AppError('conflict', {

@@ -18,13 +18,16 @@ export interface AccountPurgeOptions {
   storage: Pick<Storage, 'deleteMany'>;
 }
 
-/** While another process deletes the rest of the objects. */
+/** Pause while another process deletes the remaining objects. */
 const SWEEP_PAUSE_MS = 1_000;
 
 export type AccountPurge = ReturnType<typeof createAccountPurge>;
 
 export function createAccountPurge({ database, outbox, storage }: AccountPurgeOptions) {
-  /** Archives name the members of their organization. Their links stop before the account is gone. */
+  /**
+   * Expires the archives of the person's organizations, which name their members. The links stop working before the account
+   * is deleted.
+   */
   async function expireArchivesOf(transaction: Transaction, userId: string): Promise<string[]> {
     const rows = await transaction.db
       .selectFrom('members')
@@ -49,7 +52,7 @@ export function createAccountPurge({ database, outbox, storage }: AccountPurgeOp
     deletionId: string,
   ): Promise<string> {
     const { db } = transaction;
-    // One may have been made meanwhile; the next sweep deletes its object.
+    // An archive may have been created meanwhile. The next sweep deletes its object.
     await expireArchivesOf(transaction, userId);
     const user = await db.selectFrom('users').select('email').where('id', '=', userId).executeTakeFirst();
     const person = { userId, email: user?.email ?? '' };
@@ -61,7 +64,7 @@ export function createAccountPurge({ database, outbox, storage }: AccountPurgeOp
     return `purged: deleted the account and ${emails} email(s), erased ${entries} client address(es)`;
   }
 
-  /** Runs a step, unless the account is purged already. */
+  /** Runs a step unless the account is already purged. */
   const whilePurging = <T>(
     deletionId: string,
     step: (transaction: Transaction, userId: string) => Promise<T>,
@@ -73,9 +76,9 @@ export function createAccountPurge({ database, outbox, storage }: AccountPurgeOp
 
   return {
     /**
-     * Deletes the person's data in one transaction: account, sessions, factors, memberships, emails to them. Organizations
-     * keep the id in their audit log and with the API keys the person created. Archives of their exports name the person:
-     * they are no longer available, and their objects are deleted before this returns. Idempotent.
+     * Deletes the person's data in one transaction: account, sessions, factors, memberships, and emails to the person.
+     * Organizations keep the id in their audit log and in the API keys that the person created. Archives of their exports
+     * name the person, so they expire, and their objects are deleted before this returns. Idempotent.
      *
      * @returns a summary.
      * @throws AppError `conflict` if the purge was stopped.

@@ -9,7 +9,7 @@ import type { PersonNotificationService } from '../notifications/person-notifica
 import { createRecoveryToken } from '../people/deleted-account.ts';
 import type { DeletionKind, DeletionStatus } from './deletion.entity.ts';
 
-/** `not_due`: call it again later. The others are the row's status, and `gone` without a row. */
+/** `not_due`: call again later. `gone`: there is no row. Otherwise the status of the row. */
 export type BegunPurge = DeletionStatus | 'not_due' | 'gone';
 
 export interface DeletionPurgeServiceOptions {
@@ -73,7 +73,7 @@ export function createDeletionPurgeService(options: DeletionPurgeServiceOptions)
       return status === 'waiting' ? 'not_due' : (status ?? 'gone');
     },
 
-    /** Stops a purge that waits or runs; an ended one stays as it is. Returns its status. */
+    /** Stops a waiting or running purge; an ended one stays as it is. Returns the status. */
     async stop(deletionId: string): Promise<string> {
       await database.db
         .updateTable('deletions')
@@ -124,7 +124,10 @@ async function remindPerson(
   return 1;
 }
 
-/** An organization that was closed with an account comes back with it, and the person is reminded of the account. */
+/**
+ * An organization that was closed with an account needs no reminder: it is recovered with the account, for which the person
+ * gets a reminder.
+ */
 async function remindOwners(
   { notifications }: DeletionPurgeServiceOptions,
   transaction: Transaction,

@@ -12,8 +12,8 @@ export const DELETION_STATUSES = ['waiting', 'recovered', 'purging', 'purged', '
 export type DeletionStatus = (typeof DELETION_STATUSES)[number];
 
 /**
- * The deletion of an account or an organization. The row decides between recovery and purge, and stays as the record of the
- * purge: it contains only ids.
+ * The deletion of an account or organization. The row decides between recovery and purge, and stays as the record of the
+ * purge. It contains only ids.
  */
 export const DeletionEntity = defineEntity({
   name: 'Deletion',
@@ -42,15 +42,18 @@ export const DeletionEntity = defineEntity({
     subjectId: idColumn(),
     /** The user who deleted it. */
     deletedBy: idColumn(),
-    /** The deletion of the account with which the organization was closed, and comes back; null if it was closed by itself. */
+    /**
+     * The account deletion that closed the organization, and whose recovery reopens it; null if the organization was closed
+     * by itself.
+     */
     accountDeletionId: idColumn().strictNullable(),
     status: p.text().$type<DeletionStatus>().default('waiting'),
-    /** Incremented by an operator who resumes a stopped purge. */
+    /** Number of the purge run, part of the workflow id. Incremented when an operator resumes a stopped purge. */
     episode: p.integer().default(1),
     deletedAt: timestamp(),
     /** When recovery ends and the purge begins. */
     dueAt: timestamp(),
-    /** From then on the data is incomplete, and nothing can be recovered. */
+    /** From this time on the data is incomplete, and nothing can be recovered. */
     purgeStartedAt: timestamp().strictNullable(),
     /** When it was recovered, purged or stopped. */
     endedAt: timestamp().strictNullable(),

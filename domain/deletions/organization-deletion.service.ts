@@ -21,7 +21,7 @@ export interface OrganizationDeletionOptions {
   database: Database;
   outbox: Pick<Outbox, 'enqueue'>;
   notifications: NotificationService;
-  /** Throws `conflict` if something outside of the service has to end first: a subscription. */
+  /** Throws `conflict` if a subscription has to be canceled first. */
   requireDeletable(db: Db, organizationIds: readonly string[]): Promise<void>;
 }
 
@@ -35,12 +35,12 @@ export function createOrganizationDeletionService({
 }: OrganizationDeletionOptions) {
   return {
     /**
-     * Closes the organization: its keys and sessions are refused, it receives no mail, and what was to be sent or delivered
-     * waits. An owner can recover it for 30 days, then a workflow purges it.
+     * Closes the organization: its keys and sessions are refused, it receives no mail, and pending sends and deliveries
+     * wait. An owner can recover it for 30 days; then a workflow purges it.
      *
      * @param confirmedName must be the organization's name.
-     * @throws AppError `session_expired` unless the person signed in within ten minutes; `validation_error` for another name;
-     * `organization_deleted` if another request was first; `conflict` while a subscription would go on.
+     * @throws AppError `session_expired` unless the person signed in within ten minutes; `validation_error` for another
+     * name; `organization_deleted` if another request came first; `conflict` while a subscription would continue.
      */
     async delete(scope: Scope, confirmedName: string): Promise<DeletionPeriod> {
       const { organizationId, member } = scope;
@@ -85,9 +85,9 @@ export function createOrganizationDeletionService({
     },
 
     /**
-     * Opens a closed organization again, as it was. Does nothing if it is open.
+     * Reopens a closed organization. Does nothing if it is open.
      *
-     * @throws AppError `not_found` if the person is not its member, or its recovery period has passed; `permission_denied`
+     * @throws AppError `not_found` if the person is not a member, or the recovery period has passed; `permission_denied`
      * unless they are an owner; `policy_violation` if its policies do not allow the session.
      */
     recover: (person: Person, organizationId: string): Promise<Membership> =>
@@ -149,7 +149,10 @@ const findMembership = (db: Db, userId: string, organizationId: string): Promise
     .where('m.org_id', '=', organizationId)
     .executeTakeFirst();
 
-/** The session must be one that may enter the organization: what protects it while it is open protects its recovery. */
+/**
+ * Requires a session that may enter the organization, so that the policies of an open organization also protect its
+ * recovery.
+ */
 async function requirePolicies(db: Db, person: Person, organizationId: string): Promise<void> {
   const policies = await findPolicies(db, organizationId);
   if (!isAddressAllowed(person.ip, policies.allowedCidrs)) throw addressNotAllowed('organization');
@@ -173,7 +176,7 @@ async function isActiveConfiguration(
   return active !== undefined;
 }
 
-/** Another request has recovered the organization meanwhile, or it can no longer be recovered. */
+/** Accepts a concurrent recovery; otherwise the organization can no longer be recovered. */
 async function requireReopened(db: Db, person: Person, organizationId: string): Promise<Membership> {
   const membership = await findMembership(db, person.userId, organizationId);
   if (!membership || membership.deletedAt !== null) throw notFound('organization', organizationId);

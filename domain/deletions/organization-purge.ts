@@ -61,13 +61,13 @@ export function createOrganizationPurge(options: OrganizationPurgeOptions) {
     return (organizationId, limit) => deleteBatch(database, table, { organizationId, batchSize: limit });
   }
 
-  /** The subject of the purge, or null if it is complete. Checked before every batch, so that a stop takes effect. */
+  /** The subject of the purge; null if the purge is complete. Checked before every batch, so that a stop takes effect. */
   const findSubject = (deletionId: string): Promise<string | null> =>
     database.systemTransaction(({ db }) => lockPurging(db, deletionId, 'organization'));
 
   /**
-   * Deletes the organization's row, and with it what is left. The lock keeps out every transaction that adds rows to it:
-   * they wait, and fail because the organization no longer exists.
+   * Deletes the organization's row, and with it all remaining rows. The lock makes transactions that add rows wait. They
+   * then fail, because the organization no longer exists.
    */
   async function deleteOrganization(deletionId: string, organizationId: string): Promise<void> {
     await database.systemTransaction(async ({ db }) => {
@@ -95,8 +95,9 @@ export function createOrganizationPurge(options: OrganizationPurgeOptions) {
 
   return {
     /**
-     * Deletes everything that belongs to a closed organization, in batches that commit by themselves: it can be interrupted
-     * at any point, and the next call continues. The row of the organization goes last, then its stored objects.
+     * Deletes everything that belongs to a closed organization, in batches that commit separately. The purge can be
+     * interrupted at any point, and the next call continues. The row of the organization is deleted last, then its stored
+     * objects.
      *
      * @throws AppError `conflict` if the purge was stopped.
      */

@@ -9,8 +9,8 @@ import type { DeletionPurgeService } from './deletion-purge.service.ts';
 import { buildPurgeStart } from './purge-start.ts';
 
 /**
- * Open deletions, each checked once an hour: a missing or failed run starts again. If an operator stopped the run, the row
- * says so, and nothing is purged until an operator resumes it.
+ * Open deletions, each checked once an hour. A missing or failed run starts again. If an operator stopped the run, the row
+ * records it, and nothing is purged until an operator resumes the purge.
  */
 export function overdueDeletions(
   { db }: Database,

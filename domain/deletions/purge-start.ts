@@ -43,7 +43,7 @@ export function buildPurgeCancel(run: Run): SignalCommand {
 }
 
 export interface ResumedPurge {
-  /** For the new run, which continues where the old one ended. */
+  /** Starts the new run, which continues where the old one ended. */
   start: StartCommand;
   /** Null for an account. */
   organizationId: string | null;

@@ -4,7 +4,7 @@ import type { Db, Tables } from '../../platform/database/tables.ts';
 
 interface PurgedTable {
   table: keyof Tables;
-  /** Condition for the rows of the organization, by an index of the table where it has one. */
+  /** Condition for the rows of the organization, which uses an index if the table has one. */
   where: (organizationId: string) => RawBuilder<SqlBool>;
 }
 
@@ -15,11 +15,11 @@ const inInboxes = (organizationId: string) =>
   sql<SqlBool>`inbox_id in (select id from inboxes where ${inEnvironments(organizationId)})`;
 
 /**
- * Tables whose rows are deleted in batches, in this order: before the rows they refer to. Their children (attempts of a
- * delivery, recipients and search entry of a message) go with them. Messages, receipts and exports have statements of their
- * own, because they own stored objects.
+ * Tables whose rows are deleted in batches, in this order: rows before those to which they refer. Child rows (attempts of a
+ * delivery, recipients and search entry of a message) are deleted with them. Messages, receipts and exports have their own
+ * statements, because they own stored objects.
  *
- * All other tables of an organization are small, and go with its row by their foreign key.
+ * All other tables of an organization are small. The foreign key deletes their rows with its row.
  */
 export const TABLES_BEFORE_MESSAGES: readonly PurgedTable[] = [
   {
@@ -30,7 +30,7 @@ export const TABLES_BEFORE_MESSAGES: readonly PurgedTable[] = [
 ];
 export const TABLES_AFTER_MESSAGES: readonly PurgedTable[] = [
   { table: 'drafts', where: inInboxes },
-  // Uploads; all other attachments went with their message or draft.
+  // Uploads. All other attachments were deleted with their message or draft.
   {
     table: 'attachments',
     where: (id) => sql<SqlBool>`message_id is null and draft_id is null and org_id = ${id}`,
@@ -50,7 +50,7 @@ export const TABLES_AFTER_MESSAGES: readonly PurgedTable[] = [
 export const TABLES_WITH_ORGANIZATION: readonly PurgedTable[] = [
   { table: 'metric_deltas', where: inEnvironments },
   { table: 'organizations', where: (id) => sql<SqlBool>`id = ${id}` },
-  // After the attachments, whose deletion adds to them.
+  // After the attachments, whose deletion adds deltas.
   { table: 'usage_deltas', where: inOrganization },
   { table: 'idempotency_keys', where: inOrganization },
   { table: 'outbox', where: inOrganization },

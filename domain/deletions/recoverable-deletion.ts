@@ -22,7 +22,7 @@ export interface CreatedDeletion {
 
 const DAY_MS = 86_400_000;
 
-/** When what was deleted then can no longer be recovered. */
+/** The end of the recovery period. */
 const recoverableUntil = (deletedAt: Date): Date => new Date(deletedAt.getTime() + RECOVERY_DAYS * DAY_MS);
 
 /** @throws Error of the unique index if the subject has an open deletion. */
@@ -57,8 +57,8 @@ export interface RecoveredDeletion {
 }
 
 /**
- * Ends the deletion of a user or organization as recovered: of a recovery and the beginning of the purge at the same time,
- * or of two recoveries, one succeeds. Returns undefined if nothing can be recovered.
+ * Ends the deletion of a user or organization as recovered. Of two concurrent recoveries, or of a recovery and the beginning
+ * of a purge, only one succeeds. Returns undefined if nothing can be recovered.
  */
 export const recoverDeletion = (db: Db, subjectId: string): Promise<RecoveredDeletion | undefined> =>
   endAsRecovered(db).where('subject_id', '=', subjectId).executeTakeFirst();

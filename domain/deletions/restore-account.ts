@@ -13,10 +13,10 @@ import { recoverClosedWith, recoverDeletion } from './recoverable-deletion.ts';
 export type RestoreDeleted = (transaction: Transaction, userId: string, client: Client) => Promise<void>;
 
 /**
- * Restores a deleted account with the organizations that were closed with it, in the caller's transaction: the person has
- * proved everything that a sign-in requires.
+ * Restores a deleted account with the organizations that were closed with it, in the caller's transaction. The person has
+ * already proved everything that a sign-in requires.
  *
- * @throws AppError `invalid_credentials` if it is not deleted, or can no longer be recovered.
+ * @throws AppError `invalid_credentials` if the account is not deleted, or can no longer be recovered.
  */
 export function createRestoreDeleted({
   outbox,

@@ -6,7 +6,7 @@ import { isCidr, splitCidr } from '../../platform/network.ts';
  * Whether an address lies in one of the ranges. IPv4 addresses in IPv6 form (`::ffff:192.0.2.1`) count as IPv4. An empty
  * list allows every address.
  *
- * @param ranges CIDRs. One that `isCidr` does not accept, stored by an earlier version, allows no address.
+ * @param ranges CIDRs. A malformed range, which an earlier version may have stored, allows no address.
  */
 export function isAddressAllowed(ip: string, ranges: readonly string[]): boolean {
   if (ranges.length === 0) return true;
@@ -22,8 +22,8 @@ export function isAddressAllowed(ip: string, ranges: readonly string[]): boolean
 }
 
 /**
- * Whether every address of a range lies in one of the ranges. An empty list allows every address. A range that `isCidr` does
- * not accept contains none, and lies in none.
+ * Whether every address of a range lies in one of the ranges. An empty list allows every address. A malformed range contains
+ * no range, and lies in none.
  */
 export function isRangeWithin(range: string, ranges: readonly string[]): boolean {
   if (ranges.length === 0) return true;

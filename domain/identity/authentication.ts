@@ -7,8 +7,8 @@ export interface Credentials {
   /** The environment named by `x-env-id`; only an unbound credential may select one. */
   environmentId: string | undefined;
   /**
-   * The resource that the path names. An unbound credential that selects no environment works in that of the resource,
-   * or in \`production\` if there is none.
+   * The resource that the path names. An unbound credential that selects no environment works in the environment of the
+   * resource, or in `production` if the path names none.
    */
   resourceId: string | undefined;
   /** The organization named by `x-org-id`, for people who belong to several. */
@@ -23,7 +23,7 @@ export interface Authentication {
   scope: Scope;
   /** The error for changes while the organization or environment is suspended; reads are allowed. */
   suspension: AppError | undefined;
-  /** When the credential stops working by itself; null if it does not. */
+  /** When the credential expires; null if it does not. */
   expiresAt: Date | null;
 }
 
@@ -35,7 +35,7 @@ export interface Authenticator {
    * Resolves a token to its scope in one organization.
    *
    * @throws AppError `unauthenticated`, without distinguishing unknown, expired and revoked credentials; `not_found` for an
-   * environment outside its scope; `organization_required` for a person of several organizations who names none;
+   * environment outside its scope; `organization_required` for a person who belongs to several organizations and names none;
    * `policy_violation` if a policy of the organization does not allow the credential.
    */
   authenticate(credentials: Credentials): Promise<Authentication>;
@@ -53,7 +53,7 @@ export type OrganizationStatus = 'active' | 'suspended' | 'deleted';
 export interface TenantStatus {
   organizationStatus: OrganizationStatus;
   environmentStatus: 'active' | 'suspended' | null;
-  /** Of the inbox that the credential is bound to. */
+  /** Status of the inbox that the credential is bound to. */
   inboxStatus?: 'active' | 'suspended' | null;
 }
 
@@ -85,7 +85,9 @@ export function inboxSuspended(): AppError {
   });
 }
 
-/** For keys, and for sessions of its members: everybody else gets the same answer as for an unknown organization. */
+/**
+ * For keys of the organization and sessions of its members. All others get the same answer as for an unknown organization.
+ */
 export function organizationDeleted(organizationId: string): AppError {
   return new AppError('organization_deleted', {
     detail: `The organization ${organizationId} is closed: its data cannot be read or changed.`,
@@ -93,10 +95,10 @@ export function organizationDeleted(organizationId: string): AppError {
   });
 }
 
-/** For an API key on an operation of people: the key may well be valid. */
+/** For an API key on an operation that only people can call. The key may be valid. */
 export function sessionRequired(): AppError {
   return new AppError('unauthenticated', {
-    detail: 'This operation is for people: it needs a session, and an API key is none.',
+    detail: 'This operation is for people: it needs a session, not an API key.',
     fix: 'Sign in (POST /api/v1/auth/login) and send the session token: "Authorization: Bearer sst_…".',
     headers: { 'www-authenticate': 'Bearer' },
   });

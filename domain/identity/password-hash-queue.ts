@@ -2,25 +2,27 @@ import { createTurnSemaphore } from '../../platform/concurrency/turn-semaphore.t
 import { AppError } from '../../platform/errors.ts';
 import { networkOf } from '../../platform/network.ts';
 
-/** Each computation takes 64 MiB and a thread of libuv's pool, which files and DNS need too. */
+/** Each computation takes 64 MiB and a thread of libuv's pool, which files and DNS also need. */
 export const MAX_CONCURRENT_HASHES = 2;
-/** Computations of one process that wait. A computation takes a few tenths of a second. */
+/** Waiting computations in one process. A computation takes a few tenths of a second. */
 export const MAX_WAITING_HASHES = 32;
-/** Of them, those of one network: an IPv4 address or an IPv6 /64. */
+/** Waiting computations of one network: an IPv4 address or an IPv6 /64. */
 export const MAX_WAITING_HASHES_PER_NETWORK = 4;
 
-/** The queue of a process for password hashes: bounded, with turns for networks, so that no one fills it for others. */
+/**
+ * The queue of a process for password hashes. It is bounded as a whole and for each network, so that no network can fill it.
+ */
 export interface PasswordHashQueue {
   /**
    * @param ip of the client; null for a program of the operator, which waits without a limit.
-   * @throws AppError `rate_limited` at once if the queue is full, or the network has its share of it.
+   * @throws AppError `rate_limited` at once if the queue is full, or the network has used its share.
    */
   run<T>(ip: string | null, work: () => Promise<T>): Promise<T>;
 }
 
 export function createPasswordHashQueue(): PasswordHashQueue {
   const slots = createTurnSemaphore(MAX_CONCURRENT_HASHES);
-  /** By network; only those with waiting computations. */
+  /** Number of waiting computations by network. */
   const waiting = new Map<string, number>();
   /** Computations that run or wait. */
   let entered = 0;

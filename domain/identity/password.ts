@@ -5,11 +5,10 @@ import { createPasswordHashQueue } from './password-hash-queue.ts';
 /** OWASP recommends these argon2id parameters if 64 MiB are affordable. */
 const PARAMETERS = { memoryKib: 65_536, passes: 3, parallelism: 1 };
 const TAG_BYTES = 32;
-/** One for the process. */
 const queue = createPasswordHashQueue();
 
 /**
- * Returns a PHC string. It includes the parameters, so they can be raised later.
+ * Returns a PHC string, which includes the parameters, so that they can be raised later.
  *
  * @param ip of the client; null for a program of the operator.
  * @throws AppError `rate_limited` if too many computations wait.
@@ -27,7 +26,8 @@ const PHC_PATTERN =
 /**
  * Checks a password in constant time.
  *
- * @param phc null if there is no account or it has no password: takes as long as a check, and returns false.
+ * @param phc null if there is no account, or the account has no password: the call takes as long as a check, and returns
+ * false.
  * @param ip of the client.
  * @throws AppError `rate_limited` if too many computations wait.
  */

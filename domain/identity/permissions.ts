@@ -39,15 +39,18 @@ export const PERMISSIONS = [
 
 export type Permission = (typeof PERMISSIONS)[number];
 
-/** Permissions that only people have: a key must not approve what keys send, nor close or give away its organization. */
+/**
+ * Permissions that only people can have: a key must not approve what keys send, and must not close or transfer its
+ * organization.
+ */
 const PEOPLE_ONLY: readonly Permission[] = ['messages:approve', 'org:delete', 'org:transfer'];
 
-/** What an API key may hold. */
+/** Permissions that an API key may have. */
 export const KEY_PERMISSIONS: readonly Permission[] = PERMISSIONS.filter(
   (name) => !PEOPLE_ONLY.includes(name),
 );
 
-/** Default permissions of an agent's key: it works with mail, and does not administer the organization. */
+/** Default permissions of an agent's key, which works with mail and does not administer the organization. */
 export const AGENT_PERMISSIONS: readonly Permission[] = [
   'inboxes:read',
   'inboxes:write',

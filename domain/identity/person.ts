@@ -22,13 +22,14 @@ export interface Person {
   /** The SSO configuration that signed the person in; null for other methods. */
   ssoConfigurationId: string | null;
   /**
-   * The session may change the account itself. One of an organization's single sign-on may not, if the account has another
-   * way in or belongs to other organizations: the organization vouches for its member, not for the whole account.
+   * Whether the session may change the account itself. A session from an organization's single sign-on may not if the
+   * account has another way to sign in or belongs to other organizations, because the organization vouches for its member
+   * and not for the whole account.
    */
   managesAccount: boolean;
   /** When the person last proved who they are. */
   authenticatedAt: Date;
-  /** When the session ends by itself. */
+  /** When the session expires. */
   sessionExpiresAt: Date;
   ip: string;
   requestId: string;
@@ -40,10 +41,10 @@ export const FRESH_LOGIN_MS = 10 * 60_000;
 type SignedInPerson = Pick<Person, 'authenticatedAt' | 'managesAccount'>;
 
 /**
- * For changes of the account: its factors, ways in, address and existence.
+ * For changes of the account: its factors, sign-in methods, address and deletion.
  *
- * @throws AppError `session_expired` unless the person signed in within the last ten minutes, with a session that may
- * change the account.
+ * @throws AppError `session_expired` unless the person signed in within the last ten minutes, with a session that may change
+ * the account.
  */
 export function requireFreshLogin(person: SignedInPerson): void {
   if (!person.managesAccount)
@@ -80,6 +81,6 @@ export interface Client {
   requestId: string;
   /** Value of the cookie that pages set; undefined for clients without cookies. */
   browserToken?: string;
-  /** Of the people who have signed in with this browser; undefined for clients without cookies. */
+  /** Tokens of the people who have signed in with this browser; undefined for clients without cookies. */
   deviceTokens?: readonly string[];
 }

@@ -6,15 +6,15 @@ import { MEMBER_ROLES, type MemberRole, ROLE_PERMISSIONS } from './roles.ts';
 import type { Actor } from './scope.ts';
 
 /**
- * The acts that happen later than they were asked for, each with what its requester still needs when it happens. The table
+ * Acts that happen later than they were requested, each with what its requester must still have when it happens. The table
  * in docs/security.md says what happens otherwise. A guard test compares both with the code.
  */
 export const DEFERRED_ACTS = {
   /** A scheduled draft, or one that was approved. */
   send: { permissions: ['messages:send'] },
-  /** The approval of a scheduled draft, and recipients that an approver remembered. */
+  /** The approval of a scheduled draft, and the recipients that an approver chose to remember. */
   approval: { permissions: ['messages:approve'] },
-  /** Together with every permission of the role that it gives. */
+  /** The requester also needs every permission of the role that the invitation gives. */
   invitation: { permissions: ['members:manage'] },
   sso_setup_link: { permissions: ['sso:manage'] },
   export: { permissions: ['export:create'] },
@@ -32,7 +32,7 @@ type DeferredAct = keyof typeof DEFERRED_ACTS;
 type StaffAct = 'staff_job' | 'announcement';
 export type OrganizationAct = Exclude<DeferredAct, StaffAct>;
 
-/** Why a requester may no longer do what they asked for. */
+/** Why a requester may no longer do what they requested. */
 export const REQUESTER_PROBLEMS = {
   unknown: 'It is not known who asked for it.',
   key_revoked: 'The API key was revoked.',
@@ -41,11 +41,11 @@ export const REQUESTER_PROBLEMS = {
   not_a_member: 'The person is no longer a member of the organization.',
   permission_lost: 'The permission was taken away.',
   out_of_reach: 'The API key does not reach it.',
-  login_removed: 'The inbox has no SMTP login any more.',
+  login_removed: 'The SMTP login of the inbox was removed.',
 } as const;
 export type RequesterProblem = keyof typeof REQUESTER_PROBLEMS;
 
-/** How a row says that its act did not happen, because its requester may no longer do it. */
+/** Recorded in a row whose act did not happen, because its requester may no longer do it. */
 export const REQUESTER_NOT_ALLOWED = 'requester_not_allowed';
 
 /** Who asked for an act. */
@@ -60,7 +60,7 @@ export interface RequestedAct<Act extends DeferredAct = OrganizationAct> {
   act: Act;
   /** Permissions that the requester needs besides those of the act. */
   permissions?: readonly Permission[];
-  /** What it concerns; undefined: the organization as a whole. */
+  /** The place that the act concerns; undefined: the organization as a whole. */
   place?: {
     environmentId: string;
     /** Null: every inbox of the environment. */
@@ -69,15 +69,16 @@ export interface RequestedAct<Act extends DeferredAct = OrganizationAct> {
 }
 
 /**
- * Asks again whether the requester of an act may still do it, when it happens. Address ranges, sign-in policies and rotation
- * do not count: they limit requests.
+ * Checks again, when an act happens, whether its requester may still do it. Address ranges, sign-in policies and rotation do
+ * not matter here, because they limit requests.
  *
- * A key: not revoked, not expired, still with the permission, and within reach of the place. A person: active, a member, with
- * a role that has the permission. The SMTP login of an inbox: still there, for that inbox. Staff: active, with the role that
- * the act needs. No other requester may.
+ * A key must not be revoked or expired, must still have the permission, and must reach the place. A person must be an active
+ * member with a role that has the permission. The SMTP login of an inbox must still exist, and may only send from that
+ * inbox. Staff must be active, with the role that the act needs. No other requester is allowed.
  *
- * @param options.lock a change that would end the right waits for the caller's transaction, so that nothing happens after it.
- * @returns null if they may.
+ * @param options.lock makes changes that would end the right wait for the caller's transaction, so that the act cannot
+ * happen after such a change.
+ * @returns null if the requester may.
  */
 export async function findRequesterProblem(
   db: Db,
@@ -97,14 +98,14 @@ export async function findRequesterProblem(
   return 'unknown';
 }
 
-/** Columns of a row that says who asked: a person or a key. */
+/** Columns that name the requester of a row: a person or a key. */
 export interface RequesterColumns {
   organizationId: Expression<string | null>;
   userId: Expression<string | null>;
   keyId: Expression<string | null>;
 }
 
-/** As {@link findRequesterProblem}, for the requester in a row of the statement. Null if the requester may. */
+/** SQL: as {@link findRequesterProblem}, for the requester in a row of the statement. Null if the requester may. */
 export function requesterProblem(
   { organizationId, userId, keyId }: RequesterColumns,
   { act, permissions = [], place }: RequestedAct,
@@ -191,7 +192,7 @@ function keyVerdict(
   return sql<Verdict>`coalesce(${key}, 'unknown')`;
 }
 
-/** Of the key `requester_key`. */
+/** SQL: the key `requester_key` does not reach the place. */
 function isOutOfReach(place: RequestedAct['place']): Expression<SqlBool> {
   const eb = expressionBuilder<{ requester_key: Tables['api_keys'] }, 'requester_key'>();
   if (!place)
@@ -205,7 +206,7 @@ function isOutOfReach(place: RequestedAct['place']): Expression<SqlBool> {
   ]);
 }
 
-/** An SMTP login sends from its own inbox, and does nothing else. */
+/** An SMTP login can only send from its own inbox. */
 async function findLoginProblem(
   db: Db,
   inboxId: string,
@@ -244,7 +245,7 @@ async function lockRight(db: Db, organizationId: string, { kind, id }: Actor): P
       .execute();
 }
 
-/** Staff: active, with a role that may. */
+/** Staff must be active and have a role that may do the act. */
 async function findStaffProblem(
   db: Db,
   actor: Actor | null,

@@ -29,7 +29,7 @@ const DEVELOPER: readonly Permission[] = [
   'suppressions:manage',
   'lists:manage',
   'domains:manage',
-  // Limited to the keys that they created.
+  // Limited to keys that the member created.
   'keys:manage',
 ];
 

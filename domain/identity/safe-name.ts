@@ -3,7 +3,7 @@ import { invalid } from '../../platform/errors.ts';
 const MAX_NAME_CHARACTERS = 50;
 
 /**
- * Checks a name that appears in emails to other people. Attackers put links into names to make the service send their
+ * Checks a name that appears in emails to other people. Attackers put links into names to make the service send
  * advertisements.
  *
  * @throws AppError `validation_error`.

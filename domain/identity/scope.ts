@@ -8,20 +8,20 @@ import type { MemberRole } from './roles.ts';
 export type Actor =
   | { kind: 'api_key'; id: string }
   | { kind: 'user'; id: string }
-  /** In an impersonation, or by an operation of the service's administration. */
+  /** Staff, in an impersonation or through an administration endpoint. */
   | { kind: 'staff'; id: string }
   | { kind: 'system'; id: string };
 
 /**
- * What a use-case may see and do. Every finder takes a scope. Rows of the organization outside `environmentId` and
- * `inboxId` are treated like rows of another tenant.
+ * The data that a use-case may see and change. Every finder takes a scope. Rows of the organization outside `environmentId`
+ * and `inboxId` are treated like rows of another tenant.
  */
 export interface Scope extends TenantScope {
   organizationId: string;
   environmentId: string;
-  /** The credential is bound to its environment. An unbound key may select another with `x-env-id`. */
+  /** Whether the credential is bound to its environment. An unbound key may select another environment with `x-env-id`. */
   environmentBound: boolean;
-  /** The request named its environment (`x-env-id`), so it reaches no other. Default: false. */
+  /** Whether the request named its environment (`x-env-id`) and so reaches no other. Default: false. */
   environmentSelected?: boolean;
   /** The inbox the credential is bound to; undefined if it may access every inbox of the environment. */
   inboxId?: string;
@@ -29,14 +29,14 @@ export interface Scope extends TenantScope {
   actor: Actor;
   /** The person's session and role; undefined for keys, workflows and impersonations. */
   member?: Member;
-  /** Staff who act in the organization; undefined for everyone else. */
+  /** The impersonation of staff who act in the organization; otherwise undefined. */
   impersonation?: ImpersonationScope;
-  /** Staff who make one change for the organization, from outside of it; undefined for everyone else. */
+  /** Staff who change the organization from outside; otherwise undefined. */
   administration?: AdministrationScope;
   /** The client's address; undefined in workflows. */
   ip?: string;
   requestId: string;
-  /** The request is refused, and the use-case that sends only records the refusal. */
+  /** Set if the request is refused. The use-case that sends then only records the refusal. */
   sendRefusal?: SendRefusal;
 }
 
@@ -52,14 +52,14 @@ export interface ImpersonationScope {
   id: string;
   staffSessionId: string;
   allowsWrite: boolean;
-  /** Download links end then, too. */
+  /** Download links expire then, too. */
   expiresAt: Date;
 }
 
 export interface AdministrationScope {
-  /** Of the staff member. */
+  /** Session of the staff member. */
   sessionId: string;
-  /** Why: the organization's audit log has it. */
+  /** The reason, as in the organization's audit log. */
   reason: string;
 }
 

@@ -1,7 +1,7 @@
 import { AppError } from '../../platform/errors.ts';
 import { RECOVERY_DAYS } from '../../workflows/deletions/purge.contract.ts';
 
-/** The same for a wrong password, code or token, and for an account that does not exist. */
+/** The same error for a wrong password, code or token, and for an account that does not exist. */
 export function invalidCredentials(): AppError {
   return new AppError('invalid_credentials', {
     detail: 'The address, password, code or token is wrong or no longer valid.',
@@ -9,7 +9,7 @@ export function invalidCredentials(): AppError {
   });
 }
 
-/** The same, where the transaction that found it must commit: it counts the failure, or has used a challenge up. */
+/** As {@link invalidCredentials}, but the transaction commits, because it counts the failure or has used up a challenge. */
 export function wrongCredentials(): AppError {
   const { detail, fix } = invalidCredentials();
   return new AppError('invalid_credentials', { detail, fix, commitsTransaction: true });
@@ -18,8 +18,8 @@ export function wrongCredentials(): AppError {
 const DAY_MS = 86_400_000;
 
 /**
- * The answer to a person who has proved a way to sign in to a deleted account. After the recovery period it is the same as
- * for an account that does not exist.
+ * The error for a person who has proved a sign-in to a deleted account. After the recovery period it is the same as for an
+ * account that does not exist.
  */
 export function accountDeleted(deletedAt: Date, now = new Date()): AppError {
   const recoverableUntil = new Date(deletedAt.getTime() + RECOVERY_DAYS * DAY_MS);

@@ -2,18 +2,18 @@ import { AppError } from '../../platform/errors.ts';
 import { PERMISSIONS, type Permission } from '../identity/permissions.ts';
 import type { ImpersonationScope } from '../identity/scope.ts';
 
-/** What an impersonation may do with an operation. `write`: only one that was begun for writing. */
+/** Whether an impersonation may call an operation. `write`: only if it was begun for writing. */
 export type ImpersonationAccess = 'read' | 'write' | 'never';
 
 /**
- * Permissions for what staff never do in the name of an organization, not even reading: its data leaves by exports, and money
- * is the owner's.
+ * Permissions that an impersonation never has, not even for reading: exports take data out of the organization, and billing
+ * belongs to its owners.
  */
 const NEVER: readonly Permission[] = ['export:create', 'billing:manage'];
 
 /**
- * Permissions for changes that staff never make in the name of an organization: they decide who has access to it, outlive
- * the visit, speak for it to others, or are decisions of its people. Reading is allowed.
+ * Permissions that an impersonation has for reading only. Changes with them decide who has access, outlive the
+ * impersonation, speak for the organization to others, or are decisions of its people.
  */
 const NEVER_CHANGED: readonly Permission[] = [
   'keys:manage',
@@ -30,7 +30,7 @@ const NEVER_CHANGED: readonly Permission[] = [
   'org:delete',
 ];
 
-/** Use-cases check the permission to send beside that of their operation, for example when a draft is scheduled. */
+/** Excludes sending, because use-cases also check the permission to send, for example when a draft is scheduled. */
 export const IMPERSONATION_PERMISSIONS: readonly Permission[] = PERMISSIONS.filter(
   (name) => name !== 'messages:send',
 );
@@ -38,7 +38,10 @@ export const IMPERSONATION_PERMISSIONS: readonly Permission[] = PERMISSIONS.filt
 export interface ClassifiedOperation {
   permission: Permission;
   method: string;
-  /** The operation gives access that outlives the visit, although its permission covers harmless changes, too. */
+  /**
+   * Whether the operation gives access that outlives the impersonation, although its permission also covers harmless
+   * changes.
+   */
   isForbidden: boolean;
 }
 
@@ -71,7 +74,10 @@ export function requireImpersonationAccess(
   });
 }
 
-/** @throws AppError `permission_denied`: an impersonation is neither a person nor staff, and begins no other one. */
+/**
+ * @throws AppError `permission_denied`: an impersonation is neither a person nor staff, and cannot begin another
+ * impersonation.
+ */
 export function refuseImpersonation(): never {
   throw new AppError('permission_denied', {
     detail: 'An impersonation acts in one organization. It is no person, and not staff.',

@@ -45,8 +45,8 @@ interface FoundImpersonation {
 }
 
 /**
- * Authenticates impersonations. Everything they depend on is looked up with every request. Permissions are those of an
- * owner, without sending; what is allowed with them depends on the operation (`classifyOperation`).
+ * Authenticates impersonations. Every request checks everything that they depend on. They have the permissions of an owner,
+ * except sending; the operation decides what is allowed (`classifyOperation`).
  */
 export function createImpersonationAuthenticator({ database }: { database: Database }): Authenticator {
   return {
@@ -85,7 +85,7 @@ export function createImpersonationAuthenticator({ database }: { database: Datab
 }
 
 function find(database: Database, { token, environmentId, resourceId, browserSession }: Credentials) {
-  // Text that is not an id matches no environment, and may contain characters PostgreSQL cannot store.
+  // Text that is not an id matches no environment, and may contain characters that PostgreSQL cannot store.
   const requested =
     environmentId === undefined ? null : isId('environment', environmentId) ? environmentId : '';
   const presentedSession = browserSession === undefined ? null : hashSessionToken(browserSession);
@@ -108,7 +108,7 @@ function find(database: Database, { token, environmentId, resourceId, browserSes
     .executeTakeFirst();
 }
 
-/** The same for an unknown token, and for every reason for which an impersonation ends. */
+/** The same error for an unknown token and for every reason that ends an impersonation. */
 function impersonationEnded(): AppError {
   return new AppError('session_expired', {
     detail: 'The impersonation has ended.',

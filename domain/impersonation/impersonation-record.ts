@@ -9,13 +9,13 @@ export interface ImpersonatedCall {
   isChange: boolean;
 }
 
-/** Records what an impersonation calls, before the call: what cannot be recorded does not happen. */
+/** Records a call of an impersonation before it happens. If it cannot be recorded, it does not happen. */
 export type RecordImpersonatedCall = (
   scope: Pick<Scope, 'organizationId' | 'requestId'> & { impersonation: ImpersonationScope },
   call: ImpersonatedCall,
 ) => Promise<void>;
 
-/** Different resources kept for one impersonation; further ones are only counted. */
+/** Distinct resources that are kept for one impersonation; further ones are only counted. */
 const MAX_RESOURCES = 1_000;
 
 export function createImpersonationRecord({ database }: { database: Database }): RecordImpersonatedCall {

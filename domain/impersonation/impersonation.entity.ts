@@ -4,7 +4,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { functionTrigger } from '../../platform/database/triggers.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
-/** A staff member's visit to an organization, which they see as its people do. */
+/** A staff member's temporary access to an organization, which they see as its people do. */
 export const ImpersonationEntity = defineEntity({
   name: 'Impersonation',
   tableName: 'impersonations',
@@ -32,19 +32,19 @@ export const ImpersonationEntity = defineEntity({
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     /** User id of the staff member. */
     staffId: idColumn(),
-    /** The session that began it. It ends with that session. */
+    /** The session that began the impersonation, which ends with that session. */
     staffSessionId: idColumn(),
     /** Staff cannot read it. */
     tokenHash: lazy(p.blob()),
-    /** May change what is not forbidden to every impersonation; needs the role `admin` as long as it lasts. */
+    /** Whether it may make changes that are not forbidden to every impersonation. Requires the role `admin` throughout. */
     allowsWrite: p.boolean(),
     reason: p.text(),
     ip: p.text(),
     requestId: p.text(),
     expiresAt: timestamp(),
-    /** When it was ended early; null otherwise. */
+    /** When it was ended early; otherwise null. */
     endedAt: timestamp().strictNullable(),
-    /** When its end was recorded in both logs, with what it looked at; null before. */
+    /** When its end was recorded in both logs, with its calls; null before. */
     reportedAt: timestamp().strictNullable(),
     createdAt: createdAt(),
   },
@@ -52,7 +52,7 @@ export const ImpersonationEntity = defineEntity({
 
 export type Impersonation = InferEntity<typeof ImpersonationEntity>;
 
-/** What an impersonation called, and on what: the organization sees it in its audit log. */
+/** An operation that an impersonation called, and its resource. The organization sees both in its audit log. */
 export const ImpersonatedOperationEntity = defineEntity({
   name: 'ImpersonatedOperation',
   tableName: 'impersonated_operations',
@@ -68,12 +68,12 @@ export const ImpersonatedOperationEntity = defineEntity({
         .deleteRule('cascade'),
     /** Operation id of the API or of a page, such as `messages.get`. */
     operation: p.text().primary(),
-    /** The id that the path names; empty without one, and beyond the number that is kept. */
+    /** The id in the path; empty without an id, and beyond the number of resources that are kept. */
     resourceId: idColumn().primary(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     isChange: p.boolean(),
     calls: p.integer(),
-    /** The first call. */
+    /** Time of the first call. */
     createdAt: createdAt(),
   },
 });

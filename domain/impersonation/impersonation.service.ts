@@ -38,7 +38,7 @@ export interface StartedImpersonation {
 
 export interface ImpersonationDetails {
   impersonation: RowOf<typeof ImpersonationEntity>;
-  /** What it has called so far. */
+  /** Calls so far. */
   operations: OperationCount[];
 }
 
@@ -53,11 +53,11 @@ export function createImpersonationService({
 }) {
   return {
     /**
-     * Begins a visit to an organization, of which its owners are informed.
+     * Begins an impersonation in an organization, and informs its owners.
      *
      * @throws AppError `not_found`; `permission_denied` for writing without the role `admin`; `session_expired` for writing
-     * without a sign-in within ten minutes; `policy_violation` if the organization asks for consent and has not given it, of
-     * which its owners are informed; `conflict` for a closed organization, and beyond five open ones.
+     * without a sign-in within ten minutes; `policy_violation` if the organization requires consent and has not given it, in
+     * which case its owners are informed; `conflict` for a closed organization, and beyond five open impersonations.
      */
     async start(
       staff: StaffScope,
@@ -98,7 +98,7 @@ export function createImpersonationService({
       });
     },
 
-    /** The visits to an organization. @throws AppError `not_found`. */
+    /** Lists the impersonations in an organization. @throws AppError `not_found`. */
     list: (
       staff: StaffScope,
       organizationId: string,
@@ -128,9 +128,10 @@ export function createImpersonationService({
       }),
 
     /**
-     * Ends a visit with its next request. Does nothing if it has ended.
+     * Ends an impersonation with its next request. Does nothing if it has ended.
      *
-     * @throws AppError `not_found`; `permission_denied` for that of another staff member, without the role `admin`.
+     * @throws AppError `not_found`; `permission_denied` for the impersonation of another staff member, without the role
+     * `admin`.
      */
     end: (staff: StaffScope, impersonationId: string): Promise<void> =>
       database.staffTransaction(staff, async ({ db }) => {
@@ -140,7 +141,7 @@ export function createImpersonationService({
         await reportEnd(db, impersonationId);
       }),
 
-    /** Ends the visit of a token, which is the proof. Does nothing if there is none. */
+    /** Ends the impersonation of a token; the token is the proof. Does nothing if there is none. */
     async endByToken(token: string, requestId: string): Promise<void> {
       const open = await database.db
         .selectFrom(
@@ -177,13 +178,13 @@ function requireWriter({ role, person }: StaffScope): void {
   requireRecentSignIn(person);
 }
 
-interface VisitedOrganization {
+interface ImpersonatedOrganization {
   id: string;
   name: string;
   isClosed: boolean;
 }
 
-async function findOrganization(db: Db, organizationId: string): Promise<VisitedOrganization> {
+async function findOrganization(db: Db, organizationId: string): Promise<ImpersonatedOrganization> {
   const organization = await db
     .selectFrom('organizations')
     .select((eb) => ['id', 'name', eb('deleted_at', 'is not', null).$castTo<boolean>().as('isClosed')])
@@ -193,7 +194,7 @@ async function findOrganization(db: Db, organizationId: string): Promise<Visited
   return organization;
 }
 
-async function requireOpenOrganization(db: Db, organizationId: string): Promise<VisitedOrganization> {
+async function requireOpenOrganization(db: Db, organizationId: string): Promise<ImpersonatedOrganization> {
   const organization = await findOrganization(db, organizationId);
   if (organization.isClosed)
     throw new AppError('conflict', {
@@ -207,7 +208,11 @@ async function requireOpenOrganization(db: Db, organizationId: string): Promise<
 async function requireConsent(
   transaction: Transaction,
   notifications: NotificationService,
-  { staff, organization, reason }: { staff: StaffScope; organization: VisitedOrganization; reason: string },
+  {
+    staff,
+    organization,
+    reason,
+  }: { staff: StaffScope; organization: ImpersonatedOrganization; reason: string },
 ): Promise<void> {
   const policies = await findPolicies(transaction.db, organization.id);
   const { supportAccess, supportAccessUntil: until } = policies;
@@ -224,12 +229,12 @@ async function requireConsent(
       'The organization asks for its consent, and has not given it. Its owners have been asked by email.',
     fix: 'Wait until they set support_access_until in their policies.',
     extensions: { policy: 'support_access' },
-    // The email must leave.
+    // The email must be sent.
     commitsTransaction: true,
   });
 }
 
-/** Those that a staff member begins at the same time wait for each other, so that each is counted. */
+/** Serializes the starts of one staff member, so that each is counted. */
 async function requireFewOpen(db: Db, { staffId }: StaffScope): Promise<void> {
   await lockKey(db, 'impersonations', staffId);
   const row = await db
@@ -273,7 +278,7 @@ async function insertImpersonation(
   return started;
 }
 
-const nameOf = ({ id, name }: VisitedOrganization) => ({
+const nameOf = ({ id, name }: ImpersonatedOrganization) => ({
   organizationId: id,
   organizationName: isSafeName(name) ? name : id,
 });

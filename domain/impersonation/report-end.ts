@@ -11,7 +11,7 @@ export interface OperationCount {
   calls: number;
 }
 
-/** By impersonation, the most frequent first. */
+/** Operation counts by impersonation, most frequent first. */
 export async function findOperations(
   db: Db,
   impersonationIds: readonly string[],
@@ -34,12 +34,10 @@ export async function findOperations(
   return new Map([...counts].map(([id, found]) => [id, found.map(({ id: _id, ...operation }) => operation)]));
 }
 
-/** Resources that the entry of the audit logs names. */
+/** Maximum number of resources named in an audit entry. */
 const MAX_NAMED_RESOURCES = 100;
 
-/**
- * Ends an impersonation if it has not ended, and records in both logs what it called, once. The caller has locked it.
- */
+/** Ends an impersonation if it has not ended, and records its calls in both logs, once. The caller has locked it. */
 export async function reportEnd(db: Db, impersonationId: string): Promise<void> {
   const ended = await db
     .updateTable('impersonations')
@@ -100,8 +98,8 @@ export async function reportEnd(db: Db, impersonationId: string): Promise<void> 
 const BATCH_SIZE = 100;
 
 /**
- * Ends the impersonations of a staff member who loses the role, or the role for writing, in the caller's transaction: they do
- * not come back with it.
+ * Ends the impersonations of a staff member who loses the role, or the role for writing, in the caller's transaction. They
+ * do not resume if the role returns.
  */
 export async function endImpersonationsOf(
   db: Db,
@@ -120,8 +118,8 @@ export async function endImpersonationsOf(
 }
 
 /**
- * Sweep: records the end of impersonations for which one of the conditions of `find_impersonation` no longer holds. They do
- * not come back when it holds again. Returns their number.
+ * Sweep: records the end of impersonations for which a condition of `find_impersonation` no longer holds. They do not resume
+ * if it holds again. Returns their number.
  */
 export function settleImpersonations(database: Database): Promise<number> {
   return database.systemTransaction(async ({ db }) => {
@@ -178,19 +176,19 @@ function findLiveSession(eb: ExpressionBuilder<Tables, 'impersonations'>) {
     .where('users.status', '=', 'active');
 }
 
-/** Closed, or asks for a consent that it has not given. */
+/** Finds the organization if it is closed, or requires a consent that it has not given. */
 function findOrganizationWithoutAccess(eb: ExpressionBuilder<Tables, 'impersonations'>) {
   return eb
     .selectFrom('organizations')
     .leftJoin('organization_policies', 'organization_policies.org_id', 'organizations.id')
     .select('organizations.id')
     .whereRef('organizations.id', '=', 'impersonations.org_id')
-    .where((visited) =>
-      visited.or([
-        visited('organizations.deleted_at', 'is not', null),
-        visited.and([
-          visited('organization_policies.support_access', '=', 'ask'),
-          sql<SqlBool>`coalesce(${visited.ref('organization_policies.support_access_until')}, '-infinity') <= now()`,
+    .where((organization) =>
+      organization.or([
+        organization('organizations.deleted_at', 'is not', null),
+        organization.and([
+          organization('organization_policies.support_access', '=', 'ask'),
+          sql<SqlBool>`coalesce(${organization.ref('organization_policies.support_access_until')}, '-infinity') <= now()`,
         ]),
       ]),
     );

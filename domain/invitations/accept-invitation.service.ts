@@ -22,23 +22,23 @@ import { type InvitationStatus, statusOf } from './invitation.entity.ts';
 
 export interface Acceptance {
   token: string;
-  /** For a new account. */
+  /** Name for a new account. */
   name?: string;
   password?: string;
 }
 
-/** The session of a person who has an account. */
+/** The session of the request, of a person who has an account. */
 export interface PresentSession {
   person: Person;
   token: string;
 }
 
-/** What a page shows to the person who has the token. */
+/** What a page shows to the holder of the token. */
 export interface InvitationPreview {
   email: string;
   organizationName: string;
   role: MemberRole;
-  /** The account of the address, whose session accepting needs; null if it has none. */
+  /** The account with the address, whose session is needed to accept; null if there is none. */
   userId: string | null;
 }
 
@@ -75,13 +75,13 @@ export function createAcceptInvitationService({
     },
 
     /**
-     * Makes the owner of the invited address a member. If the address has an account, the request needs a session of it,
-     * and this session stays; otherwise the account is created with the given password and signed in.
+     * Makes the owner of the invited address a member. If the address has an account, the request needs a session of that
+     * account, which stays. Otherwise the account is created with the given password and signed in.
      *
      * @param session undefined if the request has none.
-     * @throws AppError `invalid_credentials` for an unknown token; `conflict` for an invitation that was used or revoked, has
-     * expired, whose inviter may not invite any more, or whose address has an account and the request no session;
-     * `permission_denied` for a session of another address; `validation_error` for a missing or weak password.
+     * @throws AppError `invalid_credentials` for an unknown token; `conflict` for an invitation that was used or revoked,
+     * has expired, or whose inviter may no longer invite, and if the address has an account but the request has no session;
+     * `permission_denied` for a session of another account; `validation_error` for a missing or weak password.
      */
     async accept(
       input: Acceptance,
@@ -164,7 +164,7 @@ function findByToken(db: Db, token: string): Promise<FoundInvitation | undefined
     .executeTakeFirst();
 }
 
-/** The token proves the address. An existing account needs more: a token never signs in to it or changes its password. */
+/** The token proves the address. It never signs in to an existing account or changes its password. */
 async function prepareUser(
   { email, userId, isUserDeleted }: FoundInvitation,
   { name, password }: Acceptance,
@@ -210,9 +210,7 @@ function requireOwnInvitation(
     );
 }
 
-/**
- * Uses the invitation up: of two concurrent uses one succeeds. Its sender must still be allowed to give the role.
- */
+/** Uses up the invitation. Of two concurrent uses, one succeeds. Its sender must still be allowed to give the role. */
 async function claim(db: Db, invitation: FoundInvitation): Promise<void> {
   const { id, organizationId, role } = invitation;
   const claimed = await db
@@ -270,7 +268,7 @@ async function requireUser(
   return user.id;
 }
 
-/** Answers with the session of the request: an invitation must not renew it. */
+/** Answers with the session of the request, because an invitation must not renew it. */
 async function keepSession(db: Db, { person, token }: PresentSession): Promise<SignedIn['signIn']> {
   const session = await db
     .selectFrom('sessions')

@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import type { Db } from '../../platform/database/tables.ts';
 
 /**
- * Deletes the invitations of a purged person, which contain their address. One that is still open stays: it is the
- * organization's offer to the address, and ends by itself. For workers.
+ * Deletes the invitations of a purged person, which contain their address. Open invitations stay: each is the organization's
+ * offer to the address, and expires. For workers.
  */
 export async function deleteInvitationsOf(
   db: Db,

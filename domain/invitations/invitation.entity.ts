@@ -4,7 +4,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { MEMBER_ROLES, type MemberRole } from '../identity/roles.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
-/** An invitation to an organization, which the owner of the address accepts with the mailed token. Works once. */
+/** An invitation to an organization, which the owner of the address accepts with the mailed token. It works once. */
 export const InvitationEntity = defineEntity({
   name: 'Invitation',
   tableName: 'invitations',

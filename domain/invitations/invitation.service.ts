@@ -39,7 +39,7 @@ export function createInvitationService(options: InvitationOptions) {
      *
      * @throws AppError `permission_denied` for a role above the caller's; `session_expired` for the role `owner` without a
      * sign-in within ten minutes; `already_exists` for a member; `conflict` if too many are open; `rate_limited` for a
-     * second one to the address within a day; `validation_error`.
+     * second invitation to the address within a day; `validation_error`.
      */
     create: (
       scope: Scope,
@@ -166,7 +166,7 @@ function findInvitation(
     .executeTakeFirst();
 }
 
-/** Returns undefined unless it was pending. */
+/** Returns undefined unless the invitation was pending. */
 function revokeInvitation(db: Db, invitationId: string): Promise<Invitation | undefined> {
   return db
     .updateTable('invitations')

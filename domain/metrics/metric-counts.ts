@@ -1,4 +1,4 @@
-/** The counts the API shows. Each is counted once per message, in the hour it happened (`docs/metrics.md`). */
+/** The counts that the API shows. Each is counted once per message, in the hour in which it happened (`docs/metrics.md`). */
 export const PUBLIC_COUNTS = ['sent', 'delivered', 'bounced', 'complained', 'rejected', 'received'] as const;
 
 /** Adds `attempted`: messages that the relay accepted or that bounced. Base of the rates. */

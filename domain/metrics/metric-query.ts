@@ -3,10 +3,10 @@ import type { Db } from '../../platform/database/tables.ts';
 import { COUNT_COLUMNS } from './metric-counts.ts';
 import type { MetricRange } from './metric-range.ts';
 
-/** SQL, joined to `inboxes` as `subjects (subject)`: one row for each subject that an inbox's messages count for. */
+/** SQL, joined to `inboxes` as `subjects (subject)`: one row for each subject that includes the inbox's messages. */
 export const INBOX_SUBJECTS = `lateral (values (''), (inboxes.id), (inboxes.domain))`;
 
-/** What counts are recorded for. */
+/** The subject whose messages are counted. */
 export type MetricSubject =
   | { kind: 'environment' }
   | { kind: 'inbox'; id: string }

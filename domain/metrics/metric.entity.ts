@@ -34,9 +34,9 @@ export const MetricHourEntity = defineEntity({
 });
 
 /**
- * What a change of a message adds to the counts. Written by triggers on `messages` in the transaction of the change,
- * and added to `metric_hours` by the next sweep. Inserting takes no lock on a shared row, so concurrent sends of one
- * inbox do not wait for each other.
+ * The counts that a change of a message adds. Written by triggers on `messages` in the transaction of the change, and added
+ * to `metric_hours` by the next sweep. Inserting takes no lock on a shared row, so concurrent sends of one inbox do not wait
+ * for each other.
  */
 export const MetricDeltaEntity = defineEntity({
   name: 'MetricDelta',

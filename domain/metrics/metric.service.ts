@@ -8,7 +8,7 @@ import { addCounts, type MetricCounts, zeroCounts } from './metric-counts.ts';
 import { buildMetricQuery, type MetricSubject } from './metric-query.ts';
 import { listHours, type MetricRange, type RequestedRange, resolveRange } from './metric-range.ts';
 
-/** Filters by time, inbox and domain. Without inbox and domain: everything the credential sees of its environment. */
+/** Filters by time, inbox and domain. Without inbox and domain: everything that the credential sees in its environment. */
 export interface MetricFilter extends RequestedRange {
   inboxId?: string | undefined;
   /** Domain of the inbox addresses, case-insensitive. */

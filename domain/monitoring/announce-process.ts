@@ -6,17 +6,14 @@ import type { Database } from '../../platform/database/database.ts';
 import { readVersion } from '../../platform/telemetry.ts';
 
 const HEARTBEAT_INTERVAL_MS = 15_000;
-/** A process that is silent for this long has ended without saying so. */
+/** A process without a heartbeat for this long has ended without a clean stop. */
 export const SILENT_AFTER_MS = 60_000;
 
 export interface AnnouncedProcess {
   stop(): Promise<void>;
 }
 
-/**
- * Shows this process to operators, with its version, until it stops: `GET /admin/health`. Failures are logged, and change
- * nothing else.
- */
+/** Shows this process and its version to operators (`GET /admin/health`) until it stops. Failures are only logged. */
 export function announceProcess(
   { db }: Pick<Database, 'db'>,
   { name, logger, intervalMs = HEARTBEAT_INTERVAL_MS }: { name: string; logger: Logger; intervalMs?: number },
@@ -59,7 +56,7 @@ export function announceProcess(
   };
 }
 
-/** Sweep: deletes the rows of processes that ended without saying so, an hour later. Returns their number. */
+/** Sweep: deletes the rows of processes without a heartbeat for an hour. Returns their number. */
 export async function purgeProcesses({ db }: Pick<Database, 'db'>): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom('processes')

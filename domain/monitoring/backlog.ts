@@ -47,18 +47,17 @@ export interface Backlog {
 /** Limits the cost of the count. The exact number above this does not matter. */
 export const MAX_COUNTED_ROWS = 10_000;
 
-/** The rows of one kind and since when each of them waits; null for kinds without an age. */
+/** The rows of one kind, and since when each of them has waited; null for kinds without an age. */
 interface WaitingRows {
   kind: BacklogKind;
   rows: AliasedExpression<{ since: Date | null }, 'rows'>;
 }
 
 const NO_AGE = sql<Date | null>`null::timestamptz`.as('since');
-/** Before now, by this interval. */
 const DAY_AGO = sql<Date>`now() - interval '1 day'`;
 const WEEK_AGO = sql<Date>`now() - interval '7 days'`;
 
-// Each of these reads a partial index that contains only pending rows, in the order they are due.
+// Each query reads a partial index that contains only pending rows, in the order in which they are due.
 
 function selectOutbox(db: Db): WaitingRows[] {
   const live = db.selectFrom('outbox').select('created_at as since').where('dead_at', 'is', null);
@@ -238,7 +237,7 @@ function selectBilling(db: Db): WaitingRows[] {
   ];
 }
 
-/** The messages that are not settled, by status. */
+/** Selects unsettled messages, by status. */
 function selectUnsettledMessages(db: Db) {
   const unsettled = db
     .selectFrom('messages')

@@ -7,7 +7,7 @@ type Options = OptionsOf<typeof createHealthService> &
   OptionsOf<typeof createOutboxAdministrationService> &
   OptionsOf<typeof createScheduleAdministrationService>;
 
-/** What operators see of the service, and its schedules and outbox, which they steer. */
+/** The health of the service, and its schedules and outbox, which operators control. */
 export function createMonitoring(options: Options) {
   return {
     health: createHealthService(options),

@@ -17,11 +17,11 @@ export interface RunningProcess {
 export interface OutboxHealth {
   /** Commands that wait for Temporal, at most {@link MAX_COUNTED}. */
   waiting: number;
-  /** Age of the oldest one; 0 if none waits. */
+  /** Age of the oldest waiting command; 0 if none waits. */
   oldestSeconds: number;
-  /** Commands that are no longer tried. */
+  /** Commands that are no longer attempted. */
   givenUp: number;
-  /** Why the oldest command that failed was not accepted; null if none failed. */
+  /** The error of the oldest failed command; null if none failed. */
   lastError: string | null;
 }
 
@@ -37,7 +37,7 @@ export interface ServiceHealth {
 export type HealthService = ReturnType<typeof createHealthService>;
 
 export const MAX_COUNTED = 10_000;
-/** More processes than any installation of this size has. */
+/** More processes than any installation is expected to have. */
 export const MAX_PROCESSES = 500;
 
 export function createHealthService({
@@ -55,7 +55,7 @@ export function createHealthService({
       return null;
     });
   return {
-    /** Never throws: it is read when something is broken. */
+    /** Never throws, because it is read when something is broken. */
     async read(staff: StaffScope): Promise<ServiceHealth> {
       const [rows, listed] = await Promise.all([orNull(readRows(database, staff)), orNull(schedules.list())]);
       return {

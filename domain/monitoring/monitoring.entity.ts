@@ -8,7 +8,7 @@ export const ProcessEntity = defineEntity({
   properties: {
     /** Random, new with each start. */
     id: p.text().primary(),
-    /** Name of its command, such as `api` or `outbound`. */
+    /** Name of the command, such as `api` or `outbound`. */
     name: p.text(),
     version: p.text(),
     host: p.text(),

@@ -14,13 +14,13 @@ import type { StaffScope } from '../staff/staff-scope.ts';
 
 export interface RetriedCommands {
   retried: number;
-  /** Given-up commands that are left. */
+  /** Given-up commands that remain. */
   left: number;
 }
 
 export type OutboxAdministrationService = ReturnType<typeof createOutboxAdministrationService>;
 
-/** The commands for Temporal that are no longer tried. */
+/** Commands for Temporal that are no longer attempted. */
 export function createOutboxAdministrationService({ database }: { database: Database }) {
   return {
     /** Oldest first. @param limit at most 1,000. */
@@ -28,10 +28,10 @@ export function createOutboxAdministrationService({ database }: { database: Data
       database.staffTransaction(staff, ({ db }) => listDeadCommands(db, limit)),
 
     /**
-     * Makes them due again, with all their attempts: the sweep delivers them within a minute.
+     * Makes given-up commands due again, with all attempts. The sweep delivers them within a minute.
      *
-     * @param request.id one of them; undefined for the oldest 1,000.
-     * @throws AppError `not_found` if the one was delivered meanwhile, or was never given up.
+     * @param request.id one command; undefined for the oldest 1,000.
+     * @throws AppError `not_found` if the command was delivered meanwhile, or was never given up.
      */
     retry: (staff: StaffScope, { id, note }: { id?: string; note: string }): Promise<RetriedCommands> =>
       database.staffTransaction(staff, async ({ db }) => {

@@ -18,9 +18,9 @@ export function createScheduleAdministrationService({
 }) {
   return {
     /**
-     * Records it with its reason, and commands Temporal after the commit.
+     * Records the change with its reason, and calls Temporal after the commit.
      *
-     * @returns the schedule as it was.
+     * @returns the schedule before the change.
      * @throws AppError `not_found`; `conflict` if it is not paused; `unavailable` if Temporal does not respond.
      */
     async unpause(staff: StaffScope, scheduleId: string, note: string): Promise<ScheduleSummary> {

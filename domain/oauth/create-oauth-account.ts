@@ -12,7 +12,7 @@ import type { OauthIdentity } from './oauth-client.ts';
 
 const DEFAULT_ORGANIZATION = 'My organization';
 
-/** The address of a new account, or null if the provider proves none that an account can have. */
+/** The address for a new account; null if the provider proves no address that an account can have. */
 export function provedAddress(
   { email, isEmailVerified }: OauthIdentity,
   ownDomains: readonly string[],
@@ -23,9 +23,9 @@ export function provedAddress(
 
 /**
  * Creates the account of a person who signs in for the first time, with an organization as a sign-up does, in the caller's
- * transaction. There is no first API key: a browser on its way to a page could not show it.
+ * transaction. It creates no API key, because the browser is redirected to a page and could not show the key.
  *
- * @param email {@link provedAddress}, which no account has.
+ * @param email a {@link provedAddress} that no account has.
  * @throws AppError `switched_off`.
  */
 export async function createOauthAccount(
@@ -33,7 +33,7 @@ export async function createOauthAccount(
   { email, identity, tier, client }: { email: string; identity: OauthIdentity; tier: Tier; client: Client },
 ): Promise<string> {
   await requireOn(db, 'sign_up');
-  // The address is proved: what others have begun with it is void.
+  // The address is proved, so sign-ups that others have begun with it are void.
   await voidSignUps(db, email);
   // Providers let people choose any name, and it appears in emails to others.
   const name = identity.name === null ? null : orNull(() => requireSafeName(identity.name ?? '', '/name'));

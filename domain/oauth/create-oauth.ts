@@ -18,7 +18,7 @@ export function createOauth(
     allowHttp: options.config.NODE_ENV !== 'production',
   });
   const connections = readOauthProviders(options.config).map((provider) => {
-    // Each provider has a callback of its own, against mix-up (RFC 9700 section 4.4).
+    // Each provider has its own callback, against mix-up attacks (RFC 9700 section 4.4).
     const redirectUri = `${options.publicUrl}/api/v1/auth/oauth/${provider.id}/callback`;
     const client =
       provider.kind === 'github'

@@ -62,7 +62,7 @@ export function createGithubClient(
         expectedState: state,
       });
       const user = (await get('/user', accessToken)) as { id?: unknown; name?: unknown } | null;
-      // A user's name can be changed and taken by another; the number stays.
+      // A user name can change and be taken by another user; the number stays.
       if (!Number.isSafeInteger(user?.id)) throw new Error('GitHub returned no user');
       const email = findPrimaryEmail(await get('/user/emails', accessToken));
       return {

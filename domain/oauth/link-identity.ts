@@ -9,7 +9,7 @@ import type { PersonNotificationService } from '../notifications/person-notifica
 import type { OauthIdentity } from './oauth-client.ts';
 import { linkedElsewhere, otherIdentityLinked } from './oauth-errors.ts';
 
-/** Finds the person whom an identity is linked with, and records its use. Runs in the caller's transaction. */
+/** Finds the person with whom an identity is linked, and records its use. Runs in the caller's transaction. */
 export async function touchIdentity(
   db: Db,
   { id: provider }: Pick<OauthProvider, 'id'>,
@@ -70,7 +70,7 @@ export async function announceLinkChange(
     change,
   }: {
     person: Pick<Person, 'userId' | 'sessionId' | 'ip' | 'requestId'>;
-    /** Of the account. */
+    /** Address of the account. */
     email: string;
     provider: Pick<OauthProvider, 'id' | 'name'>;
     change: 'linked' | 'unlinked';

@@ -7,14 +7,14 @@ export interface OauthIdentity {
   issuer: string;
   subject: string;
   email: string | null;
-  /** The provider is known to verify addresses, and verified this one. */
+  /** Whether the provider is known to verify addresses, and has verified this one. */
   isEmailVerified: boolean;
   name: string | null;
 }
 
-/** One provider's protocol. */
+/** The protocol of one provider. */
 export interface OauthClient {
-  /** Where the browser goes. @throws Error if the provider cannot be reached. */
+  /** The URL to which the browser is redirected. @throws Error if the provider cannot be reached. */
   authorizationUrl(secrets: OauthSecrets): Promise<string>;
   /**
    * Exchanges the code and checks the answer.

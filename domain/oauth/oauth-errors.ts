@@ -3,7 +3,7 @@ import type { OauthProvider } from '../../platform/oauth-providers.ts';
 
 type Named = Pick<OauthProvider, 'name'>;
 
-/** The same for everything that may be wrong; the log says what. */
+/** The same error for every cause, which only the log names. */
 export function oauthFailed({ name }: Named): AppError {
   return new AppError('oauth_failed', {
     detail: `The sign-in with ${name} failed or was cancelled, has expired, or was started in another browser.`,
@@ -47,8 +47,8 @@ export function otherIdentityLinked({ name }: Named): AppError {
 }
 
 /**
- * Messages and codes of an error and its causes, for the log. None contains a code, a token or what a provider sent; that of
- * a syntax error quotes the text, so it is left out.
+ * Messages and codes of an error and its causes, for the log. They contain no code, token or text of a provider. The message
+ * of a syntax error is left out, because it quotes the text.
  */
 export function describeFailure(error: unknown): string {
   const parts: string[] = [];

@@ -8,9 +8,9 @@ import { announceLinkChange } from './link-identity.ts';
 /** A provider that the person may sign in with. */
 export interface OauthLink {
   provider: string;
-  /** On buttons; the id of a provider that the operator has removed. */
+  /** Name on buttons; the id if the operator has removed the provider. */
   name: string;
-  /** As the provider stated it last. */
+  /** The address that the provider last stated. */
   email: string | null;
   createdAt: Date;
   lastUsedAt: Date;
@@ -41,7 +41,7 @@ export function createOauthLinkService({ database, notifications, names }: Oauth
         return rows.map((row) => ({ ...row, name: nameOf(row.provider) }));
       }),
 
-    /** @throws AppError `not_found`; `conflict` if the person could not sign in without it. */
+    /** @throws AppError `not_found`; `conflict` if the person could not sign in without the link. */
     unlink: (person: Person, provider: string): Promise<void> =>
       database.peopleTransaction(async (transaction) => {
         const { db } = transaction;

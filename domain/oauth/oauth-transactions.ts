@@ -4,7 +4,7 @@ import { randomBase62, sha256 } from '../../platform/crypto.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
-/** Secrets between the request to a provider and its answer. The database has hashes of the first two. */
+/** Secrets between the request to a provider and its answer. The database stores hashes of the first two. */
 export interface OauthSecrets {
   state: string;
   /** For a cookie of the browser. */
@@ -55,7 +55,7 @@ export async function createOauthTransaction(
 }
 
 /**
- * Uses a transaction up: of two concurrent uses one succeeds.
+ * Uses up a transaction. Of two concurrent uses, one succeeds.
  *
  * @returns undefined if it is unknown, used or expired, or belongs to another provider or browser.
  */

@@ -3,7 +3,9 @@ import { createdAt, timestamp } from '../../platform/database/columns.ts';
 import { UserEntity } from '../people/user.entity.ts';
 import { SessionEntity } from '../sessions/session.entity.ts';
 
-/** A person at an OAuth provider, and their account. The address is no key: it may change hands. */
+/**
+ * A person at an OAuth provider, and their account. The address does not identify the person, because it may change hands.
+ */
 export const OauthIdentityEntity = defineEntity({
   name: 'OauthIdentity',
   tableName: 'oauth_identities',
@@ -13,14 +15,14 @@ export const OauthIdentityEntity = defineEntity({
     issuer: p.text().primary(),
     subject: p.text().primary(),
     userId: () => p.manyToOne(UserEntity).mapToPk().fieldName('user_id').deleteRule('cascade'),
-    /** As the provider stated it last, for the list that the person sees. */
+    /** The address that the provider last stated, for the list that the person sees. */
     email: p.text().strictNullable(),
     lastUsedAt: timestamp(),
     createdAt: createdAt(),
   },
 });
 
-/** A sign-in or a link that has left for its provider. Deleted when it comes back. */
+/** A sign-in or link that waits for the answer of its provider. The answer deletes it. */
 export const OauthTransactionEntity = defineEntity({
   name: 'OauthTransaction',
   tableName: 'oauth_transactions',
@@ -31,7 +33,7 @@ export const OauthTransactionEntity = defineEntity({
     provider: p.text(),
     /** Hash of the cookie of the browser that started it. Nonce and PKCE verifier are derived from the cookie. */
     browserTokenHash: p.blob(),
-    /** The session that links the provider to its person; null for a sign-in. */
+    /** The session of the person who links the provider; null for a sign-in. */
     sessionId: () =>
       p.manyToOne(SessionEntity).mapToPk().fieldName('session_id').strictNullable().deleteRule('cascade'),
     /** A path of this service. */

@@ -30,7 +30,7 @@ import {
 
 export interface OauthStart {
   redirectUrl: string;
-  /** For a cookie: only this browser can finish. */
+  /** For a cookie: only this browser can finish the sign-in. */
   browserToken: string;
 }
 
@@ -136,7 +136,7 @@ export function createOauthService(options: OauthOptions) {
       if (!pending) throw oauthFailed(provider);
       const identity = await readAnswer(connection, parameters, oauthSecretsOf(browserToken, state));
       return database.peopleTransaction(async (transaction) => {
-        // One identity or address at a time: of two first sign-ins one creates the account.
+        // Serializes sign-ins by identity and address, so that only one of two first sign-ins creates the account.
         await lockKey(transaction.db, 'oauth identity', provider.id, identity.issuer, identity.subject);
         const context = { options, provider, identity, client };
         const { redirectTo, sessionId } = pending;
@@ -175,7 +175,7 @@ async function signIn(
   }
 }
 
-/** The session that began the link must still be active: signing out cancels what it has begun. */
+/** The session that began the link must still be active: signing out cancels the links that it has begun. */
 async function link(
   transaction: Transaction,
   { options, provider, identity, client }: Context,

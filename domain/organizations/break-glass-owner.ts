@@ -4,8 +4,8 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 
 /**
- * Changes of owners and policies wait for each other. `no key` lets other transactions insert rows that refer to the
- * organization: a key that a member creates would otherwise be a deadlock with their removal.
+ * Serializes changes of owners and policies. `no key` lets other transactions insert rows that refer to the organization;
+ * otherwise a key that a member creates could deadlock with the removal of the member.
  */
 export async function lockOrganization(db: Db, organizationId: string): Promise<void> {
   await db
@@ -20,7 +20,7 @@ const LACKS_BREAK_GLASS_OWNER = sql<boolean>`lacks_break_glass_owner(organizatio
 
 /**
  * Requires, after a change of owners, factors or policies, that an owner could repair the single sign-on that the
- * organization enforces. The caller has locked the organization: two such changes must see each other.
+ * organization enforces. The caller has locked the organization, so that two such changes see each other.
  *
  * @throws AppError `conflict`.
  */
@@ -40,12 +40,12 @@ export async function requireBreakGlassOwner(db: Db, organizationId: string): Pr
 }
 
 /**
- * Runs a change by staff that may take the last owner who could repair single sign-on from one of the organizations. The
- * caller has locked them. Organizations that had no such owner before are not concerned.
+ * Runs a change by staff that may leave one of the organizations without an owner who could repair single sign-on. The
+ * caller has locked the organizations. Those that had no such owner before do not count.
  *
- * @param isAccepted staff accept it, for example because the account is compromised.
- * @returns with the result, the ids of the organizations that are left without such an owner.
- * @throws AppError `conflict` if there are any and that is not accepted.
+ * @param isAccepted whether staff accept this, for example because the account is compromised.
+ * @returns the result, and the ids of the organizations that are left without such an owner.
+ * @throws AppError `conflict` if there are any and staff have not accepted it.
  */
 export async function keepBreakGlassOwners<Result>(
   db: Db,

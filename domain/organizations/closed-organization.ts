@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
-/** Closes an open organization. Returns its name; undefined if it is closed already or does not exist. */
+/** Closes an open organization. Returns its name; undefined if it is already closed or does not exist. */
 export async function closeOrganization(
   db: Db,
   organizationId: string,
@@ -27,7 +27,9 @@ export async function reopenOrganizations(db: Db, organizationIds: readonly stri
     .execute();
 }
 
-/** Locks the organizations of a person, in a fixed order: two owners who leave at the same time see each other's change. */
+/**
+ * Locks the organizations of a person, in a fixed order. Two owners who leave at the same time then see each other's change.
+ */
 export async function lockOrganizationsOf(db: Db, userId: string): Promise<void> {
   await db
     .selectFrom('organizations')
@@ -41,14 +43,14 @@ export async function lockOrganizationsOf(db: Db, userId: string): Promise<void>
 export interface LedOrganization {
   id: string;
   name: string;
-  /** Members with an account that is not deleted, without the person. */
+  /** Number of other members whose account is not deleted. */
   otherMembers: number;
-  /** Of these, the owners who can sign in. */
+  /** Number of other owners who can sign in. */
   otherOwners: number;
   isOwner: boolean;
 }
 
-/** The open organizations of a person, with their other living members. */
+/** Finds the open organizations of a person, and counts their other members. */
 export function findOrganizationsOf(db: Db, userId: string): Promise<LedOrganization[]> {
   return db
     .selectFrom('members as m')

@@ -5,7 +5,7 @@ import type { Tier } from './tier.ts';
 
 export interface NewOrganization {
   name: string;
-  /** Default: from the name. */
+  /** Default: derived from the name. */
   slug?: string;
   tier: Tier;
   ownerId: string;

@@ -16,7 +16,7 @@ interface Options {
     ownerChanged: OptionsOf<typeof createMemberService>['onOwnerChange'];
     ownershipTransferred: OptionsOf<typeof createOwnershipService>['onTransfer'];
   };
-  /** What the rooms above do with what a member has made. Each returns how many keys or invitations it changed. */
+  /** Functions of the rooms above for the keys and invitations of a member. Each returns how many it changed. */
   ofMember: {
     revokeKeys(transaction: Transaction, member: Member): Promise<number>;
     limitKeys(

@@ -15,7 +15,7 @@ import { requireSlug, toSlug } from './slug.ts';
 
 export interface NewEnvironment {
   name: string;
-  /** Default: from the name. */
+  /** Default: derived from the name. */
   slug?: string;
   kind: Environment['kind'];
 }
@@ -32,7 +32,10 @@ const MAX_ENVIRONMENTS = 100;
 
 export function createEnvironmentService({ database }: { database: Database }) {
   return {
-    /** Lists the environments the credential may use: the one it is bound to, or all of the organization. */
+    /**
+     * Lists the environments that the credential may use: the one to which it is bound, or all environments of the
+     * organization.
+     */
     list: (scope: Scope, page: PageRequest): Promise<Page<Environment>> =>
       database.read(scope, ({ db }) =>
         findPage(
@@ -91,8 +94,8 @@ export function createEnvironmentService({ database }: { database: Database }) {
     /**
      * Deletes an empty environment.
      *
-     * @throws AppError `not_found`; `conflict` for the default environment, and for one that contains something, which it
-     * names; `environment_suspended`.
+     * @throws AppError `not_found`; `conflict` for the default environment, and for one that is not empty, naming its
+     * contents; `environment_suspended`.
      */
     remove: (scope: Scope, environmentId: string): Promise<void> =>
       database.transaction(scope, async ({ db }) => {
@@ -131,7 +134,7 @@ function changeEnvironment(db: Db, environmentId: string, change: EnvironmentCha
     .executeTakeFirstOrThrow(() => notFound('environment', environmentId));
 }
 
-/** The lock keeps others from adding something, which refers to the environment, until the commit. */
+/** The lock keeps other transactions from adding rows that refer to the environment until the commit. */
 async function lockEnvironment(db: Db, scope: Scope, environmentId: string): Promise<Environment> {
   requireOrganizationWide(scope);
   const environment = await db
@@ -174,7 +177,7 @@ async function requireFewEnvironments(db: Db, organizationId: string): Promise<v
     });
 }
 
-/** What belongs to the people who use the environment. Everything else goes with it. */
+/** Checks for content that belongs to people. Everything else is deleted with the environment. */
 async function requireEmpty(db: Db, environmentId: string): Promise<void> {
   const found = await db
     .selectNoFrom(({ exists, selectFrom }) => [

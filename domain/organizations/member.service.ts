@@ -21,7 +21,7 @@ export interface MemberDetails {
 export interface OwnerChange {
   userId: string;
   email: string;
-  /** The new role; null for a person who is no member any more. */
+  /** The new role; null for a former member. */
   role: MemberRole | null;
 }
 
@@ -41,14 +41,14 @@ export type MemberService = ReturnType<typeof createMemberService>;
 
 export interface MemberServiceOptions {
   database: Database;
-  /** Ends what exceeds a lower role, in the transaction of the change. */
+  /** Limits the keys of a member to a lower role, in the transaction of the change. */
   onDemote(
     transaction: Transaction,
     demoted: { organizationId: string; userId: string; role: MemberRole; revokeKeys: boolean },
   ): Promise<Pick<RoleChange, 'keysRevoked' | 'keysLimited'>>;
   /** Informs the owners, in the transaction of the change. */
   onOwnerChange(transaction: Transaction, scope: Scope, change: OwnerChange): Promise<void>;
-  /** Ends what a removed member leaves behind, in the transaction of the removal. */
+  /** Revokes keys and invitations of a removed member, in the transaction of the removal. */
   onRemove(
     transaction: Transaction,
     removed: { organizationId: string; userId: string; revokeKeys: boolean },
@@ -76,10 +76,10 @@ export function createMemberService(options: MemberServiceOptions) {
      * Takes effect with the member's next request. With a lower role, the API keys that they created lose the permissions
      * that the role lacks.
      *
-     * @param options.revokeKeys revokes these keys instead, with the keys of those keys.
-     * @throws AppError `permission_denied` for a role above the caller's own, as the old or the new one; `conflict` for the
-     * last owner, and the last who could repair an enforced single sign-on; `session_expired` for the role `owner`, unless
-     * the caller signed in within ten minutes; `not_found`.
+     * @param options.revokeKeys revokes these keys instead, and the keys that they created.
+     * @throws AppError `permission_denied` if the old or new role is above the caller's; `conflict` for the last owner, and
+     * for the last owner who could repair an enforced single sign-on; `session_expired` for the role `owner`, unless the
+     * caller signed in within ten minutes; `not_found`.
      */
     changeRole: (
       scope: Scope,
@@ -99,7 +99,7 @@ export function createMemberService(options: MemberServiceOptions) {
           .where('org_id', '=', organizationId)
           .where('user_id', '=', userId)
           .execute();
-        // After the update, which waits for keys that the member is creating.
+        // Runs after the update, which waits for keys that the member is creating.
         const isDemotion = role !== member.role && isRoleWithin(role, member.role);
         const { keysRevoked, keysLimited } = isDemotion
           ? await onDemote(transaction, { organizationId, userId, role, revokeKeys })
@@ -120,7 +120,7 @@ export function createMemberService(options: MemberServiceOptions) {
     /**
      * Ends the membership with the member's next request, and revokes their pending invitations.
      *
-     * @param options.revokeKeys also revokes the API keys that they created, with the keys of those keys.
+     * @param options.revokeKeys also revokes the API keys that they created, and the keys that those created.
      * @throws AppError as {@link changeRole}.
      */
     remove: (scope: Scope, userId: string, { revokeKeys }: { revokeKeys: boolean }): Promise<Removal> =>
@@ -134,7 +134,7 @@ export function createMemberService(options: MemberServiceOptions) {
           .where('org_id', '=', organizationId)
           .where('user_id', '=', userId)
           .execute();
-        // After the deletion, which waits for keys that the member is creating.
+        // Runs after the deletion, which waits for keys that the member is creating.
         const removal = await onRemove(transaction, { organizationId, userId, revokeKeys });
         await recordAudit(db, scope, {
           action: 'member.removed',

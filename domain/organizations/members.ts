@@ -6,8 +6,9 @@ import { isRoleWithin, type MemberRole, ROLE_PERMISSIONS } from '../identity/rol
 import type { Scope } from '../identity/scope.ts';
 
 /**
- * Requires that the caller may give the role to someone. A person gives no role above their own. A key gives no role with a
- * permission that the key lacks; some are for people only, so a key cannot make someone approve what it sends.
+ * Requires that the caller may give the role to someone. A person cannot give a role above their own. A key cannot give a
+ * role with a permission that the key lacks. Keys never have some permissions, so a key cannot appoint an approver for its
+ * own messages.
  *
  * @throws AppError `permission_denied`; `session_expired` as {@link requireFreshLoginForOwner}.
  */
@@ -29,7 +30,7 @@ export function requireFreshLoginForOwner({ member }: Scope, role: MemberRole): 
 }
 
 /**
- * Requires that the caller may take the role from someone. A key acts as an administrator at most.
+ * Requires that the caller may take the role from someone. A key can act at most as an administrator.
  *
  * @throws AppError `permission_denied`.
  */
@@ -61,7 +62,8 @@ function roleTooHigh(role: MemberRole): AppError {
 }
 
 /**
- * Makes a person a member, in the caller's transaction. Returns false if they are one already; their role then stays.
+ * Makes a person a member, in the caller's transaction. Returns false if the person is already a member, whose role then
+ * stays.
  */
 export async function addMember(
   db: Db,

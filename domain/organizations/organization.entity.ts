@@ -53,8 +53,8 @@ export const OrganizationEntity = defineEntity({
 export type Organization = InferEntity<typeof OrganizationEntity>;
 
 /**
- * A slug that an organization has given up, by a change or with its purge. Written only by the trigger `claim_slug`. It
- * stays reserved for the organization for 90 days: links for signing in contain it.
+ * A slug that an organization no longer uses, after a change or its purge. Written only by the trigger `claim_slug`. It
+ * stays reserved for the organization for 90 days, because sign-in links contain it.
  */
 export const ReleasedSlugEntity = defineEntity({
   name: 'ReleasedSlug',

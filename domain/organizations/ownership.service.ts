@@ -16,7 +16,7 @@ export interface Recipient {
 }
 
 export interface Transfer {
-  /** The caller, who is an administrator now. */
+  /** The caller, who is now an administrator. */
   from: Recipient;
   to: Recipient;
 }
@@ -25,7 +25,7 @@ export type OwnershipService = ReturnType<typeof createOwnershipService>;
 
 export interface OwnershipOptions {
   database: Database;
-  /** Informs the owners and limits the keys of the former one, in the transaction of the change. */
+  /** Informs the owners and limits the keys of the former owner, in the transaction of the change. */
   onTransfer(transaction: Transaction, scope: Scope, transfer: Transfer): Promise<void>;
 }
 
@@ -40,8 +40,8 @@ export function createOwnershipService({ database, onTransfer }: OwnershipOption
      * Makes another member the owner, and the caller an administrator. Other owners stay.
      *
      * @throws AppError `session_expired` unless the caller signed in within ten minutes; `permission_denied` for a caller
-     * who is no owner; `not_found`; `conflict` for a member who is an owner already, or whose account is suspended or
-     * deleted, and if no owner could repair an enforced single sign-on any more.
+     * who is not an owner; `not_found`; `conflict` for a member who is already an owner, or whose account is suspended or
+     * deleted, and if no owner could then repair an enforced single sign-on.
      */
     transfer: (scope: Scope, userId: string): Promise<void> =>
       database.transaction(scope, async (transaction) => {

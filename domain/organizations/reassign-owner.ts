@@ -10,7 +10,7 @@ export interface OwnerContact {
 export interface Reassignment {
   organizationName: string;
   owner: OwnerContact;
-  /** They are administrators now. */
+  /** The former owners, who are now administrators. */
   formerOwners: OwnerContact[];
 }
 
@@ -20,11 +20,11 @@ interface MemberRow extends OwnerContact {
 }
 
 /**
- * Makes a member the only owner, and the former owners administrators: for an organization whose owner is gone, or whose
- * owner's account is no longer theirs.
+ * Makes a member the only owner, and the former owners administrators: for an organization whose owner has left, or has lost
+ * control of the account.
  *
- * @throws AppError `not_found` for an unknown organization and for a user who is no member; `conflict` for a member whose
- * account is suspended or deleted, and for the only owner.
+ * @throws AppError `not_found` for an unknown organization and for a user who is not a member; `conflict` for a member whose
+ * account is suspended or deleted, and for a member who is already the only owner.
  */
 export async function reassignOwner(
   db: Db,
@@ -62,14 +62,14 @@ export async function reassignOwner(
   return { organizationName: organization.name, owner, formerOwners };
 }
 
-/** The owners, and the person if they are a member. */
+/** Finds the owners, and the person if they are a member. */
 function findOwnersAnd(db: Db, organizationId: string, userId: string): Promise<MemberRow[]> {
   return selectMembers(db, organizationId)
     .where((eb) => eb.or([eb('members.role', '=', 'owner'), eb('members.user_id', '=', userId)]))
     .execute();
 }
 
-/** Members of an organization, with their addresses, and whether they can sign in. */
+/** Selects the members of an organization, with their addresses, and whether they can sign in. */
 export function selectMembers(db: Db, organizationId: string) {
   return db
     .selectFrom('members')

@@ -3,7 +3,7 @@ import type { Db } from '../../platform/database/tables.ts';
 
 type Status = 'active' | 'suspended';
 
-/** For the room `suspensions`, which keeps the status in step with the suspensions that are in force. */
+/** For the room `suspensions`, which keeps the status in step with open suspensions. */
 export async function setOrganizationStatus(db: Db, id: string, status: Status): Promise<void> {
   await db
     .updateTable('organizations')

@@ -6,7 +6,7 @@ import { invalid } from '../../platform/errors.ts';
 
 const MAX_SLUG_CHARACTERS = 40;
 
-/** Words of paths and hosts of services like this one: an organization must not pass for a part of the service. */
+/** Common words in paths and hosts of services like this one. An organization must not look like a part of the service. */
 const RESERVED_SLUGS: ReadonlySet<string> = new Set(
   (
     'about abuse account accounts admin api app approvals assets auth billing blog callback console dashboard ' +
@@ -17,7 +17,7 @@ const RESERVED_SLUGS: ReadonlySet<string> = new Set(
 );
 
 /**
- * Checks a slug that a person has chosen.
+ * Checks a slug chosen by a person.
  *
  * @throws AppError `validation_error`.
  */

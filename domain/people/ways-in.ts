@@ -47,7 +47,7 @@ export async function requireOtherWayIn(db: Db, userId: string): Promise<void> {
     .executeTakeFirst();
   if (ways?.hasOne) return;
   throw new AppError('conflict', {
-    detail: 'You could not sign in to your account any more.',
+    detail: 'You could no longer sign in to your account.',
     fix: 'Set a password, register a passkey or link another provider first.',
   });
 }

@@ -42,24 +42,26 @@ export const OrganizationPoliciesEntity = defineEntity({
       p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').primary().deleteRule('cascade'),
     requireMfa: p.boolean().default(false),
     enforceSso: p.boolean().default(false),
-    /** Whether signing in by SSO satisfies `require_mfa`: the identity provider then asks for the second factor. */
+    /**
+     * Whether signing in by SSO satisfies `require_mfa`. The identity provider is then responsible for the second factor.
+     */
     ssoSatisfiesMfa: p.boolean().default(true),
     /** Null: a session lasts as long as the service allows. */
     sessionMaxAgeHours: p.integer().strictNullable(),
-    /** Ranges that members and keys may call from. Empty: from everywhere. */
+    /** Ranges from which members and keys may call. Empty: every address. */
     allowedCidrs: p.array().default([]),
     /** Null: the limit of the service. */
     maxRecipientsPerMessage: p.integer().strictNullable(),
-    /** Domains (and those below them) that mail may go to. Empty: every domain. */
+    /** Domains to which mail may be sent, including their subdomains. Empty: every domain. */
     allowedRecipientDomains: p.array().default([]),
     blockedRecipientDomains: p.array().default([]),
-    /** Messages an inbox may send in a UTC day; null: as many as it likes. */
+    /** Messages an inbox may send in a UTC day; null: no limit. */
     dailySendCapPerInbox: p.integer().strictNullable(),
     requireSendApproval: p.text().$type<ApprovalMode>().default('off'),
     /** Whether mail that a key sends carries `Auto-Submitted: auto-generated` (RFC 3834 section 5). */
     autoSubmittedHeader: p.boolean().default(true),
     supportAccess: p.text().$type<SupportAccess>().default('allowed'),
-    /** Under `ask`: until when staff may see the organization as its people do; null: not now. */
+    /** Under `ask`: staff may see the organization as its people do until this time; null: not now. */
     supportAccessUntil: timestamp().strictNullable(),
     updatedAt: updatedAt(),
   },

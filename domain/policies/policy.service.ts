@@ -11,7 +11,7 @@ import { lockOrganization, requireBreakGlassOwner } from '../organizations/break
 import { findPolicies, POLICY_COLUMNS, type Policies } from './find-policies.ts';
 import { findWeakenedPolicies, type WeakenedPolicy } from './weakened-policies.ts';
 
-/** Whether the active SSO configuration made the caller's session. Locks it until the transaction ends. */
+/** Whether the active SSO configuration started the caller's session. Locks the configuration until the transaction ends. */
 export type IsOwnSsoSession = (db: Db, scope: Scope) => Promise<boolean>;
 
 export type PolicyService = ReturnType<typeof createPolicyService>;
@@ -36,8 +36,8 @@ export function createPolicyService({
     /**
      * Takes effect with the next request of each session and key, and the next message.
      *
-     * @throws AppError `validation_error` for a malformed range or domain; `conflict` if the caller could not get in any
-     * more; `permission_denied` if anyone but a person weakens a policy.
+     * @throws AppError `validation_error` for a malformed range or domain; `conflict` if the caller would lock themselves
+     * out; `permission_denied` if anyone but a person weakens a policy.
      */
     async update(scope: Scope, change: Partial<Policies>): Promise<Policies> {
       requireOrganizationWide(scope);
@@ -69,7 +69,7 @@ export function createPolicyService({
   };
 }
 
-/** Makes and locks the row, so that concurrent changes of different policies both hold. */
+/** Creates the row if needed and locks it, so that concurrent changes of different policies both take effect. */
 function lockPolicies(db: Db, organizationId: string): Promise<Policies> {
   const updatedAt = sql<Date>`now()`;
   return db
@@ -151,7 +151,7 @@ function requirePersonToWeaken({ actor }: Scope, weakened: readonly WeakenedPoli
   });
 }
 
-/** The caller must satisfy the policy: a mistake must not lock the organization out. */
+/** The caller must satisfy the new policies, so that a mistake cannot lock the organization out. */
 function requireCallerStaysIn(
   { ip, member }: Scope,
   policies: Pick<Policies, 'requireMfa' | 'ssoSatisfiesMfa' | 'allowedCidrs'>,

@@ -9,8 +9,8 @@ export interface RecipientViolation {
 }
 
 /**
- * SQL: the recipients that a policy of the organization does not allow; empty without such policies. A domain includes those
- * below it, and blocked domains take precedence. Part of the gate's single statement, in which `op` is the row of
+ * SQL: the recipients that a policy of the organization does not allow; empty without such policies. A domain includes its
+ * subdomains, and blocked domains take precedence. Part of the gate's single statement, in which `op` is the row of
  * `organization_policies`, whose columns may be null.
  *
  * @param recipients a query for `email`, normalized by `toAddressKey`.
@@ -42,16 +42,16 @@ export function isOwnAddress(email: Expression<string>): RawBuilder<boolean> {
         and own.domain_name = ${domain}))`;
 }
 
-/** SQL: the person who remembered the recipient `a` may still approve. */
+/** SQL: the person who approved the remembered recipient `a` may still approve. */
 const MAY_APPROVE = sql`${requesterProblem(
   { organizationId: sql.ref('a.org_id'), userId: sql.ref('a.approved_by'), keyId: sql<null>`null::text` },
   { act: 'approval' },
 )} is null`;
 
 /**
- * SQL: the number of recipients for whom the organization's policy `require_send_approval` asks a person, without those
- * that an approver, who may still approve, remembered for the inbox `i`. Part of the gate's single statement, in which `op`
- * is the row of `organization_policies`, whose columns may be null.
+ * SQL: the number of recipients that need a person's approval under the organization's policy `require_send_approval`,
+ * without those remembered for the inbox `i` by an approver who may still approve. Part of the gate's single statement, in
+ * which `op` is the row of `organization_policies`, whose columns may be null.
  *
  * @param recipients a query for `email`, normalized by `toAddressKey`.
  */

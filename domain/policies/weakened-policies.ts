@@ -31,7 +31,7 @@ const IS_WEAKER: { [Name in keyof Policies]: (before: Policies[Name], after: Pol
   supportAccessUntil: (before, after) => after !== null && (before === null || after > before),
 };
 
-/** Finds the policies that a change weakens: emails about it go to the owners. */
+/** Finds the policies that a change weakens. The owners get an email about them. */
 export function findWeakenedPolicies(before: Policies, after: Policies): WeakenedPolicy[] {
   return (Object.keys(IS_WEAKER) as (keyof Policies)[])
     .filter((name) => isWeaker(name, before, after))
@@ -46,7 +46,7 @@ function isHigherLimit(before: number | null, after: number | null): boolean {
   return before !== null && (after === null || after > before);
 }
 
-/** A domain includes those below it. */
+/** A domain includes its subdomains. */
 function isCovered(domain: string, domains: readonly string[]): boolean {
   return domains.some((other) => domain === other || domain.endsWith(`.${other}`));
 }

@@ -43,8 +43,8 @@ const MAX_HEADER_BYTES = 65_536;
 export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntakeOptions) {
   return {
     /**
-     * Resolves addresses. `unknown` contains those without an inbox or that block the sender, `overLimit` those whose
-     * organization has reached its receive limit.
+     * Resolves addresses. `unknown` contains addresses without an inbox and addresses that block the sender. `overLimit`
+     * contains those whose organization has reached its receive limit.
      *
      * @throws AppError `unavailable` while inbound mail is switched off.
      */

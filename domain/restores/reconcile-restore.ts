@@ -29,18 +29,18 @@ export interface ReconcileRestoreOptions {
   workflows: Pick<WorkflowGateway, 'describe'>;
 }
 
-/** What the operator says about the restore. */
+/** What the operator states about the restore. */
 export interface RestoreFacts {
-  /** Time of the backup: what happened later is missing from the database. Default: what the restore has recorded. */
+  /** Time of the backup. Everything later is missing from the database. Default: the time that the restore has recorded. */
   restoredTo?: Date | undefined;
-  /** Nothing happened after the backup: the service was stopped, and the database was moved. */
+  /** Whether nothing happened after the backup, because the service was stopped and the database was moved. */
   isNothingLost: boolean;
   /**
-   * `intact`: the bucket was not restored, so it has everything that was ever transmitted. Default: what the restore has
-   * recorded, or else `restored`, under which nothing is sent that may have left.
+   * `intact`: the bucket was not restored, so it contains everything that was ever transmitted. `restored`: nothing is sent
+   * that may have been sent before. Default: what the restore has recorded, or else `restored`.
    */
   storage?: 'intact' | 'restored' | undefined;
-  /** Temporal was neither lost nor restored, so its histories are complete. */
+  /** Whether Temporal was neither lost nor restored, so that its histories are complete. */
   isTemporalComplete: boolean;
   keepsFutureSchedules: boolean;
 }
@@ -56,11 +56,11 @@ export type RestoreCounts = Record<
 >;
 
 /**
- * Makes a restored database safe to work on, before workers take work: what may have left after the backup is not sent again.
- * Safe to repeat after an interruption; workers wait until it has completed.
+ * Prepares a restored database for workers: nothing that may have been sent after the backup is sent again. Can be repeated
+ * after an interruption; workers wait until it has completed.
  *
  * @throws InstallationError if the restore was interrupted, or the facts contradict its record.
- * @throws Error if storage, or Temporal where it is asked, does not respond.
+ * @throws Error if storage does not respond, or Temporal, where it is needed.
  */
 export async function reconcileRestore(
   options: ReconcileRestoreOptions,

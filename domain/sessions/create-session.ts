@@ -26,14 +26,14 @@ export interface CreatedSession {
 
 /** A session ends this long after the person signed in, whatever they do. */
 export const SESSION_LIFETIME_MS = 30 * 86_400_000;
-/** A session that can only enroll a second factor is short: nothing else can be done with it. */
+/** Lifetime of a session that can do nothing but enroll a second factor. */
 const ENROLL_LIFETIME_MS = 3_600_000;
 const MAX_USER_AGENT_CHARACTERS = 300;
-/** The oldest sessions of a person end when there are more. */
+/** A person's oldest sessions end beyond this number. */
 const MAX_SESSIONS_PER_USER = 100;
 
 /**
- * Creates a session in the caller's transaction. Only `startSession` calls it, which applies factors and policies first.
+ * Creates a session in the caller's transaction. Only `startSession` calls it, after it has applied factors and policies.
  */
 export async function createSession(db: Db, session: NewSession): Promise<CreatedSession> {
   const id = newId('session');

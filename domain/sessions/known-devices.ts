@@ -6,11 +6,14 @@ import type { Db } from '../../platform/database/tables.ts';
 
 /** A browser stays known for this long after the last complete sign-in. */
 export const KNOWN_DEVICE_DAYS = 90;
-/** Failed attempts of a device that the common counters do not see. */
+/** Failed attempts of a known device that count for the device alone. */
 const MAX_DEVICE_FAILURES = 10;
-/** People whom one browser knows; the least recent ones are forgotten. */
+/** People remembered for one browser; the least recent are forgotten. */
 export const MAX_PEOPLE_PER_BROWSER = 5;
-/** More are forgotten: first those in which the person never signed in again, such as a script that keeps no cookies. */
+/**
+ * Further devices are forgotten, first those in which the person never signed in again, such as scripts that keep no
+ * cookies.
+ */
 const MAX_DEVICES_PER_PERSON = 50;
 const TOKEN_LENGTH = 43;
 const PURGE_BATCH_SIZE = 5_000;
@@ -20,11 +23,11 @@ const hashesOf = (tokens: readonly string[]): Buffer[] => tokens.slice(0, MAX_PE
 const expiry = () => sql<Date>`now() + make_interval(days => ${KNOWN_DEVICE_DAYS})`;
 
 /**
- * Counts an attempt for the device of the person, if the browser has one of theirs with failures left. Concurrent attempts
- * wait for each other at its row.
+ * Counts an attempt for the person's known device, if the browser is one and has failures left. Concurrent attempts wait for
+ * the lock on its row.
  *
  * @param person by id, or by the address that someone entered.
- * @returns the device; undefined if the attempt counts for all clients.
+ * @returns the device; undefined if the attempt counts for the account.
  */
 export async function claimDeviceAttempt(
   db: Db,
@@ -59,7 +62,7 @@ export async function releaseDeviceAttempt(db: Db, tokenHash: Uint8Array): Promi
 }
 
 /**
- * Makes the browser of a complete sign-in known, or renews it.
+ * Makes the browser of a complete sign-in a known device, or renews it.
  *
  * @param tokens those in the browser's cookie.
  * @returns the tokens for its cookie, the person's first.
@@ -110,7 +113,7 @@ export async function forgetDevices(db: Db, userId: string): Promise<void> {
   await db.deleteFrom('known_devices').where('user_id', '=', userId).execute();
 }
 
-/** Deletes devices that are known no more, at most one batch. Returns their number. */
+/** Deletes expired devices, at most one batch. Returns their number. */
 export async function purgeKnownDevices({ db }: Pick<Database, 'db'>): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom('known_devices')

@@ -48,7 +48,7 @@ type SessionRow = NonNullable<Awaited<ReturnType<typeof findSession>>>;
 export interface SessionAuthenticatorOptions {
   database: Database;
   logger: Logger;
-  /** Called when an owner enters an organization past its single sign-on. The request waits for it. */
+  /** Called when an owner enters an organization without its single sign-on. The request waits for it. */
   onBreakGlass(entry: BreakGlassEntry): Promise<void>;
 }
 
@@ -130,7 +130,7 @@ async function findSession(
   { db }: Database,
   { token, organizationId, environmentId, resourceId }: Credentials,
 ) {
-  // Text that is not an id matches nothing, and may contain characters PostgreSQL cannot store.
+  // Text that is not an id matches nothing, and may contain characters that PostgreSQL cannot store.
   const organization =
     organizationId === undefined ? null : isId('organization', organizationId) ? organizationId : '';
   const environment =

@@ -8,17 +8,19 @@ export type SessionPolicies = Pick<
   'requireMfa' | 'enforceSso' | 'ssoSatisfiesMfa' | 'sessionMaxAgeHours' | 'allowedCidrs'
 >;
 
-/** The organization that a session enters, and what it requires. */
+/** The organization that a session enters, and its requirements. */
 export interface EnteredOrganization extends SessionPolicies {
   organizationId: string;
   role: MemberRole;
-  /** Whether the organization's active SSO configuration made the session. */
+  /** Whether the organization's active SSO configuration started the session. */
   isActiveSso: boolean;
 }
 
 type ProvedPerson = Pick<Person, 'method' | 'factors' | 'authenticatedAt'>;
 
-/** What an organization requires of a session that enters it. Returns the error if the session does not satisfy it. */
+/**
+ * Checks the organization's requirements for a session that enters it. Returns the error if the session does not meet them.
+ */
 export function findPolicyViolation(
   person: ProvedPerson,
   organization: EnteredOrganization,
@@ -46,7 +48,7 @@ export function findPolicyViolation(
       fix: 'Sign in again.',
       extensions: { policy: 'session_max_age_hours' },
     });
-  // Not the SSO of another organization, which decides alone how its people sign in.
+  // The SSO of another organization does not count, because that organization alone decides how its people sign in.
   const isProvedBySso = organization.isActiveSso && ssoSatisfiesMfa;
   const hasSecondFactor = person.factors.length > 0 || person.method === 'passkey' || isProvedBySso;
   if (requireMfa && !hasSecondFactor)
@@ -59,8 +61,8 @@ export function findPolicyViolation(
 }
 
 /**
- * Whether an owner enters an organization past its single sign-on, for the day on which the identity provider fails. It
- * takes a passkey, or a password and a second factor. The owners are informed.
+ * Whether an owner enters an organization without its single sign-on, for example because the identity provider fails. This
+ * requires a passkey, or a password and a second factor. The owners are informed.
  */
 export function isBreakGlass(
   { method, factors }: ProvedPerson,

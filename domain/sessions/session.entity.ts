@@ -35,7 +35,7 @@ export const SessionEntity = defineEntity({
     /** The SSO configuration that signed the person in. No foreign key: the session ends with the configuration. */
     ssoConfigurationId: idColumn().strictNullable(),
     authenticatedAt: timestamp(),
-    /** Address and browser that signed in, as the person sees them in the list of their sessions. */
+    /** Address and browser of the sign-in, which the person sees in the list of their sessions. */
     ip: p.text(),
     userAgent: p.text().strictNullable(),
     /** Updated at most once a minute. */
@@ -49,8 +49,8 @@ export const SessionEntity = defineEntity({
 export type Session = InferEntity<typeof SessionEntity>;
 
 /**
- * A browser in which a person has completed a sign-in. Its failed attempts count for itself, so that strangers who guess
- * the password cannot keep the person out. It proves nothing: password and second factor are asked for as anywhere else.
+ * A browser in which a person has completed a sign-in. Its failed attempts count separately, so that strangers who guess the
+ * password cannot lock the person out. A known device proves nothing: password and second factor are still required.
  */
 export const KnownDeviceEntity = defineEntity({
   name: 'KnownDevice',
@@ -63,7 +63,7 @@ export const KnownDeviceEntity = defineEntity({
     /** Failed attempts since the last complete sign-in. */
     failures: p.integer(),
     createdAt: createdAt(),
-    /** When a sign-in completed in the browser again; null if none has. */
+    /** When a later sign-in in the browser was completed; null if there was none. */
     lastUsedAt: timestamp().strictNullable(),
     expiresAt: timestamp(),
   },

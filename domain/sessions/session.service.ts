@@ -82,7 +82,7 @@ export async function endSessions(db: Db, userId: string, except: string | null)
   return Number(numUpdatedRows);
 }
 
-/** Ends the sessions that an SSO configuration made, in the caller's transaction. */
+/** Ends the sessions that an SSO configuration started, in the caller's transaction. */
 export async function endSessionsOfSso(db: Db, ssoConfigurationId: string): Promise<void> {
   await db
     .updateTable('sessions')
@@ -102,9 +102,7 @@ export async function endSession(db: Db, sessionId: string): Promise<void> {
     .execute();
 }
 
-/**
- * Records that a session has proved a second factor. One that could only enroll a factor becomes a full one.
- */
+/** Records that a session has proved a second factor. A session that could only enroll a factor becomes a full session. */
 export async function addSessionFactor(db: Db, sessionId: string, factor: SessionFactor): Promise<void> {
   await db
     .updateTable('sessions')

@@ -19,18 +19,18 @@ import { IS_LIVE_SETUP_LINK } from './sso-setup-link.service.ts';
 
 /** The browser that has used a set-up link. */
 export interface SetupGuest {
-  /** From its cookie. */
+  /** From the cookie of the browser. */
   sessionToken: string | undefined;
   client: Client;
 }
 
 export interface SsoSetup {
   organizationName: string;
-  /** Verified ones. */
+  /** Verified domains of the organization. */
   domains: string[];
-  /** The guest's own; null before it is created. */
+  /** The guest's configuration; null before it is created. */
   configuration: SsoConfigurationRow | null;
-  /** Whether it may be changed and tested: not once it has been active. */
+  /** Whether the guest may change and test it. False once it has been active. */
   isChangeable: boolean;
   /** Latest first. */
   attempts: SsoAttempt[];
@@ -88,7 +88,7 @@ export function createSsoSetupService(options: SsoSetupOptions) {
           .executeTakeFirst(),
       ),
 
-    /** Uses the link up. @returns the token of the session, for a cookie. @throws AppError `invalid_credentials`. */
+    /** Uses up the link. @returns the token of the session, for a cookie. @throws AppError `invalid_credentials`. */
     exchange: (token: string, client: Client): Promise<string> =>
       database.peopleTransaction(async ({ db }) => {
         const session = createOneTimeToken();
@@ -103,13 +103,13 @@ export function createSsoSetupService(options: SsoSetupOptions) {
         return session.token;
       }, client.requestId),
 
-    /** @throws AppError `invalid_credentials`, as all that follow. */
+    /** @throws AppError `invalid_credentials`, as do all functions below. */
     async read(guest: SetupGuest): Promise<SsoSetup> {
       const { link, scope } = await enter(guest);
       const configuration = await findConfiguration(link, scope);
       const isChangeable = configuration === null || isDraft(configuration);
       const attempts =
-        // Those of an active configuration are the logins of its members.
+        // The attempts of an active configuration are logins of its members.
         configuration && isChangeable
           ? (await ssoConfigurations.listAttempts(scope, configuration.id, LATEST_ATTEMPTS)).items
           : [];
@@ -142,7 +142,7 @@ export function createSsoSetupService(options: SsoSetupOptions) {
 
 const CREATED_BY = sql<string>`coalesce(l.created_by_user_id, l.created_by_key_id)`.as('createdBy');
 
-/** Of two concurrent uses one succeeds. */
+/** Of two concurrent uses, one succeeds. */
 function useLink(
   db: Db,
   token: string,
@@ -164,7 +164,7 @@ function useLink(
     .executeTakeFirstOrThrow(setupEnded);
 }
 
-/** Makes the draft that of the link, unless the link has another one or has ended since the request began. */
+/** Assigns the draft to the link, unless the link has another draft or has ended since the request began. */
 async function claimDraft(db: Db, linkId: string, configuration: ChangedConfiguration): Promise<void> {
   requireDraft(configuration);
   const { id } = configuration;
@@ -204,7 +204,7 @@ function findBySession(database: Database, sessionToken: string): Promise<LiveLi
   );
 }
 
-/** The audit log names the link as the actor, and its creator beside it. */
+/** The audit log names the link as the actor, and adds its creator. */
 const scopeOf = (
   { id, organizationId, createdBy }: Pick<LiveLink, 'id' | 'organizationId' | 'createdBy'>,
   { ip, requestId }: Client,

@@ -18,7 +18,7 @@ export interface NewSsoTransaction {
   redirectTo: string;
   isFresh?: boolean;
   userId?: string | null;
-  /** Known to this service alone: nonce, PKCE verifier, id of a request. */
+  /** Known only to this service: nonce, PKCE verifier, id of a request. */
   secrets?: object;
   claims?: SsoClaims;
 }
@@ -26,7 +26,7 @@ export interface NewSsoTransaction {
 /** A random token of 256 bits: state of a login, cookie of a browser, or link token. */
 export const createSsoToken = (): string => randomBase62(TOKEN_LENGTH);
 
-/** The browser's own token if it has one, so that logins in two tabs both work; else a new one. */
+/** Reuses the browser's token if it has one, so that logins in two tabs both work. Otherwise creates one. */
 export const browserTokenOf = (token: string | undefined): string =>
   token !== undefined && TOKEN_PATTERN.test(token) ? token : createSsoToken();
 
@@ -84,14 +84,15 @@ export interface UsedSsoTransaction<Secrets> {
 
 export interface SsoTransactionUse {
   token: string;
-  /** Of the browser that continues. */
+  /** Token of the browser that continues. */
   browserToken: string | undefined;
   purposes: readonly [SsoPurpose, ...SsoPurpose[]];
 }
 
 /**
- * Uses a transaction up: of two concurrent uses one succeeds, and another browser cannot use it. The configuration must be
- * as it was when the transaction began, and active unless it is tested or, after its replacement, links.
+ * Uses up a transaction. Of two concurrent uses, one succeeds; another browser cannot use it. The configuration must not
+ * have changed since the transaction began. It must be active, except for tests, and for linking through a replaced
+ * configuration.
  */
 export async function useSsoTransaction<Secrets>(
   db: Db,
@@ -131,7 +132,7 @@ export async function useSsoTransaction<Secrets>(
   return { ...used, secrets };
 }
 
-/** What a browser can still do with a token, without using it up. */
+/** Reads the transaction that a browser could continue with a token, without using it up. */
 export async function peekSsoTransaction(
   db: Db,
   { token, browserToken, purposes }: SsoTransactionUse,

@@ -6,20 +6,20 @@ import { type AuditEvent, recordAudit } from '../audit/record-audit.ts';
 import type { StaffScope } from './staff-scope.ts';
 
 export interface StaffAuditEvent extends AuditEvent {
-  /** Organizations whose own log gets the entry as well; several for a change of a person. */
+  /** Organizations whose own log also gets the entry; several for a change of a person. */
   organizationIds?: readonly string[];
-  /** Why: every change by staff has a reason. */
+  /** Every change by staff has a reason. */
   reason: string;
 }
 
-/** What the logs keep of a staff member. */
+/** What the logs record about a staff member. */
 export type AuditedStaff = Pick<StaffScope, 'staffId' | 'ip' | 'requestId'> & {
   person: Pick<StaffScope['person'], 'sessionId'>;
 };
 
 /**
- * Records a change by staff in the caller's transaction: in the service's own log, and in the logs of the organizations that
- * it concerns.
+ * Records a change by staff in the caller's transaction: in the service's own log, and in the logs of the affected
+ * organizations.
  */
 export async function recordStaffAudit(
   db: Db,
@@ -37,7 +37,9 @@ export async function recordStaffAudit(
     );
 }
 
-/** Records a change by staff in the service's log alone. The use-case that makes it records it for the organization. */
+/**
+ * Records a change by staff only in the service's log. The use-case that makes the change records it for the organization.
+ */
 export async function recordInServiceLog(
   db: Db,
   { staffId, person, ip, requestId }: AuditedStaff,

@@ -29,7 +29,7 @@ export type StaffAuditLogService = ReturnType<typeof createStaffAuditLogService>
 
 export function createStaffAuditLogService({ database }: { database: Database }) {
   return {
-    /** The log of the service, of all staff. */
+    /** Lists the service's log of all staff. */
     list: (staff: StaffScope, filter: StaffLogFilter, page: PageRequest): Promise<Page<StaffLogEntry>> =>
       database.staffTransaction(staff, ({ db }) => {
         const { after: from, before } = filter;

@@ -4,7 +4,7 @@ import type { Person } from '../identity/person.ts';
 import { findStaffRole } from './staff-roles.ts';
 import type { StaffRole, StaffScope } from './staff-scope.ts';
 
-/** How long after signing in a session reaches `/admin`. */
+/** A session can use `/admin` for this long after signing in. */
 export const STAFF_SESSION_HOURS = 12;
 
 /** Resolves the session of a staff member. */
@@ -32,7 +32,7 @@ export function createStaffAuthenticator({ database }: { database: Database }) {
   };
 }
 
-/** When the session stops reaching `/admin` by itself. */
+/** When the session can no longer use `/admin`. */
 export function endOfStaffAccess({ authenticatedAt, sessionExpiresAt }: Person): Date {
   const signInDueAt = authenticatedAt.getTime() + STAFF_SESSION_HOURS * 3_600_000;
   return new Date(Math.min(signInDueAt, sessionExpiresAt.getTime()));
@@ -46,8 +46,8 @@ function noStaff(): AppError {
 }
 
 /**
- * The identity provider of an organization, or of a public provider, must not decide who operates the service: staff prove
- * both factors here.
+ * Neither an organization's identity provider nor a public provider may decide who operates the service, so staff prove both
+ * factors to this service.
  */
 function requireStrongSession({ kind, method, factors, authenticatedAt }: Person): void {
   const isStrong = kind === 'full' && (method === 'passkey' || (method === 'password' && factors.length > 0));

@@ -35,9 +35,9 @@ export async function findStaffRole(db: Db, userId: string): Promise<StaffRole |
 }
 
 /**
- * Allows a change of a person if they are not staff, or if an admin changes another staff member. Changes of staff wait for
- * each other, and each looks again whether its author is an active admin: of two admins who remove each other at the same
- * time, one stays. So the author of a change is an admin who is left.
+ * Allows a change of a person who is not staff, and changes of other staff by an admin. Serializes changes of staff, and
+ * checks each time that the author is still an active admin. If two admins remove each other at the same time, only one
+ * succeeds, so an admin always remains.
  *
  * @returns the person's staff role.
  * @throws AppError `conflict` for the caller themselves; `permission_denied`.
@@ -68,7 +68,7 @@ export async function isActiveAdmin(db: Db, userId: string): Promise<boolean> {
   return admin !== undefined;
 }
 
-/** The caller has locked the staff. @throws AppError `permission_denied`. */
+/** The caller holds the lock on changes of staff. @throws AppError `permission_denied`. */
 export async function requireActiveAdmin(db: Db, { staffId }: StaffScope): Promise<void> {
   if (!(await isActiveAdmin(db, staffId)))
     throw new AppError('permission_denied', {

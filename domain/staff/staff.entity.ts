@@ -4,7 +4,7 @@ import { functionTrigger } from '../../platform/database/triggers.ts';
 import { UserEntity } from '../people/user.entity.ts';
 import { STAFF_ROLES, type StaffRole } from './staff-scope.ts';
 
-/** A user who operates the service; no member of the organizations they work on. */
+/** A user who operates the service. They need not be a member of the organizations on which they work. */
 export const StaffMemberEntity = defineEntity({
   name: 'StaffMember',
   tableName: 'staff_members',
@@ -35,7 +35,9 @@ export const StaffMemberEntity = defineEntity({
 
 export type StaffMember = InferEntity<typeof StaffMemberEntity>;
 
-/** One change by staff, in the service's own log. It outlives the organization, so it has only ids. Never changed. */
+/**
+ * One change by staff, in the service's own log. It outlives the organization, so it contains only ids. Rows never change.
+ */
 export const StaffAuditEntryEntity = defineEntity({
   name: 'StaffAuditEntry',
   tableName: 'staff_audit_entries',
@@ -55,7 +57,7 @@ export const StaffAuditEntryEntity = defineEntity({
     action: p.text(),
     resourceType: p.text(),
     resourceId: p.text(),
-    /** Whose log has the same entry; null if the change concerns no single organization. */
+    /** The organization whose log has the same entry; null if the change concerns no single organization. */
     organizationId: idColumn().strictNullable(),
     reason: p.text().strictNullable(),
     /** What changed; never a secret or content of mail. */

@@ -53,7 +53,10 @@ export async function markSettled(database: Database, { id, change }: Suspension
     .execute();
 }
 
-/** Suspensions whose run is missing. A run that an operator stopped starts again: held work would wait without end. */
+/**
+ * Suspensions whose run is missing. A run that an operator stopped starts again, because held work would otherwise wait
+ * forever.
+ */
 export function overdueSuspensions({ db }: Database): OverdueSource {
   return {
     name: 'suspensions',

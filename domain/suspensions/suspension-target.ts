@@ -10,15 +10,15 @@ export interface SuspensionTarget {
   organizationId: string;
 }
 
-/** A target as emails name it. */
+/** A target with its name, for emails. */
 export interface NamedTarget extends SuspensionTarget {
   /** Name of the organization or environment, address of the inbox. */
   name: string;
 }
 
 /**
- * Locks the organization until the transaction ends, so that its suspensions change one after the other. Rows that refer to
- * it can still be inserted.
+ * Locks the organization until the transaction ends, so that its suspensions change one at a time. Rows that refer to the
+ * organization can still be inserted.
  *
  * @throws AppError `not_found`, also for a target of another organization and for a deleted inbox.
  */

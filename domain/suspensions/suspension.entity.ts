@@ -14,8 +14,8 @@ export type SuspensionTargetType = (typeof SUSPENSION_TARGETS)[number];
 export type SuspensionActorKind = 'staff' | 'system';
 
 /**
- * Why an organization, environment or inbox is suspended. Its `status` is `suspended` while it has an open row, and it has
- * at most one for each reason: reinstatement for one reason leaves the others in force.
+ * Why an organization, environment or inbox is suspended. Its `status` is `suspended` while it has an open row. It has at
+ * most one open row for each reason, and reinstatement for one reason leaves the others open.
  */
 export const SuspensionEntity = defineEntity({
   name: 'Suspension',
@@ -47,14 +47,14 @@ export const SuspensionEntity = defineEntity({
     actorKind: p.text().$type<SuspensionActorKind>(),
     actorId: idColumn(),
     createdAt: createdAt(),
-    /** The four below are null while it is open. */
+    /** This and the three fields below are null while the suspension is open. */
     liftedAt: timestamp().strictNullable(),
     liftedNote: p.text().strictNullable(),
     liftedByKind: p.text().$type<SuspensionActorKind>().strictNullable(),
     liftedById: idColumn().strictNullable(),
-    /** When it was opened, or lifted. */
+    /** When the suspension was opened or lifted. */
     changedAt: timestamp(),
-    /** When the work it held was rejected or released; null while a run has to do that. */
+    /** When the held work was rejected or released; null while a run still has to do that. */
     settledAt: timestamp().strictNullable(),
     /** When the reconciler last checked the run; null if it never had to. */
     reconciledAt: timestamp().strictNullable(),

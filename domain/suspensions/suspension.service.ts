@@ -49,9 +49,9 @@ export function createSuspensionService({ outbox, onChange }: SuspensionServiceO
 
   return {
     /**
-     * Suspends the target. What it has accepted waits; under `abuse` it is rejected by a run that starts after the commit.
+     * Suspends the target. Accepted work waits; under `abuse`, a run that starts after the commit rejects it.
      *
-     * @throws AppError `not_found`; `conflict` if it is suspended for this reason already.
+     * @throws AppError `not_found`; `conflict` if it is already suspended for this reason.
      */
     async suspend(
       transaction: Transaction,
@@ -67,7 +67,7 @@ export function createSuspensionService({ outbox, onChange }: SuspensionServiceO
     },
 
     /**
-     * Lifts the suspension for this reason, and no other. With the last one, a run releases what was held.
+     * Lifts the suspension for this reason only. If it was the last one, a run releases the held work.
      *
      * @throws AppError `not_found`; `conflict` if it is not suspended for this reason.
      */
@@ -89,9 +89,9 @@ export function createSuspensionService({ outbox, onChange }: SuspensionServiceO
 }
 
 /**
- * Returns undefined if one is open for the reason. Only abuse concerns work that was accepted before. The times are of the
- * clock, as in {@link liftSuspension}: `now()` is the start of the transaction, which may have waited for the lock while the
- * change before it was made.
+ * Returns undefined if a suspension is already open for the reason. Only abuse affects work that was accepted before. Times
+ * come from the clock, as in {@link liftSuspension}: `now()` is the start of the transaction, which may be earlier than the
+ * previous change if the transaction waited for the lock.
  */
 function insertSuspension(
   db: Db,
@@ -160,7 +160,7 @@ export type OpenSuspension = Awaited<ReturnType<ListOpenSuspensions>>[number];
 
 export const createOpenSuspensionList =
   ({ database }: { database: Database }) =>
-  /** Why the organization itself is suspended, oldest first; empty if it is not. */
+  /** Finds why the organization itself is suspended, oldest first; empty if it is not. */
   (scope: TenantScope) =>
     database.read(scope, ({ db }) =>
       db

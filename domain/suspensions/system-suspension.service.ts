@@ -9,8 +9,8 @@ export type SystemSuspensionRequest = Pick<SuspensionRequest, 'reason' | 'note'>
 export type SystemSuspensionService = ReturnType<typeof createSystemSuspensionService>;
 
 /**
- * Suspends organizations without a staff member: for a payment that stays open. Both changes run in the caller's transaction,
- * and can be repeated.
+ * Suspends organizations automatically, for an overdue payment. Both changes run in the caller's transaction, and can be
+ * repeated.
  */
 export function createSystemSuspensionService({ suspensions }: { suspensions: SuspensionService }) {
   const change = async (
@@ -30,14 +30,14 @@ export function createSystemSuspensionService({ suspensions }: { suspensions: Su
     return true;
   };
   return {
-    /** @returns false if the organization is suspended for this reason already. @throws AppError `not_found`. */
+    /** @returns false if the organization is already suspended for this reason. @throws AppError `not_found`. */
     suspend: (
       transaction: Transaction,
       organizationId: string,
       request: SystemSuspensionRequest,
     ): Promise<boolean> => change('suspend', transaction, { organizationId, ...request }),
     /**
-     * Lifts only the suspension for this reason: a payment never ends one for abuse.
+     * Lifts only the suspension for this reason: a payment never ends a suspension for abuse.
      *
      * @returns false if the organization is not suspended for this reason. @throws AppError `not_found`.
      */

@@ -34,8 +34,8 @@ export function createToggleService({ database, outbox }: { database: Database; 
       }),
 
     /**
-     * Holds in every process with its next decision. Switching on what holds mail or deliveries starts the run that releases
-     * them. Setting the value it has records the note, and repeats the release.
+     * Takes effect in every process with its next decision. Switching on a toggle that holds mail or deliveries starts the
+     * run that releases them. Setting the present value records the note and repeats the release.
      */
     set: (
       staff: StaffScope,

@@ -34,8 +34,8 @@ export type ToggleName = keyof typeof TOGGLES;
 export const TOGGLE_NAMES = Object.keys(TOGGLES) as ToggleName[];
 
 /**
- * SQL: staff have turned the toggle off. Each decision reads the row, by its key: no process keeps a copy, so a change holds
- * in all of them with their next statement.
+ * SQL: staff have turned the toggle off. Each decision reads the row by its key. No process keeps a copy, so a change takes
+ * effect everywhere with the next statement.
  */
 export const isSwitchedOff = (name: ToggleName) =>
   sql<boolean>`exists (select from toggles where name = ${name} and not enabled)`;

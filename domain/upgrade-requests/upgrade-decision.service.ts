@@ -65,18 +65,18 @@ export function createUpgradeDecisionService(options: UpgradeDecisionOptions) {
       ),
 
     /**
-     * Decides an open request, and emails the owners. An approval grants the tier, unless owners have to pay for it: then
-     * the answer has the page on which they do.
+     * Decides an open request, and emails the owners. An approval grants the tier, unless the owners have to pay for it. In
+     * that case the answer contains the payment page.
      *
-     * @throws AppError `not_found`; `conflict` if it is decided already, or to approve one that another tier has overtaken;
-     * `unavailable` if Stripe gives no page. Nothing is decided then.
+     * @throws AppError `not_found`; `conflict` if the request is already decided or, for an approval, if the organization's
+     * tier has changed since the request; `unavailable` if Stripe gives no page, in which case nothing is decided.
      */
     async decide(
       staff: StaffScope,
       id: string,
       { decision, note }: { decision: Decision; note: string },
     ): Promise<UpgradeDecision> {
-      // Before the transaction, because it asks Stripe. A checkout that is not passed on has no effect.
+      // Runs before the transaction, because it calls Stripe. An unused checkout has no effect.
       const checkoutUrl = decision === 'approved' ? await openCheckout(staff, id) : null;
       const request = await database.staffTransaction(staff, async (transaction) => {
         const { db } = transaction;
@@ -113,7 +113,7 @@ function templateOf(decision: Decision, isPaid: boolean) {
   return isPaid ? 'upgrade-payable' : 'upgrade-approved';
 }
 
-/** @throws AppError `conflict` if the request was made by someone who may no longer make it. */
+/** @throws AppError `conflict` if the requester may no longer make the request. */
 async function requireAllowedRequester(
   db: Db,
   { organizationId, requestedByKind: kind, requestedById: id }: UpgradeRequest,
@@ -128,7 +128,7 @@ async function requireAllowedRequester(
   });
 }
 
-/** An approval must not take away a tier that the organization was given after it had asked. */
+/** An approval must not take away a tier that the organization was given after its request. */
 async function requireSameTier(db: Db, { organizationId, tier, currentTier }: UpgradeRequest): Promise<void> {
   await lockLimits(db, organizationId);
   const organization = await db
@@ -144,7 +144,7 @@ async function requireSameTier(db: Db, { organizationId, tier, currentTier }: Up
   });
 }
 
-/** One statement, so that two decisions at the same time give one. */
+/** A single statement, so that only one of two concurrent decisions succeeds. */
 async function decideOpen(
   db: Db,
   id: string,

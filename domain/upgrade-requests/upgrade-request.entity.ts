@@ -7,7 +7,7 @@ import { TIERS, type Tier } from '../organizations/tier.ts';
 export const UPGRADE_REQUEST_STATUSES = ['open', 'approved', 'rejected'] as const;
 export type UpgradeRequestStatus = (typeof UPGRADE_REQUEST_STATUSES)[number];
 
-/** An organization asks the administrators of the service for another tier. It has at most one open request. */
+/** An organization's request for another tier, which staff decide. An organization has at most one open request. */
 export const UpgradeRequestEntity = defineEntity({
   name: 'UpgradeRequest',
   tableName: 'upgrade_requests',
@@ -28,14 +28,14 @@ export const UpgradeRequestEntity = defineEntity({
     id: primaryId(),
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     tier: p.text().$type<Tier>(),
-    /** The organization's tier when it asked. */
+    /** The organization's tier at the time of the request. */
     currentTier: p.text().$type<Tier>(),
     note: p.text(),
     status: p.text().$type<UpgradeRequestStatus>().default('open'),
     requestedByKind: p.text().$type<'user' | 'api_key'>(),
     requestedById: idColumn(),
     createdAt: createdAt(),
-    /** Staff member; null while it is open, as the two below. */
+    /** Staff member. This and the two fields below are null while the request is open. */
     decidedBy: idColumn().strictNullable(),
     decidedAt: timestamp().strictNullable(),
     decisionNote: p.text().strictNullable(),

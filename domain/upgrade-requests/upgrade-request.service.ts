@@ -20,7 +20,9 @@ export type UpgradeRequestService = ReturnType<typeof createUpgradeRequestServic
 /** @throws AppError `permission_denied` for a credential bound to an environment or inbox. */
 export function createUpgradeRequestService({ database }: { database: Database }) {
   return {
-    /** @throws AppError `conflict` if the organization has the tier; `already_exists` while another request is open. */
+    /**
+     * @throws AppError `conflict` if the organization already has the tier; `already_exists` while another request is open.
+     */
     create: (scope: Scope, { tier, note }: NewUpgradeRequest): Promise<RowOf<typeof UpgradeRequestEntity>> =>
       database.transaction(scope, async ({ db }) => {
         requireOrganizationWide(scope);

@@ -4,7 +4,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { UsageCounter } from '../usage/counters.ts';
 
-/** A threshold the owners were notified of: one row per counter, threshold and month. */
+/** A threshold of which the owners were notified: one row per counter, threshold and month. */
 export const UsageAlertEntity = defineEntity({
   name: 'UsageAlert',
   tableName: 'usage_alerts',

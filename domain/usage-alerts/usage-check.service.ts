@@ -26,7 +26,7 @@ export interface UsageCheckServiceOptions {
   database: Database;
   events: EventService;
   notifications: Pick<NotificationService, 'notifyOwners'>;
-  /** Whether use beyond the tier's limit is billed. Default: it is not. */
+  /** Whether use beyond the tier's limit is billed. Default: never. */
   isMetered?: (db: Db, organizationId: string, counter: UsageCounter) => Promise<boolean>;
   logger: Logger;
   now?: () => Date;
@@ -50,11 +50,11 @@ export function createUsageCheckService(options: UsageCheckServiceOptions) {
   const { database, now = () => new Date(), pageSize = PAGE_SIZE } = options;
   return {
     /**
-     * Checks every organization. A counter past its warning threshold or at a soft limit emits `usage.warning`,
-     * one at a hard limit `usage.exceeded`, each once per counter, threshold and month, with an email to the owners. One hour
-     * into a month the previous month is closed in the ledger.
+     * Checks every organization. A counter past its warning threshold or at a soft limit emits `usage.warning`, one at a
+     * hard limit `usage.exceeded`, each once per counter, threshold and month, with an email to the owners. One hour into a
+     * month the previous month is closed in the ledger.
      *
-     * @param from progress of an interrupted check, which then continues.
+     * @param from progress of an interrupted check, from which this call continues.
      */
     async check({
       from,
@@ -155,7 +155,10 @@ function findCrossings(status: UsageStatus): ThresholdCrossing[] {
     .map((threshold) => ({ status, limit, threshold }));
 }
 
-/** Drops crossings whose owners have been notified. Takes no lock: `insertAlert` arbitrates between concurrent checks. */
+/**
+ * Excludes crossings of which the owners have been notified. Takes no lock: `insertAlert` arbitrates between concurrent
+ * checks.
+ */
 async function excludeNotified(
   db: Db,
   crossings: ThresholdCrossing[],

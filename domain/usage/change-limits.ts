@@ -9,8 +9,8 @@ import { type LimitKind, TIER_LIMITS } from './tiers.ts';
 import { recordUsageEvent } from './usage-ledger.ts';
 
 /*
- * Changes of what the service grants an organization. Each runs in the caller's transaction, which also audits it and starts
- * the release of what the old limits held. They return the id of the ledger's entry.
+ * Changes of the limits that the service grants an organization. Each runs in the caller's transaction, which also audits
+ * the change and starts the release of work that the old limits held. They return the id of the ledger entry.
  */
 
 export interface LimitChange {
@@ -36,7 +36,7 @@ export interface TierChange {
   eventId: string;
 }
 
-/** Returns null if the organization has the tier already. @throws AppError `not_found`. */
+/** Returns null if the organization already has the tier. @throws AppError `not_found`. */
 export async function changeTier(
   db: Db,
   { tier, ...change }: LimitChange & { tier: Tier },

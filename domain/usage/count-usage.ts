@@ -95,7 +95,7 @@ function count(db: Db, change: UsageChange) {
 }
 
 /**
- * Counts usage without a limit, as a part of the statement of another room that counts what it writes.
+ * Counts usage without a limit, as a part of another room's statement that writes the counted rows.
  *
  * @param rows selects the organization, the counter, the time and the amount.
  */

@@ -6,7 +6,7 @@ import { type LimitKind, TIER_LIMITS } from './tiers.ts';
 export interface LimitInputs {
   tier: Tier;
   override: { limit: number | null; kind: LimitKind } | null;
-  /** The limit the organization has set for itself; null: none. */
+  /** The limit that the organization has set for itself; null: none. */
   customLimit: number | null;
 }
 
@@ -20,7 +20,7 @@ export interface EffectiveLimit {
   enforcedLimit: number | null;
 }
 
-/** The limit the organization is granted: the override if there is one, else that of its tier. */
+/** The limit granted to the organization: the override if there is one, else that of its tier. */
 export function allowedLimit(
   resource: LimitedResource,
   { tier, override }: Omit<LimitInputs, 'customLimit'>,

@@ -14,8 +14,8 @@ export interface LimitInputsRow {
 }
 
 /**
- * Selects what determines the limits of organizations (`o`): a row for each of the resources (`k`), with its override (`v`)
- * and the custom limit (`w`).
+ * Selects the inputs of the limits of organizations (`o`): a row for each resource (`k`), with its override (`v`) and custom
+ * limit (`w`).
  */
 export const selectLimitInputs = (db: Db, resources: readonly LimitedResource[]) =>
   db

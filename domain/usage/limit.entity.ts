@@ -5,7 +5,7 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import { LIMITED_RESOURCES, type LimitedResource, type UsageCounter } from './counters.ts';
 import { LIMIT_KINDS, type LimitKind } from './tiers.ts';
 
-/** A limit an administrator has set for one organization in place of its tier's limit. */
+/** A limit that staff have set for one organization in place of its tier's limit. */
 export const LimitOverrideEntity = defineEntity({
   name: 'LimitOverride',
   tableName: 'limit_overrides',
@@ -33,7 +33,7 @@ export const LimitOverrideEntity = defineEntity({
 
 export type LimitOverride = InferEntity<typeof LimitOverrideEntity>;
 
-/** Settings of an organization for one counter: a limit of its own, at most the allowed one, and a warning threshold. */
+/** An organization's settings for one counter: a custom limit, at most the allowed one, and a warning threshold. */
 export const CustomLimitEntity = defineEntity({
   name: 'CustomLimit',
   tableName: 'custom_limits',

@@ -40,10 +40,10 @@ export function createLimitService(options: LimitServiceOptions) {
       database.read(scope, ({ db }) => readOrganizationLimits(db, scope.organizationId, now())),
 
     /**
-     * Changes the organization's custom limits and warning thresholds; counters that are not named keep theirs.
+     * Changes the organization's custom limits and warning thresholds. Omitted counters keep theirs.
      *
-     * @throws AppError `unprocessable` for a limit above the allowed one, `permission_denied` for a credential bound to
-     * an environment or inbox. On error nothing changes.
+     * @throws AppError `unprocessable` for a limit above the allowed one, `permission_denied` for a credential bound to an
+     * environment or inbox. On error nothing changes.
      */
     setCustom: (
       scope: Scope,
@@ -134,7 +134,7 @@ async function updateCustomLimit(
   });
 }
 
-/** A credential bound to an environment or inbox must not limit the others. */
+/** A credential bound to an environment or inbox must not limit other environments and inboxes. */
 function requireWholeOrganization(scope: Scope): void {
   if (isOrganizationWide(scope)) return;
   throw new AppError('permission_denied', {

@@ -7,7 +7,7 @@ import { readUsageStatuses } from './usage-status.ts';
 export interface QuotaCacheOptions {
   counter: UsageCounter;
   now?: () => Date;
-  /** How long a newly set hard limit may go unnoticed. */
+  /** Maximum time until a new hard limit is noticed. */
   ttlMs?: number;
 }
 
@@ -22,7 +22,7 @@ export function createQuotaCache({
   now = () => new Date(),
   ttlMs = DEFAULT_TTL_MS,
 }: QuotaCacheOptions) {
-  /** Organizations without a hard limit, and until when that is assumed. */
+  /** Organizations without a hard limit, and when that has to be read again. */
   const unlimited = new LRUCache<string, number>({ max: MAX_CACHED });
   return {
     /**

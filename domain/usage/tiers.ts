@@ -65,5 +65,5 @@ export const TIER_LIMITS: Readonly<Record<Tier, TierLimits>> = {
   },
 };
 
-/** Tiers whose own limits are hard. */
+/** Tiers whose limits are hard. */
 export const HARD_TIERS: readonly Tier[] = TIERS.filter((tier) => TIER_LIMITS[tier].kind === 'hard');

@@ -151,7 +151,7 @@ export async function purgeUsage({ db }: Database, now: Date = new Date()): Prom
   return Number(hours.numDeletedRows + events.numDeletedRows);
 }
 
-/** Older usage history is deleted. */
+/** Usage history before this time is deleted. */
 export function usageCutoff(now: Date): Date {
   return new Date(now.getTime() - USAGE_RETENTION_DAYS * 86_400_000);
 }

@@ -82,8 +82,8 @@ function selectEvents(db: Db, organizationId: string, { kind, page }: LedgerQuer
 const SETTLED_AFTER = '5 minutes';
 
 /**
- * Leaves out the current hour, and one that has just ended: transactions that began within it and deltas that are not
- * applied yet may still change its sum.
+ * Leaves out the current hour and one that has just ended, because open transactions and pending deltas may still change its
+ * sum.
  */
 function selectHours(db: Db, organizationId: string, { limit, order, after: [at, id] = [] }: PageRequest) {
   const hours = db

@@ -5,7 +5,7 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 import type { LimitedResource, UsageCounter } from './counters.ts';
 
 /**
- * The value of a counter, without the deltas that are not applied yet (`usage-delta.entity.ts`). One row per month;
+ * The value of a counter, without the deltas that are not applied yet (`UsageDeltaEntity`). One row per month;
  * `storage_bytes`, a gauge, has a single row with the period 1970-01-01.
  */
 export const UsageCounterEntity = defineEntity({
@@ -22,9 +22,9 @@ export const UsageCounterEntity = defineEntity({
 });
 
 /**
- * A change of a counter that is not applied to it yet. Writers only insert rows, so they never wait for each other;
- * readers of a counter add its deltas. There is no foreign key, because deleting an organization writes deltas after
- * the organization's row is gone.
+ * A change of a counter that is not applied to it yet. Writers only insert rows, so they never wait for each other; readers
+ * of a counter add its deltas. There is no foreign key, because the deletion of an organization writes deltas after its row
+ * is gone.
  */
 export const UsageDeltaEntity = defineEntity({
   name: 'UsageDelta',
@@ -56,7 +56,7 @@ export const UsageHourEntity = defineEntity({
   },
 });
 
-/** Kinds of ledger entries, besides the hourly sums (`usage-hour.entity.ts`). */
+/** Kinds of ledger entries, besides the hourly sums (`UsageHourEntity`). */
 export const USAGE_EVENT_KINDS = [
   'threshold_crossed',
   'tier_changed',
@@ -67,7 +67,7 @@ export const USAGE_EVENT_KINDS = [
 ] as const;
 export type UsageEventKind = (typeof USAGE_EVENT_KINDS)[number];
 
-/** The usage ledger: what changed counters and limits. Rows are never updated. */
+/** The usage ledger: changes of counters and limits. Rows are never updated. */
 export const UsageEventEntity = defineEntity({
   name: 'UsageEvent',
   tableName: 'usage_events',

@@ -33,7 +33,7 @@ export function createUsageService({
     getHistory: (scope: Scope, start: Date, end: Date): Promise<DailyUsage[]> =>
       database.read(scope, ({ db }) => readUsageHistory(db, scope.organizationId, { start, end })),
 
-    /** Returns what changed counters and limits. */
+    /** Lists changes of counters and limits. */
     listLedger: (
       scope: Scope,
       { kind }: { kind: LedgerKind | undefined },

@@ -20,8 +20,8 @@ export interface ActedRun {
 }
 
 /**
- * Records the action in the logs of the service and the organization, together with the command for Temporal, which is
- * dispatched after the commit: neither exists without the other.
+ * Records the action in the logs of the service and the organization, in one transaction with the command for Temporal,
+ * which is dispatched after the commit.
  */
 export async function applyAction(
   transaction: Transaction,

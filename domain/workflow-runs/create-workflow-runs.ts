@@ -2,7 +2,7 @@ import type { OptionsOf } from '../../platform/options-of.ts';
 import { createStaffJobService } from './staff-job.service.ts';
 import { createWorkflowRunService } from './workflow-run.service.ts';
 
-/** What staff do with workflow runs. */
+/** Actions of staff on workflow runs. */
 export function createWorkflowRuns(
   options: OptionsOf<typeof createWorkflowRunService> & OptionsOf<typeof createStaffJobService>,
 ) {

@@ -10,7 +10,7 @@ export type AmbiguousMessage = Parameters<typeof buildSendStart>[0] & {
 };
 
 /**
- * Finds the messages with an unknown outcome by what the relay's log has of them.
+ * Finds messages with an unknown outcome by their ids in the relay's log.
  *
  * @param keys message ids, or Message-IDs without angle brackets.
  */
@@ -48,9 +48,9 @@ export const findAmbiguousMessages = (db: Db, keys: readonly string[]): Promise<
 
 /** The recipients of a message that have no final status. */
 export interface OpenRecipients {
-  /** Numbers of those for whom it is unknown whether the relay accepted the message. */
+  /** Numbers of the recipients for whom it is unknown whether the relay accepted the message. */
   ambiguous: number[];
-  /** Something may still be transmitted, or canceled. */
+  /** Whether something can still be transmitted or canceled. */
   hasUnsent: boolean;
 }
 

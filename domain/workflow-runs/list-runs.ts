@@ -14,12 +14,15 @@ export interface RunFilter extends WorkflowRunFilter {
 }
 
 export const MAX_CONCURRENT_LOOKUPS = 10;
-/** Runs that one call looks up. Temporal's index does not know which activities fail, so rare ones are found run by run. */
+/**
+ * Maximum number of runs that one call examines. Temporal's index does not contain failing activities, so rare failures are
+ * found run by run.
+ */
 const MAX_EXAMINED_RUNS = 500;
-/** Of the index. Larger than a small page of the list, because few of many runs may be failing. */
+/** Minimum page size for the index. Larger than a small page of the list, because few of many runs may be failing. */
 const MIN_INDEX_PAGE = 25;
 
-/** Where a page ends: behind a run of a page of the index, or at the start of one. */
+/** Where a page ends: after a run within a page of the index, or at the start of a page. */
 interface Position {
   token: string | undefined;
   /** Runs per page of the index; a token is valid for one size. */
@@ -28,8 +31,8 @@ interface Position {
 }
 
 /**
- * Lists runs, newest first. A page is full, unless {@link MAX_EXAMINED_RUNS} runs were examined; then it is shorter, perhaps
- * empty, and its position continues behind them.
+ * Lists runs, newest first. A page is full unless {@link MAX_EXAMINED_RUNS} runs were examined. Then it is shorter, perhaps
+ * empty, and its position continues after the examined runs.
  */
 export async function listRuns(
   runs: Pick<WorkflowRuns, 'list' | 'describe'>,
@@ -58,13 +61,13 @@ export async function listRuns(
 }
 
 /**
- * What the index is asked for. It does not know which runs fail, so runs that never do are left out: nearly all open runs
- * wait for delivery reports.
+ * The filter for the index. The index does not know which runs fail, so the filter excludes types that never fail: nearly
+ * all open runs wait for delivery reports.
  */
 export const toIndexFilter = <F extends RunFilter>(filter: F): F & WorkflowRunFilter =>
   filter.failing && filter.type === undefined ? { ...filter, exceptType: TRACK_DELIVERY } : filter;
 
-/** Runs that the page before did not contain. If its last run has closed meanwhile, the order by start decides. */
+/** Skips the runs of the previous page. If its last run has closed meanwhile, the order by start decides. */
 function behind(page: WorkflowRun[], last: Position['last']): WorkflowRun[] {
   if (!last) return page;
   const index = page.findIndex(({ runId }) => runId === last.runId);
@@ -83,10 +86,10 @@ function decodePosition([token, size, runId, startedAt = '']: readonly string[])
   };
 }
 
-/** Temporal keeps schedules as workflows of its own. Canceled or terminated, a schedule would be gone. */
+/** Excludes Temporal's own workflows, such as schedules. Canceling or terminating one would delete the schedule. */
 export const isOfService = ({ type }: WorkflowRun): boolean => !type.startsWith('temporal-sys-');
 
-/** Looks the runs up: the index lags behind, and does not have their activities. */
+/** Describes the runs, because the index lags behind and does not contain their activities. */
 export async function describeAll(
   runs: Pick<WorkflowRuns, 'describe'>,
   listed: readonly { workflowId: string; runId: string }[],

@@ -21,17 +21,17 @@ export type RunAction = (typeof RUN_ACTIONS)[number];
 
 export interface RunActionRequest {
   action: RunAction;
-  /** Why. */
+  /** Reason for the action. */
   note: string;
-  /** Of `resolve`. */
+  /** For `resolve`. */
   resolution?: AmbiguityResolution;
-  /** Of `resolve`: number of the recipient; without it, all ambiguous recipients of the message. */
+  /** For `resolve`: number of the recipient; default: all ambiguous recipients of the message. */
   recipient?: number;
-  /** Of `resolve`: when it was decided. */
+  /** For `resolve`: when it was decided. */
   decidedAt: Date;
 }
 
-/** What an accepted action does. */
+/** The effect of an accepted action. */
 export type RunEffect =
   | 'signaled'
   | 'activities_retried'
@@ -47,12 +47,12 @@ export interface PlannedAction {
 const ENDED_EARLY: readonly WorkflowRunStatus[] = ['failed', 'canceled', 'terminated', 'timed_out'];
 
 /**
- * The actions that {@link planAction} would accept, apart from their arguments.
+ * Lists the actions that {@link planAction} would accept, whatever their arguments.
  *
  * @param open of the message that the run sends; undefined for other runs.
  */
 export function listActions(run: WorkflowRun, open: OpenRecipients | undefined): RunAction[] {
-  // A purge that was stopped by a signal is completed; only its row says so.
+  // The run of a purge that was stopped by a signal is completed; only the row shows the stop.
   if (!isOpen(run)) {
     const isRetried = ENDED_EARLY.includes(run.status) || isPurge(run);
     return isRetried && !findSendRefusal(run, 'retry', open) ? ['retry'] : [];
@@ -69,9 +69,9 @@ export function listActions(run: WorkflowRun, open: OpenRecipients | undefined):
 export const messageIdOf = ({ type, workflowId }: Pick<WorkflowRun, 'type' | 'workflowId'>) =>
   type === SEND_MESSAGE ? workflowId.replace(sendMessageWorkflowId(''), '') : undefined;
 
-/** What {@link planAction} needs to know beside the run. */
+/** What {@link planAction} needs to know besides the run. */
 export interface RunFacts {
-  /** How the run was started. A new run gets the same input; rows decide what it still has to do. */
+  /** The start of the run. A new run gets the same input; rows decide what it still has to do. */
   readStart(run: WorkflowRun): Promise<StartCommand>;
   /** Undefined if the message does not exist. */
   findOpenRecipients(messageId: string): Promise<OpenRecipients | undefined>;
@@ -119,7 +119,7 @@ function canRetry(run: WorkflowRun): boolean {
 
 function planRetry(run: WorkflowRun): PlannedAction {
   const { retry } = controlsOf(run.type);
-  // A run handles no signal for the work that its paused activity does.
+  // While its activity is paused, a run does not handle the signal.
   if (retry !== undefined && !hasPausedActivity(run)) return signal(run, retry);
   if (!canRetry(run))
     throw conflict(run, 'The run waits for nothing that could be retried.', 'Read its current details.');
@@ -143,12 +143,12 @@ function planCancel(run: WorkflowRun, note: string): PlannedAction {
 
 const findCancelRefusal = ({ type }: WorkflowRun): string | undefined => controlsOf(type).cancelInstead;
 
-/** A purge heeds its signal only while it waits. */
+/** A purge handles its signal only while it waits. */
 const isPurging = (run: WorkflowRun): boolean => isPurge(run) && run.searchAttributes.Stage === 'purging';
 
 const isPurge = ({ type }: WorkflowRun): boolean => type === PURGE_ACCOUNT || type === PURGE_ORGANIZATION;
 
-/** Why an action would change nothing of a send, and what would; undefined for other runs. */
+/** Explains why an action would not change a send, and what would; undefined for other runs. */
 function findSendRefusal(
   run: WorkflowRun,
   action: RunAction,
@@ -157,7 +157,7 @@ function findSendRefusal(
   if (run.type !== SEND_MESSAGE || action === 'terminate') return undefined;
   const isAmbiguous = open !== undefined && open.ambiguous.length > 0;
   if (action === 'resolve') {
-    // The run of a message that was purged ends with it.
+    // Resolving also ends the run of a purged message.
     if (isAmbiguous || (!open && run.searchAttributes.Stage === 'needs_attention')) return undefined;
     return run.searchAttributes.Stage === 'needs_attention'
       ? {
@@ -170,7 +170,7 @@ function findSendRefusal(
           fix: 'List those with type=sendMessage and stage=needs_attention.',
         };
   }
-  // A paused activity is resumed, whatever is left to do.
+  // A paused activity can always be resumed.
   if (!open || open.hasUnsent || hasPausedActivity(run)) return undefined;
   if (isAmbiguous && isOpen(run))
     return {

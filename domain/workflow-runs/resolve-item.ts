@@ -13,16 +13,16 @@ import type { RunActionRequest } from './plan-action.ts';
 import type { StaffJobItem } from './staff-job.entity.ts';
 
 export interface ResolveItemOptions {
-  /** As a worker: staff see no messages. */
+  /** Connected as a worker, because staff see no messages. */
   database: Database;
   outbox: Outbox;
   staff: AuditedStaff;
 }
 
 /**
- * Resolves the message that a line of the relay's log is about. The signal starts the run of the message if it is missing.
+ * Resolves the message that a line of the relay's log names. The signal starts the run of the message if it is missing.
  *
- * @param ambiguous messages with an unknown outcome, among them those of this line.
+ * @param ambiguous messages with an unknown outcome, including those of this line.
  * @returns why nothing was resolved.
  */
 export async function resolveItem(

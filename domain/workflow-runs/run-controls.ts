@@ -30,13 +30,13 @@ import { PROBE_ENDPOINT, PROBE_NOW } from '../../workflows/webhooks/probe-endpoi
 
 /** How staff control the runs of a workflow type. */
 export interface RunControls {
-  /** Signal that retries now; without one, the activities that wait are attempted. */
+  /** Signal that retries now; default: waiting activities are attempted. */
   retry?: string;
-  /** Signal that cancels; without one, the run itself is canceled. */
+  /** Signal that cancels; default: the run itself is canceled. */
   cancel?: string;
-  /** The signal to cancel takes the reason. */
+  /** Whether the cancel signal takes the reason. */
   cancelTakesReason?: boolean;
-  /** Why canceling changes nothing, and what does: the reconciler would start the run again. */
+  /** What to do instead of canceling, if the reconciler would start the run again. */
   cancelInstead?: string;
 }
 

@@ -3,7 +3,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import { redactAddresses } from '../../platform/mail-transport/mail-transport.ts';
 import type { SendAttemptState } from '../outbound/send-attempt.entity.ts';
 
-/** What is known of a send whose outcome is unknown, to compare with the log of the relay. No address, and no content. */
+/** Facts about a send with an unknown outcome, to compare with the log of the relay. Contains no address and no content. */
 export interface SendEvidence {
   messageId: string;
   /** The Message-ID, as the relay logs it, without angle brackets; null if the message has none. */
@@ -13,21 +13,21 @@ export interface SendEvidence {
 
 /** The latest attempt for one recipient. */
 export interface RecipientEvidence {
-  /** From 0, as a decision names it. */
+  /** Number from 0, as used in a decision. */
   number: number;
   domain: string;
-  /** Of the recipient. */
+  /** Status of the recipient. */
   status: string;
-  /** Whether this one needs a decision. */
+  /** Whether this recipient needs a decision. */
   isAmbiguous: boolean;
   attempt: number;
   state: SendAttemptState;
   startedAt: Date;
   /** Null if the worker ended during the attempt. */
   finishedAt: Date | null;
-  /** The relay's last answer, or why there is none. */
+  /** The relay's last reply, or why there is none. */
   response: string | null;
-  /** Id that the provider gave the message; null before it accepted it. */
+  /** Id that the provider gave the message; null before the provider accepted it. */
   providerMessageId: string | null;
 }
 

@@ -38,11 +38,11 @@ export interface StaffJobRunnerOptions {
 }
 
 const BATCH_SIZE = 50;
-/** A job ends here; what is left can be taken by another one. */
+/** A job ends after this number; another job can process the rest. */
 const MAX_RUNS = 10_000;
 const MAX_PROBLEMS = 100;
 
-/** What one batch did. */
+/** The result of one batch. */
 interface Batch {
   /** Null after the last one. */
   position: string | null;
@@ -57,7 +57,7 @@ export function createStaffJobRunner(options: StaffJobRunnerOptions) {
   const { db } = database;
   return {
     /**
-     * Runs the job batch by batch, and resumes where an earlier run left off. A batch that a crash interrupted is repeated:
+     * Runs the job batch by batch, and resumes where an earlier run left off. A batch interrupted by a crash is repeated;
      * its signals then arrive twice, which has no effect. Stops if its author has lost the role meanwhile.
      *
      * @param onProgress called after each batch with the number of runs seen so far.
@@ -171,7 +171,7 @@ const staffOf = ({ staffId, sessionId, ip, requestId }: StaffJob): AuditedStaff 
   requestId,
 });
 
-/** Unless the job was stopped meanwhile. */
+/** Saves the progress unless the job was stopped meanwhile. */
 async function saveProgress(db: Db, job: StaffJob, { position, matched, problems }: Batch): Promise<void> {
   const seen = job.matched + matched;
   const isFull = seen >= MAX_RUNS && position !== null;
@@ -215,7 +215,7 @@ export function overdueStaffJobs({ db }: Database, jobs: Pick<StaffJobRunner, 's
   };
 }
 
-/** What they did stays in the log of the staff. */
+/** The service's log keeps the actions of jobs for longer. */
 const RETENTION_DAYS = 90;
 const PURGED_AT_ONCE = 1_000;
 

@@ -4,7 +4,7 @@ import type { WorkflowRunStatus } from '../../platform/temporal-runs/workflow-ru
 import type { AmbiguityResolution } from '../../workflows/outbound/send-message.contract.ts';
 import type { RunAction } from './plan-action.ts';
 
-/** Which runs a job acts on. */
+/** The runs on which a job acts. */
 export interface StaffJobFilter {
   status: WorkflowRunStatus;
   type?: string;
@@ -20,7 +20,7 @@ export interface StaffJobFilter {
 export interface StaffJobItem {
   /** Message id, or Message-ID. */
   message: string;
-  /** Number of the recipient; without it, all ambiguous recipients of the message. */
+  /** Number of the recipient; default: all ambiguous recipients of the message. */
   recipient?: number;
   /** Address of the recipient, instead of its number. */
   email?: string;
@@ -36,7 +36,7 @@ export interface StaffJobProblem {
 /** `stopped`: an operator ended it. */
 export type StaffJobStatus = 'running' | 'completed' | 'stopped';
 
-/** With which staff act on many runs, batch by batch. Belongs to the service, and outlives its organizations. */
+/** An action of staff on many runs, batch by batch. It belongs to the service and outlives organizations. */
 export const StaffJobEntity = defineEntity({
   name: 'StaffJob',
   tableName: 'staff_jobs',
@@ -55,22 +55,22 @@ export const StaffJobEntity = defineEntity({
     requestId: p.text(),
     action: p.text().$type<RunAction>(),
     note: p.text(),
-    /** Of `resolve` with a filter. */
+    /** For `resolve` with a filter. */
     resolution: p.text().$type<AmbiguityResolution>().strictNullable(),
     /** Null for a list. */
     filter: json(p.json().$type<StaffJobFilter>().strictNullable()),
     /** Null for a filter. */
     items: json(p.json().$type<StaffJobItem[]>().strictNullable()),
     status: p.text().$type<StaffJobStatus>().default('running'),
-    /** Why it stopped, or what it left out; null otherwise. */
+    /** Why the job stopped, or what it left out; otherwise null. */
     detail: p.text().strictNullable(),
     /** Where the next batch begins: a position in the index of Temporal, or in the list; null at the beginning. */
     position: p.text().strictNullable(),
-    /** Runs or lines seen so far; of them accepted, and refused. */
+    /** Runs or lines processed so far. The next fields count those accepted and refused. */
     matched: p.integer().default(0),
     accepted: p.integer().default(0),
     refused: p.integer().default(0),
-    /** The first ones. */
+    /** The first problems. */
     problems: json(p.json().$type<StaffJobProblem[]>()),
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),

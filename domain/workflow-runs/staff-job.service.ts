@@ -20,7 +20,7 @@ export interface StaffJobRequest {
   action: RunAction;
   note: string;
   resolution: AmbiguityResolution | null;
-  /** Exactly one of these. */
+  /** Exactly one of `filter` and `items` is set. */
   filter: StaffJobFilter | null;
   items: StaffJobItem[] | null;
 }
@@ -37,7 +37,7 @@ export type StaffJobService = ReturnType<typeof createStaffJobService>;
 export function createStaffJobService({ database, outbox }: { database: Database; outbox: Outbox }) {
   return {
     /**
-     * Records the job with its reason; the commit starts its run.
+     * Records the job with its reason, and starts its run after the commit.
      *
      * @throws AppError `validation_error` if its filter selects every run of the service, or ended runs by stage.
      */
@@ -95,7 +95,7 @@ export function createStaffJobService({ database, outbox }: { database: Database
   };
 }
 
-/** A form without filters must not cancel all work of the service. */
+/** An empty form must not cancel all work of the service. */
 function assertSelective(filter: StaffJobFilter | null): void {
   if (!filter || filter.failing) return;
   const { type, stage, organizationId, about } = filter;

@@ -28,25 +28,25 @@ import {
 import { findSendEvidence, type SendEvidence } from './send-evidence.ts';
 
 export interface ListedRun extends WorkflowRun {
-  /** What staff can do with it. */
+  /** Actions that staff can take. */
   actions: RunAction[];
-  /** Where the work of an open run is; null once it has ended, although the index keeps the last one. */
+  /** Stage of an open run; null once the run has ended, although the index keeps the last stage. */
   stage: string | null;
   /**
-   * How it ended; null while it is open, and if it failed. `held`: it failed only so that the end of what holds its work can
-   * start the same id again.
+   * Result of the run; null while it is open, and if it failed. `held`: it failed on purpose, so that its id can be started
+   * again when its work is released.
    */
   result: string | null;
-  /** Type and message of why it failed, was terminated or timed out; null otherwise. */
+  /** Type and message of the failure, termination or timeout; otherwise null. */
   failure: string | null;
 }
 
 export interface RunDetails extends ListedRun {
-  /** What the run says about itself; null if it says nothing, or no worker answers. */
+  /** Current details that the run reports; null if there are none, or no worker answers. */
   currentDetails: string | null;
   /** Newest first. */
   events: WorkflowRunEvent[];
-  /** Of a send that waits for a decision; null for other runs. */
+  /** For a send that waits for a decision; otherwise null. */
   evidence: SendEvidence | null;
 }
 
@@ -65,7 +65,7 @@ export interface WorkflowRunServiceOptions {
 
 export type WorkflowRunService = ReturnType<typeof createWorkflowRunService>;
 
-/** Stuck and waiting work, for staff. Temporal has it; nothing of it is in the database. */
+/** Stuck and waiting work, for staff. All data comes from Temporal, not from the database. */
 export function createWorkflowRunService({ database, outbox, runs }: WorkflowRunServiceOptions) {
   const look = async (workflowId: string): Promise<WorkflowRun | undefined> => {
     const run = await runs.describe(workflowId);
@@ -76,7 +76,7 @@ export function createWorkflowRunService({ database, outbox, runs }: WorkflowRun
     if (!run) throw notFound('workflow', workflowId);
     return run;
   };
-  /** Only the row says whether a purge was stopped; Temporal may no longer have its run. */
+  /** Only the row shows whether a purge was stopped; Temporal may no longer have the run. */
   const resumeStopped = (
     staff: StaffScope,
     {
@@ -110,7 +110,7 @@ export function createWorkflowRunService({ database, outbox, runs }: WorkflowRun
     listActions(run, open.get(messageIdOf(run) ?? ''));
   return {
     /**
-     * A page may hold fewer runs than its limit although another page follows, if too few of those examined match: see
+     * A page may contain fewer runs than its limit although another page follows, if few of the examined runs match: see
      * `listRuns`.
      *
      * @throws AppError `unavailable` if Temporal does not respond; `validation_error` for a stage of runs that have ended.
@@ -151,10 +151,10 @@ export function createWorkflowRunService({ database, outbox, runs }: WorkflowRun
     },
 
     /**
-     * Records the action with its reason, and commands Temporal after the commit. To retry the run of a stopped purge resumes
-     * the purge with a new run, whose id is returned.
+     * Records the action with its reason, and sends the command to Temporal after the commit. Retrying the run of a stopped
+     * purge resumes the purge with a new run, whose id is returned.
      *
-     * @throws AppError `not_found`, `conflict` if the run does not allow it, `unavailable`.
+     * @throws AppError `not_found`, `conflict` if the run does not allow the action, `unavailable`.
      */
     async act(staff: StaffScope, workflowId: string, request: RunActionRequest): Promise<AcceptedAction> {
       const found = await look(workflowId);
@@ -174,7 +174,7 @@ export function createWorkflowRunService({ database, outbox, runs }: WorkflowRun
   };
 }
 
-/** Reading changes nothing, so no log names the request. */
+/** Reads are not audited, so the request has no id. */
 const UNREQUESTED = { requestId: 'workflow-runs' };
 
 const stageOf = (run: WorkflowRun): string | null =>
@@ -191,7 +191,7 @@ function describeState(
   };
 }
 
-/** @throws AppError `validation_error`: the index keeps the last stage of a run that has ended, which says nothing. */
+/** @throws AppError `validation_error`: the index keeps the last stage of an ended run, which is meaningless. */
 export function requireOpenForStage(
   { status, stage }: Pick<RunFilter, 'status' | 'stage'>,
   path: string,
@@ -204,7 +204,7 @@ export function requireOpenForStage(
   );
 }
 
-/** Of the purge of an account or organization. */
+/** Deletion id in the workflow id of a purge. */
 const deletionIdOf = (workflowId: string): string | undefined =>
   /^purge(?:-organization)?\/[^/]+\/(del_[^/]+)/.exec(workflowId)?.[1];
 
