@@ -27,6 +27,14 @@ export const AREAS: Readonly<Record<string, Area>> = {
       'test/sessions/session-token.unit.test.ts',
     ],
   },
+  keys: {
+    files: ['domain/api-keys/api-key-token.ts', 'platform/crypto.ts', 'platform/cursor.ts'],
+    tests: [
+      'test/api-keys/api-key-token.unit.test.ts',
+      'test/platform/keys.unit.test.ts',
+      'test/platform/cursor.unit.test.ts',
+    ],
+  },
   permissions: {
     files: [
       'domain/identity/permissions.ts',
@@ -39,6 +47,34 @@ export const AREAS: Readonly<Record<string, Area>> = {
       'test/identity/allowed-addresses.unit.test.ts',
       'test/identity/permissions.unit.test.ts',
       'test/policies/weakened-policies.unit.test.ts',
+    ],
+  },
+  dkim: {
+    files: ['domain/mime/dkim-signature.ts'],
+    tests: ['test/mime/dkim-signature.unit.test.ts'],
+  },
+  signatures: {
+    files: [
+      'api/plugins/signed-callers.ts',
+      'domain/billing/stripe-signature.ts',
+      'domain/deliverability/unsubscribe-links.ts',
+      'platform/return-path.ts',
+      'platform/webhook-signature.ts',
+    ],
+    tests: [
+      'test/api/signed-callers.unit.test.ts',
+      'test/billing/stripe-signature.unit.test.ts',
+      'test/deliverability/unsubscribe-links.unit.test.ts',
+      'test/platform/return-path.unit.test.ts',
+      'test/platform/webhook-signature.unit.test.ts',
+    ],
+  },
+  'rate-limits': {
+    files: ['platform/rate-limit/rate-limiter.ts', 'workers/auth-throttle.ts', 'workers/inbound-limits.ts'],
+    tests: [
+      'test/platform/rate-limiter.unit.test.ts',
+      'test/submission/auth-throttle.unit.test.ts',
+      'test/inbound/limit-rules.unit.test.ts',
     ],
   },
   'send-gate': {

@@ -1,7 +1,13 @@
-import { createCipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createHash, randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { createUnsubscribeLinks } from '../../domain/deliverability/unsubscribe-links.ts';
-import { createSecretBox, createSigner, listKeyIds } from '../../platform/crypto.ts';
+import {
+  createOneTimeToken,
+  createSecretBox,
+  createSigner,
+  hashOneTimeToken,
+  listKeyIds,
+} from '../../platform/crypto.ts';
 import { createCursors } from '../../platform/cursor.ts';
 import { newId } from '../../platform/ids.ts';
 import { createReturnPaths } from '../../platform/return-path.ts';
@@ -104,4 +110,12 @@ describe('SIGNING_KEY with several keys', () => {
     expect(links(BOTH).parse(token)).not.toBeNull();
     expect(links(NEW).parse(token)).toBeNull();
   });
+});
+
+test('a token that works once has 256 bits, and only its hash is stored', () => {
+  const [one, other] = [createOneTimeToken(), createOneTimeToken()];
+  expect(one.token).toMatch(/^[0-9A-Za-z]{43}$/);
+  expect(one.token).not.toBe(other.token);
+  expect(one.hash).toEqual(hashOneTimeToken(one.token));
+  expect(one.hash).toEqual(createHash('sha256').update(one.token).digest());
 });
