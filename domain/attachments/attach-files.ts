@@ -75,8 +75,8 @@ export async function copyAttachments(db: Db, messageId: string, inbox: Owner): 
 }
 
 /**
- * Stores rows with their owner, name and position. Rows of {@link attachFiles} that exist already are locked, and stay what
- * they are otherwise. The owner exists before.
+ * Stores rows with their owner, name and position. Existing rows that {@link attachFiles} returned are locked, and
+ * their other columns do not change. The owner must already exist.
  */
 export async function saveAttachments(db: Db, attachments: readonly Attachment[]): Promise<void> {
   if (attachments.length === 0) return;
@@ -115,7 +115,7 @@ export async function saveAttachments(db: Db, attachments: readonly Attachment[]
     .execute();
 }
 
-/** Replaces the files of a locked draft: those that are not given are deleted. */
+/** Replaces the files of a locked draft and deletes those that are not given. */
 export async function replaceDraftFiles(
   db: Db,
   request: AttachRequest & { draftId: string },

@@ -25,10 +25,11 @@ export type AttachmentService = ReturnType<typeof createAttachmentService>;
 
 const LINK_LIFETIME_MS = 15 * 60_000;
 /**
- * For staff who visit the organization: storage knows nothing of the visit, so a link works without their token, also after
- * the visit was ended. Long enough to follow it immediately; a download that has begun goes on.
+ * For staff who impersonate a member: storage does not know about the impersonation, so a link works without their
+ * token, even after the impersonation has ended. Long enough to follow the link immediately; a download that has
+ * started continues.
  */
-const VISITOR_LINK_LIFETIME_MS = 10_000;
+const IMPERSONATION_LINK_LIFETIME_MS = 10_000;
 /** An upload may take a long time; inline files are attached within seconds. */
 const UPLOAD_GRACE_MS = 24 * 3_600_000;
 const INLINE_GRACE_MS = 3_600_000;
@@ -140,7 +141,10 @@ export function createAttachmentService({ database, storage }: AttachmentService
   };
 }
 
-/** Creates a download link that expires after {@link LINK_LIFETIME_MS}, and not after the visit that asks for it. */
+/**
+ * Creates a download link that expires after {@link LINK_LIFETIME_MS}, and no later than the impersonation that
+ * requested it.
+ */
 export async function createFileLink(
   storage: Pick<Storage, 'presignGet'>,
   { impersonation }: Pick<Scope, 'impersonation'>,
@@ -148,7 +152,7 @@ export async function createFileLink(
 ): Promise<FileLink> {
   const now = Date.now();
   const lifetimeMs = impersonation
-    ? Math.min(VISITOR_LINK_LIFETIME_MS, impersonation.expiresAt.getTime() - now)
+    ? Math.min(IMPERSONATION_LINK_LIFETIME_MS, impersonation.expiresAt.getTime() - now)
     : LINK_LIFETIME_MS;
   const expiresInSeconds = Math.max(1, Math.floor(lifetimeMs / 1_000));
   const url = await storage.presignGet(storageKey, { ...file, expiresInSeconds });

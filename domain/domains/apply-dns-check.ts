@@ -30,7 +30,7 @@ export interface DnsCheckContext {
  * whose record was found, and updates the statuses. A pending domain is verified by one check that finds every required
  * record; a verified one fails after several consecutive rechecks that miss one. Unanswered queries change nothing.
  *
- * Its row is locked. The caller saves the domain; keys are written here.
+ * The caller has locked the row and saves the domain. Keys are written here.
  */
 export async function applyDnsCheck(
   context: DnsCheckContext,
@@ -78,7 +78,7 @@ async function activatePublishedKey(
   await change(pending, { state: 'active', retiredAt: pending.retiredAt });
 }
 
-/** Purposes with a status of their own. The DKIM status is that of the active key. */
+/** Purposes that have their own status. The DKIM status is the status of the active key. */
 const STATUS_FIELDS = { spf: 'spfStatus', dkim: 'dkimStatus', dmarc: 'dmarcStatus' } as const;
 
 function statusFieldOf({ purpose, required }: DomainRecord) {
@@ -94,7 +94,10 @@ function updateRecordStatuses(domain: Domain, records: DomainRecord[], dnsCheck:
   }
 }
 
-/** DMARC is optional, so without a valid record it fails as soon as the other records are settled; the domain does not. */
+/**
+ * DMARC is optional: without a valid record, its status fails as soon as the other records are settled, but the domain
+ * does not.
+ */
 function settleDmarc(domain: Domain, dnsCheck: DnsCheck): void {
   const dmarc = dnsCheck.get('dmarc');
   if (dmarc && dmarc.status !== 'valid') domain.dmarcStatus = 'failed';

@@ -21,7 +21,7 @@ import { createDkimKeyPair, type DkimKeyPair, selectorsOf } from './dkim-keys.ts
 import { type Domain, DomainEntity } from './domain.entity.ts';
 import { type DomainWithKeys, loadKeys } from './domain-with-keys.ts';
 import { addDkimKey } from './rotate-dkim.ts';
-import { buildVerificationStart, firstCheckAt } from './verification-episode.ts';
+import { buildVerificationStart, firstCheckAt } from './verification-run.ts';
 
 export interface NewDomain {
   domainName: string;

@@ -7,7 +7,7 @@ import type { DkimKey, Domain } from './domain.entity.ts';
 /** A key without its private half. */
 export type PublicDkimKey = Pick<DkimKey, 'domainId' | 'selector' | 'state' | 'publicKey' | 'retiredAt'>;
 
-/** Rules of verification change the domain in memory; {@link saveDomain} writes it. */
+/** The verification rules change the domain in memory; {@link saveDomain} writes it. */
 export interface DomainWithKeys {
   domain: Domain;
   /** In order of creation. */
@@ -35,7 +35,7 @@ export const findKeys = (db: Db, domainIds: readonly string[]): Promise<PublicDk
     .orderBy('selector')
     .execute();
 
-/** Writes what checks and episodes change of a domain. Its row is locked. */
+/** Writes the columns that DNS checks change. The caller has locked the row. */
 export async function saveDomain(db: Db, domain: Domain): Promise<void> {
   await db
     .updateTable('domains')

@@ -61,7 +61,7 @@ export const DomainEntity = defineEntity({
     /** Incremented with every series of DNS checks (creation, `verify` after the end, key rotation); part of the workflow id. */
     episode: p.integer().default(1),
     episodeStartedAt: timestamp(),
-    /** When the episode's run checks next. Null: no run is due. */
+    /** When the run of the current series checks next. Null: no run is due. */
     nextCheckAt: timestamp().strictNullable(),
     lastCheckedAt: timestamp().strictNullable(),
     verifiedAt: timestamp().strictNullable(),

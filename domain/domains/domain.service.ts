@@ -18,7 +18,7 @@ import { buildDomainRecords, type DomainRecord, type DomainRecordSettings } from
 import { type DomainWithKeys, findKeys, loadKeys, saveDomain } from './domain-with-keys.ts';
 import { rotateDkim } from './rotate-dkim.ts';
 import { awaitsRecords } from './verification.service.ts';
-import { signalCheckNow, startEpisode } from './verification-episode.ts';
+import { signalCheckNow, startVerification } from './verification-run.ts';
 
 /** A domain with the records it should publish. */
 export interface DomainDetails {
@@ -163,7 +163,7 @@ async function applyRequestedCheck(
   if (needsRun === wasRunning) return;
   if (needsRun) {
     domain.episode += 1;
-    startEpisode(transaction, outbox, domain, now);
+    startVerification(transaction, outbox, domain, now);
   } else {
     domain.nextCheckAt = null;
     signalCheckNow(transaction, outbox, domain);

@@ -6,7 +6,7 @@ import {
   RECONCILED,
 } from '../../platform/outbox/overdue-rows.ts';
 import type { VerificationService } from './verification.service.ts';
-import { buildVerificationStart } from './verification-episode.ts';
+import { buildVerificationStart } from './verification-run.ts';
 
 /** Domains whose next check is overdue. If an operator ended the run, the verification ends with that reason. */
 export function overdueDomains(

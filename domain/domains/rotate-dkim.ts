@@ -6,7 +6,7 @@ import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { type DkimKeyPair, dkimKeyContext, selectorsOf } from './dkim-keys.ts';
 import type { Domain } from './domain.entity.ts';
 import type { DomainWithKeys } from './domain-with-keys.ts';
-import { startEpisode } from './verification-episode.ts';
+import { startVerification } from './verification-run.ts';
 
 /** Stores a key with its private half sealed. */
 export async function addDkimKey(
@@ -60,5 +60,5 @@ export async function rotateDkim(
     .execute();
   await addDkimKey({ db, secretBox }, domain, { selector, state: 'pending', pair });
   domain.episode += 1;
-  startEpisode(transaction, outbox, domain, new Date());
+  startVerification(transaction, outbox, domain, new Date());
 }

@@ -48,22 +48,23 @@ export function createVerificationService(options: VerificationServiceOptions) {
      * Checks the records and applies the result to the domain. A check that is not due yet is postponed.
      *
      * @param options.now check now even if the schedule says later.
-     * @returns how the episode ended, or when to check again.
+     * @returns how the series of checks ended, or when to check again.
      */
     check: (domainId: string, episode: number, { now }: { now: boolean }): Promise<string | PendingRecords> =>
       check(options, { domainId, episode, now }),
 
-    /** Ends the episode after an operator ended its run, with that reason as the domain's `statusReason`. */
+    /** Ends the series of checks after an operator ended its run. `statusReason` of the domain then says so. */
     stop: (domainId: string, episode: number): Promise<void> =>
       database.systemTransaction(async ({ db }) => {
         const locked = await lockDomain(db, domainId);
-        if (!locked || locked.domain.episode !== episode || !isEpisodeRunning(locked)) return;
-        endEpisode(locked, 'An operator stopped the verification. Start it again with verify.');
+        if (!locked || locked.domain.episode !== episode || !isVerificationRunning(locked)) return;
+        endVerification(locked, 'An operator stopped the verification. Start it again with verify.');
         await saveDomain(db, locked.domain);
       }),
 
     /**
-     * Checks every verified domain whose last check was most of a day ago. Also deletes keys a week after their retirement.
+     * Checks every verified domain whose last check was almost a day ago. Also deletes keys a week after their
+     * retirement.
      *
      * @param onProgress called after each domain.
      * @returns counts.
@@ -94,7 +95,7 @@ async function check(
 ): Promise<string | PendingRecords> {
   const { database } = options;
   const before = await readDomain(database.db, domainId);
-  const ended = findEpisodeResult(before, episode);
+  const ended = findVerificationResult(before, episode);
   if (ended !== null || !before) return ended ?? 'deleted';
   const dueInMs = (before.domain.nextCheckAt?.getTime() ?? 0) - Date.now();
   if (!checkNow && dueInMs > MAX_CLOCK_SKEW_MS)
@@ -102,7 +103,7 @@ async function check(
   const dnsCheck = await checkDns(options, before);
   return database.systemTransaction(async (transaction) => {
     const locked = await lockDomain(transaction.db, domainId);
-    const endedMeanwhile = findEpisodeResult(locked, episode);
+    const endedMeanwhile = findVerificationResult(locked, episode);
     if (endedMeanwhile !== null || !locked) return endedMeanwhile ?? 'deleted';
     const now = new Date();
     await applyDnsCheck({ ...options, transaction, now, countMissedChecks: false }, locked, dnsCheck);
@@ -114,15 +115,15 @@ async function check(
   });
 }
 
-/** Returns null while the episode continues. */
-function findEpisodeResult(current: DomainWithKeys | null, episode: number): string | null {
+/** Returns null while the series of checks continues. */
+function findVerificationResult(current: DomainWithKeys | null, episode: number): string | null {
   if (!current) return 'deleted';
   if (current.domain.episode !== episode) return 'superseded';
-  return isEpisodeRunning(current) ? null : current.domain.verificationStatus;
+  return isVerificationRunning(current) ? null : current.domain.verificationStatus;
 }
 
-/** Whether the episode continues: a check is scheduled and can still change something. */
-function isEpisodeRunning(found: DomainWithKeys): boolean {
+/** Whether the series continues: a check is scheduled and can still change something. */
+function isVerificationRunning(found: DomainWithKeys): boolean {
   return found.domain.nextCheckAt !== null && awaitsRecords(found);
 }
 
@@ -139,13 +140,13 @@ function concludeCheck(
   { answered, now }: { answered: boolean; now: Date },
 ): string | PendingRecords {
   const { domain } = locked;
-  if (!isEpisodeRunning(locked)) {
+  if (!isVerificationRunning(locked)) {
     domain.nextCheckAt = null;
     return domain.verificationStatus;
   }
   const elapsedMs = now.getTime() - domain.episodeStartedAt.getTime();
   if (elapsedMs >= (answered ? VERIFICATION_WINDOW_MS : UNANSWERED_VERIFICATION_WINDOW_MS)) {
-    endEpisode(locked, `Not verified in time. ${domain.statusReason ?? ''}`.trim());
+    endVerification(locked, `Not verified in time. ${domain.statusReason ?? ''}`.trim());
     return domain.verificationStatus;
   }
   const nextCheckInMs = nextCheckDelayMs(elapsedMs);
@@ -154,7 +155,7 @@ function concludeCheck(
 }
 
 /** A verified domain stays verified if its new key was not found: the old key keeps signing, and rechecks look for the new one. */
-function endEpisode({ domain }: DomainWithKeys, reason: string): void {
+function endVerification({ domain }: DomainWithKeys, reason: string): void {
   if (domain.verificationStatus === 'pending') failPending(domain, reason);
   domain.nextCheckAt = null;
 }
@@ -196,7 +197,7 @@ async function lockDomain(db: Db, domainId: string): Promise<DomainWithKeys | nu
   return domain ? loadKeys(db, domain) : null;
 }
 
-/** Marks domains before they are checked: one whose check fails does not block the others. */
+/** Marks domains before they are checked, so that a domain whose check fails does not block the others. */
 async function claimDueDomains(db: Db): Promise<string[]> {
   const due = db
     .selectFrom('domains')

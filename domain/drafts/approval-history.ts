@@ -1,11 +1,11 @@
 import type { Db } from '../../platform/database/tables.ts';
 import type { Draft, ShownVersion } from './draft.entity.ts';
 
-/** A draft that changes more often than that while it waits is compared with the oldest version kept. */
+/** A draft that changes more often while it waits is compared with the oldest version kept. */
 const MAX_VERSIONS = 20;
 const MAX_KEPT_CHARACTERS = 64 * 1024;
 
-/** Returns the versions that were shown since the draft waits, with its present one as the last. */
+/** Returns the versions that approvers could see since the draft started to wait. The last one is the current version. */
 export async function extendHistory(
   db: Db,
   draft: Draft,

@@ -7,7 +7,7 @@ import type { NotificationService } from '../notifications/notification.service.
 import { type Draft, DraftEntity } from './draft.entity.ts';
 import { createSystemScope, rejectDraft } from './reject-draft.ts';
 
-/** `decided`: the request is over. `waitUntil`: it still waits, ISO 8601. */
+/** `decided`: the request has ended. `waitUntil`: when the waiting request expires, ISO 8601. */
 export type SettledApproval = 'expired' | 'decided' | { waitUntil: string };
 
 export interface ApprovalRunOptions {
@@ -27,7 +27,7 @@ export function createApprovalRunService({ database, events, notifications }: Ap
   const announce = (organizationId: string) =>
     database.systemTransaction((transaction) => announceWaiting(transaction, notifications, organizationId));
   return {
-    /** Emails those who may approve, unless they got an email in the last ten minutes: then the sweep does. */
+    /** Emails those who may approve. If they got an email in the last ten minutes, the sweep emails them later. */
     async announce(draftId: string): Promise<void> {
       const draft = await database.db
         .selectFrom('drafts')
@@ -37,17 +37,17 @@ export function createApprovalRunService({ database, events, notifications }: Ap
       if (draft) await announce(draft.organizationId);
     },
 
-    /** Emails what earlier emails did not count. @returns the number of organizations. */
+    /** Emails approvers about drafts that no earlier email counted. @returns the number of organizations. */
     async announceRest(): Promise<number> {
       const waiting = await findUnannounced(database.db);
       for (const { organizationId } of waiting) await announce(organizationId);
       return waiting.length;
     },
 
-    /** Rejects the draft if its time is over. */
+    /** Rejects the draft if its request has expired. */
     settle: (draftId: string, episode: number): Promise<SettledApproval> =>
       database.systemTransaction(async (transaction) => {
-        const draft = await lockEpisode(transaction.db, draftId, episode);
+        const draft = await lockRun(transaction.db, draftId, episode);
         if (!draft?.approvalExpiresAt) return 'decided';
         if (draft.approvalExpiresAt.getTime() > Date.now())
           return { waitUntil: draft.approvalExpiresAt.toISOString() };
@@ -61,7 +61,7 @@ export function createApprovalRunService({ database, events, notifications }: Ap
     /** Rejects the draft because an operator canceled the run. */
     cancel: (draftId: string, episode: number): Promise<void> =>
       database.systemTransaction(async (transaction) => {
-        const draft = await lockEpisode(transaction.db, draftId, episode);
+        const draft = await lockRun(transaction.db, draftId, episode);
         if (!draft) return;
         await rejectDraft(transaction, events, draft, {
           scope: createSystemScope(draft),
@@ -93,7 +93,7 @@ function findUnannounced(db: Db): Promise<{ organizationId: string }[]> {
     .execute();
 }
 
-function lockEpisode(db: Db, draftId: string, episode: number): Promise<Draft | undefined> {
+function lockRun(db: Db, draftId: string, episode: number): Promise<Draft | undefined> {
   return db
     .selectFrom('drafts')
     .select(columnsOf(DraftEntity))
@@ -105,8 +105,8 @@ function lockEpisode(db: Db, draftId: string, episode: number): Promise<Draft | 
 }
 
 /**
- * One email counts everything that waits in the organization. The row of the last email serializes concurrent calls, and
- * a draft that commits after them is not counted, so that the next email is about it.
+ * One email counts all drafts that wait in the organization. The row of the last email serializes concurrent calls. A
+ * draft that is committed after the count is announced by the next email.
  */
 async function announceWaiting(
   transaction: Transaction,
@@ -139,7 +139,7 @@ async function announceWaiting(
   });
 }
 
-/** @returns undefined if nothing is to be announced, or the last email is too recent. */
+/** @returns undefined if there is nothing to announce or the last email is too recent. */
 function claimDigest(db: Db, organizationId: string): Promise<{ sentAt: Date } | undefined> {
   return db
     .insertInto('approval_digests')

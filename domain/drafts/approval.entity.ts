@@ -19,7 +19,7 @@ export const ApprovalDigestEntity = defineEntity({
 
 export type ApprovalDigest = InferEntity<typeof ApprovalDigestEntity>;
 
-/** An address to which an inbox may send without approval for a time, because an approver said so. */
+/** An address to which an inbox may send without approval for a limited time, because an approver allowed it. */
 export const ApprovedRecipientEntity = defineEntity({
   name: 'ApprovedRecipient',
   tableName: 'approved_recipients',

@@ -34,12 +34,12 @@ const REMEMBERED_DAYS = 30;
 export function createApprovalService({ database, ...options }: SendDraftOptions & { database: Database }) {
   return {
     /**
-     * Sends a draft that waits for approval, or schedules it. If two approvers decide, or the draft is changed at the same
-     * time, one of them wins. If the requester may no longer send, the draft is rejected instead.
+     * Sends or schedules a draft that waits for approval. If two approvers decide, or the draft is changed at the same
+     * time, one of them succeeds. If the requester may no longer send, the draft is rejected instead.
      *
      * @param decision.rememberRecipients lets the inbox send to the draft's recipients without approval for 30 days.
-     * @throws AppError `not_found`, `conflict` if the draft does not wait or has another version, `permission_denied`, and
-     * whatever refuses a send: the draft then still waits.
+     * @throws AppError `not_found`, `conflict` if the draft does not wait or has another version, `permission_denied`,
+     * and the errors of a refused send, after which the draft still waits.
      */
     approve: (
       scope: Scope,
@@ -119,7 +119,8 @@ async function lockForDecision(
 }
 
 /**
- * Checks again in the transaction of the decision, which a removal or demotion of the member waits for.
+ * Checks the permission again in the transaction of the decision. A removal or demotion of the member waits for this
+ * transaction.
  *
  * @returns the user's id.
  * @throws AppError `permission_denied`.

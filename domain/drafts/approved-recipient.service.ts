@@ -9,7 +9,7 @@ import type { Scope } from '../identity/scope.ts';
 import { type ApprovedRecipient, ApprovedRecipientEntity } from './approval.entity.ts';
 import { requireInboxWithinReach, withinReach } from './find-draft.ts';
 
-/** Addresses to which an inbox sends without approval, because an approver remembered them. */
+/** Addresses to which an inbox may send without approval, because an approver allowed it. */
 export type ApprovedRecipientService = ReturnType<typeof createApprovedRecipientService>;
 
 export function createApprovedRecipientService({ database }: { database: Database }) {
@@ -51,7 +51,7 @@ export function createApprovedRecipientService({ database }: { database: Databas
 
 const PURGE_BATCH_SIZE = 1_000;
 
-/** Deletes what has expired. Returns the number of deleted rows. */
+/** Deletes expired addresses. Returns the number of deleted rows. */
 export async function purgeApprovedRecipients({ db }: Database): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom('approved_recipients')

@@ -45,7 +45,7 @@ export async function createDraft(
   return { draft: await saveDraft(transaction.db, draft), attachments };
 }
 
-/** How sends become drafts, for the rooms that send. */
+/** Turns sends into drafts, for the rooms that send. */
 export function createDraftCreation(options: ApprovalOptions): DraftCreation<DraftDetails> {
   return {
     schedule: (transaction, pending) => createDraft(transaction, options, pending),
@@ -87,7 +87,7 @@ async function insertWithFiles(
   return { draft: { ...inserted }, attachments };
 }
 
-/** A draft without content that is neither scheduled nor waits. */
+/** A draft without content that is not scheduled and does not wait. */
 const EMPTY = {
   threadId: null,
   inReplyTo: null,
@@ -120,7 +120,7 @@ const EMPTY = {
   reconciledAt: null,
 } satisfies Partial<Draft>;
 
-/** Sets the content of a draft, which is then another version. Returns the API names of the fields that changed. */
+/** Sets the content of a draft, which creates a new version. Returns the API names of the fields that changed. */
 export function setFields(
   draft: Partial<Draft> & Pick<Draft, 'version'>,
   { sendAt: _sendAt, ...content }: DraftFields,

@@ -5,7 +5,7 @@ import { createDraftPreviewService } from './draft-preview.service.ts';
 
 type Options = OptionsOf<typeof createApprovalService> & OptionsOf<typeof createDraftPreviewService>;
 
-/** What the API does with drafts, besides the draft service, which workers have, too. */
+/** The services of the API for drafts, except the draft service, which workers also use. */
 export function createDrafts(options: Options) {
   return {
     approvals: createApprovalService(options),

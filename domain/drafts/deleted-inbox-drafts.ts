@@ -43,7 +43,7 @@ export async function unscheduleDraftsOfInbox(
     .execute();
 }
 
-/** Deletes drafts of an inbox, with what is kept of them elsewhere. Returns the number of deleted drafts. */
+/** Deletes drafts of an inbox and the copies of their content in other tables. Returns the number of deleted drafts. */
 export function deleteInboxDrafts(
   database: Database,
   events: Pick<EventService, 'redact'>,

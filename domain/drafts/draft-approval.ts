@@ -38,8 +38,8 @@ export interface ApprovalRequest {
 const MAX_CHANGES = 20;
 
 /**
- * Lets a draft wait for the approval of its present version, and announces that. An earlier request for it is void. A
- * `sendAt` is kept: the draft is scheduled once it is approved.
+ * Requests approval of the draft's current version and announces the request. An earlier request for the draft becomes
+ * void. A `sendAt` is kept: the draft is scheduled once it is approved.
  */
 export async function requestApproval(
   transaction: Transaction,
@@ -93,7 +93,7 @@ export async function requestApproval(
   });
 }
 
-/** Ends the run of a request for approval, if the draft waits for one. The caller changes the status. */
+/** Ends the run of the request if the draft waits for approval. The caller changes the status. */
 export function voidApproval(transaction: Transaction, outbox: Outbox, draft: Draft): void {
   if (draft.sendStatus === 'pending_approval') signalApproval(transaction, outbox, draft, APPROVAL_VOIDED);
 }
@@ -134,7 +134,7 @@ export function buildApprovalStart(
   };
 }
 
-/** Distinct normalized addresses that the draft would be sent to. */
+/** Distinct normalized addresses to which the draft would be sent. */
 export function recipientKeysOf(draft: Pick<Draft, 'to' | 'cc' | 'bcc' | 'submission'>): string[] {
   return toRecipientKeys(draft.submission ? envelopeContent(draft as Draft, draft.submission) : draft);
 }

@@ -15,7 +15,7 @@ export interface DraftPrecondition {
   version?: number | undefined;
 }
 
-/** @throws AppError `precondition_failed` if `If-Match` names other versions, `conflict` if the body does. */
+/** @throws AppError `precondition_failed` if `If-Match` names other versions, `conflict` if the body names another one. */
 export function requirePrecondition(draft: Draft, { ifMatch, version }: DraftPrecondition): void {
   if (ifMatch !== undefined && ifMatch !== 'any' && !ifMatch.includes(draft.version))
     throw new AppError('precondition_failed', {
@@ -27,8 +27,8 @@ export function requirePrecondition(draft: Draft, { ifMatch, version }: DraftPre
 }
 
 /**
- * Under send approval, what a person sends or schedules counts as seen by a person. So a person names the version of a
- * draft that something else, such as a key, made or last changed.
+ * Under send approval, a draft that a person sends or schedules counts as reviewed. So if an API key, for example, made
+ * or last changed the draft, the person must name its version.
  *
  * @throws AppError `precondition_required`.
  */

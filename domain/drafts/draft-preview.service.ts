@@ -16,13 +16,16 @@ import { compareTexts, type DifferenceLine } from './text-difference.ts';
 export interface DraftPreview extends DraftDetails {
   /** Address of the inbox, which is the sender. */
   fromAddress: string;
-  /** With the `Re:` that a reply gets. */
+  /** For a reply, with `Re:`. */
   subject: string;
   /** Sanitized; null if the draft has no HTML. */
   html: string | null;
   /** Made from the HTML if the draft has no text; null if it has neither. */
   text: string | null;
-  /** Why an approval would not send it: its requester may no longer send. Null unless it waits for one. */
+  /**
+   * Why the draft would not be sent after an approval: its requester may no longer send. Null unless the draft waits
+   * for approval.
+   */
   requesterProblem: RequesterProblem | null;
 }
 
@@ -83,8 +86,8 @@ export function createDraftPreviewService({
     /**
      * Compares the draft with an earlier version that waited for approval.
      *
-     * @param seenVersion undefined, or one that is not kept: the oldest version that is.
-     * @returns null if it does not wait, or has not changed.
+     * @param seenVersion if undefined or no longer kept, the oldest version kept is used.
+     * @returns null if the draft does not wait or has not changed.
      * @throws AppError `not_found`.
      */
     async compare(scope: Scope, draftId: string, seenVersion?: number): Promise<DraftComparison | null> {
@@ -126,14 +129,17 @@ export function createDraftPreviewService({
   }
 }
 
-/** In a fixed order: the order of recipients means nothing. */
+/** Sorted, because the order of recipients has no meaning. */
 const toAddressLines = (addresses: ShownVersion['to']): string =>
   addresses
     .map(({ email }) => email)
     .sort()
     .join('\n');
 
-/** The subject that the send gives it. A target that does not exist is an error of the send, not of the preview. */
+/**
+ * The subject with which the draft would be sent. A target that does not exist is an error of the send, not of the
+ * preview.
+ */
 async function previewSubject(db: Db, draft: Draft): Promise<string> {
   const { inReplyTo, threadId, inboxId } = draft;
   if (draft.submission || (inReplyTo === null && threadId === null)) return draft.subject ?? '';

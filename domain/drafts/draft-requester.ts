@@ -16,15 +16,15 @@ type RequestedDraft = Pick<
   | 'decidedById'
 >;
 
-/** Who may no longer let a draft leave, and why. */
+/** Who may no longer send or approve a draft, and why. */
 export interface SendProblem {
   act: 'send' | 'approval';
-  /** Null if it is not known who asked. */
+  /** Null if the requester is unknown. */
   actor: Actor | null;
   problem: RequesterProblem;
 }
 
-/** Who asked to send the draft. An unknown requester counts as an agent. */
+/** The requester of the send. An unknown requester counts as an agent. */
 export function requesterOf(draft: Pick<Draft, 'id' | 'requestedByKind' | 'requestedById'>): Actor {
   return findRequester(draft) ?? { kind: 'system', id: draft.id };
 }
@@ -36,10 +36,10 @@ const findRequester = ({
   requestedByKind && requestedById ? { kind: requestedByKind, id: requestedById } : null;
 
 /**
- * Asks again whether the draft may leave: its requester may still send from the inbox, and the approver of this version may
- * still approve.
+ * Checks again whether the draft may be sent: its requester may still send from the inbox, and the approver of this
+ * version may still approve.
  *
- * @param options.lock as {@link findRequesterProblem}.
+ * @param options.lock see {@link findRequesterProblem}.
  */
 export async function findSendProblem(
   db: Db,

@@ -28,7 +28,7 @@ export interface ApprovalReview {
   changes: { version: number; changed_at: string; fields: string[] }[];
 }
 
-/** What approvers could see of a draft in one version. */
+/** One version of a draft as approvers could see it. */
 export interface ShownVersion {
   version: number;
   subject: string | null;
@@ -36,7 +36,7 @@ export interface ShownVersion {
   cc: MailAddress[];
   bcc: MailAddress[];
   text: string | null;
-  /** Only without a text, which is then made from it. */
+  /** Kept only if the draft has no text; the text is then made from it. */
   html: string | null;
   /** The content is too long to be kept, so it cannot be compared. */
   isTooLong: boolean;
@@ -106,19 +106,25 @@ export const DraftEntity = defineEntity({
     sendStatus: p.text().$type<DraftSendStatus>().default('draft'),
     /** Why a scheduled send failed or was canceled; null otherwise. */
     sendError: p.text().strictNullable(),
-    /** Incremented with every new schedule; each schedule has its own workflow run. */
+    /** Incremented with every new schedule, because each schedule has its own workflow run. */
     scheduleVersion: p.integer().default(0),
-    /** Who scheduled it or asked to send it; null for a draft that is neither, or from before approvals existed. */
+    /**
+     * Who scheduled the draft or requested its send; null for any other draft, and for drafts from before approvals
+     * existed.
+     */
     requestedByKind: p.text().$type<Actor['kind']>().strictNullable(),
     requestedById: idColumn().strictNullable(),
     approvalRequestedAt: timestamp().strictNullable(),
     approvalExpiresAt: timestamp().strictNullable(),
-    /** Incremented with every request for approval; each has its own workflow run. */
+    /** Incremented with every request for approval, because each request has its own workflow run. */
     approvalEpisode: p.integer().default(0),
     /** Whether an email to the approvers has counted it. */
     approvalAnnounced: p.boolean().default(false),
     approvalReview: json(p.json().$type<ApprovalReview>().strictNullable()),
-    /** The versions shown to approvers since it waits, for a comparison with the present one; at most 20. */
+    /**
+     * The versions shown to approvers since the draft started to wait, to compare them with the current version; at
+     * most 20.
+     */
     approvalHistory: json(lazy(p.json().$type<ShownVersion[]>().strictNullable())),
     /** The version that a person approved. A later one needs another approval. */
     approvedVersion: p.integer().strictNullable(),
@@ -130,7 +136,7 @@ export const DraftEntity = defineEntity({
     submission: json(p.json().$type<Submission>().strictNullable()),
     /** Incremented with every change; compared with `If-Match`. */
     version: p.integer().default(1),
-    /** Who made the present version: created or last changed it. Null for a draft from before this was recorded. */
+    /** Who created or last changed the draft. Null for a draft from before this was recorded. */
     lastEditedByKind: p.text().$type<Actor['kind']>().strictNullable(),
     lastEditedById: idColumn().strictNullable(),
     /** When the reconciler last checked the row's workflow run; null if never. */
@@ -141,6 +147,6 @@ export const DraftEntity = defineEntity({
 });
 
 export type Draft = Omit<InferEntity<typeof DraftEntity>, 'approvalHistory'> & {
-  /** Only after a request for approval, which extends it. */
+  /** Present only after a request for approval, which extends it. */
   approvalHistory?: ShownVersion[] | null;
 };

@@ -63,7 +63,7 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
       }),
 
     /**
-     * Creates a draft that is sent at a time, for calls that would otherwise send immediately.
+     * Creates a scheduled draft, for calls that would otherwise send immediately.
      *
      * @throws AppError `not_found`, `no_recipients`, `payload_too_large`.
      */
@@ -145,7 +145,7 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
         await deleteDraft(db, draft);
       }),
 
-    /** Lists the drafts of everything that the credential reaches, in every environment. */
+    /** Lists all drafts that the credential can access, in every environment. */
     listAll: (
       scope: Scope,
       { sendStatus, inboxId }: DraftFilter,
@@ -222,7 +222,7 @@ async function listDrafts(
   return { items: await loadDetailsForAll(db, items), next };
 }
 
-/** Whether the changed draft is sent in the name of the caller who changes it, without another call. */
+/** Whether the changed draft will be sent on behalf of the caller who changes it, without another call. */
 function isSendOfChange({ sendStatus }: Draft, { sendAt }: DraftInput): boolean {
   if (sendStatus === 'pending_approval' || sendAt === null) return false;
   return sendAt !== undefined || sendStatus === 'scheduled';
@@ -250,7 +250,7 @@ async function sendOrRequestApproval(
 ): Promise<MessageDetails | DraftDetails> {
   const { db } = transaction;
   const wasPending = draft.sendStatus === 'pending_approval';
-  // What waits keeps waiting for a person, whatever the policy is now.
+  // A draft that waits for approval keeps waiting, even if the policy no longer requires approval.
   const sent = await sendDraft(transaction, draft, options, { scope, isWaiting: wasPending });
   if (sent !== 'needs_approval') return sent;
   const attachments = await findDraftAttachments(db, draft.id);
@@ -258,7 +258,7 @@ async function sendOrRequestApproval(
   const inbox = await findInbox(db, scope, draft.inboxId);
   const request = { inbox, actor: scope.actor, attachmentCount: attachments.length };
   await requestApproval(transaction, options, draft, request);
-  // It is sent as soon as it is approved.
+  // The draft is sent as soon as it is approved.
   draft.sendAt = null;
   return { draft: await saveDraft(db, draft), attachments };
 }

@@ -12,14 +12,17 @@ export interface DraftDetails {
   attachments: Attachment[];
 }
 
-/** The columns of the rows that a credential reaches. */
+/** The columns that select the rows a credential can access. */
 export interface DraftPlace {
   org_id: string;
   env_id?: string;
   inbox_id?: string;
 }
 
-/** Where approvals reach: every environment, for a credential of the whole organization that selects none. */
+/**
+ * The rows that approvals cover: those of every environment if the credential belongs to the whole organization and
+ * selects no environment.
+ */
 export const withinReach = (scope: Scope): DraftPlace =>
   isOrganizationWide(scope) && !scope.environmentSelected
     ? { org_id: scope.organizationId }
@@ -37,7 +40,7 @@ export async function findDraft(db: Db, draftId: string, within: DraftPlace): Pr
   return draft;
 }
 
-/** Names the message that the draft became, if it was sent. */
+/** If the draft was sent, the error names its message. */
 export async function draftNotFound(db: Db, draftId: string, within: DraftPlace): Promise<AppError> {
   const message = await db
     .selectFrom('messages')

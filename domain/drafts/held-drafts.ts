@@ -11,7 +11,7 @@ import { buildScheduledSendStart } from './draft-schedule.ts';
 const BATCH_SIZE = 200;
 
 /**
- * Starts the runs of held drafts whose suspension has ended; like `releaseHeldSends`.
+ * Starts the runs of held drafts whose suspension has ended, like `releaseHeldSends`.
  *
  * @param organizationId default: all organizations.
  * @returns the number of released drafts, at most one batch.
@@ -65,7 +65,7 @@ export async function releaseAllHeldDrafts(database: Database, outbox: Outbox): 
   }
 }
 
-/** Due drafts, held or not, that a suspension for abuse affects: at most one batch, the oldest first. */
+/** Finds due drafts, held or not, that a suspension for abuse affects: at most one batch, oldest first. */
 export function findDraftsSuspendedForAbuse(
   db: Db,
   organizationId: string,

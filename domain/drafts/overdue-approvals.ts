@@ -10,8 +10,8 @@ import type { ApprovalRunService } from './approval-run.service.ts';
 import { buildApprovalStart } from './draft-approval.ts';
 
 /**
- * Drafts that should have expired, or whose run may be gone. A lost run starts again; if an operator ended it, the draft
- * is rejected.
+ * Waiting drafts that should have expired or whose run may be gone. A lost run is restarted; if an operator ended the
+ * run, the draft is rejected.
  */
 export function overdueApprovals(
   { db }: Database,
@@ -40,7 +40,7 @@ export function overdueApprovals(
     name: 'approvals',
     async take(limit) {
       const expired = await take(selectWaiting().where('approval_expires_at', '<', minutesAgo(1)), { limit });
-      // Checked hourly, in case an operator ended their run.
+      // Waiting drafts are checked hourly, in case an operator ended their run.
       const waiting = await take(
         selectWaiting()
           .where('approval_expires_at', '>', sql<Date>`now()`)

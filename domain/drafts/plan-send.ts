@@ -14,7 +14,7 @@ export interface PlannedSend {
   attachments: readonly Attachment[];
 }
 
-/** Schedules a draft, or requests the approval that comes first. */
+/** Schedules a draft, or requests the approval that it needs first. */
 export async function planSend(
   transaction: Transaction,
   options: ApprovalOptions,
@@ -44,8 +44,8 @@ export interface ChangedDraft {
 }
 
 /**
- * Plans the send of a changed draft. The change voids an approval and the request for one: neither covers the new version.
- * The credential that last changed a scheduled draft is the one that sends it.
+ * Plans the send of a changed draft. The change voids an approval or a request for approval, because neither covers the
+ * new version. The credential that last changed a scheduled draft is the one that sends it.
  */
 export async function replanSend(
   transaction: Transaction,

@@ -21,7 +21,7 @@ const SEND_ERRORS: Record<RejectionKind, string> = {
 };
 
 export interface Rejection {
-  /** Who rejects it. */
+  /** Who rejects the draft. */
   scope: Scope;
   decision: RejectionKind;
   note?: string | null;
@@ -83,7 +83,7 @@ export async function rejectDraft(
   return rejected;
 }
 
-/** For what happens to a draft without a request. */
+/** Scope of changes to a draft that no request makes. */
 export const createSystemScope = ({ id, organizationId, environmentId, inboxId }: Draft): Scope => ({
   organizationId,
   environmentId,
@@ -100,8 +100,8 @@ export interface RefuseRequesterOptions {
 }
 
 /**
- * Rejects a draft that would leave now, because its requester or approver has lost the permission. It keeps its content, so that
- * a person with the permission can send it again. Owners and admins are mailed.
+ * Rejects a draft that is due, because its requester or approver has lost the permission. The draft keeps its content,
+ * so that a person with the permission can send it again. Owners and admins get an email.
  */
 export async function refuseRequester(
   transaction: Transaction,

@@ -8,7 +8,7 @@ export interface RestoredDraftsOptions {
   database: Database;
   /** Whether the run of the schedule is known to have waited all the time. */
   isStillWaiting(draft: Pick<Draft, 'id' | 'scheduleVersion'>): Promise<boolean>;
-  /** Keep the schedules that are due in the future, although their drafts may have been sent by hand. */
+  /** Keep schedules that are due in the future, although their drafts may have been sent manually. */
   keepsFutureSchedules: boolean;
 }
 
@@ -16,7 +16,7 @@ const BATCH_SIZE = 200;
 const RESTORED_ERROR =
   'The database was restored from a backup, and the draft may have been sent since the backup. Check the recipients, then schedule or send it again.';
 
-/** Unschedules every scheduled draft of the backup that may have been sent since. The draft itself stays. */
+/** Unschedules every scheduled draft that may have been sent since the backup. The draft itself stays. */
 export async function reconcileRestoredDrafts(
   options: RestoredDraftsOptions,
   createdBefore: Date,

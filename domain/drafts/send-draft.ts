@@ -37,7 +37,7 @@ export interface SendDraftOptions extends ApprovalOptions, RefuseRequesterOption
 }
 
 export interface DraftSend {
-  /** Its actor is who sends the message. */
+  /** Its actor is the sender of the message. */
   scope: Scope;
   /** A person has approved the draft's version. */
   isApproved?: boolean | undefined;
@@ -139,8 +139,8 @@ async function sendSubmission(
 }
 
 /**
- * The result of a scheduled send. `held`: the draft waits for the end of a suspension. `pending_approval`: a policy that
- * was set meanwhile lets it wait for a person. `waitUntil` is the new time, ISO 8601, if the draft was rescheduled.
+ * The result of a scheduled send. `held`: the draft waits for the end of a suspension. `pending_approval`: a policy set
+ * in the meantime requires approval. `waitUntil` is the new time, ISO 8601, if the draft was rescheduled.
  */
 export type DueDraftResult =
   | { waitUntil: string }
@@ -151,9 +151,10 @@ export type DueDraftResult =
   | 'gone';
 
 /**
- * Sends a scheduled draft when it is due, if its requester and approver still may. A refusal is recorded on the draft.
+ * Sends a due scheduled draft if its requester and approver still have the permission. A refusal is recorded on the
+ * draft.
  *
- * @param scheduleVersion the schedule that the caller acts for; an outdated one has no effect (`gone`).
+ * @param scheduleVersion the schedule of the calling run; an outdated one has no effect (`gone`).
  */
 export async function sendDueDraft(
   options: SendDraftOptions & { database: Database },
@@ -196,8 +197,7 @@ export async function sendDueDraft(
         .where('send_status', '=', 'scheduled')
         .returning(columnsOf(DraftEntity))
         .executeTakeFirst();
-      // The gate records its own refusals. Exceeding a limit rolls back the transaction, so that event is recorded
-      // here.
+      // The gate records its own refusals. An exceeded limit rolls back the transaction, so its event is recorded here.
       if (failed && isUsageLimitExceeded(error)) await recordOverLimit(transaction, events, failed, error);
     });
     return 'refused';
@@ -219,7 +219,7 @@ async function sendPlanned(
     priority: PRIORITY.scheduled,
   });
   if (result !== 'needs_approval') return result;
-  // The run that called this ends by itself.
+  // The calling run ends by itself.
   draft.sendStatus = 'draft';
   const attachments = await findDraftAttachments(db, draft.id);
   const request = { inbox, actor: scope.actor, attachmentCount: attachments.length };
@@ -250,7 +250,10 @@ async function recordOverLimit(
   });
 }
 
-/** The scope of a send without a request: it may act only within the draft's own inbox, for the credential that planned it. */
+/**
+ * The scope of a send without a request. It is limited to the draft's inbox and acts for the credential that planned
+ * the send.
+ */
 function createRequesterScope(draft: Draft): Scope {
   return {
     organizationId: draft.organizationId,

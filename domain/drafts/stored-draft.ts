@@ -7,7 +7,7 @@ import { type Draft, DraftEntity } from './draft.entity.ts';
 import { type DraftPlace, draftNotFound } from './find-draft.ts';
 
 /**
- * @param within the rows that the credential reaches.
+ * @param within the rows that the credential can access.
  * @returns a copy to change, which {@link saveDraft} stores.
  * @throws AppError `not_found`.
  */
@@ -28,7 +28,10 @@ export async function lockDraft(
   return { ...draft };
 }
 
-/** @returns a copy to change of a draft that is still scheduled, likewise; undefined of any other. */
+/**
+ * @returns a copy of a scheduled draft to change, which {@link saveDraft} stores; undefined if the draft is no longer
+ * scheduled.
+ */
 export async function lockScheduledDraft(
   db: Db,
   draftId: string,
@@ -62,7 +65,7 @@ export function insertDraft(db: Db, draft: Draft): Promise<Draft> {
 }
 
 /**
- * Stores a locked draft: what became of its send, and its content if that is another version.
+ * Stores a locked draft: the state of its send, and its content if the version has changed.
  *
  * @returns the draft as stored.
  */

@@ -1,4 +1,4 @@
-/** A line of a comparison. `omitted`: stands for unchanged lines, or for what is beyond the limit; its text says how many. */
+/** A line of a comparison. `omitted`: replaces unchanged lines or lines beyond the limit; its text says how many. */
 export interface DifferenceLine {
   change: 'same' | 'added' | 'removed' | 'omitted';
   text: string;
@@ -7,10 +7,10 @@ export interface DifferenceLine {
 /** Unchanged lines shown around a change. */
 const CONTEXT_LINES = 2;
 export const MAX_DIFFERENCE_LINES = 1_000;
-/** Cells of the table below. Beyond it, the changed part is shown as removed and added as a whole. */
+/** Maximum number of cells of the table below. Beyond it, the whole changed part is shown as removed and added. */
 const MAX_CELLS = 1_000_000;
 
-/** Compares two texts line by line, and leaves out what is the same. Empty for equal texts. */
+/** Compares two texts line by line and leaves out equal parts. Empty for equal texts. */
 export function compareTexts(before: string, after: string): DifferenceLine[] {
   if (before === after) return [];
   const [old, current] = [toLines(before), toLines(after)];
@@ -48,7 +48,7 @@ function compareMiddle(old: readonly string[], current: readonly string[]): Diff
   const width = current.length + 1;
   if (old.length * current.length > MAX_CELLS)
     return [...old.map(toLine('removed')), ...current.map(toLine('added'))];
-  // common[i * width + j]: how many lines the rests of both texts, from i and j, have in common.
+  // common[i * width + j]: the number of lines that old from i and current from j have in common.
   const common = new Uint32Array((old.length + 1) * width);
   const commonAt = (i: number, j: number): number => common[i * width + j] ?? 0;
   for (let i = old.length - 1; i >= 0; i -= 1)

@@ -26,7 +26,7 @@ export interface AnalyzedMail {
   spam: SpamVerdict;
 }
 
-/** What callers need of a message that is stored. */
+/** The fields of a stored message that callers need. */
 export type CreatedMessage = Pick<
   Message,
   | 'id'

@@ -66,7 +66,7 @@ export function deleteInboxReceipts(
   return deleteReceipts(db, receipts);
 }
 
-/** Deletes the remaining receipts of a purged organization, likewise. */
+/** Deletes the remaining receipts of a purged organization and registers their objects for deletion. */
 export async function deleteOrganizationReceipts(db: Db, organizationId: string): Promise<void> {
   await deleteReceipts(
     db,

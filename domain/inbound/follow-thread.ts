@@ -16,10 +16,10 @@ import type { Receipt } from './receipt.entity.ts';
 
 type PlacedMessage = Pick<Message, 'threadId' | 'rfcMessageId' | 'inReplyTo' | 'subject' | 'signals'>;
 
-/** A message that was placed without its header, which is known now. */
+/** A message that was placed in a thread before its header could be read. */
 export interface LateHeader {
   receipt: Receipt;
-  /** As it was stored. */
+  /** The message as stored before. */
   message: PlacedMessage;
   mail: ParsedInboundMail;
   from: MailAddress;
@@ -32,15 +32,15 @@ export interface FollowedThread {
   isNewParticipant: boolean;
 }
 
-/** Code that is going to call {@link followThread} takes it first, and reads the message after it. */
+/** Taken before {@link followThread}. The caller reads the message after taking this lock. */
 export const lockFollowing = lockMerges;
 
 /**
- * Finds the thread of a message whose header was unknown when it was placed. If it is alone in its thread, it joins the
- * conversation it belongs to, and the id of its thread becomes an alias. If others have joined it meanwhile, it stays, and
- * later answers to it find it there.
+ * Finds the thread of a message whose header was unknown when it was placed. If the message is alone in its thread, it
+ * joins the conversation it belongs to, and the id of its thread becomes an alias. If other messages have joined the
+ * thread in the meantime, it stays, and later replies find it there.
  *
- * @returns null if the thread is gone.
+ * @returns null if the thread no longer exists.
  */
 export async function followThread(
   transaction: Transaction,

@@ -45,11 +45,11 @@ export interface IngestServiceOptions {
   parserPool: Pick<ParserPool, 'parse'>;
   authenticate: Authenticate;
   scanForSpam: ScanForSpam;
-  /** Called for each message that is stored without its content, for the metrics. */
+  /** Called for the metrics when a message is stored without its content. */
   onParseFailure?: () => void;
   /** Less than the number of parser processes, so that small messages never wait for large ones. */
   maxConcurrentLargeMessages: number;
-  /** Transactions that store a message. Looking up DNS records and scanning for spam are not limited. */
+  /** Maximum number of concurrent transactions that store a message. DNS lookups and spam scans are not limited. */
   maxConcurrentStores: number;
 }
 
@@ -95,7 +95,7 @@ export function createIngestService(input: IngestServiceOptions) {
   };
 }
 
-/** When a large message tries again that found no slot. */
+/** When a large message that found no slot tries again. */
 const BUSY_RETRY_MS = 1_000;
 
 type Ingest = IngestServiceOptions & { storeSlots: FairShare };
@@ -153,7 +153,7 @@ async function analyze(
   ]);
   const isUnread = mail.parseError !== null && Object.keys(mail.headers).length === 0;
   const verified = isUnread ? markUnreadAuthor(authentication) : markUnclearAuthor(authentication, mail);
-  // Without an author, no domain demands that the message is refused.
+  // Without an author, there is no domain whose policy could demand a refusal.
   const spam = scanned ?? deriveSpamVerdict(mail.from === null ? authentication : verified);
   return { mail, authentication: verified, spam };
 }

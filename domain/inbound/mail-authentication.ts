@@ -67,10 +67,10 @@ export function createAuthenticator({ resolve, timeoutMs }: AuthenticatorOptions
     timedOut.catch(() => {});
     const raw = await input.raw.open();
     try {
-      // Loaded on demand: it uses as much memory as everything else that an inbound worker loads.
+      // Loaded on demand: the library uses as much memory as everything else that an inbound worker loads.
       const { authenticate } = await import('mailauth');
-      // The library takes quadratic time in the lines of a header, and in white space. The parser reports a header beyond
-      // the limits.
+      // The library takes quadratic time in the number of header lines and in white space. The parser reports a header
+      // that exceeds the limits.
       const bounded = pipeline(
         raw,
         limitHeader(() => {}, { maxSpaces: MAX_HEADER_SPACES }),
@@ -158,8 +158,8 @@ export function isPublicAddress(address: string): boolean {
 type DmarcResult = Pick<Authentication, 'dmarc' | 'authorDomain' | 'unread'>;
 
 /**
- * A message without exactly one readable author fails DMARC (RFC 9989 section 5.3.1), and so does one whose author the
- * authentication read differently: its result is about another domain than the one that is shown.
+ * A message without exactly one readable author fails DMARC (RFC 9989 section 5.3.1). So does a message whose author
+ * the authentication read differently, because its result is about another domain than the one that readers see.
  */
 export function markUnclearAuthor<Result extends DmarcResult>(
   authentication: Result,
@@ -173,7 +173,7 @@ export function markUnclearAuthor<Result extends DmarcResult>(
   return isAuthorAmbiguous || isOther ? { ...authentication, dmarc: 'fail' } : authentication;
 }
 
-/** {@link markUnclearAuthor} for a message whose header the parser could not read yet: it keeps the result. */
+/** Like {@link markUnclearAuthor}, for a message whose header the parser could not read yet. Keeps the result for later. */
 export function markUnreadAuthor(authentication: Authentication): Authentication {
   const { dmarc, authorDomain } = authentication;
   return { ...authentication, dmarc: 'fail', unread: { dmarc, ...(authorDomain ? { authorDomain } : {}) } };

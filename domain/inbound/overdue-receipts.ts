@@ -8,7 +8,7 @@ import {
 import { buildReceiveStart } from './receipt.service.ts';
 
 /**
- * Received mail is never abandoned: its workflow is restarted no matter how it ended. Only the signal `discard` settles a
+ * Received mail is never abandoned: its workflow is restarted, however it ended. Only the signal `discard` settles a
  * message that is lost.
  */
 export function overdueReceipts({ db }: Database): OverdueSource {

@@ -39,9 +39,9 @@ export function createParseAgainService(options: ParseAgainOptions) {
   const { database, storage, parserPool } = options;
   return {
     /**
-     * Parses a message with a `parse_error` from its raw bytes, and stores text, header and files. It joins the conversation
-     * it belongs to, if nothing joined it meanwhile, and is announced again if it was announced without any content.
-     * Idempotent: once it is parsed, nothing changes.
+     * Parses a message with a `parse_error` from its raw bytes, and stores text, header and files. The message joins
+     * the conversation it belongs to unless another message has joined its thread in the meantime. It is announced
+     * again if it was announced without any content. Idempotent: a parsed message does not change.
      *
      * @returns a description of the result.
      */
@@ -58,7 +58,7 @@ export function createParseAgainService(options: ParseAgainOptions) {
       const mail = await parserPool.parse(await raw.open(), {
         organizationId: receipt.organizationId,
         async storeFile(index, content, contentType) {
-          // Not the keys of the first try: an object must not change while a row refers to it.
+          // Different keys from the first attempt, because an object must not change while a row refers to it.
           const key = `attachments/${messageId}/again-${Date.now()}-${index}`;
           return { key, stored: await storage.putStream(key, content, { contentType }) };
         },
@@ -87,7 +87,7 @@ async function storeParsed(
     const from = mail.from ?? { email: receipt.mailFrom };
     const { dmarc } = verifyLate(placed, mail);
     const late = await findLateLabels(db, receipt, { from, dmarc });
-    // A label for the author that could not be read.
+    // The label was added because the author could not be read.
     const removed = placed.authentication?.unread && dmarc !== 'fail' ? ['unauthenticated'] : [];
     const relabel = (labels: readonly string[]) =>
       [...new Set([...labels, ...late])].filter((label) => !removed.includes(label));
@@ -99,13 +99,13 @@ async function storeParsed(
       from,
       isTrusted,
     });
-    // Its labels may have changed until its thread was locked.
+    // The labels may have changed before the thread was locked.
     const message = await findMessage(db, placed.id);
     if (!followed || !message) return release('gone');
     const labels = relabel(message.labels);
     const wasEmpty = message.announced && isEmpty(message);
     const { thread, isNewParticipant } = followed;
-    // Files that the first try stored belong to the message; the second try has all of them.
+    // Replaces the files of the first attempt, because this attempt has all of them.
     await db.deleteFrom('attachments').where('message_id', '=', message.id).execute();
     const parsed = await db
       .updateTable('messages')
@@ -131,12 +131,12 @@ function findMessage(db: Db, id: string): Promise<UnparsedMessage | undefined> {
     .executeTakeFirst();
 }
 
-/** Nothing but a header, which is no content that a consumer could have acted on. */
+/** The message has only a header, so no consumer can have acted on its content. */
 function isEmpty({ textBody, htmlBody, hasAttachments }: UnparsedMessage): boolean {
   return !textBody && !htmlBody && !hasAttachments;
 }
 
-/** The labels that the header would have led to. */
+/** The labels that the message would have got with its header. */
 async function findLateLabels(
   db: Db,
   { inboxId }: Receipt,
@@ -146,7 +146,7 @@ async function findLateLabels(
   return [...(listEffect === 'block' ? ['blocked'] : []), ...(dmarc === 'fail' ? ['unauthenticated'] : [])];
 }
 
-/** The result of DMARC for the author that the header names. */
+/** The DMARC result for the author that the header names. */
 function verifyLate({ authentication }: UnparsedMessage, mail: ParsedInboundMail) {
   return markUnclearAuthor(authentication?.unread ?? { dmarc: authentication?.dmarc ?? 'none' }, mail);
 }

@@ -72,7 +72,7 @@ export function createReceiptService(options: ReceiptServiceOptions) {
       if (target) {
         const route = await findReportRoute(db, target);
         if (!route) return 'unknown';
-        // Delivery reports have an empty sender. Anything else that knows the return path is ordinary mail.
+        // Delivery reports have an empty sender. A message with a sender is ordinary mail, even to a return path.
         return sender !== '' && (await isBlocked(route.inboxId, sender)) ? 'blocked' : route;
       }
       const inbox = await findReceivingInbox(db, storableText(baseAddress(address)));
@@ -192,7 +192,7 @@ async function withoutRedeliveries(
   return recipients.filter(({ route }) => route.kind !== 'mail' || !received.has(route.inboxId));
 }
 
-/** Those of the inboxes that have received a message of this id. */
+/** Returns those of the inboxes that have received a message with this id. */
 async function findInboxesWith(
   db: Db,
   transportId: string,
@@ -240,7 +240,7 @@ async function attributeFeedback(
   return { recipients: [...recipients, { ...toFeedback, route }], unattributed: false };
 }
 
-/** Two addresses of the same inbox receive the message once. */
+/** A message to two addresses of one inbox is received once. */
 function deduplicateRoutes(recipients: TenantRecipient[]): TenantRecipient[] {
   const byTarget = new Map(
     recipients.map((recipient) => {
@@ -280,9 +280,9 @@ export function buildReceiveStart(
 }
 
 /**
- * The inbox with an address, if it may receive. A closed organization receives nothing: stored mail may never be read, and
- * its senders would not learn of it. A domain may have moved to another organization while inboxes of the old one remain:
- * they must not receive its mail.
+ * Finds the inbox with an address if it may receive. A closed organization receives nothing, because its mail might
+ * never be read, and the senders would not learn of that. A domain may have moved to another organization while inboxes
+ * of the old one remain: they must not receive its mail.
  */
 function findReceivingInbox(
   db: Db,

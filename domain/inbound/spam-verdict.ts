@@ -40,7 +40,7 @@ export function createScanForSpam(scanner: SpamScanner, onFailure: (error: unkno
 
 /**
  * Without a scanner, a message is spam if DMARC fails and the policy of the From domain is reject or quarantine (RFC
- * 9989 section 4.7). Nothing says that another one is not spam, so its verdict is `unscanned`.
+ * 9989 section 4.7). Nothing shows that other messages are not spam, so their verdict is `unscanned`.
  */
 export function deriveSpamVerdict({ dmarc, policy }: Pick<Authentication, 'dmarc' | 'policy'>): SpamVerdict {
   const isRejectedByPolicy = dmarc === 'fail' && (policy === 'reject' || policy === 'quarantine');

@@ -30,7 +30,7 @@ export interface InboxPurgeServiceOptions {
 }
 
 const BATCH_SIZE = 500;
-/** While another process deletes the rest of the objects. */
+/** Pause while another process deletes the rest of the objects. */
 const SWEEP_PAUSE_MS = 1_000;
 
 type DeleteBatch = (batchSize: number) => Promise<number>;
@@ -55,8 +55,8 @@ export function createInboxPurgeService({ database, outbox, storage, events }: I
   return {
     /**
      * Deletes the mail of an inbox that was deleted with `purge`, in batches: messages with everything that belongs to
-     * them, threads, drafts, files, receipts and refusals. Its events lose their content, and archives made before are no
-     * longer available. Returns when the stored objects are deleted, so that links to them have stopped. Idempotent.
+     * them, threads, drafts, files, receipts and refusals. The events of the inbox lose their content, and existing
+     * archives expire. Returns when the stored objects are deleted, so that links to them no longer work. Idempotent.
      *
      * @param onProgress called after each batch.
      * @throws AppError `unavailable` while a message is being sent or needs attention, after everything else has been
@@ -74,7 +74,7 @@ export function createInboxPurgeService({ database, outbox, storage, events }: I
       const requested = await findRequestedPurge(database, inboxId);
       if (!requested) return counts;
       const { organizationId, requestedAt } = requested;
-      // A purge may wait for days until the last message is settled. Archives made meanwhile are ended with it.
+      // A purge may wait for days until the last message is settled. Archives made in the meantime expire with it.
       await expire(organizationId, requestedAt);
       await deleteAll((limit) => deleteInboxMessages(database, events, inboxId, limit), 'messages');
       await deleteAll((limit) => deleteInboxDrafts(database, events, inboxId, limit));

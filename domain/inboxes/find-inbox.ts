@@ -40,7 +40,7 @@ export function requireActive<Found extends Pick<Inbox, 'status'>>(inbox: Found)
   throw inboxSuspended();
 }
 
-/** An inbox that is being purged is shown until nothing of it is left. @throws AppError `not_found`. */
+/** Also finds an inbox that is being purged, until the purge ends. @throws AppError `not_found`. */
 export async function findPresentInbox(db: Db, scope: Scope, inboxId: string): Promise<InboxRow> {
   const inbox = await findInboxWithMail(db, scope, inboxId);
   if (inbox.deletedAt && !inbox.purgeRequestedAt) throw notFound('inbox', inboxId);

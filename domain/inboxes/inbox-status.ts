@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Db } from '../../platform/database/tables.ts';
 
-/** For the room `suspensions`, which keeps the status in step with the suspensions that are in force. */
+/** For the room `suspensions`, which keeps the status in step with the suspensions in force. */
 export async function setInboxStatus(db: Db, id: string, status: 'active' | 'suspended'): Promise<void> {
   await db
     .updateTable('inboxes')

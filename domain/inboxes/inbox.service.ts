@@ -91,7 +91,7 @@ export function createInboxService(options: InboxServiceOptions) {
     ): Promise<Page<InboxRow>> =>
       database.read(scope, ({ db }) => findPage(inboxesInScope(db, scope, email), 'inboxes.id', page)),
 
-    /** Also one that is being purged. @throws AppError `not_found`. */
+    /** Also returns an inbox that is being purged. @throws AppError `not_found`. */
     get: (scope: Scope, inboxId: string): Promise<InboxRow> =>
       database.read(scope, ({ db }) => findPresentInbox(db, scope, inboxId)),
 
@@ -198,7 +198,10 @@ function inboxesInScope(
     .$if(email !== undefined, (query) => query.where('email', '=', (email as string).toLowerCase()));
 }
 
-/** Also in another environment than the request's: a credential that is not bound to one may select it. */
+/**
+ * Includes inboxes of other environments than the request's, because a credential that is not bound to an environment
+ * may select any.
+ */
 function canReachInbox(scope: Scope, inbox: InboxRow): boolean {
   return (
     canAccessInbox(scope, inbox.id) &&

@@ -203,7 +203,7 @@ async function updateThreads(db: Db, deleted: DeletedMessage[], rest: RemainingR
   return empty.length;
 }
 
-/** An alias goes with its thread, and a thread stays while messages of a merged one are still being moved to it. */
+/** Aliases are deleted with their thread. A thread stays while messages of a merged thread are still being moved to it. */
 function deleteEmptyThreads(db: Db, ids: readonly string[]): Promise<{ id: string }[]> {
   return db
     .deleteFrom('threads')

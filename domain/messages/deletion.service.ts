@@ -23,7 +23,7 @@ export const IN_FLIGHT_STATUSES: readonly MessageStatus[] = [
   'deferred',
   'needs_attention',
 ];
-/** Any further `trackDelivery` runs of a long thread end after 5 days. */
+/** Further `trackDelivery` runs of a long thread end by themselves after 5 days. */
 const MAX_SIGNALED_RUNS = 500;
 
 export function createDeletionService({

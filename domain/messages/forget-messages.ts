@@ -7,8 +7,9 @@ import type { Message } from './message.entity.ts';
 export type ForgetMessages = Pick<EventService, 'redact'>;
 
 /**
- * Removes what is kept of messages elsewhere, in the transaction that deletes them: the content of their events, and stored
- * responses that show them, their files or the drafts that they were. The caller has locked their rows.
+ * Removes the copies of message content that other tables hold, in the transaction that deletes the messages: the
+ * content of their events, and stored responses that show the messages, their files or the drafts that became them. The
+ * caller has locked the rows of the messages.
  */
 export async function forgetMessages(
   transaction: Transaction,

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import { AppError } from '../../platform/errors.ts';
 
-/** A message with one of these labels is listed only if a request asks for the label, and has no event. */
+/** A message with one of these labels has no event and is listed only if a request asks for the label. */
 export const HIDDEN_LABELS = ['spam', 'blocked'] as const;
 
-/** The condition of {@link isHidden} in lists of messages, which a request for a hidden label finds by the search index. */
+/** Excludes hidden messages from lists. Requests for a hidden label use the search index instead. */
 export const IS_VISIBLE = sql<boolean>`not labels && ${[...HIDDEN_LABELS]}::text[]`;
 
 export function isHidden(labels: readonly string[]): boolean {
@@ -19,7 +19,10 @@ export function rejectServiceLabels(labels: readonly string[]): void {
   rejectLabels(labels, SERVICE_LABELS);
 }
 
-/** @throws AppError `unprocessable` if a client sends a message with a label of received mail, which may hide it. */
+/**
+ * @throws AppError `unprocessable` if a client sends a message with a label of received mail, which could hide the
+ * message.
+ */
 export function rejectReceivedLabels(labels: readonly string[]): void {
   rejectLabels(labels, [...HIDDEN_LABELS, ...SERVICE_LABELS]);
 }

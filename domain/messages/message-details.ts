@@ -4,7 +4,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AttachmentEntity } from '../attachments/attachment.entity.ts';
 import { MessageEntity, RecipientEntity } from './message.entity.ts';
 
-/** The columns that only the requests for one message, and the full view of lists, read. */
+/** Columns that are read only for a single message and for the full view of a list. */
 const CONTENT = ['textBody', 'htmlBody', 'extractedText', 'hiddenText', 'headers'] as const;
 type Content = (typeof CONTENT)[number];
 
@@ -13,7 +13,7 @@ export type WholeMessage = RowOf<typeof MessageEntity, Content>;
 /** A message with the content that was read. */
 export type ListedMessage = RowOf<typeof MessageEntity> & Partial<Pick<WholeMessage, Content>>;
 
-/** A message with its recipients and attachments. In lists the message has what its view shows. */
+/** A message with its recipients and attachments. In a list, the message has the content of the requested view. */
 export interface MessageDetails {
   message: ListedMessage;
   recipients: RowOf<typeof RecipientEntity>[];

@@ -10,8 +10,8 @@ export interface ThreadReferences {
 }
 
 /**
- * Of a longer chain the newest ids and the oldest one count, as in clients that shorten References: RFC 5322 does not limit
- * the number of ids, and each is a row in the database.
+ * RFC 5322 does not limit the number of ids, and each is a row in the database. Of a longer chain, the newest ids and
+ * the oldest one are used, as in clients that shorten References.
  */
 export const MAX_CANDIDATES = 100;
 /** RFC 5322 section 2.1.1 limits lines to 998 characters, and an id cannot be folded. */

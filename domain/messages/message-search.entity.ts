@@ -21,7 +21,8 @@ export const MessageSearchEntity = defineEntity({
       expression: `create index "message_search_message_index" on "message_search" using hash ("message_id")`,
     },
     {
-      // Every search reads the list of pending entries; with PostgreSQL's default of 4 MiB it costs more than the search.
+      // Every search reads the list of pending entries. At PostgreSQL's default limit of 4 MiB, reading the list costs
+      // more than the search.
       name: 'message_search_document_index',
       expression: `create index "message_search_document_index" on "message_search" using gin ("document") with (gin_pending_list_limit = 512)`,
     },

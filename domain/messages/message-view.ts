@@ -6,7 +6,7 @@ import type { ListedMessage } from './message-details.ts';
 export const MESSAGE_VIEWS = ['compact', 'summary', 'full'] as const;
 export type MessageView = (typeof MESSAGE_VIEWS)[number];
 
-/** A page ends before the message that would exceed this, so that neither process nor client holds much more. */
+/** A page ends before the message that would exceed this size. This bounds the memory of the process and of the client. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 
 const SUMMARY_COLUMNS = ['m.extracted_text as extractedText'] as const;
@@ -35,9 +35,10 @@ const BYTES: Record<MessageView, RawBuilder<number>> = {
 };
 
 /**
- * Loads the texts that the view shows, and no other column: the messages are read already.
+ * Loads the texts that the view shows. All other columns of the messages have already been read.
  *
- * @returns the messages up to {@link MAX_PAGE_BYTES}, at least one. A message that was deleted since is left out.
+ * @returns the messages up to {@link MAX_PAGE_BYTES}, at least one. Messages that were deleted in the meantime are
+ * omitted.
  */
 export async function loadView(
   db: Db,

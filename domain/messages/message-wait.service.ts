@@ -24,11 +24,14 @@ export interface MessageCriteria {
 /** Waits for incoming messages. Hidden messages do not match, unless their label is removed during the wait. */
 export type MessageWaitService = ReturnType<typeof createMessageWaitService>;
 
-/** A message that arrived between the cause (a sign-up, say) and the call matches too. */
+/**
+ * Messages that arrived shortly before the call also match, because a sign-up, for example, may send its message before
+ * the client starts to wait.
+ */
 export const DEFAULT_LOOKBACK_MS = 30_000;
 
 export interface MessageWait {
-  /** Returns the message as soon as there is one that matches; undefined after `waitMs` or when closed. */
+  /** Returns the first message that matches; undefined after `waitMs` or when closed. */
   next(waitMs: number): Promise<MessageDetails | undefined>;
   close(): void;
 }

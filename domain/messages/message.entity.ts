@@ -60,7 +60,10 @@ export interface MessageAuthentication {
   dmarc: string;
   /** Not returned by the API; for operators. */
   arc?: string;
-  /** Only while the header could not be read: what `dmarc` is if it names the author of this domain. */
+  /**
+   * Set only while the header cannot be read: the DMARC result that applies if the header names an author of this
+   * domain.
+   */
   unread?: { dmarc: string; authorDomain?: string };
 }
 

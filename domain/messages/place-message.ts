@@ -29,8 +29,8 @@ export interface Arrival {
   inbox: Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>;
   mail: ThreadReferences & { messageId: string | null; subject: string };
   /**
-   * False for hidden mail and mail that fails DMARC: it may join a thread, but merges nothing, and the ids it names are not
-   * recorded.
+   * False for hidden mail and mail that fails DMARC. Such a message may join a thread, but it merges no threads, and
+   * the ids it names are not recorded.
    */
   isTrusted: boolean;
   /** For the match by subject; null if the message is never matched by subject. */
@@ -41,10 +41,10 @@ export interface Arrival {
 }
 
 /**
- * Finds the thread of a message, merges threads that it shows to be one, and records its ids. Must run before the
- * transaction locks a thread. The result does not depend on the order in which messages arrive: threads are the connected
- * groups of the ids that trusted messages have and name, except that two conversations whose first messages are known are
- * never joined.
+ * Finds the thread of a message, merges the threads that the message connects, and records its ids. Must run before the
+ * transaction locks a thread. The result does not depend on the order in which messages arrive: threads are the
+ * connected groups of the ids that trusted messages have and name, except that two conversations whose first messages
+ * are known are never joined.
  */
 export async function placeMessage(
   transaction: Transaction,
@@ -91,7 +91,7 @@ interface Placing extends Arrival {
 
 interface Joined {
   thread: Thread;
-  /** Joined by an id of the message, not by its subject or envelope. */
+  /** The message joined by one of its ids, not by its subject or envelope. */
   isByLink: boolean;
   /** Threads that were merged into `thread`. */
   mergedIds: readonly string[];
@@ -108,13 +108,13 @@ async function joinByLinks(placing: Placing): Promise<Joined | null> {
     const thread = await lockLivingThread(db, first);
     if (thread)
       return (await isOtherStart(placing, thread)) ? null : { thread, isByLink: true, mergedIds: [] };
-    // The thread was deleted, and its ids with it.
+    // The thread has been deleted, together with its ids.
     known = await findLinksAgain(placing);
   }
 }
 
 /**
- * Merges are serialized in an inbox, so that the threads found here change no more before they are locked. Threads are
+ * Merges in one inbox are serialized, so the threads found here cannot change before they are locked. Threads are
  * locked in order of their ids, as everywhere.
  */
 async function mergeByLinks(placing: Placing): Promise<Joined | null> {
@@ -174,7 +174,10 @@ async function findLinksAgain({
   return combine(await findProviderLinks(db, inbox.id, links), await findKnownLinks(db, inbox.id, before));
 }
 
-/** A provider's id is ours, whatever other messages have or name it. */
+/**
+ * An id that the provider assigned to a message of this inbox identifies that message, even if other messages have or
+ * name the same id.
+ */
 function combine(provided: readonly KnownLink[], known: readonly KnownLink[]): KnownLink[] {
   const positions = new Set(provided.map(({ position }) => position));
   return [...provided, ...known.filter(({ position }) => !positions.has(position))].sort(
@@ -183,8 +186,8 @@ function combine(provided: readonly KnownLink[], known: readonly KnownLink[]): K
 }
 
 /**
- * The threads of the known ids, in order of priority. The Message-ID of an untrusted message only answers who names it, and
- * only if no other id is known.
+ * The threads of the known ids, in order of priority. The Message-ID of an untrusted message counts only for messages
+ * that name it, and only if no other id is known.
  */
 function selectThreadIds(known: readonly KnownLink[]): string[] {
   const verified = known.filter(({ source }) => source !== 'unverified');
@@ -199,9 +202,9 @@ export function isConversationStart(mail: Arrival['mail']): boolean {
 }
 
 /**
- * Whether the message starts another conversation than the locked thread, which has its id: the thread has a first message
- * and its messages only name the id, or it has another message with the same id. Ids are read again under the lock, because
- * a copy of the message may have arrived meanwhile.
+ * Whether the message starts a new conversation although the locked thread has its id: the thread has a first message
+ * and its messages only name the id, or the thread has a different message with the same id. Ids are read again under
+ * the lock, because a copy of the message may have arrived in the meantime.
  */
 async function isOtherStart(placing: Placing, thread: Thread): Promise<boolean> {
   if (!isConversationStart(placing.mail)) return false;
@@ -226,7 +229,7 @@ async function hasCopy({ transaction: { db }, inbox, links, mail }: Placing): Pr
   return messages.some(({ subject }) => withoutTags(subject) === withoutTags(mail.subject));
 }
 
-/** Assigns the recorded ids to the message's thread where it is another than they were recorded for. */
+/** Assigns ids that were recorded for another thread to the thread that the message joined. */
 async function assignRecordedIds(
   { transaction: { db }, inbox, links, recorded, isTrusted }: Placing,
   joined: Joined | null,
@@ -248,7 +251,7 @@ async function assignRecordedIds(
   });
 }
 
-/** The source that the message's own id gets in addition to what was recorded; null if that is right already. */
+/** The source to set for the message's own id; null if the recorded source is already right. */
 function findNewSource({
   isTrusted,
   ownIsHeld,

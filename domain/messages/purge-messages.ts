@@ -5,8 +5,8 @@ import { IN_FLIGHT_STATUSES } from './deletion.service.ts';
 import { type ForgetMessages, forgetMessages } from './forget-messages.ts';
 
 /**
- * Deletes messages of an inbox, except those whose outcome at the relay is still open, with what is kept of them elsewhere.
- * Returns the number of deleted messages.
+ * Deletes messages of an inbox and the copies of their content in other tables. Keeps messages whose outcome at the
+ * relay is still open. Returns the number of deleted messages.
  */
 export function deleteInboxMessages(
   database: Database,

@@ -16,11 +16,11 @@ export interface SearchQuery {
   after?: Date;
 }
 
-/** All lexemes must be present; or not all of them, if negated. */
+/** All lexemes must be present. If negated, at least one must be absent. */
 export interface Facet {
   lexemes: string[];
   negated: boolean;
-  /** The last lexeme is the beginning of one. */
+  /** The last lexeme is a prefix. */
   prefix?: true;
 }
 

@@ -78,7 +78,8 @@ function toTerm([whole, minus = '', name = '', phrase, word = '']: RegExpExecArr
     return { negated, field, value: phrase ?? word, quoted: phrase !== undefined };
   if (phrase === undefined && word === '')
     return { negated, field: '', value: whole.slice(minus.length), quoted: false };
-  // Searched as a word, an operator of another service would find nothing, which reads as "there is no such message".
+  // As a word, an operator of another service would find nothing, and the caller would conclude that there is no such
+  // message.
   throw invalidQuery(
     `has the unknown operator ${name.slice(0, 64)}:; known are ${OPERATORS}`,
     `Use one of ${OPERATORS}. To search for text with a colon, put it in quotes: "${whole.slice(minus.length).replaceAll('"', '').slice(0, 128)}".`,

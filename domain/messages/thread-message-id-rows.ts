@@ -30,7 +30,7 @@ interface LinkRow {
   source: MessageIdSource | null;
 }
 
-/** Links as a table `g`. Of those that are only looked up, the source counts nothing. */
+/** Links as a table `g`. For links that are only looked up, the source has no effect. */
 const linkTable = (links: readonly Omit<LinkRow, 'source'>[]) =>
   sql<LinkRow>`jsonb_to_recordset(${JSON.stringify(links)}::jsonb)`.as<'g'>(
     sql`g(hash text collate "C", "isOwn" boolean, position int, source text)`,
@@ -210,8 +210,8 @@ export async function findKnownLinks(
 }
 
 /**
- * Finds the threads of messages whose Message-ID a provider replaced, one per recipient. Takes no statement if no id is
- * of a provider.
+ * Finds the threads of messages whose Message-ID a provider replaced, one per recipient. Executes no statement if none
+ * of the ids has a provider's format.
  */
 export async function findProviderLinks(
   db: Db,
@@ -247,7 +247,7 @@ export async function findProviderLinks(
 
 /**
  * Records the new, unguessable Message-ID of a message of our own, as a part (`with`) of the statement that inserts the
- * message: nothing else can have recorded it.
+ * message: no other message can have recorded it.
  *
  * @param rfcMessageId null if it is recorded already.
  */

@@ -12,7 +12,7 @@ export const MAX_LABELS = 100;
 /** PostgreSQL rejects index rows larger than about 2,700 bytes. */
 const MAX_BASE_SUBJECT_CHARACTERS = 255;
 
-/** A thread as a message joins it. */
+/** A thread that a message joins or starts. */
 export interface OpenThread {
   /** Locked, unless it is new. */
   thread: Thread;
@@ -30,7 +30,7 @@ export function startThread({
   id?: string;
   inbox: Pick<Inbox, 'id' | 'organizationId' | 'environmentId'>;
   subject: string;
-  /** See `ThreadEntity`. By default the thread starts with a message of our own. */
+  /** See `ThreadEntity`. True by default, for a thread that starts with an outbound message. */
   hasRoot?: boolean;
   at: Date;
 }): OpenThread {
@@ -159,7 +159,7 @@ async function updateSummary(db: Db, threadId: string, summary: Summary): Promis
     .execute();
 }
 
-/** Changes other columns of a thread than its summary. @returns false if the thread is gone. */
+/** Changes other columns of a thread than its summary. @returns false if the thread no longer exists. */
 export async function changeThread(
   db: Db,
   id: string,

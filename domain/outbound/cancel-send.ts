@@ -25,8 +25,8 @@ import {
 const CANCELED_DETAIL = 'Canceled through the API.';
 
 /**
- * Cancels what has not been transmitted: the message, or its remaining recipients if others were already transmitted to.
- * Their transmission and its outcome are not affected.
+ * Cancels what has not been transmitted: the message, or its remaining recipients if others were already transmitted
+ * to. Transmissions to those others and their outcomes are not affected.
  *
  * @throws AppError `not_found`, `conflict`, `inbox_suspended`.
  */
@@ -76,8 +76,8 @@ function signalCancel(
 }
 
 /**
- * Cancels what has not been transmitted, for the run of the send. Recipients that were already transmitted to are not
- * affected, nor those whose outcome is unknown.
+ * Cancels what has not been transmitted, on behalf of the workflow run. Recipients that were already transmitted to or
+ * whose outcome is unknown are not affected.
  *
  * @returns what is left to do.
  */
@@ -126,7 +126,7 @@ async function cancelMessage(db: Db, state: OutcomeState, detail: string): Promi
   return true;
 }
 
-/** Attempts in which the relay may have accepted the message. */
+/** Selects the attempts in which the relay may have accepted the message. */
 const selectStarted = (db: Db, messageIds: readonly string[]) =>
   db
     .selectFrom('send_attempts')

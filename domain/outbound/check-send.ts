@@ -34,7 +34,7 @@ export interface SendToCheck {
   threadId?: string | null;
   /** A person has approved this content, so no further approval is needed. */
   isApproved?: boolean | undefined;
-  /** The content waits for an approval already, and needs one even if the policy has changed since. */
+  /** The content already waits for an approval, and needs one even if the policy has changed in the meantime. */
   isWaiting?: boolean | undefined;
   /** Unset: the shared domain has no daily cap. */
   sharedDomainLimit?: SharedDomainLimit | undefined;
@@ -89,7 +89,7 @@ export async function checkSend(
   throw toRefusalError(refusal);
 }
 
-/** What a person sends needs no approval. */
+/** A message that a person sends needs no approval. */
 function isForApproval({ actor }: Pick<Scope, 'actor'>, { policies }: Pick<GateInput, 'policies'>): boolean {
   return actor.kind !== 'user' && policies.unapprovedRecipients > 0;
 }
@@ -148,7 +148,7 @@ const createInboxCapRefusal = (cap: number): Refusal => ({
 interface DailyCaps {
   recipients: number;
   sharedDomainLimit: SharedDomainLimit | undefined;
-  /** Null: the organization sets none. */
+  /** Null: the organization sets no cap. */
   inboxCap: number | null;
 }
 
@@ -162,7 +162,7 @@ async function findCapRefusal(
     return createInboxCapRefusal(inboxCap);
   if (!sharedDomainLimit) return null;
   if ((await takeSharedDomainAllowance(db, inbox, recipients, sharedDomainLimit)) === 'taken') return null;
-  // The refusal commits the transaction.
+  // The refusal commits the transaction, and with it an allowance that was taken.
   if (inboxCap !== null) await returnInboxAllowance(db, inbox.id);
   return SHARED_DOMAIN_REFUSAL;
 }
@@ -204,8 +204,8 @@ const selectGateRow = (db: Db, recipients: RawBuilder<unknown>) =>
     ]);
 
 /**
- * Reads everything the send gate needs in one statement, because the gate runs twice for every message. It is prepared: to
- * plan it takes ten times as long as to run it.
+ * Reads everything the send gate needs in one statement, because the gate runs twice for every message. The statement
+ * is prepared, because planning it takes ten times as long as running it.
  *
  * @param recipients distinct address keys of the message's recipients.
  * @param threadId null if the message starts a thread.

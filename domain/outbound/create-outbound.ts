@@ -6,7 +6,7 @@ import { createSendService } from './send.service.ts';
 type Options<Draft> = OptionsOf<typeof createReplyService<Draft>> &
   OptionsOf<typeof createOutcomeWaitService>;
 
-/** What the API does to send. */
+/** The services with which the API sends messages. */
 export function createOutbound<Draft>(options: Options<Draft>) {
   return {
     sends: createSendService(options),

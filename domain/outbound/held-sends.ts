@@ -25,8 +25,9 @@ export const IS_REINSTATED = sql<boolean>`exists (
 const BATCH_SIZE = 200;
 
 /**
- * Starts held messages whose suspension has ended. The commit starts their runs. The workflow that settles held work calls
- * this until none is left; the sweep {@link releaseAllHeldSends} releases those that were being held at that moment.
+ * Starts held messages whose suspension has ended. The commit starts their runs. The workflow that settles held work
+ * calls this until no message is left; the sweep {@link releaseAllHeldSends} releases messages that were being held at
+ * that moment.
  *
  * @param organizationId default: all organizations.
  * @returns the number of released messages, at most one batch.
@@ -48,8 +49,8 @@ export const releaseAllHeldSends = (database: Database, outbox: Outbox): Promise
   releaseAll(database, (transaction) => releaseHeldSends(transaction, outbox));
 
 /**
- * Starts messages that were held because sending was switched off, oldest first, unless it still is. The commit starts
- * their runs.
+ * Starts messages that were held because sending was switched off, oldest first. Does nothing while sending is switched
+ * off. The commit starts their runs.
  *
  * @returns the number of released messages, at most one batch.
  */
@@ -74,7 +75,7 @@ const selectHeld = (db: Db, detail: string) =>
     .forUpdate('held')
     .skipLocked();
 
-/** The retry window starts again, because the time on hold says nothing about the recipient's server. */
+/** Restarts the retry window, because the time on hold says nothing about the recipient's server. */
 async function release(
   transaction: Transaction,
   outbox: Outbox,

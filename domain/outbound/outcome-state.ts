@@ -119,8 +119,8 @@ export async function readOutcomeState(db: Db, message: OutcomeMessage): Promise
 }
 
 /**
- * Returns the unsettled recipients without an open attempt: one in progress, one that is not recorded, or one that the relay
- * may have accepted.
+ * Returns the unsettled recipients without an open attempt. An attempt is open while it is in progress, is not
+ * recorded, or may have been accepted by the relay.
  */
 export function findUnsentRecipients({ recipients, attempts }: OutcomeState): OutcomeRecipient[] {
   const open = new Set(
@@ -141,7 +141,7 @@ export function rejectRecipients(
     Object.assign(recipient, { status: 'rejected', diagnosticCode: detail, updatedAt: now } as const);
 }
 
-/** The status that the recipients of a message give it, if the outcome of none is ambiguous. */
+/** The status that results from the recipients of a message if no outcome is ambiguous. */
 export const statusOfRecipients = ({ recipients }: Pick<OutcomeState, 'recipients'>): MessageStatus =>
   deriveStatus(
     recipients.map(({ status }) => status),
@@ -252,7 +252,10 @@ export async function saveOutcomeState(db: Db, state: OutcomeState): Promise<voi
     .execute();
 }
 
-/** Writes the status of the message and the changed recipients in one statement. Without attempts, which the API cannot write. */
+/**
+ * Writes the status of the message and the changed recipients in one statement. Does not write attempts, because the
+ * API may not.
+ */
 export async function saveStatus(db: Db, state: OutcomeState): Promise<void> {
   const { id, status, statusDetail, bouncedAt } = state.message;
   await withChangedRecipients(db, state)

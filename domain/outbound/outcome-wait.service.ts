@@ -15,7 +15,7 @@ export interface OutcomeWaitOptions {
 const OUTCOME_EVENTS = {
   types: ['message.sent', 'message.delivered', 'message.bounced', 'message.complained', 'message.rejected'],
 } as const;
-/** A canceled or failed message has no event, so the message is also read at this interval. */
+/** The message is also read at this interval, because a canceled or failed message has no event. */
 const READ_INTERVAL_MS = 5_000;
 
 export type OutcomeWaitService = ReturnType<typeof createOutcomeWaitService>;
@@ -70,7 +70,7 @@ function mayConcern(data: Event['data'], messageId: string): boolean {
   return typeof id !== 'string' || !isId('message', id) || id === messageId;
 }
 
-/** Whether every recipient has its outcome: for those of a relay that reports deliveries, `sent` is not one yet. */
+/** Whether every recipient has an outcome. If the relay reports deliveries, `sent` is not an outcome yet. */
 function isOutcomeKnown({ message, recipients }: MessageDetails): boolean {
   if (message.status === 'canceled' || message.status === 'failed') return true;
   return recipients.every(

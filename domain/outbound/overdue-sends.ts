@@ -20,7 +20,8 @@ export function overdueMessages(database: Database, outcomes: OutcomeService): O
     name: 'messages',
     async take(limit) {
       const { db } = database;
-      // A held message has no run. A deferred one may wait for hours, but its run must exist: a check costs one `describe` call.
+      // A held message has no run. A deferred message may wait for hours, but its run must exist; a check costs one
+      // `describe` call.
       const overdue = db
         .selectFrom('messages')
         .select('id')

@@ -111,7 +111,7 @@ interface SubmittedMessage {
   content: OutboundContent;
   submission: Submission;
   attachments: Attachment[];
-  /** The draft that waited for approval; null if it did not. */
+  /** The draft that waited for approval; null if the submission needed no approval. */
   draftId?: string | null;
 }
 
@@ -179,7 +179,7 @@ async function findDuplicate(
 
 interface Candidate {
   id: string;
-  /** Of the envelope. */
+  /** Recipients of the envelope. */
   addresses: string[];
 }
 

@@ -30,7 +30,7 @@ export interface Bodies {
 const MAX_QUOTE_BYTES = 1024 * 1024;
 /** Space for the lines around a quote: attribution or header block, tags and the truncation mark. */
 const QUOTE_OVERHEAD_BYTES = 512 * 1024;
-/** Longer text is forwarded as plain text only, because its HTML form may be six times as long. */
+/** Longer text is forwarded as plain text only, because the same text as HTML may be six times as long. */
 const MAX_TEXT_AS_HTML_BYTES = 512 * 1024;
 const MAX_LISTED_ADDRESSES = 100;
 const MAX_LINE_CHARACTERS = 998;

@@ -14,7 +14,7 @@ const BATCH_SIZE = 50;
 
 export interface RejectedBatch {
   rejected: number;
-  /** Where the next batch begins; null if there is none. */
+  /** Where the next batch begins; null after the last batch. */
   last: string | null;
 }
 

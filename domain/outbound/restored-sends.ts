@@ -26,8 +26,9 @@ const BATCH_SIZE = 200;
 const MAX_CONCURRENT_CHECKS = 8;
 
 /**
- * Decides about every message that was not settled in the backup. A message that has provably not been transmitted since is
- * sent. Any other needs attention, because only a person or a delivery report can say whether its recipients have it.
+ * Decides about every message that was not settled in the backup. A message that provably has not been transmitted
+ * since the backup is sent. Any other message needs attention, because only a person or a delivery report can tell
+ * whether the recipients received it.
  *
  * @param createdBefore messages created later were created after the restore.
  */
@@ -87,7 +88,7 @@ async function wasNeverSent(
   return (await findTransmission(id)) === 'none';
 }
 
-/** A held message keeps waiting. */
+/** A message on hold keeps waiting. */
 async function resume({ database, outbox }: RestoredSendsOptions, send: RestoredSend): Promise<number> {
   return database.systemTransaction(async (transaction) => {
     if (!(await restartRetryWindow(transaction.db, send))) return 0;
@@ -96,7 +97,7 @@ async function resume({ database, outbox }: RestoredSendsOptions, send: Restored
   });
 }
 
-/** Records an ambiguous attempt for each unsettled recipient, unless the result of its last attempt is unknown already. */
+/** Records an ambiguous attempt for each unsettled recipient whose last attempt is not already ambiguous. */
 async function markAmbiguous(
   { database, outcomes, outbox }: RestoredSendsOptions,
   send: RestoredSend,
@@ -119,7 +120,7 @@ async function markAmbiguous(
 }
 
 /**
- * Locks the message. Its retry window starts again, because the outage says nothing about the recipient's server.
+ * Locks the message and restarts its retry window, because the outage says nothing about the recipient's server.
  *
  * @returns false if the message is settled.
  */

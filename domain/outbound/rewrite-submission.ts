@@ -32,8 +32,8 @@ export interface SubmissionDefaults {
 const REMOVED_FIELDS = new Set(['bcc', 'sender', 'return-path', 'x-original-to', 'delivered-to']);
 
 /**
- * The Resent fields tell who sent a message again, and to whom (RFC 5322 section 3.6.6): they could name another person,
- * and Resent-Bcc reveals recipients.
+ * The Resent fields tell who resent a message and to whom (RFC 5322 section 3.6.6). They could name another person, and
+ * Resent-Bcc reveals recipients.
  */
 function isRemoved({ name }: HeaderField): boolean {
   const lowerCase = name.toLowerCase();
@@ -139,10 +139,10 @@ function formatAuthor({ email, name }: MailAddress): HeaderField {
 }
 
 /**
- * Ends every line with CRLF (RFC 5321 section 2.3.8). Some servers treat a bare CR or LF as a line end. They could read
- * an end of data in the body, followed by a second message.
+ * Ends every line with CRLF (RFC 5321 section 2.3.8). Some servers treat a bare CR or LF as a line end. Such a server
+ * could see an end of data within the body, and a second message after it.
  *
- * @param before the last byte before these.
+ * @param before the byte that precedes `bytes`.
  */
 function normalizeLineEnds(bytes: Buffer, before: number): Buffer {
   const bare = countBareLineEnds(bytes, before);

@@ -4,8 +4,8 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { MessageEntity } from '../messages/message.entity.ts';
 
 /**
- * `attempting` is committed before the SMTP transaction starts. If a later step still finds it, it is unknown whether
- * the relay accepted the message: the attempt becomes `ambiguous` and is never retried automatically.
+ * `attempting` is committed before the SMTP transaction starts. If a later step still finds this state, it is unknown
+ * whether the relay accepted the message: the attempt becomes `ambiguous` and is never retried automatically.
  */
 export type SendAttemptState = 'attempting' | 'accepted' | 'deferred' | 'refused' | 'ambiguous';
 

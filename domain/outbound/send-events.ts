@@ -115,7 +115,7 @@ function addresses(recipients: EventRecipient[]): string[] {
   return recipients.map(({ email }) => email);
 }
 
-/** Of the field To. Empty if only copies (Cc, Bcc) are concerned. */
+/** The addresses in the field To. Empty if only Cc and Bcc recipients are concerned. */
 function primaryAddresses(recipients: EventRecipient[]): string[] {
   return addresses(recipients.filter(({ field }) => field === 'to'));
 }

@@ -11,7 +11,7 @@ import type { RecipientViolation } from '../policies/recipient-policies.ts';
 
 /** The data that the checks of the send gate use. */
 export interface GateInput {
-  /** Staff have switched sending off. Messages then wait at dispatch, and none is refused. */
+  /** Staff have switched sending off. Messages then wait at dispatch and are not refused. */
   isSwitchedOff: boolean;
   organization: { status: OrganizationStatus };
   environment: Pick<Environment, 'status'>;
@@ -36,7 +36,7 @@ export interface GatePolicies
   extends Pick<Policies, 'maxRecipientsPerMessage' | 'dailySendCapPerInbox' | 'autoSubmittedHeader'> {
   /** Unsent recipients in domains that the organization does not allow. */
   recipientViolations: RecipientViolation[];
-  /** Recipients for whom a person must approve what an agent sends. Read on the request only. */
+  /** Number of recipients for whom a person must approve what an agent sends. Read only for a request. */
   unapprovedRecipients: number;
 }
 
@@ -201,8 +201,9 @@ const CHECKS: readonly GateCheck[] = [
 ];
 
 /**
- * Whether a suspension, or the closing of the organization, holds what was accepted before it. A suspension for abuse rejects
- * it instead. A message of a deleted inbox is refused even then, because reinstatement would not restore it.
+ * Whether a suspension, or the closing of the organization, holds messages that were accepted before it. A suspension
+ * for abuse rejects them instead. A message of a deleted inbox is refused even then, because reinstatement would not
+ * restore it.
  */
 export function isHeld({
   organization,

@@ -88,7 +88,7 @@ export function createSubmissionService(options: SubmissionServiceOptions) {
       try {
         return await queue(submitter);
       } catch (error) {
-        // The limit has rolled back the transaction, so the event is recorded in one of its own.
+        // The limit has rolled back the transaction, so the event is recorded in another one.
         if (isUsageLimitExceeded(error))
           await queue({ ...submitter, scope: { ...scope, sendRefusal: { reason: 'rate_limited', error } } });
         throw error;

@@ -17,8 +17,8 @@ import { isAwaitingReport, isSettled } from './message-status.ts';
 import type { OutcomeMessage, OutcomeState } from './outcome-state.ts';
 
 /**
- * Builds the command that starts `sendMessage`. The reconciler uses it to restart a lost run, and then as urgent: the
- * send is late already.
+ * Builds the command that starts `sendMessage`. The reconciler uses it to restart a lost run, with urgent priority,
+ * because the send is already late.
  */
 export function buildSendStart(
   message: Pick<Message, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'threadId'>,
@@ -68,7 +68,7 @@ export function notifyTracking(
   });
 }
 
-/** Wakes the run of the send, which waits for the outcome of an ambiguous attempt. */
+/** Wakes the run of a send that waits for the outcome of an ambiguous attempt. */
 export function signalSend(transaction: Transaction, outbox: Outbox, message: OutcomeMessage): void {
   outbox.enqueue(transaction, message.organizationId, {
     signal: { workflowId: sendMessageWorkflowId(message.id), signalName: OUTCOME_RECORDED, args: [] },

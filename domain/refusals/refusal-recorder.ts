@@ -6,11 +6,11 @@ export type NewRefusal = Omit<CountedRefusal, 'count' | 'firstAt' | 'lastAt'>;
 
 /**
  * Collects refusals in memory and stores them in batches, because a flood of refused mail must not become a flood of
- * transactions. A crash loses those of the last seconds; each is also a log line.
+ * transactions. A crash loses the refusals of the last seconds, but each of them is also in the log.
  */
 export interface RefusalRecorder {
   record(refusal: NewRefusal): void;
-  /** Stores what is collected. Never throws: after a failure it is stored with the next batch. */
+  /** Stores the collected refusals. Never throws: after a failure, they are stored with the next batch. */
   flush(): Promise<void>;
   close(): Promise<void>;
 }
@@ -23,7 +23,7 @@ export interface RefusalRecorderOptions {
 }
 
 const FLUSH_INTERVAL_MS = 2_000;
-/** Different refusals in memory; further ones are only logged and counted. */
+/** Maximum number of distinct refusals in memory. Further ones are only logged and counted. */
 const MAX_COLLECTED = 5_000;
 const MAX_ROWS_PER_STATEMENT = 500;
 

@@ -36,8 +36,8 @@ export const REFUSAL_REASONS = [
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
 /**
- * Mail that an SMTP listener refused. Equal refusals of an hour are one row with a count, and the rows of an organization
- * and hour are limited: what exceeds the limit is one row for each reason, without addresses.
+ * Mail that an SMTP listener refused. Equal refusals of an hour are one row with a count. The rows of an organization
+ * and hour are limited: refusals beyond the limit are counted in one row for each reason, without addresses.
  */
 export const RefusalEntity = defineEntity({
   name: 'Refusal',
@@ -59,14 +59,14 @@ export const RefusalEntity = defineEntity({
     direction: p.text().$type<RefusalDirection>(),
     stage: p.text().$type<RefusalStage>(),
     reason: p.text().$type<RefusalReason>(),
-    /** SMTP reply code and text, of the first. */
+    /** SMTP reply code and text of the first refusal. */
     responseCode: p.smallint(),
     response: p.text(),
     /** Envelope sender; empty for `<>`, null if unknown or beyond the limit. */
     sender: p.text().strictNullable(),
     /** The recipient that was refused; null for a login, or beyond the limit. */
     recipient: p.text().strictNullable(),
-    /** Of the last; null beyond the limit. */
+    /** Address of the last client; null beyond the limit. */
     clientIp: p.text().strictNullable(),
     count: p.integer(),
     /** UTC hour in which equal refusals are counted together. */

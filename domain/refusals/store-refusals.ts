@@ -15,7 +15,7 @@ export interface CountedRefusal {
   reason: RefusalReason;
   responseCode: number;
   response: string;
-  /** Decides whose refusal it is: the recipient, or the login of an email client. */
+  /** Determines the organization: the recipient, or the login of an email client. */
   address: string;
   /** The refused recipient; null if the refusal concerns none. */
   recipient: string | null;
@@ -155,7 +155,7 @@ async function findStoredHours(db: Db, rows: readonly NewRow[]): Promise<Map<str
 const hourOf = ({ organizationId, hour }: Pick<NewRow, 'organizationId' | 'hour'>): string =>
   `${organizationId} ${hour.toISOString()}`;
 
-/** Replaces the rows beyond the limit of their organization and hour by one for each reason. */
+/** Replaces the rows that exceed the limit of their organization and hour with one row for each reason. */
 async function limitRows(db: Db, rows: NewRow[]): Promise<NewRow[]> {
   const hours = await findStoredHours(db, rows);
   const kept = new Map<string, NewRow>();
@@ -180,7 +180,7 @@ function withoutAddresses(row: NewRow): NewRow {
 
 const keyOf = (row: NewRow): string => `${hourOf(row)} ${row.fingerprint}`;
 
-/** One statement must not change a row twice. */
+/** Adds up equal rows, because one statement cannot change a row twice. */
 function addRow(rows: Map<string, NewRow>, row: NewRow): void {
   const same = rows.get(keyOf(row));
   if (!same) rows.set(keyOf(row), row);

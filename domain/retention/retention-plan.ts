@@ -206,7 +206,7 @@ function latest(a: Date, b: Date): Date {
   return a > b ? a : b;
 }
 
-/** Whether this month's reminder is due. The month in which a period took effect had its own warnings. */
+/** Whether this month's reminder is due. The month in which a period takes effect has its own warnings. */
 export function isReminderDue({ appliedSince, remindedAt }: RetentionPlan, now: Date): boolean {
   const month = toYearMonth(now);
   return (

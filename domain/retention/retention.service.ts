@@ -112,8 +112,8 @@ export function createRetentionService({
 const NO_ACTION: RetentionReview = { cutoff: null, warnings: 0 };
 
 /**
- * The messages of a suspended or closed organization are not deleted, because it cannot postpone or change its policy, and
- * its recovery brings back all as it was.
+ * The messages of a suspended or closed organization are not deleted, because it cannot postpone or change its policy,
+ * and its recovery must restore everything.
  */
 async function isActive(db: Db, organizationId: string): Promise<boolean> {
   const active = await db

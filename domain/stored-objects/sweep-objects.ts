@@ -19,7 +19,7 @@ const MAX_PAUSE_MS = 5_000;
  * marks an entry, then deletes the object, then the entry. A marked object cannot get a new row, because a new row
  * either copies the key of an existing row (there is none) or claims an unmarked entry.
  *
- * @param organizationId only objects of this organization, which do not wait for those of others.
+ * @param organizationId deletes only objects of this organization, which then do not wait for those of others.
  * @returns the number of deleted objects.
  */
 export async function sweepObjects(

@@ -15,7 +15,7 @@ export async function sweepOrganizationObjects(
   storage: ObjectStorage,
   organizationId: string,
 ): Promise<'done' | 'more'> {
-  // No upload of it is in progress any more, and no download link of it is valid.
+  // A purged organization has no upload in progress and no valid download link.
   await database.db
     .updateTable('unclaimed_objects')
     .set({ due_at: sql`now()` })
@@ -26,9 +26,11 @@ export async function sweepOrganizationObjects(
 }
 
 /**
- * Deletes the objects of an organization that are due, likewise. Uploads in progress are not.
+ * Deletes the due objects of an organization. Takes at most as long as one sweep. Objects of uploads in progress are
+ * not due.
  *
- * @param of.dueBefore a time as text of PostgreSQL. Those that became due later are not waited for; null waits for all.
+ * @param of.dueBefore a time in PostgreSQL's text format. Objects that become due later do not count as `more`; with
+ * null, all objects count.
  */
 export async function sweepDueObjects(
   database: Database,

@@ -10,10 +10,10 @@ import {
 import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
 import type { Domain } from './domain.entity.ts';
 
-type Episode = Pick<Domain, 'id' | 'organizationId' | 'episode'>;
+type VerificationRun = Pick<Domain, 'id' | 'organizationId' | 'episode'>;
 
-/** Also used by the reconciler when the run of an episode is missing. */
-export function buildVerificationStart({ id, organizationId, episode }: Episode): StartCommand {
+/** Also used by the reconciler when the run of a series is missing. */
+export function buildVerificationStart({ id, organizationId, episode }: VerificationRun): StartCommand {
   return {
     workflowType: VERIFY_DOMAIN,
     workflowId: verifyDomainWorkflowId(id, episode),
@@ -25,18 +25,18 @@ export function buildVerificationStart({ id, organizationId, episode }: Episode)
   };
 }
 
-/** When a series of checks makes its first one. */
+/** When a series makes its first check. */
 export const firstCheckAt = (startedAt: Date): Date => new Date(startedAt.getTime() + nextCheckDelayMs(0));
 
 /** Starts a new series of DNS checks after the commit. The caller saves the domain. */
-export function startEpisode(transaction: Transaction, outbox: Outbox, domain: Domain, now: Date): void {
+export function startVerification(transaction: Transaction, outbox: Outbox, domain: Domain, now: Date): void {
   domain.episodeStartedAt = now;
   domain.nextCheckAt = firstCheckAt(now);
   outbox.enqueue(transaction, domain.organizationId, { start: buildVerificationStart(domain) });
 }
 
 /** Makes the run re-read its row. Has no effect if the run has ended. */
-export function signalCheckNow(transaction: Transaction, outbox: Outbox, domain: Episode): void {
+export function signalCheckNow(transaction: Transaction, outbox: Outbox, domain: VerificationRun): void {
   outbox.enqueue(transaction, domain.organizationId, {
     signal: {
       workflowId: verifyDomainWorkflowId(domain.id, domain.episode),
