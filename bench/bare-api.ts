@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { Client, Connection } from '@temporalio/client';
 import Fastify from 'fastify';
 import pg from 'pg';
 
@@ -8,6 +9,8 @@ import pg from 'pg';
  * validation, rate limit, metering, response schema or log.
  */
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10 });
+const connection = await Connection.connect({ address: process.env.TEMPORAL_ADDRESS });
+const temporal = new Client({ connection });
 const app = Fastify();
 
 interface Call {
@@ -152,6 +155,49 @@ app.post<Route>('/api/v1/inboxes/:id/drafts', ({ headers, params, body }, reply)
   }),
 );
 
+app.post<Route>('/api/v1/inboxes/:id/messages', async ({ headers, params, body }, reply) => {
+  const id = `msg_${randomUUID()}`;
+  const message = await run(headers.authorization, async (call) => {
+    await requireInbox(call, params.id);
+    const threadId = `thr_${randomUUID()}`;
+    await call.client.query(
+      `insert into threads (id, org_id, env_id, inbox_id, subject, base_subject, message_count, last_message_at, created_at,
+         updated_at) values ($1, $2, $3, $4, $5, $5, 1, now(), now(), now())`,
+      [threadId, call.org, call.env, params.id, body.subject],
+    );
+    const { rows } = await call.client.query(
+      `insert into messages (id, org_id, env_id, inbox_id, thread_id, direction, status, from_email, "to", cc, bcc, reply_to,
+         subject, text_body, headers, rfc_message_id, size_bytes, created_at, updated_at)
+       values ($1, $2, $3, $4, $5, 'outbound', 'queued', 'bench@bench.test', $6, '[]', '[]', '[]', $7, $8, '{}', $9, 1000, now(), now())
+       returning *`,
+      [
+        id,
+        call.org,
+        call.env,
+        params.id,
+        threadId,
+        JSON.stringify(body.to),
+        body.subject,
+        body.text_body,
+        `<${id}@bench.test>`,
+      ],
+    );
+    await call.client.query(
+      `insert into message_recipients (message_id, position, org_id, field, email, status, updated_at)
+       values ($1, 0, $2, 'to', 'person@example.com', 'queued', now())`,
+      [id, call.org],
+    );
+    return rows[0];
+  });
+  await temporal.workflow.start('sendMessage', {
+    taskQueue: 'nobody',
+    workflowId: id,
+    args: [{ messageId: id }],
+  });
+  reply.code(201);
+  return message;
+});
+
 app.patch<Route>('/api/v1/drafts/:id', ({ headers, params, body }) =>
   run(headers.authorization, async (call) => {
     const scope = [params.id, call.org, call.env];
@@ -176,4 +222,5 @@ await app.listen({ host: '127.0.0.1', port: Number(process.env.API_PORT) });
 process.once('SIGTERM', async () => {
   await app.close();
   await pool.end();
+  await connection.close();
 });
