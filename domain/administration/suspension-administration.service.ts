@@ -14,9 +14,12 @@ import {
   type SuspensionReason,
   type SuspensionTargetType,
 } from '../suspensions/suspension.entity.ts';
-import type { SuspensionService } from '../suspensions/suspension.service.ts';
-import type { NamedTarget, SuspensionTarget } from '../suspensions/suspension-target.ts';
-import { describeChange } from '../suspensions/system-suspension.service.ts';
+import {
+  describeChange,
+  type NamedTarget,
+  type SuspensionService,
+  type SuspensionTarget,
+} from '../suspensions/suspension.service.ts';
 import { requireOrganization } from './organization-directory.service.ts';
 
 export type SuspensionAction = 'suspend' | 'reinstate';

@@ -1,7 +1,7 @@
 import type Stripe from 'stripe';
 import type { RowOf } from '../../platform/database/columns-of.ts';
 import type { Database, TenantScope } from '../../platform/database/database.ts';
-import { AppError, invalid } from '../../platform/errors.ts';
+import { AppError } from '../../platform/errors.ts';
 import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import { requireOrganizationWide, type Scope } from '../identity/scope.ts';
@@ -16,6 +16,7 @@ import {
   type PlanWarning,
   type ProrationPreview,
   previewPrice,
+  requireRecentPreview,
 } from './plan-change.ts';
 import { isHigherTier, type Prices } from './prices.ts';
 import { findLicensedItems } from './read-subscription.ts';
@@ -253,25 +254,6 @@ async function cancelAtStripe(stripe: Stripe, id: string, when: CancelTiming): P
   return when === 'now'
     ? stripe.subscriptions.cancel(id)
     : stripe.subscriptions.update(id, { cancel_at_period_end: when === 'period_end' });
-}
-
-/** How long a preview is valid. */
-const PREVIEW_SECONDS = 3_600;
-/** Allowed difference between the clocks of two servers. */
-const CLOCK_SKEW_SECONDS = 60;
-
-/**
- * Without this check a caller could choose the date: Stripe charges for an upgrade from any later day and credits a
- * downgrade from any earlier day.
- */
-function requireRecentPreview(prorationDate: number): void {
-  const ageSeconds = Date.now() / 1_000 - prorationDate;
-  if (ageSeconds <= PREVIEW_SECONDS && ageSeconds >= -CLOCK_SKEW_SECONDS) return;
-  throw invalid(
-    '/body/proration_date',
-    'is not the date of a preview of the last hour',
-    'Preview the change again ({"preview": true}), or leave it out.',
-  );
 }
 
 function requirePrice(prices: Prices, tier: Tier): string {

@@ -1,5 +1,5 @@
 import type Stripe from 'stripe';
-import { AppError } from '../../platform/errors.ts';
+import { AppError, invalid } from '../../platform/errors.ts';
 import { callStripe, isMissing } from '../../platform/stripe/stripe-client.ts';
 import type { Tier } from '../organizations/tier.ts';
 import { TIER_LIMITS } from '../usage/tiers.ts';
@@ -138,6 +138,25 @@ async function readItem(
 
 function unusable(detail: string): AppError {
   return new AppError('conflict', { detail, fix: 'Contact support: the subscription was changed by hand.' });
+}
+
+/** How long a preview is valid. */
+const PREVIEW_SECONDS = 3_600;
+/** Allowed difference between the clocks of two servers. */
+const CLOCK_SKEW_SECONDS = 60;
+
+/**
+ * Without this check a caller could choose the date: Stripe charges for an upgrade from any later day and credits a
+ * downgrade from any earlier day.
+ */
+export function requireRecentPreview(prorationDate: number): void {
+  const ageSeconds = Date.now() / 1_000 - prorationDate;
+  if (ageSeconds <= PREVIEW_SECONDS && ageSeconds >= -CLOCK_SKEW_SECONDS) return;
+  throw invalid(
+    '/body/proration_date',
+    'is not the date of a preview of the last hour',
+    'Preview the change again ({"preview": true}), or leave it out.',
+  );
 }
 
 /** A counter whose use is above the limit of a tier. */

@@ -11,12 +11,13 @@ import { findRequesterProblem } from '../identity/requester.ts';
 import { type MemberRole, ROLE_PERMISSIONS } from '../identity/roles.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
 import type { Actor } from '../identity/scope.ts';
+import { invalidCredentials } from '../identity/sign-in-errors.ts';
 import { addMember } from '../organizations/members.ts';
 import { lockAccountAddress, markAddressVerified, voidSignUps } from '../people/account-address.ts';
 import type { OwnerNotices } from '../people/owner-notices.ts';
 import { requireStrongPassword } from '../people/password-rules.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
-import { invalidCredentials, startSession } from '../people/start-session.ts';
+import { startSession } from '../people/start-session.ts';
 import { createUser } from '../people/users.ts';
 import { type InvitationStatus, statusOf } from './invitation.entity.ts';
 

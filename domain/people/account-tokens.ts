@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { createOneTimeToken, hashOneTimeToken } from '../../platform/crypto.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import { invalidCredentials } from './start-session.ts';
+import { invalidCredentials } from '../identity/sign-in-errors.ts';
 import type { AccountTokenPurpose } from './user.entity.ts';
 
 export interface NewAccountToken {

@@ -8,6 +8,7 @@ import { recordPersonAudit } from '../audit/record-audit.ts';
 import type { Client, Person } from '../identity/person.ts';
 import type { MemberRole } from '../identity/roles.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
+import { invalidCredentials } from '../identity/sign-in-errors.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { endSessions } from '../sessions/session.service.ts';
@@ -20,7 +21,6 @@ import {
 import { createAccountToken, useAccountToken, voidAccountTokens } from './account-tokens.ts';
 import { requireCurrentPassword } from './require-current-password.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
-import { invalidCredentials } from './start-session.ts';
 
 export interface Membership {
   organizationId: string;

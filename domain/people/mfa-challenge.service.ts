@@ -4,6 +4,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import type { Db } from '../../platform/database/tables.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
 import type { Client } from '../identity/person.ts';
+import { invalidCredentials, wrongCredentials } from '../identity/sign-in-errors.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { useAssertion } from './passkeys/use-assertion.ts';
@@ -22,7 +23,7 @@ import {
 import { useRecoveryCode } from './recovery-codes.ts';
 import type { SignedIn } from './sign-in.service.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
-import { invalidCredentials, startSession, wrongCredentials } from './start-session.ts';
+import { startSession } from './start-session.ts';
 import { findTotpStep, totpContext } from './totp.ts';
 
 /** How a person proves the second factor. */

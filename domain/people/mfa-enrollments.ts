@@ -5,11 +5,11 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Person } from '../identity/person.ts';
+import { invalidCredentials } from '../identity/sign-in-errors.ts';
 import { formatUtc } from '../notifications/format-utc.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { deleteRecoveryCodes } from './recovery-codes.ts';
 import type { MfaEnrollment } from './sign-in.entity.ts';
-import { invalidCredentials } from './start-session.ts';
 import { createTotpSetup, totpContext } from './totp.ts';
 
 export type Enrollment = Pick<MfaEnrollment, 'id' | 'type' | 'name' | 'createdAt' | 'lastUsedAt'>;

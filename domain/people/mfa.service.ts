@@ -8,6 +8,7 @@ import type { SealedColumn } from '../../platform/sealed-column.ts';
 import { recordPersonAudit } from '../audit/record-audit.ts';
 import { type Person, requireFreshLogin } from '../identity/person.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
+import { invalidCredentials } from '../identity/sign-in-errors.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { requireBreakGlassOwner } from '../organizations/break-glass-owner.ts';
 import { lockOrganizationsOf } from '../organizations/closed-organization.ts';
@@ -21,7 +22,6 @@ import {
   requireRoomForFactor,
 } from './mfa-enrollments.ts';
 import { countRecoveryCodes, deleteRecoveryCodes, replaceRecoveryCodes } from './recovery-codes.ts';
-import { invalidCredentials } from './start-session.ts';
 import { createTotpSetup, findTotpStep, type TotpSetup, totpContext } from './totp.ts';
 import { requireOtherWayIn } from './ways-in.ts';
 

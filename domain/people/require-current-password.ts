@@ -2,8 +2,8 @@ import type { Database } from '../../platform/database/database.ts';
 import { invalid } from '../../platform/errors.ts';
 import { verifyPassword } from '../identity/password.ts';
 import { type Person, requireFreshLogin } from '../identity/person.ts';
+import { invalidCredentials } from '../identity/sign-in-errors.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
-import { invalidCredentials } from './start-session.ts';
 import type { User } from './user.entity.ts';
 
 export type CurrentUser = Pick<User, 'id' | 'email' | 'name' | 'passwordHash'>;

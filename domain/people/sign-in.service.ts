@@ -1,9 +1,10 @@
 import type { Database } from '../../platform/database/database.ts';
 import { verifyPassword } from '../identity/password.ts';
 import type { Client, Person } from '../identity/person.ts';
+import { invalidCredentials } from '../identity/sign-in-errors.ts';
 import { endSession } from '../sessions/session.service.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
-import { invalidCredentials, type SignInResult, startSession } from './start-session.ts';
+import { type SignInResult, startSession } from './start-session.ts';
 import type { User } from './user.entity.ts';
 
 export interface SignedIn {

@@ -10,6 +10,7 @@ import { hashPassword, verifyPassword } from '../identity/password.ts';
 import { KEY_PERMISSIONS } from '../identity/permissions.ts';
 import type { Client } from '../identity/person.ts';
 import { requireSafeName } from '../identity/safe-name.ts';
+import { invalidCredentials } from '../identity/sign-in-errors.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
 import { createOrganization } from '../organizations/create-organization.ts';
 import { findFreeSlug } from '../organizations/slug.ts';
@@ -24,7 +25,7 @@ import {
 import { mailRecoveryToken } from './deleted-account.ts';
 import { requireStrongPassword } from './password-rules.ts';
 import type { SignInThrottle } from './sign-in-throttle.ts';
-import { invalidCredentials, type StartedSession, startSession } from './start-session.ts';
+import { type StartedSession, startSession } from './start-session.ts';
 import { createUser } from './users.ts';
 
 export interface NewSignUp {

@@ -7,8 +7,6 @@ import { type CreatedSession, createSession } from '../sessions/create-session.t
 import { rememberDevice } from '../sessions/known-devices.ts';
 import type { MfaType } from './sign-in.entity.ts';
 
-export { invalidCredentials, wrongCredentials } from '../identity/sign-in-errors.ts';
-
 /** A person who has proved a first factor, or all factors. */
 export interface SignIn {
   userId: string;

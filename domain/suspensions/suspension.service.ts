@@ -3,17 +3,19 @@ import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, TenantScope, Transaction } from '../../platform/database/database.ts';
 import { storableText } from '../../platform/database/storable.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import { AppError } from '../../platform/errors.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { setInboxStatus } from '../inboxes/inbox-status.ts';
+import { setEnvironmentStatus, setOrganizationStatus } from '../organizations/set-status.ts';
 import {
   type Suspension,
   type SuspensionActorKind,
   SuspensionEntity,
   type SuspensionReason,
+  type SuspensionTargetType,
 } from './suspension.entity.ts';
 import { buildSuspensionStart } from './suspension-run.ts';
-import { lockTarget, type NamedTarget, type SuspensionTarget, setTargetStatus } from './suspension-target.ts';
 
 export interface SuspensionRequest {
   reason: SuspensionReason;
@@ -85,6 +87,17 @@ export function createSuspensionService({ outbox, onChange }: SuspensionServiceO
       await setTargetStatus(db, target, status);
       return finish(transaction, { kind: 'reinstated', suspension, target, status });
     },
+  };
+}
+
+/** The audit entry of a change. */
+export function describeChange({ kind, target, suspension, status }: SuspensionChange, note: string) {
+  return {
+    action: `${target.type}.${kind}`,
+    resourceType: target.type,
+    resourceId: target.id,
+    reason: note,
+    details: { reason: suspension.reason, suspension_id: suspension.id, status },
   };
 }
 
@@ -194,4 +207,72 @@ function notSuspended(
         : `Name the reason that is in force: ${open.join(', ')}.`,
     extensions: { open_reasons: open.join(',') },
   });
+}
+
+export interface SuspensionTarget {
+  type: SuspensionTargetType;
+  id: string;
+  organizationId: string;
+}
+
+/** A target with its name, for emails. */
+export interface NamedTarget extends SuspensionTarget {
+  /** Name of the organization or environment, address of the inbox. */
+  name: string;
+}
+
+/**
+ * Locks the organization until the transaction ends, so that its suspensions change one at a time. Rows that refer to the
+ * organization can still be inserted.
+ *
+ * @throws AppError `not_found`, also for a target of another organization and for a deleted inbox.
+ */
+async function lockTarget(db: Db, target: SuspensionTarget): Promise<NamedTarget> {
+  await db
+    .selectFrom('organizations')
+    .select('id')
+    .where('id', '=', target.organizationId)
+    .forNoKeyUpdate()
+    .execute();
+  const row = await findName(db, target);
+  if (!row) throw notFound(target.type, target.id);
+  return { ...target, name: row.name };
+}
+
+function findName(
+  db: Db,
+  { type, id, organizationId }: SuspensionTarget,
+): Promise<{ name: string } | undefined> {
+  if (type === 'organization')
+    return db
+      .selectFrom('organizations')
+      .select('name')
+      .where('id', '=', id)
+      .where('id', '=', organizationId)
+      .executeTakeFirst();
+  if (type === 'environment')
+    return db
+      .selectFrom('environments')
+      .select('name')
+      .where('id', '=', id)
+      .where('org_id', '=', organizationId)
+      .executeTakeFirst();
+  return db
+    .selectFrom('inboxes')
+    .select('email as name')
+    .where('id', '=', id)
+    .where('org_id', '=', organizationId)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+}
+
+/** The caller has locked the target and changed its suspensions. */
+async function setTargetStatus(
+  db: Db,
+  { type, id }: SuspensionTarget,
+  status: 'active' | 'suspended',
+): Promise<void> {
+  if (type === 'organization') await setOrganizationStatus(db, id, status);
+  else if (type === 'environment') await setEnvironmentStatus(db, id, status);
+  else await setInboxStatus(db, id, status);
 }

@@ -2,7 +2,12 @@ import type { Transaction } from '../../platform/database/database.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { recordAudit } from '../audit/record-audit.ts';
-import type { SuspensionChange, SuspensionRequest, SuspensionService } from './suspension.service.ts';
+import {
+  describeChange,
+  type SuspensionChange,
+  type SuspensionRequest,
+  type SuspensionService,
+} from './suspension.service.ts';
 
 export type SystemSuspensionRequest = Pick<SuspensionRequest, 'reason' | 'note'>;
 
@@ -46,17 +51,6 @@ export function createSystemSuspensionService({ suspensions }: { suspensions: Su
       organizationId: string,
       request: SystemSuspensionRequest,
     ): Promise<boolean> => change('reinstate', transaction, { organizationId, ...request }),
-  };
-}
-
-/** The audit entry of a change. */
-export function describeChange({ kind, target, suspension, status }: SuspensionChange, note: string) {
-  return {
-    action: `${target.type}.${kind}`,
-    resourceType: target.type,
-    resourceId: target.id,
-    reason: note,
-    details: { reason: suspension.reason, suspension_id: suspension.id, status },
   };
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
+import { invalidCredentials } from '../../domain/identity/sign-in-errors.ts';
 import { createSignInThrottle } from '../../domain/people/sign-in-throttle.ts';
-import { invalidCredentials } from '../../domain/people/start-session.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newAddress } from '../support/accounts.ts';
 import { createOrganization } from '../support/organizations.ts';

@@ -3,8 +3,10 @@ import { createDraftService } from '../../domain/drafts/draft.service.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createNotifySuspension } from '../../domain/notifications/notify-suspension.ts';
 import type { SuspensionReason } from '../../domain/suspensions/suspension.entity.ts';
-import { createSuspensionService } from '../../domain/suspensions/suspension.service.ts';
-import type { SuspensionTarget } from '../../domain/suspensions/suspension-target.ts';
+import {
+  createSuspensionService,
+  type SuspensionTarget,
+} from '../../domain/suspensions/suspension.service.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { TEST_APPROVAL_MS, testUnsubscribeLinks } from './mail-services.ts';

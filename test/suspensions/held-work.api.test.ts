@@ -6,7 +6,7 @@ import { awaitSuspensionHolds } from '../../domain/events/event-suspension.ts';
 import type { RejectionReason } from '../../domain/events/event-types.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import type { SuspensionTargetType } from '../../domain/suspensions/suspension.entity.ts';
-import type { SuspensionTarget } from '../../domain/suspensions/suspension-target.ts';
+import type { SuspensionTarget } from '../../domain/suspensions/suspension.service.ts';
 import { lockDueDelivery } from '../../domain/webhooks/begin-attempt.ts';
 import { createBulkJobRunner } from '../../domain/webhooks/bulk-job-runner.ts';
 import { HELD_WHILE_SUSPENDED, updateDelivery } from '../../domain/webhooks/delivery-state.ts';

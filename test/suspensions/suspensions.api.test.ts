@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
 import type { SuspensionTargetType } from '../../domain/suspensions/suspension.entity.ts';
+import type { SuspensionTarget } from '../../domain/suspensions/suspension.service.ts';
 import { markSettled, overdueSuspensions } from '../../domain/suspensions/suspension-run.ts';
-import type { SuspensionTarget } from '../../domain/suspensions/suspension-target.ts';
 import { createSystemSuspensionService } from '../../domain/suspensions/system-suspension.service.ts';
 import { settleSuspensionWorkflowId } from '../../workflows/suspensions/settle-held-work.contract.ts';
 import { createInbox, createOrganization } from '../support/organizations.ts';

@@ -7,6 +7,7 @@ import { newId } from '../../../platform/ids.ts';
 import { recordPersonAudit } from '../../audit/record-audit.ts';
 import { type Person, requireFreshLogin } from '../../identity/person.ts';
 import { requireSafeName } from '../../identity/safe-name.ts';
+import { invalidCredentials } from '../../identity/sign-in-errors.ts';
 import type { PersonNotificationService } from '../../notifications/person-notification.service.ts';
 import { addSessionFactor } from '../../sessions/session.service.ts';
 import {
@@ -18,7 +19,6 @@ import {
   requireRoomForFactor,
 } from '../mfa-enrollments.ts';
 import { replaceRecoveryCodes } from '../recovery-codes.ts';
-import { invalidCredentials } from '../start-session.ts';
 import {
   createRegistrationOptions,
   type NewCredential,

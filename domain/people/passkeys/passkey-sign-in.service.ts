@@ -1,10 +1,11 @@
 import type { Database } from '../../../platform/database/database.ts';
 import { AppError } from '../../../platform/errors.ts';
 import type { Client } from '../../identity/person.ts';
+import { invalidCredentials, wrongCredentials } from '../../identity/sign-in-errors.ts';
 import type { PersonNotificationService } from '../../notifications/person-notification.service.ts';
 import { findPendingSignIn } from '../pending-sign-ins.ts';
 import type { SignedIn } from '../sign-in.service.ts';
-import { invalidCredentials, startSession, wrongCredentials } from '../start-session.ts';
+import { startSession } from '../start-session.ts';
 import { findCredentials } from './passkey-enrollment.service.ts';
 import { useAssertion } from './use-assertion.ts';
 import {
