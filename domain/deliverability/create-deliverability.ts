@@ -4,7 +4,7 @@ import { createSuppressionService } from './suppression.service.ts';
 import { createUnsubscribeService } from './unsubscribe.service.ts';
 import type { UnsubscribeLinks } from './unsubscribe-links.ts';
 
-/** What the API does about suppressions, lists and unsubscribe links. */
+/** The services of the API for suppressions, lists and unsubscribe links. */
 export function createDeliverability({
   database,
   unsubscribeLinks,

@@ -3,7 +3,10 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
-/** What an inbox has sent on its latest day of sending. Kept while the policy `daily_send_cap_per_inbox` is set. */
+/**
+ * How many messages an inbox has sent on its latest day of sending. Kept while the policy `daily_send_cap_per_inbox` is
+ * set.
+ */
 export const InboxDailySendsEntity = defineEntity({
   name: 'InboxDailySends',
   tableName: 'inbox_daily_sends',
@@ -19,7 +22,7 @@ export const InboxDailySendsEntity = defineEntity({
 
 export type InboxDailySends = InferEntity<typeof InboxDailySendsEntity>;
 
-/** How much an organization may send, and has sent, from the shared domain on its latest day of sending. */
+/** To how many recipients an organization may send, and has sent, from the shared domain on its latest day of sending. */
 export const SharedDomainCapEntity = defineEntity({
   name: 'SharedDomainCap',
   tableName: 'shared_domain_caps',

@@ -4,8 +4,8 @@ import { lowestIdAt } from '../../platform/ids.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
 
 /**
- * Takes one message from the inbox's allowance of the UTC day, in one statement that serializes its senders. Nothing is
- * taken on a refusal, and a rollback returns it. The first message of a day is counted with those that the inbox sent
+ * Takes one message from the inbox's allowance of the UTC day, in one statement that serializes its senders. A refusal
+ * takes nothing, and a rollback returns the message. The first message of a day also counts those that the inbox sent
  * before the cap was set.
  */
 export async function takeInboxAllowance(
@@ -78,7 +78,7 @@ export async function returnInboxAllowance(db: Db, inboxId: string): Promise<voi
     .execute();
 }
 
-/** The daily cap of organizations on the shared domain, whose reputation all of them share. */
+/** The daily cap of organizations on the shared domain, because all of them share its reputation. */
 export interface SharedDomainLimit {
   /** Recipients on the first day of sending. */
   startingCap: number;
@@ -91,8 +91,8 @@ const MAX_CAP = 1_000_000_000;
 /** Start of a UTC day, for comparison with `timestamptz` columns. */
 const START_OF_DAY = sql`(shared_domain_caps.day::timestamp at time zone 'UTC')`;
 /**
- * Today's cap: doubled after a day of sending, unless an inbox on the shared domain has been over the limits of reputation
- * since then. Those pause an inbox, so a pause, or its end, since that day says so.
+ * Today's cap: doubled after a day of sending, unless an inbox on the shared domain has exceeded the reputation limits
+ * since then. Such an inbox is paused, so the times of pauses and resumptions show this.
  */
 const TODAYS_CAP = sql<number>`greatest(excluded.cap, case
   when shared_domain_caps.day < excluded.day and not exists (
@@ -102,8 +102,8 @@ const TODAYS_CAP = sql<number>`greatest(excluded.cap, case
 const SENT_TODAY = sql<number>`(case when shared_domain_caps.day < excluded.day then 0 else shared_domain_caps.recipients end + excluded.recipients)`;
 
 /**
- * Takes recipients from the organization's allowance of the day, in one statement that serializes its senders. Nothing is
- * taken on a refusal, and a rollback returns them. Custom domains and sandbox environments have no cap.
+ * Takes recipients from the organization's allowance of the day, in one statement that serializes its senders. A
+ * refusal takes nothing, and a rollback returns the recipients. Custom domains and sandbox environments have no cap.
  */
 export async function takeSharedDomainAllowance(
   db: Db,

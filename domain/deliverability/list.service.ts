@@ -115,7 +115,7 @@ interface ChangedEntry extends EntryScopeKey {
   entry: string;
 }
 
-/** @returns undefined if it exists already. */
+/** @returns undefined if the entry already exists. */
 function insertEntry(
   db: Db,
   organizationId: string,
@@ -139,7 +139,7 @@ function insertEntry(
     .executeTakeFirst();
 }
 
-/** Of {@link insertEntry}, which found that it exists. */
+/** Finds the entry that {@link insertEntry} found to exist. */
 function findEntry(
   db: Db,
   organizationId: string,

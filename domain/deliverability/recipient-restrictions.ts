@@ -2,7 +2,10 @@ import { type RawBuilder, sql } from 'kysely';
 import { type ListMatch, selectListMatches } from './list-match.ts';
 import type { SuppressionOrigin } from './suppression.entity.ts';
 
-/** The suppression that applies to the sending inbox (that of the organization first) and the list entries that concern a recipient. */
+/**
+ * The restrictions of one recipient: the suppression that applies to the sending inbox (the organization's takes
+ * precedence) and the matching list entries.
+ */
 export interface RecipientRestrictions {
   /** Normalized by `toAddressKey`. */
   email: string;
@@ -27,7 +30,7 @@ export function selectRecipientRestrictions(
       from (select r.email,
           (select jsonb_build_object('origin', s.origin, 'status', s.status) from suppressions s
            where s.org_id = ${inbox}.org_id and s.email = r.email
-             -- Not as a condition of the index, in which three values would make it look dearer than one by org_id alone.
+             -- Not as a condition of the index, in which three values would make it look more expensive than one by org_id alone.
              and array[${inbox}.org_id, ${inbox}.env_id, ${inbox}.id] @> array[s.scope_id]
            order by s.scope_id = s.org_id desc limit 1) as suppression,
           ${selectListMatches('send', sql`r.email`, inbox)} as matches

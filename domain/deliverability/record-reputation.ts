@@ -60,7 +60,7 @@ export async function recordReputation(
 
 interface ReputationWindow {
   inboxId: string;
-  /** Ids sort by time: older messages lie outside the window, or before the inbox was last resumed. */
+  /** Ids sort by time. Messages with lower ids are older than the window or than the last resumption of the inbox. */
   minMessageId: string;
   outcomes: readonly NegativeOutcome[];
   simulatorDomain: string;

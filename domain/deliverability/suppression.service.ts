@@ -19,9 +19,9 @@ export interface SuppressionFilter {
 export type SuppressionService = ReturnType<typeof createSuppressionService>;
 
 /**
- * Addresses to which the organization, an environment or an inbox does not send. Bounces and complaints suppress for the
- * organization, a credential for the place it is bound to. A bound credential sees only the suppressions that originate
- * there: it must not reveal the correspondents of other inboxes.
+ * Addresses to which the organization, an environment or an inbox does not send. Bounces and complaints suppress an
+ * address for the whole organization, a credential only for the environment or inbox it is bound to. A bound credential
+ * sees only suppressions that originate there, because it must not learn the correspondents of other inboxes.
  */
 export function createSuppressionService({ database }: { database: Database }) {
   return {
@@ -41,7 +41,8 @@ export function createSuppressionService({ database }: { database: Database }) {
       }),
 
     /**
-     * Suppresses an address manually, where the credential is bound. An existing suppression of that scope is kept.
+     * Suppresses an address manually, for the organization or for the environment or inbox that the credential is bound
+     * to. An existing suppression of that scope is kept.
      *
      * @throws AppError `validation_error`.
      */
@@ -79,7 +80,8 @@ export function createSuppressionService({ database }: { database: Database }) {
      * Removes the suppressions of the address that lie within the credential's binding; an organization-wide credential
      * removes all of them.
      *
-     * @throws AppError `not_found`; `permission_denied` if a bound credential sees only one of the whole organization.
+     * @throws AppError `not_found`; `permission_denied` if the only suppression is the organization's and the
+     * credential is bound.
      */
     remove: (scope: Scope, address: string): Promise<void> =>
       database.transaction(scope, async ({ db }) => {
@@ -104,7 +106,7 @@ export function createSuppressionService({ database }: { database: Database }) {
   };
 }
 
-/** One that exists already. */
+/** Finds an existing suppression. */
 function findSuppression(
   db: Db,
   { organizationId, email, scopeId }: Pick<Suppression, 'organizationId' | 'email' | 'scopeId'>,
@@ -145,7 +147,7 @@ function suppressedForOrganization(): AppError {
   });
 }
 
-/** Those that apply to or originate in the credential's binding. */
+/** Suppressions that apply to, or originate in, what the credential is bound to. */
 const isVisibleTo =
   ({ organizationId, environmentBound, environmentId, inboxId }: Scope) =>
   (eb: ExpressionBuilder<Tables, 'suppressions'>) =>

@@ -9,7 +9,7 @@ export interface UnsubscribeTarget {
   email: string;
 }
 
-/** Signed links for one-click unsubscription (RFC 8058). They do not expire: messages are read years later. */
+/** Signed links for one-click unsubscription (RFC 8058). They do not expire, because people read messages years later. */
 export interface UnsubscribeLinks {
   create(target: UnsubscribeTarget): string;
   /** Returns the target of a token; null if its signature is invalid. */

@@ -19,7 +19,10 @@ export function createUnsubscribeService({
     return target;
   };
   return {
-    /** Returns whom the link unsubscribes; changes nothing. @throws AppError `not_found` for an invalid token. */
+    /**
+     * Returns who would unsubscribe with the link, and changes nothing. @throws AppError `not_found` for an invalid
+     * token.
+     */
     read,
 
     /**

@@ -3,7 +3,7 @@ import { type FeedPosition, positionOf } from './event-feed.ts';
 import type { FeedPage, Tail } from './event-tail.ts';
 
 export interface Follower {
-  /** All matching events up to here were returned: resuming from here skips and repeats none. */
+  /** All matching events up to this position were returned. Resuming from here skips none and repeats none. */
   readonly position: FeedPosition;
   /** Resolves with the next events, or with none after `waitMs` or when closed. Call again only after it resolves. */
   next(waitMs: number): Promise<readonly Event[]>;

@@ -37,7 +37,7 @@ export interface EventStreamsOptions {
 }
 
 const PAGE_SIZE = 50;
-/** A page may exceed this by one event. It bounds the memory of a follower whose client reads nothing. */
+/** Bounds the memory of a follower whose client reads nothing. A page may exceed this by one event. */
 const PAGE_BYTES = MAX_EVENT_BYTES;
 /** Per process, so that polling many environments leaves database connections for requests. */
 const MAX_CONCURRENT_READS = 4;

@@ -7,17 +7,18 @@ import { isSwitchedOff } from '../toggles/toggles.ts';
 import type { Event } from './event.entity.ts';
 import type { EventType } from './event-types.ts';
 
-/** Why the deliveries of an event wait for its organization, environment or inbox. */
+/** Why the deliveries of an event are held because of its organization, environment or inbox. */
 export type OwnerHold = 'organization_deleted' | 'suspension';
 
 /**
- * SQL: the event `v` announces that a send was refused because its organization `o`, environment `n` or inbox `i` is suspended.
- * It is delivered while the suspension lasts, unless that is for abuse: otherwise the owner would learn of it only afterwards.
+ * SQL: the event `v` announces that a send was refused because its organization `o`, environment `n` or inbox `i` is
+ * suspended. Such an event is delivered during the suspension, unless the suspension is for abuse; otherwise the owner
+ * would learn of the refusal only afterwards.
  */
 const ANNOUNCES_SUSPENSION = sql`(v.type = 'message.rejected' and v.data ->> 'rejection_reason' = 'account_paused'
   and o.deleted_at is null and not ${hasAbuseSuspension(sql.ref('o.id'), sql.ref('n.id'), sql.ref('i.id'))})`;
 
-/** SQL: joins what may be suspended to the event `v`, in a subquery. */
+/** SQL for a subquery: joins the organization, environment and inbox of the event `v`. */
 const STATUSES = sql`join organizations o on o.id = v.org_id join environments n on n.id = v.env_id
   left join inboxes i on i.id = v.inbox_id`;
 
@@ -35,7 +36,7 @@ export const OWNER_HOLD = sql<OwnerHold | null>`(
   select case when o.deleted_at is not null then 'organization_deleted' when ${IS_HELD_BY_SUSPENSION} then 'suspension' end
   from (select) suspended ${STATUSES})`;
 
-/** SQL: as {@link IS_HELD_BY_SUSPENSION}, of `v` alone. */
+/** SQL: {@link IS_HELD_BY_SUSPENSION} without the joined rows, for the event `v`. */
 const IS_HELD = sql<boolean>`(select ${IS_HELD_BY_SUSPENSION} from (select) suspended ${STATUSES})`;
 
 /** Names the lock that orders holding deliveries for a suspension and releasing them at its end. */
@@ -43,7 +44,7 @@ const HOLD_LOCK = 'deliveries held for a suspension';
 
 type SuspendableEvent = Pick<Event, 'organizationId' | 'environmentId' | 'inboxId' | 'type' | 'data'>;
 
-/** SQL: the fields of an event on which holds depend, as the row `v`. The event need not be stored yet. */
+/** SQL: the fields of an event on which holds depend, as the row `v`. The event may not be stored yet. */
 export const suspendableRow = ({ organizationId, environmentId, inboxId, type, data }: SuspendableEvent) => {
   const reason = 'rejection_reason' in data ? data.rejection_reason : null;
   return sql<SuspendableColumns>`(values (${organizationId}::text, ${environmentId}::text, ${inboxId}::text, ${type}::text,
@@ -69,7 +70,7 @@ export async function confirmSuspension(db: Db, event: SuspendableEvent): Promis
   return row?.isHeld ?? false;
 }
 
-/** Why a new delivery of an event waits, whatever its endpoint. */
+/** Why a new delivery of an event is held, regardless of its endpoint. */
 export interface EventHold {
   /** A suspension is confirmed: see {@link confirmSuspension}. */
   ownerHold: OwnerHold | null;
@@ -99,7 +100,7 @@ export async function findEventHolds(
 
 export const NOT_HELD: EventHold = { ownerHold: null, isSwitchedOff: false };
 
-/** Keeps the release of held deliveries from beginning until the transaction ends. Read the statuses after this call. */
+/** Delays the release of held deliveries until the transaction ends. Read the statuses after this call. */
 export async function lockSuspensionHolds(db: Db, organizationId: string): Promise<void> {
   await lockKeyShared(db, HOLD_LOCK, organizationId);
 }

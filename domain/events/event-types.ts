@@ -110,7 +110,7 @@ interface DraftEventData {
 interface UsageData {
   counter: UsageCounter;
   current: number;
-  /** `current` is `percentage` percent of it. */
+  /** `current` is `percentage` percent of this limit. */
   limit: number;
   percentage: number;
   /** The threshold that was reached: the warning threshold or 100. */

@@ -59,11 +59,11 @@ export const EventEntity = defineEntity({
     /** The message that the event is about. A column, because row-level security keeps an index on `data` from being used. */
     messageId: idColumn().strictNullable().generated(`(data ->> 'message_id'::text) stored`),
     /**
-     * The message or draft that the event is about, where `data` does not name a message: the draft of `draft.*`, and what
-     * `message.rejected` refused, if it exists.
+     * The message or draft that the event is about if `data` does not name a message: the draft of `draft.*`, and the
+     * message or draft that `message.rejected` refused, if it exists.
      */
     aboutId: idColumn().strictNullable(),
-    /** The subject of the event was deleted, and the content of `data` with it. */
+    /** The subject of the event was deleted, together with the content of `data`. */
     redacted: p.boolean().default(false),
     /** A test event for one endpoint; the feed excludes it. */
     test: p.boolean().default(false),

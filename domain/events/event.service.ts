@@ -31,7 +31,7 @@ export interface Subscriber extends EventHold {
 export interface EventServiceOptions {
   /** Called after the commit of each event, for the metrics. */
   onRecorded?: ((type: string) => void) | undefined;
-  /** Creates the deliveries of an event to the endpoints subscribed to it. Passed in, because `webhooks` imports `events`. */
+  /** Creates the deliveries of an event to the endpoints subscribed to it. Injected, because `webhooks` imports `events`. */
   addDeliveries(
     transaction: Transaction,
     event: Pick<Event, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'type'>,
@@ -39,7 +39,7 @@ export interface EventServiceOptions {
   ): Promise<void>;
   /**
    * Extends a redaction to deliveries: cancels those that must no longer be sent, and removes the receivers' responses.
-   * Passed in for the same reason.
+   * Injected for the same reason.
    */
   redactDeliveries(transaction: Transaction, eventIds: readonly string[]): Promise<void>;
 }
@@ -51,8 +51,8 @@ export function createEventService(options: EventServiceOptions) {
   return {
     /**
      * Records an event in the caller's transaction, with one delivery for each subscribed endpoint. The deliveries'
-     * workflows start after the commit. The delivery to a disabled or failing endpoint is `held`, and so is every delivery of
-     * a suspended or closed organization, except the announcement that a suspension has refused a send.
+     * workflows start after the commit. A delivery to a disabled or failing endpoint is `held`. So is every delivery of
+     * a suspended or closed organization, except the announcement of a send that a suspension refused.
      */
     async record<Type extends keyof EventDataByType>(
       transaction: Transaction,
@@ -74,8 +74,9 @@ export function createEventService(options: EventServiceOptions) {
     },
 
     /**
-     * Removes the content of the events about messages and drafts that are deleted in the caller's transaction, which has
-     * locked their rows. Events that wait for delivery go out without it; only `message.received` is canceled.
+     * Removes the content of the events about messages and drafts that are deleted in the caller's transaction, which
+     * has locked their rows. Waiting events are delivered without content; only deliveries of `message.received` are
+     * canceled.
      */
     async redact(transaction: Transaction, ids: readonly string[]): Promise<void> {
       if (ids.length === 0) return;
@@ -83,7 +84,7 @@ export function createEventService(options: EventServiceOptions) {
       if (eventIds.length > 0) await redactDeliveries(transaction, eventIds);
     },
 
-    /** Likewise for the next events of an inbox. Returns where to continue; null at the end. */
+    /** Removes the content of the next events of an inbox. Returns where to continue; null at the end. */
     async redactInbox(
       transaction: Transaction,
       inboxId: string,
@@ -133,7 +134,7 @@ function recordEvent(db: Db, event: RecordedEvent): Promise<Subscriber[]> {
     .execute();
 }
 
-/** Stores a test event. Nothing subscribes to it: the caller delivers it to the endpoint under test. */
+/** Stores a test event. It has no subscribers: the caller delivers it to the endpoint under test. */
 export function createTestEvent(
   db: Db,
   event: Pick<Event, 'organizationId' | 'environmentId' | 'inboxId' | 'type' | 'data' | 'createdAt'>,

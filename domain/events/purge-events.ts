@@ -11,12 +11,12 @@ const MAX_HOLD_DAYS = 31;
 const HOLDS_OF_OWNERS = ['usage_limit', 'suspension', 'organization_deleted', 'switched_off'] as const;
 
 /**
- * Deletes events older than the retention, with their deliveries in any status: a run that still waits finds no delivery
- * and ends. Returns how many events were deleted.
+ * Deletes events older than the retention, with their deliveries in any status: a run that is still waiting finds no
+ * delivery and ends. Returns how many events were deleted.
  */
 export async function purgeEvents({ db }: Database, retentionDays: number): Promise<number> {
   const cutoff = new Date(Date.now() - retentionDays * DAY_MS);
-  // An event with a delivery that waits for the next month or a recovery stays longer than the retention.
+  // An event whose delivery waits for the next month or for a recovery is kept longer than the retention period.
   const holdCutoff = new Date(cutoff.getTime() - MAX_HOLD_DAYS * DAY_MS);
   let deleted = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch += 1) {

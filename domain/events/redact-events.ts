@@ -5,13 +5,13 @@ import type { Db } from '../../platform/database/tables.ts';
 import type { Event } from './event.entity.ts';
 import type { EventData } from './event-types.ts';
 
-/** Fields of a closed set of words: they tell nothing of the content, and receivers rely on the words. */
+/** Fields with a fixed set of values: they reveal nothing about the content, and receivers rely on them. */
 const KEPT_WORDS = ['bounce_type', 'bounce_sub_type', 'rejection_reason', 'decision'];
-/** Ids, of people too, and times. */
+/** Ids, including those of people, and times. */
 const KEPT_NAMES = '_(id|by|at)$';
 
 /**
- * SQL: `data` without content. Strings are empty and arrays have no elements; ids, times, numbers and the words of a closed
+ * SQL: `data` without content. Strings are empty and arrays have no elements; ids, times, numbers and values of a fixed
  * set stay, so that every field keeps its type.
  */
 const REDACTED_DATA = sql<JsonParameter<EventData>>`(
@@ -38,7 +38,7 @@ export type InboxEventPosition = Pick<Event, 'transactionId' | 'id'>;
 export const FIRST_EVENT: InboxEventPosition = { transactionId: '0', id: '' };
 
 /**
- * Likewise for the next events of an inbox.
+ * Removes the content of the next events of an inbox.
  *
  * @returns the ids of the events, and the position after them; null at the end.
  */

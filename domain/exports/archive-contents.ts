@@ -31,7 +31,10 @@ export interface ArchiveOptions extends Omit<FileReaderOptions, 'database'> {
   requestedBy: string;
 }
 
-/** The files of an archive, in order. Files come before rows: that of every row was then read or listed as missing. */
+/**
+ * The files of an archive, in order. Files come before rows, so that the file of every row has already been read or
+ * listed as missing.
+ */
 export async function* readArchive(options: ArchiveOptions): AsyncGenerator<ZipFile> {
   const { startedAt: modifiedAt, counts } = options;
   yield { name: 'README.txt', modifiedAt, data: Buffer.from(README) };

@@ -25,13 +25,13 @@ export class ArchiveCounts {
     return this.#missing.length;
   }
 
-  /** The missing files as JSON lines, some at a time. */
+  /** Yields the missing files as JSON lines, some at a time. */
   async *missingLines(): AsyncGenerator<Buffer> {
     for (let start = 0; start < this.#missing.length; start += LINES_PER_CHUNK)
       yield Buffer.from(this.#missing.slice(start, start + LINES_PER_CHUNK).join(''));
   }
 
-  /** The totals were estimated at the start; they grow with what is written beyond them, because mail arrives meanwhile. */
+  /** The totals were estimated at the start. They grow when more is written, because mail arrives during the export. */
   toProgress({ rowsTotal, filesTotal }: Pick<ExportCounts, 'rowsTotal' | 'filesTotal'>): ExportCounts {
     const rowsDone = Object.values(this.rows).reduce((sum, rows) => sum + rows, 0);
     const filesDone = this.files.messages + this.files.attachments + this.#goneFiles;

@@ -30,7 +30,7 @@ export interface FileReaderOptions {
   storage: Pick<Storage, 'getRange'>;
   organizationId: string;
   startedAt: Date;
-  /** How much of a file is in memory at once. */
+  /** Maximum number of bytes of a file in memory at once. */
   maxChunkBytes: number;
   counts: ArchiveCounts;
 }
@@ -85,7 +85,7 @@ const SOURCES: Record<FileFolder, FileSource[]> = {
   ],
 };
 
-/** The files of a folder. Those that storage no longer has are listed as missing instead. */
+/** Yields the files of a folder. Files that storage no longer has are listed as missing instead. */
 export async function* readFiles(options: FileReaderOptions, folder: FileFolder): AsyncGenerator<ZipFile> {
   const { counts } = options;
   for await (const { file, chunk } of readAhead(options, listFiles(options, folder))) {
@@ -134,7 +134,7 @@ async function* readAhead(
   };
   for await (const file of files) {
     const chunk = readChunk(options, file.storageKey, 0);
-    // It is awaited, except after an earlier failure. The rejection would then be unhandled.
+    // The chunk is awaited unless an earlier one failed, in which case a rejection would be unhandled.
     chunk.catch(() => {});
     const bytes = Math.min(file.sizeBytes, options.maxChunkBytes);
     requested.push({ file, bytes, chunk });
@@ -144,7 +144,10 @@ async function* readAhead(
   while (requested.length > 0) yield await takeFirst();
 }
 
-/** A file that is too large to read at once. If storage loses it meanwhile, its beginning stays in the archive. */
+/**
+ * Reads a file that is too large to read at once. If storage loses the file during this, its beginning stays in the
+ * archive.
+ */
 async function* readRest(
   options: FileReaderOptions,
   file: FileRow,

@@ -1,6 +1,6 @@
 import { sanitizeFileName } from '../mime/file-name.ts';
 
-/** Common file systems allow 255 bytes; the rest is left for `_` and for programs that append a number. */
+/** Common file systems allow 255 bytes. The difference leaves space for `_` and for programs that append a number. */
 const MAX_BYTES = 200;
 /** Reserved device names in Windows, with any extension (Microsoft, "Naming Files, Paths, and Namespaces"). */
 const WINDOWS_DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|$)/i;
@@ -8,8 +8,8 @@ const WINDOWS_DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[
 export const messagePath = (messageId: string): string => `messages/${messageId}.eml`;
 
 /**
- * Path of an attachment in the archive: in its own folder, since names repeat, under a name that is valid on all common
- * file systems and cannot escape the folder. The sender's file name is in the attachment's row.
+ * Path of an attachment in the archive. Each attachment has its own folder, because names repeat, and a name that is
+ * valid on all common file systems and cannot escape the folder. The row of the attachment has the sender's file name.
  */
 export function attachmentPath(attachmentId: string, filename: string): string {
   return `attachments/${attachmentId}/${toSafeName(filename)}`;

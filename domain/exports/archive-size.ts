@@ -32,7 +32,7 @@ export async function estimateArchive(
   };
 }
 
-/** By an index: with row-level security alone the count would scan the rows of every organization. */
+/** Uses an index. With row-level security alone, the count would scan the rows of every organization. */
 async function countRows(db: Db, { table, sources }: ExportedTable): Promise<number> {
   const [source] = sources;
   const parent =
@@ -65,7 +65,7 @@ async function measureAttachments(db: Db) {
   return (await query.executeTakeFirst()) ?? NOTHING;
 }
 
-/** S3 allows 10,000 parts; the rest is headroom for data added meanwhile. */
+/** S3 allows 10,000 parts. The difference leaves space for data that is added during the export. */
 const MAX_PARTS = 8_000;
 const MIB_BYTES = 1024 * 1024;
 

@@ -7,17 +7,17 @@ export interface ArchiveStorage extends Pick<Storage, 'getRange' | 'sizeOf'> {
   multipartUploads: MultipartUploads;
 }
 
-/** How long an export waits for storage before it ends, to start again. */
+/** How long an export waits for storage before it fails and starts again. */
 const MAX_OUTAGE_MS = 15 * 60_000;
 const RETRY_DELAY_MS = 5_000;
 
 /**
- * Repeats calls while storage is unavailable, for some minutes, since an export that fails starts again from its beginning.
+ * Repeats calls for some minutes while storage is unavailable, because a failed export starts again from the beginning.
  *
  * @param options.signal ends the repetitions, with its reason.
  * @param options.onWait before each further attempt.
  */
-export function withPatience(
+export function retryWhileUnavailable(
   { getRange, multipartUploads }: ArchiveStorage,
   {
     signal,
@@ -50,8 +50,8 @@ export function withPatience(
 }
 
 /**
- * Uploads chunks in parts of one size, which some servers demand. A part is uploaded while the next one is filled, in two
- * buffers that take turns: the garbage collector would free new ones too late.
+ * Uploads chunks in parts of equal size, as some servers require. One part is uploaded while the next one is filled.
+ * The two buffers are reused, because the garbage collector would free new ones too late.
  *
  * @throws the first error of the chunks or of an upload, once no upload is pending.
  */
@@ -71,7 +71,7 @@ export async function uploadInParts(
     pending = upload(parts.length + 1, bytes).then((uploaded) => {
       parts.push(uploaded);
     });
-    // The next call awaits it and gets its error.
+    // The next call awaits the upload and gets its error.
     pending.catch(() => {});
     [part, spare] = [spare, part];
     filled = 0;

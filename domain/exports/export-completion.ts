@@ -25,7 +25,7 @@ const AVAILABLE_MS = 24 * 3_600_000;
 /** The object outlives the availability, since the last download link is valid for a day. */
 const DELETE_DELAY_MS = 25 * 3_600_000;
 const MAX_DETAIL_CHARACTERS = 1_000;
-/** By then the writing activity has ended, and usually the run itself has cleaned up. */
+/** After this delay the writing activity has ended, and usually the run has cleaned up. */
 const CLEANUP_DELAY_MS = 5 * 60_000;
 const CLEANED_AT_A_TIME = 20;
 const UNSUCCESSFUL_STATUSES = ['failed', 'canceled', 'expired'] as const;
@@ -45,13 +45,16 @@ export function createExportCompletion({ database, storage, notifications, now }
         .where('id', '=', row.id)
         .where('upload_id', '=', row.uploadId)
         .execute();
-      // It may have been completed at the same time.
+      // The upload may have been completed at the same time.
       await releaseObject(db, { ...row, dueAt: now() });
     });
   }
 
   return {
-    /** Makes the archive available and tells the owners; deletes it if the export was canceled meanwhile. */
+    /**
+     * Makes the archive available and notifies the owners; deletes the archive if the export was canceled in the
+     * meantime.
+     */
     complete: (archive: WrittenArchive): Promise<void> =>
       database.systemTransaction(async (transaction) => {
         const { db } = transaction;
@@ -88,7 +91,7 @@ export function createExportCompletion({ database, storage, notifications, now }
     },
 
     /**
-     * Expires archives that are past their time, and removes uploads of exports whose run was terminated.
+     * Expires archives whose availability has ended, and removes uploads of exports whose run was terminated.
      *
      * @returns how many exports were changed.
      */
@@ -114,7 +117,7 @@ export function createExportCompletion({ database, storage, notifications, now }
   };
 }
 
-/** @returns false if the export was canceled, or another worker has taken it over. */
+/** @returns false if the export was canceled or another worker has taken it over. */
 async function markReady(
   db: Db,
   { id, uploadId, sizeBytes }: WrittenArchive,

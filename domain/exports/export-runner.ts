@@ -10,7 +10,7 @@ import { releaseObject } from '../stored-objects/unclaimed-objects.ts';
 import { readArchive } from './archive-contents.ts';
 import { ArchiveCounts, type ExportCounts, formatProgress } from './archive-counts.ts';
 import { choosePartSize, estimateArchive } from './archive-size.ts';
-import { type ArchiveStorage, uploadInParts, withPatience } from './archive-storage.ts';
+import { type ArchiveStorage, retryWhileUnavailable, uploadInParts } from './archive-storage.ts';
 import { type Export, ExportEntity, UNFINISHED_STATUSES } from './export.entity.ts';
 import { createExportCompletion } from './export-completion.ts';
 import { lockIfAllowed } from './lock-export.ts';
@@ -31,7 +31,7 @@ export interface ExportRunnerOptions {
   minPartBytes?: number;
   /** How much of a file is in memory at once. */
   maxChunkBytes?: number;
-  /** How often progress is saved, and the requester’s right asked again. */
+  /** How often progress is saved and the requester's permission is checked again. */
   checkIntervalMs?: number;
   retryDelayMs?: number;
   now?: () => Date;
@@ -54,7 +54,7 @@ const CHECK_INTERVAL_MS = 2_000;
 /** When the object of an unfinished export is deleted. */
 const UNFINISHED_RETENTION_MS = 7 * 24 * 3_600_000;
 const CONTENT_TYPE = 'application/zip';
-/** Conservative: above this estimate a file in the archive might exceed 4 GiB. */
+/** Conservative: above this estimate, a file in the archive could exceed 4 GiB. */
 const ZIP64_THRESHOLD_BYTES = 1024 ** 3;
 
 /** The export was canceled, or another worker has taken it over. */
@@ -86,9 +86,9 @@ export function createExportRunner(options: ExportRunnerOptions) {
       .executeTakeFirst();
 
   /**
-   * Begins the archive. What another worker wrote before is removed first, and that worker can add nothing more.
+   * Begins the archive. First removes what another worker has written, so that this worker can add nothing more.
    *
-   * @returns null if the export has ended, was refused, or was taken over by another worker meanwhile.
+   * @returns null if the export has ended, was refused, or was taken over by another worker in the meantime.
    */
   async function start(exportId: string): Promise<Writing | null> {
     const row = await database.systemTransaction((transaction) =>
@@ -138,14 +138,14 @@ export function createExportRunner(options: ExportRunnerOptions) {
     const { id, organizationId, requestedBy, storageKey, uploadId, startedAt, totals } = writing;
     const counts = new ArchiveCounts();
     const reportProgress = () => onProgress?.(formatProgress(counts.toProgress(totals)));
-    const patient = withPatience(storage, {
+    const retrying = retryWhileUnavailable(storage, {
       signal,
       onWait: reportProgress,
       retryDelayMs: options.retryDelayMs,
     });
     const files = readArchive({
       database,
-      storage: patient,
+      storage: retrying,
       exportId: id,
       organizationId,
       requestedBy,
@@ -154,7 +154,7 @@ export function createExportRunner(options: ExportRunnerOptions) {
       counts,
     });
 
-    /** Stops the archive when it may not go on. */
+    /** Stops writing the archive when the export must not continue. */
     async function* observe(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
       let checkedAt = Date.now();
       for await (const chunk of chunks) {
@@ -171,31 +171,31 @@ export function createExportRunner(options: ExportRunnerOptions) {
 
     const archive = observe(writeZip(files, { zip64: writing.mayExceed4GiB }));
     const parts = await uploadInParts(archive, writing.partBytes, (number, bytes) =>
-      patient.uploadPart(storageKey, uploadId, number, bytes),
+      retrying.uploadPart(storageKey, uploadId, number, bytes),
     );
     await checkIn(writing, counts);
     signal.throwIfAborted();
-    await patient.complete(storageKey, uploadId, parts).catch(async (error: unknown) => {
+    await retrying.complete(storageKey, uploadId, parts).catch(async (error: unknown) => {
       if (!(await wasCompleted(error, storageKey, counts.sizeBytes))) throw error;
     });
     await completion.complete({ ...writing, sizeBytes: counts.sizeBytes });
   }
 
-  /** Whether an earlier call has completed the upload, and its answer was lost. */
+  /** Whether an earlier call completed the upload but its response was lost. */
   async function wasCompleted(error: unknown, storageKey: string, sizeBytes: number): Promise<boolean> {
     const isGone = error instanceof StorageError && error.failure === 'missing';
     return isGone && (await storage.sizeOf(storageKey)) === sizeBytes;
   }
 
   return {
-    /** Null: the export is gone. */
+    /** Returns null if the export no longer exists. */
     async findOrganization(exportId: string): Promise<string | null> {
       return (await find(exportId))?.organizationId ?? null;
     },
 
     /**
-     * Writes the archive, from its beginning to its end. Cancels it if its requester may no longer export. After a crash the
-     * next call, on any worker, begins again.
+     * Writes the archive, from its beginning to its end. Cancels the export if its requester may no longer export.
+     * After a crash, the next call on any worker starts from the beginning.
      *
      * @returns the final status.
      * @throws StorageError, or SupersededError if another worker writes the export.
@@ -208,9 +208,9 @@ export function createExportRunner(options: ExportRunnerOptions) {
         try {
           await writeAndComplete(writing, { signal, onProgress: writeOptions.onProgress });
         } catch (error) {
-          // Files that were being read ahead are not asked for again.
+          // Files that were being read ahead are no longer needed.
           ended.abort();
-          // If this fails, the next attempt repeats it, or `cleanUp`.
+          // If this fails, the next attempt or `cleanUp` repeats it.
           await uploads.abort(writing.storageKey, writing.uploadId).catch(() => {});
           if (!(error instanceof StoppedError)) throw error;
         }
@@ -246,7 +246,7 @@ async function saveProgress(
     .execute();
 }
 
-/** Of two workers that start it at the same time, one takes the export. */
+/** If two workers start the export at the same time, only one of them takes it. */
 async function recordStart(
   db: Db,
   row: Pick<Export, 'id' | 'organizationId' | 'storageKey' | 'uploadId'>,

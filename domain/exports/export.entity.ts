@@ -6,7 +6,7 @@ import { OrganizationEntity } from '../organizations/organization.entity.ts';
 /** `queued`: the run has not started. `expired`: the archive was available and has been deleted. */
 export const EXPORT_STATUSES = ['queued', 'running', 'ready', 'failed', 'canceled', 'expired'] as const;
 export type ExportStatus = (typeof EXPORT_STATUSES)[number];
-/** Of an export that waits for a worker or is being written. */
+/** Statuses of an export that waits for a worker or is being written. */
 export const UNFINISHED_STATUSES = ['queued', 'running'] as const satisfies ExportStatus[];
 
 /** An archive of all data of an organization. */
@@ -40,7 +40,7 @@ export const ExportEntity = defineEntity({
     statusDetail: p.text().strictNullable(),
     /**
      * S3 multipart upload of the worker that writes the archive; null before the start and after the end. A worker that
-     * takes over has another one, so that the former can neither add a part nor end the export.
+     * takes over starts another upload, so that the former worker can neither add a part nor end the export.
      */
     uploadId: p.text().strictNullable(),
     storageKey: p.text(),

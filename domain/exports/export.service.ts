@@ -41,7 +41,7 @@ export function createExportService({
   storage,
   now = () => new Date(),
 }: ExportServiceOptions) {
-  /** Runs outside the transaction, since it calls storage. */
+  /** Runs outside the transaction, because it calls storage. */
   async function toDetails(row: Export, previous: Export | null = null): Promise<ExportDetails> {
     const previousFailure =
       previous?.status === 'failed' || previous?.status === 'canceled' ? previous : null;
@@ -99,7 +99,7 @@ export function createExportService({
           outbox.enqueue(transaction, organizationId, { start: buildExportStart(started) });
           await audit(db, scope, started.id, 'created');
         }
-        // Otherwise the latest one has been started concurrently.
+        // If none was started here, the latest export was started concurrently.
         const row = started ?? (await findLatest(db, organizationId));
         if (!row) throw new Error('The export that another request started is gone');
         return { row, previous: latest?.id === row.id ? null : latest };
@@ -117,7 +117,7 @@ export function createExportService({
       return toDetails(withoutExpired(row, now()));
     },
 
-    /** Cancels a running export; deletes a ready archive. Any other stays unchanged. @throws AppError like `get`. */
+    /** Cancels a running export and deletes a ready archive. Other exports do not change. @throws AppError like `get`. */
     async remove(scope: Scope, organizationId: string, exportId: string): Promise<ExportDetails> {
       requireWholeOrganization(scope, organizationId);
       const row = await database.transaction(scope, async (transaction) => {
@@ -141,7 +141,7 @@ function audit(db: Db, scope: Scope, exportId: string, change: string): Promise<
   });
 }
 
-/** Without it, polling with `fresh` would start one archive after another and never return a link. */
+/** Without this age, polling with `fresh` would start one archive after another and never return a link. */
 const MAX_FRESH_AGE_MS = 10 * 60_000;
 /** An older archive is replaced; its link still works for the rest of its 24 hours. */
 const MAX_AGE_MS = 60 * 60_000;
@@ -179,7 +179,7 @@ const selectExport = (db: Db, { organizationId }: Scope, exportId: string) =>
     .where('id', '=', exportId)
     .where('org_id', '=', organizationId);
 
-/** As in the index, whose condition PostgreSQL compares with this one before it knows parameters. */
+/** Written as in the index, because PostgreSQL compares the two conditions before it knows parameters. */
 const IS_UNFINISHED = sql<boolean>`status in ('queued', 'running')`;
 
 /** @returns undefined if another export was started concurrently. */

@@ -265,7 +265,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'updated_at',
     ],
     derived: {
-      // Ids in events and in copies of the customer may be those of merged threads.
+      // Events and copies that the customer keeps may contain the ids of merged threads.
       merged_thread_ids: {
         value: sql`array(select m.id from threads m where m.merged_into_id = t.id order by m.id)`,
         of: ['merged_into_id'],
@@ -278,8 +278,8 @@ export const EXPORTED_TABLES: ExportedTable[] = [
     },
     sources: [
       {
-        // Threads have no index with a stable order, so each is exported with its newest message. With its oldest,
-        // which retention may delete meanwhile, a thread could be exported twice.
+        // Threads have no index with a stable order, so each thread is exported with its newest message. With its
+        // oldest message, which retention may delete during the export, a thread could be exported twice.
         scan: { ...MESSAGES, newestFirst: true },
         where: (keys, bound) => sql`t.id in (select m.thread_id from messages m where m.id = ${anyOf(keys)}
           and not exists (select from messages o where o.thread_id = m.thread_id and o.id > m.id and o.id < ${bound}))`,

@@ -7,10 +7,11 @@ import { recordRefusedAct } from '../notifications/notify-refused-act.ts';
 import { type Export, ExportEntity, UNFINISHED_STATUSES } from './export.entity.ts';
 
 /**
- * Locks an unfinished export. Cancels it if its requester may no longer export; the next request starts another one.
+ * Locks an unfinished export. Cancels the export if its requester may no longer export; the next request starts another
+ * one.
  *
- * @param of.uploadId only if this upload writes it; undefined: whoever does.
- * @returns null if it is canceled or has ended.
+ * @param of.uploadId locks the export only if this upload writes it; undefined: any upload.
+ * @returns null if the export is canceled or has ended.
  */
 export async function lockIfAllowed(
   transaction: Transaction,

@@ -12,10 +12,10 @@ import { UNFINISHED_STATUSES } from './export.entity.ts';
 const CANCELED_BY_PURGE = 'It may contain what was purged meanwhile. Start a new export.';
 
 /**
- * Ends what an organization exported before a purge: archives are no longer available, exports in progress are canceled, and
- * the objects are due for deletion, with which links already given stop.
+ * Ends the exports of an organization for a purge: archives are no longer available, exports in progress are canceled,
+ * and the objects are due for deletion, after which existing links stop working.
  *
- * @param of.madeBefore a time as text of PostgreSQL.
+ * @param of.madeBefore a time in PostgreSQL's text format.
  */
 export async function expireArchives(
   transaction: Transaction,

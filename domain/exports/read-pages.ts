@@ -11,7 +11,7 @@ import {
   rowsOf,
 } from './exported-table.ts';
 
-/** The last row that was read of a source. */
+/** The last row that was read from a source. */
 export interface PagePosition {
   parentId: string;
   /** Empty before the first row of a parent. */
@@ -137,7 +137,7 @@ interface Lines {
 }
 
 /**
- * Reads the next rows as JSON. PostgreSQL serializes them, so that no value is converted on the way.
+ * Reads the next rows as JSON. PostgreSQL serializes them, so no value is converted in this process.
  *
  * @returns null at the end of the source.
  */

@@ -1,6 +1,6 @@
 import type { EmailContent } from './render-email.ts';
 
-/** Parameters of the emails about a person's own account. Tokens are secrets. Links lead to the pages for people. */
+/** Parameters of the emails about a person's own account. Tokens are secrets. Links lead to pages of the console. */
 export interface AccountTemplateParams {
   'verify-email': { token: string };
   'account-exists': Record<string, never>;
@@ -20,14 +20,14 @@ export interface AccountTemplateParams {
     token: string;
     organizationName: string;
     role: string;
-    /** Null if an API key invites. */
+    /** Null if an API key created the invitation. */
     inviterEmail: string | null;
     expiresAt: string;
   };
   'account-deleted': SecurityEventParams & {
     /** Formatted. */
     recoverableUntil: string;
-    /** Names of the organizations that were closed with it. */
+    /** Names of the organizations that were closed with the account. */
     organizations: string[];
     token: string;
   };
@@ -39,7 +39,7 @@ export interface AccountTemplateParams {
 interface SecurityEventParams {
   /** Formatted. */
   at: string;
-  /** Client address that made the change. */
+  /** Address of the client that made the change. */
   ip: string;
 }
 

@@ -18,11 +18,11 @@ interface UpgradeDecisionParams {
   organizationId: string;
   requestId: string;
   tier: string;
-  /** What the administrator wrote. */
+  /** Text written by the administrator. */
   note: string;
 }
 
-/** Parameters of the emails about what the service's administrators decide. */
+/** Parameters of the emails about decisions of the service's administrators. */
 export interface AdministrationTemplateParams {
   suspended: SuspensionParams;
   reinstated: SuspensionParams;

@@ -21,7 +21,7 @@ export interface BillingTemplateParams {
   'subscription-ended': { organizationId: string; tier: string };
 }
 
-/** The page says the same. */
+/** The billing page says the same. */
 export const EFFECT_OF_SUSPENSION =
   'On that day the organization is suspended: nothing is sent and nothing can be changed. Incoming mail is still stored, and you can read and export everything. It is reinstated by itself as soon as the payment arrives.';
 

@@ -3,7 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Notification } from './notification.entity.ts';
 import type { TemplateName, TemplateParams } from './templates.ts';
 
-/** The emails with a secret link. */
+/** The templates of emails with a secret link. */
 type LinkTemplate = {
   [Name in TemplateName]: TemplateParams[Name] extends { token: string } ? Name : never;
 }[TemplateName];
@@ -29,7 +29,7 @@ export function linkExpiresAt({
   return hours === undefined ? null : new Date(createdAt.getTime() + hours * 3_600_000);
 }
 
-/** Forgets the secrets of failed emails that can no longer be sent again. Returns their number. */
+/** Deletes the secrets of failed emails whose links have expired, which cannot be sent again. Returns their number. */
 export async function forgetExpiredLinks(database: Pick<Database, 'db'>): Promise<number> {
   const { numUpdatedRows } = await database.db
     .updateTable('notifications')

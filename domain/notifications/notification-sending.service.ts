@@ -76,7 +76,7 @@ export function createNotificationSendingService(options: NotificationSendingOpt
 
 const NOT_FOUND: SendOutcome = { kind: 'settled', status: 'not_found' };
 
-/** Marks an unsent email as failed; any other stays unchanged. Returns its status, or `not_found`. */
+/** Marks an unsent email as failed. Other emails do not change. Returns its status, or `not_found`. */
 export async function stopNotification(
   database: Database,
   notificationId: string,
@@ -84,7 +84,7 @@ export async function stopNotification(
 ): Promise<string> {
   const status = await decideLocked(database, notificationId, ({ status }) => {
     if (status === 'pending') return { outcome: 'failed', change: failed(reason) };
-    // The worker died during the attempt. If it is still running, its result overrides this one.
+    // The worker crashed during the attempt. If it is still running, its result overrides this one.
     if (status === 'sending') return { outcome: 'failed', change: failed(`${reason} ${OUTCOME_UNKNOWN}`) };
     return { outcome: status };
   });
@@ -115,7 +115,7 @@ export async function reconcileRestoredNotifications(
   }
 }
 
-/** Emails about a person's own account: only the shared domain's key can sign them. */
+/** Used for emails about a person's own account, which only the key of the shared domain can sign. */
 const NO_ORGANIZATION = '';
 
 /** Runs before the attempt is claimed, so that a failure here can be retried. */
@@ -180,9 +180,9 @@ async function recordResult(
   const answer = storableText(result.response).slice(0, MAX_ERROR_CHARACTERS);
   const outcome = await decideLocked<SendOutcome>(database, notificationId, (notification) => {
     const { status } = notification;
-    // Recorded even if the attempt has been recorded as lost meanwhile.
+    // Recorded even if the attempt was recorded as lost in the meantime.
     if (result.kind === 'accepted') return { outcome: settled('sent'), change: sent() };
-    // A person has sent it again meanwhile: only that it was accepted still matters.
+    // If someone has sent the email again in the meantime, only an acceptance still matters.
     if (notification.episode !== episode || status === 'sent') return { outcome: settled(status) };
     if (result.kind === 'refused') return { outcome: settled('failed'), change: failed(answer) };
     if (result.kind === 'ambiguous')

@@ -6,7 +6,7 @@ import type { TemplateName } from './templates.ts';
 
 /**
  * `sending`: an attempt is running, or its worker crashed; the email may have been sent and is not sent again.
- * `failed`: see `lastError`. A person can send it again.
+ * `failed`: see `lastError`. Staff can send the email again.
  */
 export const NOTIFICATION_STATUSES = ['pending', 'sending', 'sent', 'failed'] as const;
 export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number];
@@ -51,9 +51,9 @@ export const NotificationEntity = defineEntity({
     /** At most one email is created for each key. */
     dedupeKey: p.text().unique(),
     status: p.text().$type<NotificationStatus>().default('pending'),
-    /** Attempts of this episode. */
+    /** Attempts since the email was last sent again. */
     attempts: p.integer().default(0),
-    /** Incremented each time a person sends the failed email again; part of the workflow id from 2 on. */
+    /** Incremented each time someone sends the failed email again; part of the workflow id from 2 on. */
     episode: p.integer().default(1),
     nextAttemptAt: timestamp().strictNullable(),
     /** The relay's last answer, or why the email failed. */

@@ -14,12 +14,12 @@ export interface OwnerNotification<Name extends TemplateName> {
   organizationId: string;
   template: Name;
   params: TemplateParams[Name];
-  /** Identifies the occasion: a repeated key creates no second email. */
+  /** Identifies the occasion. A repeated key creates no second email. */
   dedupeKey: string;
 }
 
 export interface MemberNotification<Name extends TemplateName> extends OwnerNotification<Name> {
-  /** Members whose role has it get the email. */
+  /** Members whose role has this permission get the email. */
   permission: Permission;
 }
 
@@ -36,7 +36,7 @@ export function createNotificationService({ outbox }: { outbox: Pick<Outbox, 'en
       notification: OwnerNotification<Name>,
     ): Promise<void> => notify(transaction, outbox, ['owner'], notification),
 
-    /** As `notifyOwners`, for the members whose role has the permission. */
+    /** Like `notifyOwners`, for the members whose role has the permission. */
     notifyMembers: <Name extends TemplateName>(
       transaction: Transaction,
       { permission, ...notification }: MemberNotification<Name>,

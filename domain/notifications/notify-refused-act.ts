@@ -8,7 +8,7 @@ import type { NotificationService } from './notification.service.ts';
 export interface RefusedAct {
   organizationId: string;
   act: OrganizationAct;
-  /** Who asked for it; null if it is not known. */
+  /** Who requested the act; null if unknown. */
   actor: Actor | null;
   problem: RequesterProblem;
   /** Id of the draft, export or job. */
@@ -16,8 +16,8 @@ export interface RefusedAct {
 }
 
 /**
- * Emails owners and admins that an act was refused, because its requester may no longer perform it. Sends at most one
- * email an hour about one requester, who may have planned thousands of acts.
+ * Emails owners and admins that an act was refused because its requester no longer has the permission. Sends at most
+ * one email an hour for each requester, because one may have planned thousands of acts.
  */
 export async function notifyRefusedAct(
   transaction: Transaction,
@@ -27,7 +27,7 @@ export async function notifyRefusedAct(
   const hour = new Date().toISOString().slice(0, 13);
   await notifications.notifyMembers(transaction, {
     organizationId,
-    // Of the roles owner and admin.
+    // Only owners and admins have this permission.
     permission: 'members:manage',
     template: 'act-refused',
     params: {
@@ -41,7 +41,7 @@ export async function notifyRefusedAct(
   });
 }
 
-/** As {@link notifyRefusedAct}, with an entry in the audit log, for acts that have no entry of their own. */
+/** Like {@link notifyRefusedAct}, with an entry in the audit log, for acts that write no other entry. */
 export async function recordRefusedAct(
   transaction: Transaction,
   notifications: Pick<NotificationService, 'notifyMembers'>,

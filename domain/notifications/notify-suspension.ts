@@ -4,8 +4,8 @@ import { formatUtc } from './format-utc.ts';
 import type { NotificationService } from './notification.service.ts';
 
 /**
- * Emails the owners about every suspension, whatever its reason: mail that stops without notice would look like a fault.
- * A reinstatement is announced only if no other suspension of the target is open.
+ * Emails the owners about every suspension, because mail that stops without notice would look like a fault. A
+ * reinstatement is announced only if no other suspension of the target is open.
  */
 export function createNotifySuspension(
   notifications: Pick<NotificationService, 'notifyOwners'>,
@@ -27,7 +27,7 @@ function toParams({ target, suspension }: SuspensionChange) {
     organizationId,
     targetType: type,
     targetId: id,
-    // The name in a subject must not carry a link or another message.
+    // A name in a subject must not contain a link or a text that could mislead.
     targetName: type === 'inbox' || isSafeName(name) ? name : id,
     reason: suspension.reason,
     at: formatUtc(suspension.changedAt),

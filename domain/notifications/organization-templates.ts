@@ -1,6 +1,9 @@
 import type { EmailContent } from './render-email.ts';
 
-/** Parameters of the emails to owners about changes that weaken or take over their organization. */
+/**
+ * Parameters of the emails to owners about changes that could weaken the security of their organization or transfer its
+ * control.
+ */
 export interface OrganizationTemplateParams {
   'policies-weakened': OrganizationChangeParams & {
     policies: { policy: string; before: string; after: string }[];

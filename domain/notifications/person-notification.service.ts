@@ -18,13 +18,13 @@ export interface PersonNotification<
   organizationId?: string;
   /** Null for a person who is not a user yet. */
   userId: string | null;
-  /** The stored address of the account, never one that a request contains. */
+  /** The stored address of the account, never an address from a request. */
   email: string;
   template: Name;
   params: Omit<TemplateParams[Name], Secret>;
   /** Parameters that must not be readable in the database, such as tokens. */
   secrets?: Pick<TemplateParams[Name], Secret>;
-  /** Identifies the occasion: a repeated key creates no second email. Default: every call sends one. */
+  /** Identifies the occasion: a repeated key creates no second email. Default: every call creates an email. */
   dedupeKey?: string;
 }
 
@@ -87,8 +87,8 @@ export const NOTIFICATION_SECRETS: SealedColumn = {
 };
 
 /**
- * Deletes the emails to a purged person, also those before they had an account: the rows contain their address. Returns
- * their number. For workers.
+ * Deletes the emails to a purged person, including those from before the person had an account, because the rows
+ * contain the address. Returns the number of deleted emails. For workers.
  */
 export async function deletePersonNotifications(
   db: Db,

@@ -10,7 +10,7 @@ export interface EmailContent {
   subject: string;
   /** A string is a paragraph, a list of pairs a table. */
   body: (string | [name: string, value: string][] | PageLink)[];
-  /** Why the recipient gets it. Default: as an owner of the organization. */
+  /** Why the recipient gets the email. Default: as an owner of the organization. */
   footer?: string;
 }
 
@@ -26,7 +26,7 @@ const MAX_SUBJECT_CHARACTERS = 200;
 /**
  * Renders an email as plain text and HTML. All content is escaped.
  *
- * @param publicUrl where people reach the service (`PUBLIC_URL`); links lead there, whatever Host a request had.
+ * @param publicUrl the public address of the service (`PUBLIC_URL`). Links use it, never the Host of a request.
  */
 export function renderEmail(
   { subject, body, footer = OWNER_FOOTER }: EmailContent,

@@ -12,7 +12,8 @@ type RetriedNotification = Pick<
 >;
 
 /**
- * Makes a failed email due again, with all its attempts. The run before has completed, so the next one has another id.
+ * Makes a failed email due again, with the full number of attempts. The earlier run has completed, so the new run has
+ * another id.
  *
  * @throws AppError `not_found`; `conflict` if the email has not failed, or its link no longer works.
  */

@@ -14,7 +14,7 @@ export interface SsoTemplateParams {
   'sso-break-glass': { organizationId: string; userId: string; at: string; ip: string };
   'sso-setup-link': {
     organizationName: string;
-    /** Null if a key created the link. */
+    /** Null if an API key created the link. */
     inviterEmail: string | null;
     /** Formatted. */
     expiresAt: string;

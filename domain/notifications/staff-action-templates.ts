@@ -1,6 +1,6 @@
 import type { EmailContent } from './render-email.ts';
 
-/** Parameters of the emails about what staff do to an account or key. The reason stays in the logs. */
+/** Parameters of the emails about staff actions on an account or key. The reason is only in the logs. */
 export interface StaffActionTemplateParams {
   'account-suspended': { at: string };
   'account-reinstated': { at: string };

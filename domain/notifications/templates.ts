@@ -44,7 +44,7 @@ export interface TemplateParams
   };
   'approvals-pending': {
     organizationId: string;
-    /** Drafts that wait now. */
+    /** Number of drafts that wait now. */
     count: number;
     /** ISO 8601 UTC; when the first of them is rejected. */
     expiresAt: string;
@@ -87,7 +87,7 @@ interface UsageAlertParams {
   limit: number;
   percentage: number;
   kind: LimitKind;
-  /** Use beyond the limit is billed. Absent in emails of earlier versions. */
+  /** Usage beyond the limit is billed. Absent in emails of earlier versions. */
   isBilled?: boolean;
   /** Date on which the counter restarts; null for `storage_bytes`. */
   resetsAt: string | null;
@@ -103,8 +103,8 @@ interface RetentionWarningParams {
 export type TemplateName = keyof TemplateParams;
 
 /**
- * Emails about the security of an account, which go out before all others. An export is one: its email reveals that a
- * stolen key is copying the organization's data.
+ * Emails about the security of an account, which are sent before all others. They include the email about an export,
+ * which reveals that a stolen key is copying the organization's data.
  */
 const SECURITY_NOTICES: ReadonlySet<TemplateName> = new Set<TemplateName>([
   'export-ready',
@@ -322,7 +322,7 @@ const softLimitEffect = ({ isBilled = false }: UsageAlertParams): string =>
 const LIMITS_ADVICE =
   'To see your usage: GET /api/v1/org/usage. To see your limits and set your own: GET and PUT /api/v1/org/limits.';
 
-/** Names the month, since a threshold crossed in its last minutes is reported in the next one. */
+/** Names the month, because a threshold that is crossed in its last minutes is reported in the next month. */
 function usageSentence({ percentage, counter, resetsAt }: UsageAlertParams): string {
   const month = resetsAt && ` for ${new Date(Date.parse(resetsAt) - 1).toISOString().slice(0, 7)}`;
   return `Your organization has used ${percentage}% of its ${counter} limit${month ?? ''}.`;

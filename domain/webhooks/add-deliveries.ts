@@ -12,7 +12,7 @@ import type { Event } from '../events/event.entity.ts';
 import type { Subscriber } from '../events/event.service.ts';
 import { type HoldReason, type WebhookDelivery, WebhookDeliveryEntity } from './delivery.entity.ts';
 
-/** An event, and an endpoint that gets it. */
+/** An event and an endpoint that receives it. */
 export interface NewDelivery {
   event: Pick<Event, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'type'>;
   endpoint: Subscriber;

@@ -20,7 +20,7 @@ export interface NewAttempt {
   endpointId: string;
   /** The attempt may take one of the endpoint's first `slotCount` slots. */
   slotCount: number;
-  /** Longer than an attempt can last. */
+  /** Must be longer than an attempt can last. */
   leaseMs: number;
 }
 
@@ -136,7 +136,10 @@ export interface AttemptResult {
   error: string | null;
 }
 
-/** SQL: the response without its text if a redaction came first. `redacted` is read from the latest version of the row. */
+/**
+ * SQL: removes the text of the response if a redaction came first. `redacted` is read from the latest version of the
+ * row.
+ */
 const keepResponse = (body: string | null) =>
   sql<string | null>`case when redacted and ${body}::text is not null then '' else ${body} end`;
 
@@ -233,14 +236,14 @@ export function createAttemptShares(capacity: number): FairShare {
 }
 
 /**
- * How many activities a worker runs at the same time: its attempts, and those that only find that no share is left, which
- * takes them one transaction.
+ * Maximum number of concurrent activities of a worker: its attempts, and activities that only find that no share is
+ * left, which takes one transaction.
  */
 export const attemptActivities = (capacity: number): number => 2 * capacity + thirdOf(capacity);
 
 export type AttemptShare = ReturnType<typeof createAttemptShare>;
 
-/** Longer than a prompt receiver takes, so that a burst to many of them needs no wait in Temporal. */
+/** Longer than a prompt receiver takes to respond, so that a burst to many such receivers needs no wait in Temporal. */
 const SHARE_WAIT_MS = 200;
 
 /** The share of one attempt, whose organization is known only once its delivery has been read. */
@@ -248,14 +251,14 @@ export function createAttemptShare(shares: FairShare) {
   let release: Release | null = null;
   let hasWaited = false;
   return {
-    /** @returns false if the organization has no share left. Once claimed, it stays so until `release`. */
+    /** @returns false if the organization has no share left. A claimed share is kept until `release`. */
     claim(organizationId: string): boolean {
       release ??= shares.tryAcquire({ holders: [organizationHolder(organizationId)] });
       return release !== null;
     },
-    /** Whether it may still wait: once per attempt, because waiting occupies the worker. */
+    /** Whether the attempt may still wait. It may wait once, because waiting occupies the worker. */
     shouldWait: () => !hasWaited,
-    /** Waits briefly for a share; `claim` tells whether there was one. */
+    /** Waits briefly for a share. Call `claim` to learn whether one was free. */
     async wait(organizationId: string): Promise<void> {
       hasWaited = true;
       const holders = [organizationHolder(organizationId)];

@@ -39,7 +39,7 @@ export interface AttemptRequest {
   deliveryId: string;
   /** Attempt even if the schedule says later. */
   now: boolean;
-  /** Episode of the calling run. */
+  /** Number of the calling run. */
   episode: number | undefined;
 }
 
@@ -53,7 +53,7 @@ export interface BeginOptions extends OpenOptions {
   outbox: Outbox;
   quota: QuotaCache;
   pacing: RetryPacing;
-  /** Of the attempts in progress; without a share, the attempt is postponed. */
+  /** The attempt's share of the worker. Without a share, the attempt is postponed. */
   share: AttemptShare;
   /** Whether the caller can wait in memory for a slot; if not, the attempt is postponed. */
   canWaitForSlot: (endpointId: string) => boolean;
@@ -85,7 +85,7 @@ export interface NoShare {
 const LEASE_MARGIN_MS = 15_000;
 /** How often one process tries to lease a slot of an endpoint. */
 const SLOT_PACE: Pace = { minDelayMs: 500, intervalMs: 20, slots: MAX_CONCURRENT_ATTEMPTS };
-/** How often one process tries to get a share for an organization, once waiting for it in memory has failed. */
+/** How often one process tries to get a share for an organization after waiting in memory has failed. */
 const SHARE_PACE: Pace = { minDelayMs: 500, intervalMs: 50, slots: 50 };
 
 export type AttemptedEndpoint = Pick<
@@ -106,7 +106,7 @@ export type AttemptedEvent = Pick<
   'id' | 'organizationId' | 'environmentId' | 'type' | 'data' | 'redacted' | 'test' | 'createdAt'
 >;
 
-/** A delivery with what an attempt needs, and why its event waits. */
+/** A delivery with the data that an attempt needs and the holds of its event. */
 export interface DueDelivery extends EventHold {
   delivery: DeliveryState;
   endpoint: AttemptedEndpoint;
@@ -145,7 +145,7 @@ export async function lockDueDelivery(db: Db, id: string): Promise<DueDelivery |
   };
 }
 
-/** Prepared, because planning takes longer than running it, and it runs for every webhook. */
+/** Prepared, because the statement runs for every webhook, and planning it takes longer than running it. */
 function readTarget(db: Db, deliveryId: string) {
   return db
     .selectFrom('webhook_deliveries as d')
@@ -249,8 +249,8 @@ export async function startAttempt(
 }
 
 /**
- * Ends the run of a delivery to a failing endpoint: thousands of runs that wait for one slot would take Temporal's capacity
- * from everything else. The probe first attempts a delivery that was to be attempted now.
+ * Ends the run of a delivery to a failing endpoint: thousands of runs that wait for one slot would take Temporal's
+ * capacity from everything else. The probe first attempts deliveries for which an immediate attempt was requested.
  */
 async function holdWhileFailing(
   transaction: Transaction,
@@ -278,7 +278,7 @@ function postponeUntilShare(db: Db, due: DueDelivery, pacing: RetryPacing): Prom
   return postpone(db, due, { delayMs, detail });
 }
 
-/** Sets `nextAttemptAt` to the next try. Does not count as an attempt. */
+/** Sets `nextAttemptAt` without counting an attempt. */
 async function postpone(
   db: Db,
   { delivery }: DueDelivery,
@@ -288,7 +288,10 @@ async function postpone(
   return { kind: 'busy', delayMs, attempts: delivery.attempts, detail };
 }
 
-/** Holds the delivery without a run until the usage limit allows it: a new month or another tier, override or custom limit. */
+/**
+ * Holds the delivery without a run until the usage limit allows it again: in a new month, or with another tier,
+ * override or custom limit.
+ */
 async function holdForUsageLimit(db: Db, delivery: DeliveryState): Promise<AttemptOutcome> {
   await updateDelivery(db, delivery.id, { ...HELD, heldFor: 'usage_limit' });
   return {

@@ -55,7 +55,7 @@ export function createBulkJobRunner({ database, outbox, notifications }: BulkJob
     });
 
   return {
-    /** Null: the job is gone. */
+    /** Returns null if the job no longer exists. */
     async findOrganization(jobId: string): Promise<string | null> {
       const job = await database.db
         .selectFrom('webhook_bulk_jobs')
@@ -66,8 +66,8 @@ export function createBulkJobRunner({ database, outbox, notifications }: BulkJob
     },
 
     /**
-     * Runs the job, one batch per transaction, and resumes where an earlier run left off. Each batch asks again whether the
-     * requester may do it.
+     * Runs the job, one batch per transaction, and resumes where an earlier run left off. Each batch checks again
+     * whether the requester still has the permission.
      *
      * @param onProgress called after each batch with the number of deliveries changed so far.
      * @returns a one-line result for the Temporal UI.
@@ -111,12 +111,12 @@ function findJobProblem(
   { environmentId, inboxIds }: WebhookEndpoint,
 ): Promise<RequesterProblem | null> {
   const requester = { organizationId, actor: kind && id ? { kind, id } : null };
-  // Staff ask for it through the administration, without a membership.
+  // Staff request jobs through the administration, without a membership.
   if (kind === 'staff') return findRequesterProblem(db, requester, { act: 'staff_job' });
   return findRequesterProblem(db, requester, { act: 'webhook_job', place: { environmentId, inboxIds } });
 }
 
-/** What earlier batches did stays. */
+/** The changes of earlier batches stay. */
 async function refuseJob(
   transaction: Transaction,
   notifications: Pick<NotificationService, 'notifyMembers'>,
@@ -197,7 +197,7 @@ function saveProgress(
     .executeTakeFirst();
 }
 
-/** The caller has locked the running job. */
+/** Sets the final status of a running job. The caller has locked the job. */
 export function closeJob(
   db: Db,
   jobId: string,

@@ -10,14 +10,14 @@ import { WebhookEndpointEntity } from './endpoint.entity.ts';
 
 export type BulkJobKind = 'replay' | 'cancel';
 /**
- * `stopped`: the endpoint was disabled or deleted, a cancellation superseded the job, its requester may no longer do it, or an
- * operator ended it.
+ * `stopped`: the endpoint was disabled or deleted, a cancellation superseded the job, its requester lost the
+ * permission, or an operator ended it.
  */
 export type BulkJobStatus = 'running' | 'completed' | 'stopped';
 
 /**
- * Why a replay leaves a delivery as it is. `in_flight`: an attempt is in progress. `due`: it is about to be attempted.
- * `purged`: it announced a message that was deleted. The others: it is held.
+ * Why a replay skips a delivery. `in_flight`: an attempt is in progress. `due`: the delivery is about to be attempted.
+ * `purged`: the delivery announced a message that was deleted. The other reasons are those of held deliveries.
  */
 export const SKIP_REASONS = [
   'in_flight',
@@ -51,7 +51,7 @@ export const BulkJobEntity = defineEntity({
     endpointId: () =>
       p.manyToOne(WebhookEndpointEntity).mapToPk().fieldName('endpoint_id').deleteRule('cascade'),
     kind: p.text().$type<BulkJobKind>(),
-    /** Who asked for it; null for a job from before this was recorded. */
+    /** Who requested the job; null for a job from before this was recorded. */
     requestedByKind: p.text().$type<Actor['kind']>().strictNullable(),
     requestedById: idColumn().strictNullable(),
     status: p.text().$type<BulkJobStatus>().default('running'),
@@ -62,15 +62,15 @@ export const BulkJobEntity = defineEntity({
     until: timestamp(),
     /** Null: the types the endpoint subscribes to. */
     eventTypes: p.array().$type<EventType[]>().strictNullable(),
-    /** For `replay`: only deliveries that failed, also those that wait for their next attempt, or were canceled. */
+    /** For `replay`: only deliveries that failed or were canceled, including those that wait for their next attempt. */
     onlyFailed: p.boolean().default(false),
     /** Id of the last event, or with `onlyFailed` delivery, processed by a replay; null at the beginning. */
     position: idColumn().strictNullable(),
     /** Deliveries created, restarted, expedited or canceled so far. */
     deliveries: p.integer().default(0),
-    /** How many of them a replay found waiting for their next attempt, and made due. */
+    /** Number of these deliveries that waited for their next attempt and became due. */
     expedited: p.integer().default(0),
-    /** Deliveries that a replay left as they are, by reason. */
+    /** Number of deliveries that a replay skipped, by reason. */
     skipped: json(p.json().$type<Partial<Record<SkipReason, number>>>().defaultRaw(`'{}'`)),
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),

@@ -28,11 +28,12 @@ export type BulkJobService = ReturnType<typeof createBulkJobService>;
 export function createBulkJobService({ database, outbox }: { database: Database; outbox: Outbox }) {
   return {
     /**
-     * Redelivers the events of a time range with their original ids: those that match the endpoint's current subscription,
-     * even if the endpoint did not exist at that time. Deliveries that wait for their next attempt become due; those in flight
-     * or held stay as they are.
+     * Redelivers the events of a time range with their original ids: those that match the endpoint's current
+     * subscription, even if the endpoint did not exist at that time. Deliveries that wait for their next attempt become
+     * due; deliveries that are in flight or held do not change.
      *
-     * @throws AppError `not_found`, `validation_error`; `conflict` if the endpoint is disabled or another job is running.
+     * @throws AppError `not_found`, `validation_error`; `conflict` if the endpoint is disabled or another job is
+     * running.
      */
     replay: (
       scope: Scope,
@@ -97,7 +98,7 @@ export function createBulkJobService({ database, outbox }: { database: Database;
   };
 }
 
-/** The unique index allows one. */
+/** Finds the running job; the unique index allows only one. */
 const findRunning = (db: Db, endpointId: string) =>
   db
     .selectFrom('webhook_bulk_jobs')

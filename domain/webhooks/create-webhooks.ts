@@ -7,7 +7,7 @@ type Options = OptionsOf<typeof createWebhookEndpointService> &
   OptionsOf<typeof createDeliveryControlService> &
   OptionsOf<typeof createBulkJobService>;
 
-/** What the API does with webhook endpoints and their deliveries. */
+/** The services of the API for webhook endpoints and their deliveries. */
 export function createWebhooks(options: Options) {
   return {
     webhookEndpoints: createWebhookEndpointService(options),

@@ -79,11 +79,12 @@ export function createDeliveryControlService({ database, outbox }: { database: D
       }),
 
     /**
-     * Makes the next attempt now, whatever the delivery's status. The run of a pending delivery is woken; any other delivery
-     * restarts with the full schedule and the same event. While the endpoint is failing, the delivery is held and its
-     * probe makes the attempt, before that of older ones.
+     * Makes the next attempt now, in any status of the delivery. The run of a pending delivery is woken; any other
+     * delivery restarts with the full schedule and the same event. While the endpoint is failing, the delivery is held
+     * and the probe attempts it before older deliveries.
      *
-     * @throws AppError `not_found`; `conflict` if the endpoint is disabled or deleted, or the announced message was deleted.
+     * @throws AppError `not_found`; `conflict` if the endpoint is disabled or deleted, or the announced message was
+     * deleted.
      */
     retry: (scope: Scope, deliveryId: string): Promise<DeliveryDetails> =>
       database.transaction(scope, async (transaction) => {
@@ -171,7 +172,7 @@ const selectDelivery = (db: Db, { organizationId }: Scope, deliveryId: string) =
     .where('id', '=', deliveryId)
     .where('org_id', '=', organizationId);
 
-/** The endpoint, if it is in the scope; it may be deleted. */
+/** Finds the endpoint of a delivery within the scope, even if the endpoint is deleted. */
 const findItsEndpoint = (db: Db, scope: Scope, { endpointId }: WebhookDelivery) =>
   endpointsInScope(db, scope).where('id', '=', endpointId).executeTakeFirst();
 
@@ -214,7 +215,7 @@ async function attachEvent(db: Db, delivery: WebhookDelivery): Promise<DeliveryD
   return { delivery, event };
 }
 
-/** Without `data`: a page of deliveries would otherwise load megabytes of message text. */
+/** Omits `data`, because a page of deliveries would otherwise load megabytes of message text. */
 function readDeliveryEvents(db: Db, ids: readonly string[]): Promise<DeliveryEvent[]> {
   return db
     .selectFrom('events')

@@ -3,7 +3,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import type { Event } from '../events/event.entity.ts';
 import type { WebhookDelivery } from './delivery.entity.ts';
 
-/** What attempts read of a delivery. */
+/** The fields of a delivery that attempts read. */
 export type DeliveryState = Pick<
   WebhookDelivery,
   | 'id'
@@ -35,7 +35,7 @@ export function lockDelivery(db: Db, id: string): Promise<DeliveryState | undefi
     .executeTakeFirst();
 }
 
-/** What attempts change of a delivery. */
+/** The fields of a delivery that attempts change. */
 export type DeliveryChange = Partial<
   Pick<
     WebhookDelivery,
@@ -61,7 +61,7 @@ export async function updateDelivery(db: Db, id: string, change: DeliveryChange)
 
 /**
  * `settled`: `status` says how the delivery ended or why it waits. `retry`: another attempt is due after `delayMs`.
- * `busy`: likewise, but no attempt was made, because the endpoint has no free slot.
+ * `busy`: like `retry`, but no attempt was made, because the endpoint has no free slot.
  */
 export type AttemptOutcome = Settled | Postponed<'retry'> | Postponed<'busy'>;
 
@@ -81,7 +81,7 @@ interface Postponed<Kind extends string> {
 /** The delivery was deleted with its event or organization. */
 export const GONE: Settled = { kind: 'settled', status: 'gone', detail: 'The delivery no longer exists.' };
 
-/** The result of a run whose delivery has been restarted with a later episode. */
+/** The result of a run whose delivery has been restarted with a later run. */
 export const SUPERSEDED: Settled = {
   kind: 'settled',
   status: 'superseded',
@@ -96,21 +96,21 @@ export function isWithdrawn({ type, redacted }: Pick<Event, 'type' | 'redacted'>
   return redacted && type === 'message.received';
 }
 
-/** SQL: as {@link isWithdrawn}, of the event `v`. */
+/** SQL: {@link isWithdrawn} for the event `v`. */
 export const IS_WITHDRAWN = sql<boolean>`(v.redacted and v.type = 'message.received')`;
 
 /** A held delivery has no run and waits until the endpoint is enabled. */
 export const HELD = { status: 'held', heldFor: null, nextAttemptAt: null } satisfies DeliveryChange;
-/** It waits until the failing endpoint answers a probe. */
+/** The delivery waits until the failing endpoint answers a probe. */
 export const HELD_WHILE_FAILING = { ...HELD, heldFor: 'endpoint_failing' } satisfies DeliveryChange;
 
-/** It waits until a suspension ends. */
+/** The delivery waits until a suspension ends. */
 export const HELD_WHILE_SUSPENDED = { ...HELD, heldFor: 'suspension' } satisfies DeliveryChange;
 
-/** It waits until its organization is recovered. */
+/** The delivery waits until its organization is recovered. */
 export const HELD_WHILE_DELETED = { ...HELD, heldFor: 'organization_deleted' } satisfies DeliveryChange;
 
-/** It waits until staff switch webhook deliveries on again. */
+/** The delivery waits until staff switch webhook deliveries on again. */
 export const HELD_WHILE_SWITCHED_OFF = { ...HELD, heldFor: 'switched_off' } satisfies DeliveryChange;
 
 export function terminalChange(
@@ -140,7 +140,7 @@ export function isSuperseded(delivery: DeliveryState, episode: number | undefine
   return episode !== undefined && episode !== delivery.episode;
 }
 
-/** The attempts that count against the schedule: those of the current episode. */
+/** The number of attempts that count against the schedule: those since the last restart. */
 export function attemptsInEpisode({ attempts, priorAttempts }: DeliveryState): number {
   return attempts - priorAttempts;
 }

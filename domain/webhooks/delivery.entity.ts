@@ -72,9 +72,9 @@ export const WebhookDeliveryEntity = defineEntity({
       p.manyToOne(WebhookEndpointEntity).mapToPk().fieldName('endpoint_id').deleteRule('cascade'),
     eventId: () => p.manyToOne(EventEntity).mapToPk().fieldName('event_id').deleteRule('cascade'),
     status: p.text().$type<DeliveryStatus>(),
-    /** Why it is held; null if the endpoint is disabled, or if it is not held. */
+    /** Why the delivery is held; null if the endpoint is disabled or the delivery is not held. */
     heldFor: p.text().$type<HoldReason>().strictNullable(),
-    /** Attempts made in all episodes; the number of the latest one. */
+    /** Number of all attempts, including those before a restart. */
     attempts: p.integer().default(0),
     /**
      * Attempts that do not count against the schedule: those before the last restart, and those of a probe while the
@@ -114,7 +114,7 @@ export const DeliveryAttemptEntity = defineEntity({
     /** First 4 KiB of the response body. */
     responseBody: p.text().strictNullable(),
     error: p.text().strictNullable(),
-    /** What the event is about was deleted meanwhile: the response is not kept, because it may repeat the content. */
+    /** The subject of the event was deleted in the meantime: the response is not kept, because it may repeat the content. */
     redacted: p.boolean().default(false),
   },
 });

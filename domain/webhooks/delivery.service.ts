@@ -38,7 +38,7 @@ export interface DeliveryServiceOptions {
   secretBox: SecretBox;
   notifications: NotificationService;
   timeoutMs: number;
-  /** Attempts in progress in this worker, probes included: see `createAttemptShares`. */
+  /** Shares of the attempts of this worker, probes included; see `createAttemptShares`. */
   shares: FairShare;
   /** 0 ≤ x < 1, for the jitter. */
   random: () => number;
@@ -49,7 +49,10 @@ export interface DeliveryServiceOptions {
 }
 
 const MAX_PACING_DELAY_MS = 1_800_000;
-/** Attempts that may wait in the worker for a slot of one slow endpoint: a fraction of those a worker may run. */
+/**
+ * Maximum number of attempts that wait in the worker for a slot of one slow endpoint: a fraction of the attempts a
+ * worker may run.
+ */
 const MAX_SLOT_WAITERS = 25;
 const SLOT_WAIT_MS = 500;
 
@@ -88,10 +91,11 @@ export function createDeliveryService(options: DeliveryServiceOptions) {
      * interrupted attempt stays visible.
      *
      * @param now attempt even if the schedule says later.
-     * @param episode of the calling run; a run of an earlier episode gets `superseded` and changes nothing.
+     * @param episode number of the calling run; an earlier run than the current one gets `superseded` and changes
+     * nothing.
      */
     async attempt(deliveryId: string, now: boolean, episode?: number): Promise<AttemptOutcome> {
-      // Kept while the attempt waits for a slot of its endpoint: waiting occupies the worker, too.
+      // The share is kept while the attempt waits for a slot of its endpoint, because waiting also occupies the worker.
       const share = createAttemptShare(shares);
       try {
         const started = await beginOrWait({ deliveryId, now, episode }, share);
@@ -136,7 +140,10 @@ export function postEvent(
   });
 }
 
-/** Cancels a pending delivery of this episode; any other stays as it is. @returns the resulting status. */
+/**
+ * Cancels a pending delivery if `episode` is its current run. Other deliveries do not change. @returns the resulting
+ * status.
+ */
 export function cancelDelivery(database: Database, deliveryId: string, episode?: number): Promise<string> {
   return database.systemTransaction(async ({ db }) => {
     const delivery = await lockDelivery(db, deliveryId);

@@ -21,7 +21,7 @@ import { holdPendingDeliveries } from './hold-deliveries.ts';
 
 /** An endpoint is disabled when every attempt has failed for this long. */
 export const MAX_FAILING_DAYS = 5;
-/** Failures in a row after which an endpoint is failing: its deliveries wait as rows, and one run probes it. */
+/** Number of consecutive failures after which an endpoint is failing: its deliveries wait as rows, and one run probes it. */
 export const FAILING_AFTER_FAILURES = 10;
 
 export function isFailing({ consecutiveFailures }: Pick<WebhookEndpoint, 'consecutiveFailures'>): boolean {
@@ -30,10 +30,10 @@ export function isFailing({ consecutiveFailures }: Pick<WebhookEndpoint, 'consec
 
 export interface EndpointHealth {
   disabled: boolean;
-  /** It has failed long enough to be disabled. */
+  /** The endpoint has failed long enough to be disabled. */
   failedTooLong: boolean;
   failing: boolean;
-  /** It is failing and no run probes it yet. */
+  /** The endpoint is failing and no run probes it yet. */
   needsProbe: boolean;
 }
 
@@ -66,7 +66,10 @@ export type ProbeState = Pick<
   'id' | 'organizationId' | 'disabled' | 'deletedAt' | 'consecutiveFailures' | 'holdingSince' | 'probeEpisode'
 >;
 
-/** Locks the endpoint until the transaction ends. Events and attempts that only refer to it do not wait. */
+/**
+ * Locks the endpoint until the transaction ends. Events and attempts that only refer to the endpoint do not wait for
+ * the lock.
+ */
 export function lockProbedEndpoint(db: Db, id: string): Promise<ProbeState | undefined> {
   return db
     .selectFrom('webhook_endpoints')
@@ -131,7 +134,7 @@ export async function requestProbe(
   else await startHolding(transaction, outbox, endpointId);
 }
 
-/** New deliveries start immediately again. Call it when no earlier delivery waits. */
+/** Lets new deliveries start immediately again. Call this when no earlier delivery waits. */
 export async function stopHolding(db: Db, endpointId: string): Promise<void> {
   await db
     .updateTable('webhook_endpoints')
@@ -171,7 +174,7 @@ export async function clearFailures(db: Db, endpointId: string): Promise<ProbedE
 export interface DisableEndpointInput {
   endpointId: string;
   reason: string;
-  /** The attempt that led to it; part of the notification's deduplication key. */
+  /** The attempt that caused this; part of the notification's deduplication key. */
   attempt: { deliveryId: string; number: number };
 }
 
@@ -226,7 +229,7 @@ export function buildProbeStart(endpoint: ProbedEndpoint): StartCommand {
   };
 }
 
-/** Makes the run probe the endpoint now. A run that an operator ended is started again. */
+/** Makes the run probe the endpoint now. A run that an operator ended is restarted. */
 export function wakeProbe(transaction: Transaction, outbox: Outbox, endpoint: ProbedEndpoint): void {
   const start = buildProbeStart(endpoint);
   outbox.enqueue(transaction, endpoint.organizationId, {
@@ -235,7 +238,7 @@ export function wakeProbe(transaction: Transaction, outbox: Outbox, endpoint: Pr
   });
 }
 
-/** Endpoints whose deliveries wait for a probe. If an operator stopped the run, it starts again. */
+/** Endpoints whose deliveries wait for a probe. If an operator stopped the run, it is restarted. */
 export function overdueProbes({ db }: Database): OverdueSource {
   return {
     name: 'webhookProbes',

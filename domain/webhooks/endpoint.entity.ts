@@ -49,7 +49,7 @@ export const WebhookEndpointEntity = defineEntity({
      * is set, a `probeEndpoint` run exists.
      */
     holdingSince: timestamp().strictNullable(),
-    /** Incremented with each such period; part of the probe's workflow id. */
+    /** Incremented each time `holdingSince` is set; part of the probe's workflow id. */
     probeEpisode: p.integer().default(0),
     /** When the reconciler last checked the probe's run. */
     reconciledAt: timestamp().strictNullable(),
@@ -76,7 +76,7 @@ export const WebhookSlotEntity = defineEntity({
     organizationId: idColumn().fieldName('org_id'),
     /** The slot is free once this is in the past. */
     leasedUntil: timestamp(),
-    /** The delivery that leased it last; only that one releases it. */
+    /** The delivery that leased the slot last. Only this delivery may release the slot. */
     deliveryId: idColumn().strictNullable(),
   },
 });

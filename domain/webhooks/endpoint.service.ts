@@ -37,7 +37,7 @@ export interface EndpointPatch extends Partial<EndpointInput> {
   disabled?: boolean;
 }
 
-/** An endpoint and how many of its deliveries are held, of which at most {@link MAX_COUNTED_DELIVERIES} are counted. */
+/** An endpoint and the number of its held deliveries, counted up to {@link MAX_COUNTED_DELIVERIES}. */
 export interface EndpointDetails {
   endpoint: WebhookEndpoint;
   heldDeliveries: number;
@@ -57,7 +57,7 @@ export interface WebhookEndpointServiceOptions {
   database: Database;
   outbox: Outbox;
   secretBox: SecretBox;
-  /** Why the egress guard refuses every delivery to a URL, whatever its name resolves to; null if it does not. */
+  /** Why the egress guard refuses every delivery to a URL, regardless of what its name resolves to; null if it does not. */
   findTargetRefusal(url: string): string | null;
 }
 
@@ -134,8 +134,8 @@ export function createWebhookEndpointService(options: WebhookEndpointServiceOpti
       }),
 
     /**
-     * Creates a new signing secret. Deliveries are also signed with the old secret for `overlapSeconds`. Drops a secret that
-     * still overlaps from an earlier rotation.
+     * Creates a new signing secret. Deliveries are also signed with the old secret for `overlapSeconds`. A secret from
+     * an earlier rotation stops working.
      *
      * @throws AppError `not_found`.
      */
@@ -187,7 +187,7 @@ function changeEndpoint(
     .executeTakeFirstOrThrow(() => notFound('webhook endpoint', id));
 }
 
-/** Enabling resets the failure state: a repaired receiver again gets the full time before it is disabled. */
+/** Enabling resets the failure state: a repaired receiver gets the full time again before it is disabled. */
 function disabledChange(disabled: boolean): Updateable<Tables['webhook_endpoints']> {
   if (disabled) return { disabled, disabled_reason: DISABLED_THROUGH_API, holding_since: null };
   return {

@@ -15,7 +15,7 @@ export async function findEndpoint(db: Db, scope: Scope, endpointId: string): Pr
   return endpoint;
 }
 
-/** Locks it until the transaction ends. @throws AppError `not_found`, also for a deleted endpoint. */
+/** Finds the endpoint and locks it until the transaction ends. @throws AppError `not_found`, also for a deleted endpoint. */
 export async function lockEndpoint(db: Db, scope: Scope, endpointId: string): Promise<WebhookEndpoint> {
   const endpoint = await endpointsInScope(db, scope)
     .where('id', '=', endpointId)

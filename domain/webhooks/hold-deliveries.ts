@@ -13,8 +13,8 @@ const HOLD = { status: 'held', held_for: null, next_attempt_at: null } as const;
 
 /**
  * Holds the waiting deliveries of an endpoint that has just been disabled: at most {@link HOLD_BATCH_SIZE}; the sweep
- * holds the rest. Skips locked rows: their attempt finds the endpoint disabled. A waiting run ends without an attempt the
- * next time it wakes.
+ * holds the rest. Skips locked rows, because the attempt that locks them finds the endpoint disabled. A waiting run
+ * ends without an attempt the next time it wakes.
  */
 export async function holdPendingDeliveries(db: Db, endpointId: string): Promise<void> {
   const waiting = db
@@ -49,7 +49,7 @@ export async function holdDeliveriesOfDisabledEndpoints({ db }: Database): Promi
 }
 
 /**
- * Moves what a failing endpoint's probe cannot attempt to the deliveries that wait for the end of a suspension: at most
+ * Holds deliveries that a failing endpoint's probe cannot attempt until the end of the suspension: at most
  * {@link HOLD_BATCH_SIZE}. The caller has confirmed that a suspension is in force.
  */
 export async function holdSuspendedDeliveries(db: Db, endpointId: string): Promise<void> {

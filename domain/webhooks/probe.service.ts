@@ -19,14 +19,14 @@ export type ProbeOutcome =
   | { kind: 'repeat'; delayMs: number; detail: string };
 
 /**
- * `recovered`: the endpoint is not failing. `failing`: it is. `released`: no delivery waits. `superseded`: a later run is
- * responsible.
+ * `recovered`: the endpoint is not failing. `failing`: the endpoint is failing. `released`: no delivery waits.
+ * `superseded`: a later run is responsible.
  */
 export type ProbeEnd = 'recovered' | 'failing' | 'released' | 'disabled' | 'deleted' | 'superseded';
 
 export interface ProbeRun {
   endpointId: string;
-  /** Of the calling run; a run of an earlier episode changes nothing. */
+  /** Number of the calling run; an earlier run than the current one changes nothing. */
   episode: number;
 }
 
@@ -39,7 +39,7 @@ const REQUESTED_DELAY_MS = 1_000;
 const RELEASE_INTERVAL_MS = 1_000;
 /** The next batch is released when fewer deliveries than this are due. It bounds the open runs of a long backlog. */
 const MAX_DUE_BEFORE_RELEASE = RELEASE_BATCH_SIZE / 2;
-/** Longer than deliveries wait for a slot, shorter than most of the schedule's delays. */
+/** Longer than deliveries wait for a slot, shorter than most delays of the schedule. */
 const SOON_MS = 10_000;
 
 export function createProbeService(options: DeliveryServiceOptions) {
@@ -89,8 +89,8 @@ export function createProbeService(options: DeliveryServiceOptions) {
 
   return {
     /**
-     * Makes one attempt at a failing endpoint with a held delivery: the one a caller asked for, otherwise the oldest. The
-     * attempt does not count against the delivery's schedule. Ends holding if no delivery waits.
+     * Makes one attempt at a failing endpoint with a held delivery: the one whose attempt a caller requested, otherwise
+     * the oldest. The attempt does not count against the delivery's schedule. Ends holding if no delivery waits.
      *
      * @param run.now attempt even if the first interval has not passed.
      * @returns `ended` with `recovered` once the endpoint is not failing.
@@ -148,7 +148,7 @@ interface FailingEndpoint extends ProbeState {
 
 type Probed = { end: ProbeEnd; endpoint?: undefined } | { end: null; endpoint: FailingEndpoint };
 
-/** Locks the endpoint and returns it if it is failing, or otherwise why there is nothing to probe. */
+/** Locks the endpoint. Returns it if it is failing, or else why there is nothing to probe. */
 async function lockFailingEndpoint(db: Db, { endpointId, episode }: ProbeRun): Promise<Probed> {
   const endpoint = await lockProbedEndpoint(db, endpointId);
   if (!endpoint || endpoint.deletedAt) return { end: 'deleted' };
@@ -170,7 +170,7 @@ function nextProbeMs({ holdingSince }: FailingEndpoint, result?: EgressResult): 
   return Math.max(intervalMs, Math.min(requestedMs, WEBHOOK_MAX_RETRY_AFTER_MS));
 }
 
-/** The delivery that a caller has waited for longest. */
+/** Selects the delivery with the oldest request for an attempt. */
 const requestedDeliveries = (db: Db, endpointId: string) =>
   heldDeliveries(db, endpointId).where('next_attempt_at', 'is not', null).orderBy('next_attempt_at').limit(1);
 
@@ -185,13 +185,16 @@ const heldDeliveries = (db: Db, endpointId: string) =>
     .where('status', '=', 'held')
     .where('held_for', '=', 'endpoint_failing');
 
-/** Skips a delivery that a caller is canceling or retrying. */
+/** Locks the first delivery, but none that a caller is canceling or retrying. */
 async function lockFirst(deliveries: ReturnType<typeof heldDeliveries>): Promise<string | null> {
   const first = await deliveries.forUpdate().skipLocked().executeTakeFirst();
   return first?.id ?? null;
 }
 
-/** Deliveries that are due now or soon, up to the number that matters. Those with a longer backoff do not count. */
+/**
+ * Counts the deliveries that are due now or soon, up to the number that matters. Deliveries with a longer backoff do
+ * not count.
+ */
 async function countDue(db: Db, endpointId: string): Promise<number> {
   const due = await db
     .selectFrom('webhook_deliveries')

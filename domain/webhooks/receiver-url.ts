@@ -1,8 +1,8 @@
 import { AppError, invalid } from '../../platform/errors.ts';
 
 /**
- * Normalizes the URL. A target that can never be delivered to is refused here. Whether a name resolves to a private
- * address is checked at each delivery, because it may resolve differently by then.
+ * Normalizes the URL. Refuses a target to which no delivery can ever succeed. Whether a name resolves to a private
+ * address is checked at each delivery, because the name may resolve differently by then.
  */
 export function parseReceiverUrl(text: string, findTargetRefusal: (url: string) => string | null): string {
   const invalidUrl = (message: string, fix: string): AppError => invalid('/body/url', message, fix);

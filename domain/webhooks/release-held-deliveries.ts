@@ -56,8 +56,8 @@ export async function startRelease(
 const MAX_SWEPT_ENDPOINTS = 50;
 
 /**
- * Sweep: takes care of deliveries that are held although no run will release them, because they were added while the last
- * release ended. A failing endpoint gets a probe; otherwise they are released.
+ * Sweep: finds deliveries that are held although no run will release them, because they were added while the last
+ * release ended. Starts a probe if the endpoint is failing; otherwise releases the deliveries.
  *
  * @returns how many were released.
  */
@@ -96,8 +96,7 @@ export async function releaseHeldForEnabledEndpoints(database: Database, outbox:
 const MAX_RECOVERED_BATCHES = 10;
 
 /**
- * Sweep: restarts the deliveries that were held while their organization was closed, oldest first. Those of a disabled
- * endpoint are then held for it.
+ * Sweep: restarts the deliveries that were held while their organization was closed, oldest first. Deliveries to a disabled endpoint stay held.
  *
  * @returns how many were restarted.
  */
@@ -118,8 +117,8 @@ export function releaseOfRecoveredOrganizations(database: Database, outbox: Outb
 }
 
 /**
- * Restarts the deliveries that were held while deliveries were switched off, oldest first; none while they are. For the run
- * that staff start, and as a sweep.
+ * Restarts the deliveries that were held while deliveries were switched off, oldest first. Does nothing while they are
+ * switched off. Called by the run that staff start, and as a sweep.
  *
  * @returns how many were restarted; 0 only if none is left.
  */
@@ -156,7 +155,7 @@ async function releaseBatches(
 
 /**
  * Restarts deliveries of an organization that no suspension holds any longer, oldest first, at most
- * {@link RELEASE_BATCH_SIZE}. Those of a disabled endpoint are then held for it.
+ * {@link RELEASE_BATCH_SIZE}. Deliveries to a disabled endpoint stay held.
  *
  * @returns how many were restarted.
  */

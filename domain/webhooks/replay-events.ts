@@ -18,7 +18,7 @@ import { IS_WITHDRAWN, isWithdrawn } from './delivery-state.ts';
 import type { WebhookEndpoint } from './endpoint.entity.ts';
 import { restartDeliveries } from './restart-deliveries.ts';
 
-/** What a replay has done so far. Each batch continues from it. */
+/** The progress of a replay, from which the next batch continues. */
 export interface ReplayProgress {
   position: string | null;
   deliveries: number;
@@ -162,8 +162,8 @@ async function findDeliveryIds(
 }
 
 /**
- * Settled deliveries start again, and those that wait for their next attempt become due: their runs are signaled, and no run
- * starts. The others are skipped.
+ * Restarts settled deliveries. Deliveries that wait for their next attempt become due: their runs are signaled, and no
+ * run is started. Skips other deliveries.
  */
 async function replayDeliveries(
   transaction: Transaction,
@@ -193,9 +193,9 @@ interface ReplayedDelivery {
   status: DeliveryStatus;
   heldFor: HoldReason | null;
   isPurged: boolean;
-  /** Its last attempt failed, and the next one is due later. */
+  /** The last attempt failed, and the next one is due later. */
   isWaiting: boolean;
-  /** An attempt is under way, or was when the job began and has settled the delivery since. */
+  /** An attempt is in progress, or was in progress when the job began and has settled the delivery since. */
   isInFlight: boolean;
 }
 
@@ -242,7 +242,7 @@ function findSkipReason(
   if (isInFlight) return 'in_flight';
   if (status === 'held') return heldFor ?? 'endpoint_disabled';
   if (status !== 'pending') return null;
-  // Its next attempt is that of the probe.
+  // The probe makes the next attempt.
   if (holdingSince) return 'endpoint_failing';
   return isWaiting ? null : 'due';
 }

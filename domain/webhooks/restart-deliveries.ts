@@ -15,9 +15,9 @@ import { IS_WITHDRAWN } from './delivery-state.ts';
 export type RestartMode = 'queue' | 'start' | 'release';
 
 /**
- * Restarts deliveries that have no run: a new episode with the same event and the full schedule. Deliveries that are pending
- * or already wait in a queue stay as they are, so concurrent calls create only one episode. A delivery whose owner is
- * suspended is held without a run. A delivery that announces a deleted message is not restarted.
+ * Starts a new run with the full schedule for deliveries that have none. Deliveries that are pending or already queued
+ * do not change, so concurrent calls start only one run. A delivery whose owner is suspended is held without a run. A
+ * delivery that announces a deleted message is not restarted.
  *
  * @param selection selects the ids.
  * @returns how many were restarted.
@@ -88,7 +88,7 @@ function restartRows(
     .execute();
 }
 
-/** Starts the deliveries whose suspension has ended since they were held for it: see `confirmSuspension`. */
+/** Starts deliveries whose suspension has ended after they were held; see `confirmSuspension`. */
 async function startReinstated(db: Db, held: readonly RestartedRow[]): Promise<RestartedRow[]> {
   if (held.length === 0) return [];
   const organizationIds = [...new Set(held.map(({ organizationId }) => organizationId))].sort();

@@ -4,9 +4,12 @@ export type RetryPacing = ReturnType<typeof createRetryPacing>;
 
 export interface Pace {
   minDelayMs: number;
-  /** Between two tries, while attempts are short. */
+  /** Time between two tries while attempts are short. */
   intervalMs: number;
-  /** Concurrent attempts. With n of them, one ends every 1/n of their duration: tries at a higher rate would find no slot. */
+  /**
+   * Number of concurrent attempts. With n of them, one ends every 1/n of their duration, so tries at a higher rate
+   * would find no slot.
+   */
   slots: number;
 }
 
@@ -21,14 +24,14 @@ const MAX_KEYS = 10_000;
 const LATEST_WEIGHT = 0.2;
 
 /**
- * Decides when deliveries that found no free slot try again. A key is an endpoint, or an organization whose share is in use.
- * Regardless of the number of waiting deliveries, a key causes a bounded number of tries per second, and few if its attempts
- * are slow. The state is in the memory of one process and lost with it: it affects load, not correctness.
+ * Decides when deliveries that found no free slot try again. A key is an endpoint, or an organization whose share is in
+ * use. Regardless of the number of waiting deliveries, a key causes a bounded number of tries per second, and few if
+ * its attempts are slow. The state is kept only in the memory of one process, because it affects load, not correctness.
  */
 export function createRetryPacing({ maxDelayMs, now }: RetryPacingOptions) {
   const lastRetries = new LRUCache<string, number>({ max: MAX_KEYS });
   const averages = new LRUCache<string, number>({ max: MAX_KEYS });
-  /** When the attempts in progress began, the oldest first. */
+  /** Start times of the attempts in progress, oldest first. */
   const inProgress = new Map<string, Set<{ startedAt: number }>>();
 
   function durationMs(key: string): number {
@@ -46,7 +49,10 @@ export function createRetryPacing({ maxDelayMs, now }: RetryPacingOptions) {
   }
 
   return {
-    /** Call it when an attempt begins; its duration sets the pace of the others. @returns call it at the end. */
+    /**
+     * Call this when an attempt begins. The duration of the attempt sets the pace of the others. @returns a function to
+     * call when the attempt ends.
+     */
     begin(keys: readonly string[]): () => void {
       const attempt = { startedAt: now() };
       for (const key of keys) inProgress.set(key, (inProgress.get(key) ?? new Set()).add(attempt));

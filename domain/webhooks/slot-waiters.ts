@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 
 export interface SlotWaitersOptions {
-  /** Applies to an endpoint without a recent release. */
+  /** Maximum number of waiting attempts for an endpoint without a recent release. */
   maxWaiters: number;
   /** A release is recent for this long. */
   recentReleaseMs: number;
@@ -26,8 +26,8 @@ export function createSlotWaiters({ maxWaiters, recentReleaseMs, now }: SlotWait
     },
 
     /**
-     * Resolves when a slot is released or the timeout ends. Try to lease one in either case, because a slot may have been
-     * released just before the wait began.
+     * Resolves when a slot is released or the timeout ends. Try to lease a slot in either case, because one may have
+     * been released just before the wait began.
      */
     wait(endpointId: string, timeoutMs: number): Promise<void> {
       const waiters = waitersByEndpoint.get(endpointId) ?? new Set();
@@ -44,7 +44,7 @@ export function createSlotWaiters({ maxWaiters, recentReleaseMs, now }: SlotWait
       });
     },
 
-    /** Call it when an attempt at the endpoint has ended. Wakes the attempt that has waited longest. */
+    /** Call this when an attempt at the endpoint has ended. Wakes the attempt that has waited longest. */
     slotReleased(endpointId: string): void {
       releasedAt.set(endpointId, now());
       const [next] = waitersByEndpoint.get(endpointId) ?? [];

@@ -30,12 +30,12 @@ export function createWebhookEvents({
 }
 
 /**
- * Extends the redaction of events to their deliveries, in the caller's transaction. Waiting deliveries of `message.received` are
- * canceled, because nothing is left to act on; the others are sent without content. Responses of receivers may repeat the
- * content and are removed.
+ * Extends the redaction of events to their deliveries, in the caller's transaction. Waiting deliveries of
+ * `message.received` are canceled, because the message no longer exists; other deliveries are sent without content.
+ * Responses of receivers are removed, because they may repeat the content.
  *
- * The lock on a delivery lets an attempt that has read the event open its row first; only requests already on their way
- * still carry the content.
+ * The lock on a delivery lets an attempt that has read the event open its row first; only requests that are already
+ * being sent contain the content.
  */
 async function redactDeliveries(
   transaction: Transaction,
