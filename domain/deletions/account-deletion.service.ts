@@ -13,8 +13,8 @@ import { requireBreakGlassOwner } from '../organizations/break-glass-owner.ts';
 import {
   closeOrganization,
   findOrganizationsOf,
-  type LedOrganization,
   lockOrganizationsOf,
+  type OrganizationOfPerson,
 } from '../organizations/closed-organization.ts';
 import { useAccountToken } from '../people/account-tokens.ts';
 import { createRecoveryToken, markAccountDeleted } from '../people/deleted-account.ts';
@@ -165,7 +165,7 @@ const findUser = (database: Database, email: string) =>
 async function closeAll(
   db: Db,
   person: Person,
-  organizations: LedOrganization[],
+  organizations: OrganizationOfPerson[],
   account: CreatedDeletion,
   deletedAt: Date,
 ): Promise<CreatedDeletion[]> {
@@ -195,7 +195,7 @@ async function requireNoStaff(db: Db, userId: string): Promise<void> {
   });
 }
 
-function requireOtherOwners(organizations: LedOrganization[]): void {
+function requireOtherOwners(organizations: OrganizationOfPerson[]): void {
   const orphaned = organizations.find(
     ({ isOwner, otherMembers, otherOwners }) => isOwner && otherMembers > 0 && otherOwners === 0,
   );

@@ -2,7 +2,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Person } from '../identity/person.ts';
 import type { PersonNotificationService } from '../notifications/person-notification.service.ts';
-import { requireOtherWayIn } from '../people/ways-in.ts';
+import { requireAnotherSignInMethod } from '../people/sign-in-methods.ts';
 import { announceLinkChange } from './link-identity.ts';
 
 /** A provider that the person may sign in with. */
@@ -57,7 +57,7 @@ export function createOauthLinkService({ database, notifications, names }: Oauth
           .where('provider', '=', provider)
           .executeTakeFirst();
         if (!user || numDeletedRows === 0n) throw notFound('linked provider', provider);
-        await requireOtherWayIn(db, person.userId);
+        await requireAnotherSignInMethod(db, person.userId);
         await announceLinkChange(transaction, notifications, {
           person,
           email: user.email,

@@ -40,7 +40,7 @@ export async function lockOrganizationsOf(db: Db, userId: string): Promise<void>
     .execute();
 }
 
-export interface LedOrganization {
+export interface OrganizationOfPerson {
   id: string;
   name: string;
   /** Number of other members whose account is not deleted. */
@@ -51,7 +51,7 @@ export interface LedOrganization {
 }
 
 /** Finds the open organizations of a person, and counts their other members. */
-export function findOrganizationsOf(db: Db, userId: string): Promise<LedOrganization[]> {
+export function findOrganizationsOf(db: Db, userId: string): Promise<OrganizationOfPerson[]> {
   return db
     .selectFrom('members as m')
     .innerJoin('organizations as o', (join) =>

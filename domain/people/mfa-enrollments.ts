@@ -41,7 +41,7 @@ export async function lockPerson(db: Db, userId: string): Promise<void> {
 }
 
 /** Mails the person that their factors changed. */
-export async function informPerson(
+export async function notifyOfFactorChange(
   transaction: Transaction,
   notifications: PersonNotificationService,
   person: Pick<Person, 'userId' | 'ip'>,
@@ -63,7 +63,7 @@ export async function informPerson(
 }
 
 /** @throws AppError `conflict` for a person with the maximum number of factors. */
-export function requireRoomForFactor(enrollments: readonly Enrollment[]): void {
+export function requireFactorBelowLimit(enrollments: readonly Enrollment[]): void {
   if (enrollments.length < MAX_ENROLLMENTS) return;
   throw new AppError('conflict', {
     detail: `You have the maximum of ${MAX_ENROLLMENTS} factors.`,

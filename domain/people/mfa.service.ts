@@ -17,13 +17,13 @@ import {
   ENROLLMENT_COLUMNS,
   type Enrollment,
   findEnrollments,
-  informPerson,
   lockPerson,
-  requireRoomForFactor,
+  notifyOfFactorChange,
+  requireFactorBelowLimit,
 } from './mfa-enrollments.ts';
 import { countRecoveryCodes, deleteRecoveryCodes, replaceRecoveryCodes } from './recovery-codes.ts';
+import { requireAnotherSignInMethod } from './sign-in-methods.ts';
 import { createTotpSetup, findTotpStep, type TotpSetup, totpContext } from './totp.ts';
-import { requireOtherWayIn } from './ways-in.ts';
 
 export interface MfaStatus {
   enrollments: Enrollment[];
@@ -80,7 +80,7 @@ export function createMfaService(options: MfaOptions) {
           .forUpdate()
           .executeTakeFirst();
         if (!user) throw invalidCredentials();
-        requireRoomForFactor(await findEnrollments(db, person.userId));
+        requireFactorBelowLimit(await findEnrollments(db, person.userId));
         const enrollmentId = newId('mfaEnrollment');
         const setup = createTotpSetup({ issuer, label: user.email });
         const secret = secretBox.seal(setup.secret, totpContext(enrollmentId));
@@ -111,11 +111,11 @@ export function createMfaService(options: MfaOptions) {
         const step = await findTotpStep(secretBox.open(pending.secret, totpContext(id)), code, null);
         if (step === null) throw invalidCredentials();
         const earlier = await findEnrollments(db, userId);
-        requireRoomForFactor(earlier);
+        requireFactorBelowLimit(earlier);
         const enrollment = await confirmEnrollment(db, id, step);
         await addSessionFactor(db, person.sessionId, 'totp');
         await recordPersonAudit(db, person, { action: 'user.mfa_added', details: { type: 'totp' } });
-        await informPerson(transaction, notifications, person, 'mfa-added', name);
+        await notifyOfFactorChange(transaction, notifications, person, 'mfa-added', name);
         const recoveryCodes =
           earlier.length === 0 ? await replaceRecoveryCodes(db, recoverySigner, userId) : null;
         return { enrollment, recoveryCodes };
@@ -142,10 +142,10 @@ export function createMfaService(options: MfaOptions) {
           await deleteRecoveryCodes(db, userId);
         }
         await db.deleteFrom('mfa_enrollments').where('id', '=', enrollmentId).execute();
-        if (removed.type === 'webauthn') await requireOtherWayIn(db, userId);
+        if (removed.type === 'webauthn') await requireAnotherSignInMethod(db, userId);
         await requireBreakGlassOwners(db, userId);
         await recordPersonAudit(db, person, { action: 'user.mfa_removed', details: { type: removed.type } });
-        await informPerson(transaction, notifications, person, 'mfa-removed', removed.name);
+        await notifyOfFactorChange(transaction, notifications, person, 'mfa-removed', removed.name);
       });
     },
 
@@ -160,7 +160,13 @@ export function createMfaService(options: MfaOptions) {
             fix: 'Enroll a factor first: POST /api/v1/auth/mfa/totp/setup.',
           });
         await recordPersonAudit(db, person, { action: 'user.recovery_codes_replaced' });
-        await informPerson(transaction, notifications, person, 'recovery-codes-replaced', 'Recovery codes');
+        await notifyOfFactorChange(
+          transaction,
+          notifications,
+          person,
+          'recovery-codes-replaced',
+          'Recovery codes',
+        );
         return replaceRecoveryCodes(db, recoverySigner, person.userId);
       });
     },

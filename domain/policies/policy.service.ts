@@ -52,7 +52,7 @@ export function createPolicyService({
         const weakened = findWeakenedPolicies(before, after);
         requirePersonToWeaken(scope, weakened);
         const isOwnSso = await isOwnSsoSession(db, scope);
-        requireCallerStaysIn(scope, after, isOwnSso);
+        requireCallerKeepsAccess(scope, after, isOwnSso);
         if (after.enforceSso && !before.enforceSso && !isOwnSso) throw notOwnSsoSession(organizationId);
         await storePolicies(db, organizationId, after);
         await recordAudit(db, scope, {
@@ -152,7 +152,7 @@ function requirePersonToWeaken({ actor }: Scope, weakened: readonly WeakenedPoli
 }
 
 /** The caller must satisfy the new policies, so that a mistake cannot lock the organization out. */
-function requireCallerStaysIn(
+function requireCallerKeepsAccess(
   { ip, member }: Scope,
   policies: Pick<Policies, 'requireMfa' | 'ssoSatisfiesMfa' | 'allowedCidrs'>,
   isOwnSso: boolean,

@@ -8,7 +8,12 @@ import type { Client } from '../identity/person.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import { announceSetupTest } from './announce-setup-test.ts';
 import { checkIdentity, type StatedIdentity } from './check-identity.ts';
-import { type CompletionOptions, type FormerWay, findFormerWays, linkByFormer } from './link-login.ts';
+import {
+  type CompletionOptions,
+  findReplacedConfigurations,
+  linkByFormer,
+  type ReplacedConfiguration,
+} from './link-login.ts';
 import type { SamlIdentity } from './saml/saml-assertion.ts';
 import { findAccount, signInIdentity } from './sign-in-identity.ts';
 import {
@@ -44,7 +49,7 @@ export type SsoOutcome =
       linkToken: string;
       /** Whether the address has an account. If not, the person may also create one. */
       hasAccount: boolean;
-      former: FormerWay[];
+      former: ReplacedConfiguration[];
     }
   /**
    * The identity provider began the login. The person has to agree, because other sites could otherwise sign the browser in
@@ -111,7 +116,7 @@ export function complete(
       await recordSsoAttempt(db, attempt);
       return { kind: 'signed_in', ...linked };
     }
-    const former = await findFormerWays(db, settings.organizationId);
+    const former = await findReplacedConfigurations(db, settings.organizationId);
     const account = await findAccount(db, settings, claims, {
       checks,
       client,
@@ -137,7 +142,7 @@ export function complete(
 }
 
 /** Asks the person before a login that the identity provider began. */
-export function askToConfirm(
+export function requestConfirmation(
   { database, secretBox, ownDomains }: CompletionOptions,
   login: {
     settings: SsoSettings;

@@ -33,13 +33,16 @@ export interface CompletionOptions {
 }
 
 /** A replaced configuration, through which a person can prove which account is theirs. */
-export interface FormerWay {
+export interface ReplacedConfiguration {
   configurationId: string;
   name: string;
 }
 
 /** Replaced configurations whose people are not all linked with the active one yet. */
-export async function findFormerWays(db: Db, organizationId: string): Promise<FormerWay[]> {
+export async function findReplacedConfigurations(
+  db: Db,
+  organizationId: string,
+): Promise<ReplacedConfiguration[]> {
   const unlinked = await countUnlinked(db, organizationId);
   const open = [...unlinked].filter(([, count]) => count > 0).map(([id]) => id);
   if (open.length === 0) return [];
@@ -87,7 +90,7 @@ export async function linkIdentity(
   const { db } = transaction;
   const checks = createSsoChecks();
   try {
-    const identity = stated(claims);
+    const identity = toStatedIdentity(claims);
     await checkIdentity(db, settings, { identity, ownDomains }, checks);
     await requireNotRemoved(db, { organizationId: settings.organizationId, userId }, checks);
   } catch (error) {
@@ -108,7 +111,7 @@ export async function linkIdentity(
     template: 'sso-linked',
     params: { organizationName, at: formatUtc(new Date()), ip: client.ip },
   });
-  const { authenticatedAt } = stated(claims);
+  const { authenticatedAt } = toStatedIdentity(claims);
   return signInIdentity(db, settings, { userId, authenticatedAt }, client);
 }
 
@@ -135,7 +138,7 @@ export async function linkByFormer(
 }
 
 /** Turns earlier claims into an identity to check again, because the organization may have lost the domain since. */
-export const stated = (claims: SsoClaims): StatedIdentity => ({
+export const toStatedIdentity = (claims: SsoClaims): StatedIdentity => ({
   ...claims,
   emailVerified: undefined,
   authenticatedAt: claims.authenticatedAt === null ? null : new Date(claims.authenticatedAt),

@@ -2,7 +2,14 @@ import { notFound } from '../../platform/errors.ts';
 import type { Client, Person } from '../identity/person.ts';
 import type { SignedIn } from '../people/sign-in.service.ts';
 import { type BeginOptions, beginLogin, type SsoStart } from './begin-login.ts';
-import { type FormerWay, findFormerWays, type LinkUse, linkIdentity, stated, useLink } from './link-login.ts';
+import {
+  findReplacedConfigurations,
+  type LinkUse,
+  linkIdentity,
+  type ReplacedConfiguration,
+  toStatedIdentity,
+  useLink,
+} from './link-login.ts';
 import { findAccount, signInIdentity } from './sign-in-identity.ts';
 import { createSsoChecks, ssoNotStarted } from './sso-checks.ts';
 import { findSettingsById } from './sso-settings.ts';
@@ -13,7 +20,7 @@ export interface LinkChoice {
   /** The address that the identity provider states. */
   email: string;
   hasAccount: boolean;
-  former: FormerWay[];
+  former: ReplacedConfiguration[];
 }
 
 export type SsoLinkService = ReturnType<typeof createSsoLinkService>;
@@ -27,7 +34,7 @@ export function createSsoLinkService(options: BeginOptions) {
       database.peopleTransaction(async ({ db }) => {
         const open = await peekSsoTransaction(db, { ...link, purposes: ['link'] });
         if (!open?.claims) return undefined;
-        const former = await findFormerWays(db, open.organizationId);
+        const former = await findReplacedConfigurations(db, open.organizationId);
         return { email: open.claims.email, hasAccount: open.userId !== null, former };
       }),
 
@@ -59,7 +66,7 @@ export function createSsoLinkService(options: BeginOptions) {
         const account = await findAccount(db, settings, claims, { checks, client, mayBeNew: true });
         // An account with the address was created meanwhile.
         if (account.kind === 'unknown') throw ssoNotStarted();
-        const { authenticatedAt } = stated(claims);
+        const { authenticatedAt } = toStatedIdentity(claims);
         return signInIdentity(db, settings, { userId: account.userId, authenticatedAt }, client);
       }),
 

@@ -5,9 +5,9 @@ import type { Client } from '../identity/person.ts';
 import { requireOrganizationWide } from '../identity/scope.ts';
 import { type BeginOptions, beginLogin, type LoginSecrets, type SsoStart } from './begin-login.ts';
 import { checkFreshness } from './check-identity.ts';
-import { askToConfirm, complete, recordRefusals, type SsoOutcome } from './complete-login.ts';
+import { complete, recordRefusals, requestConfirmation, type SsoOutcome } from './complete-login.ts';
 import type { KeyRenewal } from './key-renewal.ts';
-import { stated } from './link-login.ts';
+import { toStatedIdentity } from './link-login.ts';
 import type { ServiceProvider } from './saml/saml-client.ts';
 import {
   decodeSamlResponse,
@@ -176,7 +176,7 @@ export function createSsoLoginService(options: SsoLoginOptions) {
       if (!settings) throw ssoNotStarted();
       return recordRefusals(options, settings, 'confirm', async (checks) => {
         const identity = await readUnrequestedAnswer(options, settings, response, checks);
-        return askToConfirm(options, { settings, identity, browserToken, redirectTo }, checks);
+        return requestConfirmation(options, { settings, identity, browserToken, redirectTo }, checks);
       });
     },
 
@@ -201,7 +201,7 @@ export function createSsoLoginService(options: SsoLoginOptions) {
         const login = { purpose: 'login', redirectTo: transaction.redirectTo } as const;
         return complete(
           options,
-          { settings, transaction: login, identity: stated(claims), browserToken },
+          { settings, transaction: login, identity: toStatedIdentity(claims), browserToken },
           { checks, client },
         );
       });

@@ -47,7 +47,9 @@ export async function listRuns(
     const { token, size, last } = position;
     const listed = await runs.list(toIndexFilter(filter), { limit: size, token });
     examined += size;
-    const found = behind(await describeAll(runs, listed.runs), last).filter((run) => matches(run, filter));
+    const found = skipPrevious(await describeAll(runs, listed.runs), last).filter((run) =>
+      matches(run, filter),
+    );
     const taken = found.slice(0, limit - items.length);
     items.push(...taken);
     const end = taken.at(-1);
@@ -68,7 +70,7 @@ export const toIndexFilter = <F extends RunFilter>(filter: F): F & WorkflowRunFi
   filter.failing && filter.type === undefined ? { ...filter, exceptType: TRACK_DELIVERY } : filter;
 
 /** Skips the runs of the previous page. If its last run has closed meanwhile, the order by start decides. */
-function behind(page: WorkflowRun[], last: Position['last']): WorkflowRun[] {
+function skipPrevious(page: WorkflowRun[], last: Position['last']): WorkflowRun[] {
   if (!last) return page;
   const index = page.findIndex(({ runId }) => runId === last.runId);
   return index === -1 ? page.filter(({ startedAt }) => startedAt <= last.startedAt) : page.slice(index + 1);

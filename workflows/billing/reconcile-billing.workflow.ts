@@ -8,10 +8,9 @@ const { requestReadBacks } = proxyActivities<BillingActivities>({
 });
 
 /**
- * Starts a read-back of every open subscription that none was made of for a day, so that events lost in an outage do no
- * harm.
+ * Requests a read of every open subscription that was not read for a day, so that events lost in an outage do no harm.
  *
- * @returns how many, for the Temporal UI.
+ * @returns the number of requests, for the Temporal UI.
  */
 export async function reconcileBilling(): Promise<number> {
   return requestReadBacks();

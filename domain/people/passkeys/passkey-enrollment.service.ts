@@ -14,9 +14,9 @@ import {
   ENROLLMENT_COLUMNS,
   type Enrollment,
   findEnrollments,
-  informPerson,
   lockPerson,
-  requireRoomForFactor,
+  notifyOfFactorChange,
+  requireFactorBelowLimit,
 } from '../mfa-enrollments.ts';
 import { replaceRecoveryCodes } from '../recovery-codes.ts';
 import {
@@ -56,7 +56,7 @@ export function createPasskeyEnrollmentService(options: PasskeyEnrollmentOptions
       const party = requireRelyingParty(relyingParty);
       requireFreshLogin(person);
       return database.peopleTransaction(async ({ db }) => {
-        requireRoomForFactor(await findEnrollments(db, person.userId));
+        requireFactorBelowLimit(await findEnrollments(db, person.userId));
         const user = await db
           .selectFrom('users')
           .select(['webauthn_handle as handle', 'email', 'name'])
@@ -93,11 +93,11 @@ export function createPasskeyEnrollmentService(options: PasskeyEnrollmentOptions
         if (!credential) throw wrongRegistration();
         await lockPerson(db, person.userId);
         const earlier = await findEnrollments(db, person.userId);
-        requireRoomForFactor(earlier);
+        requireFactorBelowLimit(earlier);
         const enrollment = await insertCredential(db, { person, name, credential, rpId: party.id });
         await addSessionFactor(db, person.sessionId, 'webauthn');
         await recordPersonAudit(db, person, { action: 'user.mfa_added', details: { type: 'webauthn' } });
-        await informPerson(transaction, notifications, person, 'mfa-added', name);
+        await notifyOfFactorChange(transaction, notifications, person, 'mfa-added', name);
         const recoveryCodes =
           earlier.length === 0 ? await replaceRecoveryCodes(db, recoverySigner, person.userId) : null;
         return { enrollment, recoveryCodes };

@@ -4,7 +4,7 @@ import type { Db } from '../../../platform/database/tables.ts';
 import { recordPersonAudit } from '../../audit/record-audit.ts';
 import type { Client } from '../../identity/person.ts';
 import type { PersonNotificationService } from '../../notifications/person-notification.service.ts';
-import { informPerson } from '../mfa-enrollments.ts';
+import { notifyOfFactorChange } from '../mfa-enrollments.ts';
 import {
   type AuthenticationResponseJSON,
   type RelyingParty,
@@ -45,7 +45,7 @@ export async function useAssertion(
     action: 'user.passkey_refused',
     details: { enrollment_id: id, reason: 'counter_went_back' },
   });
-  await informPerson(transaction, notifications, person, 'passkey-copied', name);
+  await notifyOfFactorChange(transaction, notifications, person, 'passkey-copied', name);
   return undefined;
 }
 

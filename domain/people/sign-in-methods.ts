@@ -2,13 +2,13 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 
 /**
- * Checks that the person can still sign in: by password, passkey, linked provider or SSO. Call it after a way was removed in
+ * Checks that the person can still sign in: by password, passkey, linked provider or SSO. Call it after a method was removed in
  * the same transaction.
  *
  * @throws AppError `conflict`.
  */
-export async function requireOtherWayIn(db: Db, userId: string): Promise<void> {
-  const ways = await db
+export async function requireAnotherSignInMethod(db: Db, userId: string): Promise<void> {
+  const methods = await db
     .selectFrom('users')
     .select((eb) =>
       eb
@@ -45,7 +45,7 @@ export async function requireOtherWayIn(db: Db, userId: string): Promise<void> {
     )
     .where('users.id', '=', userId)
     .executeTakeFirst();
-  if (ways?.hasOne) return;
+  if (methods?.hasOne) return;
   throw new AppError('conflict', {
     detail: 'You could no longer sign in to your account.',
     fix: 'Set a password, register a passkey or link another provider first.',
