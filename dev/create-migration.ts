@@ -7,7 +7,6 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import pg from 'pg';
 import { entities } from '../domain/entities.ts';
 import { ormOptions } from '../platform/database/orm-options.ts';
-import { API_ROLE, LOOKUP_ROLE, WORKER_ROLE } from '../platform/database/policies.ts';
 import { findFreePort } from './stack/ports.ts';
 import { startPostgres } from './stack/postgres.ts';
 
@@ -75,7 +74,7 @@ function removeDown(file: string): void {
 async function createRoles(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  for (const role of [API_ROLE, WORKER_ROLE, LOOKUP_ROLE]) await client.query(`create role ${role} nologin`);
+  await client.query(readFileSync(join(MIGRATIONS, 'initial/roles.sql'), 'utf8'));
   await client.end();
 }
 

@@ -3,7 +3,7 @@ import { type AddedStaffMember, addStaffMember } from '../domain/bootstrap/add-s
 import { createFirstOrganization, type FirstOrganization } from '../domain/bootstrap/first-organization.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import { createDatabase } from '../platform/database/database.ts';
-import { migrate, UnknownMigrationsError } from '../workers/migrate.ts';
+import { migrate } from '../workers/migrate.ts';
 import { type DataFolder, STRIPE_STAND_IN_FILE } from './data-folder.ts';
 import type { DevSettings } from './settings.ts';
 import type { Log } from './stack/child-process.ts';
@@ -83,9 +83,6 @@ async function startDatabase(
     migrationUrl: databaseUrls.owner,
     apiUrl: databaseUrls.api,
     workerUrl: databaseUrls.worker,
-  }).catch((error: unknown) => {
-    if (!(error instanceof UnknownMigrationsError)) throw error;
-    throw new Error(`${error.message} "npm start -- --reset" deletes its data and starts over.`);
   });
   const migrated = applied.length === 0 ? 'schema up to date' : 'schema migrated';
   log(`PostgreSQL is ready (${migrated})`);

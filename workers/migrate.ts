@@ -33,7 +33,7 @@ export class UnknownMigrationsError extends Error {
   override name = 'UnknownMigrationsError';
   constructor(names: string[]) {
     super(
-      `The database belongs to another version of the service: it has ${names.length} migration(s) that are unknown to this version (${names[0]}).`,
+      `The database belongs to another version of the service: it has ${names.length} migration(s) that are unknown to this version (${names[0]}). Run the version that created it, or start with an empty database: "npm start -- --reset" deletes the data of the embedded one.`,
     );
   }
 }

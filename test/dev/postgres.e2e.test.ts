@@ -130,7 +130,7 @@ test('changes nothing on a database of another version', async () => {
     status: 1,
     stdout: '',
     stderr:
-      'Migration failed: The database belongs to another version of the service: it has 2 migration(s) that are unknown to this version (Migration20261121000000).\n',
+      'Migration failed: The database belongs to another version of the service: it has 2 migration(s) that are unknown to this version (Migration20261121000000). Run the version that created it, or start with an empty database: "npm start -- --reset" deletes the data of the embedded one.\n',
   });
   expect(await query(migrationUrl, `select 1 from pg_tables where schemaname = 'public'`)).toHaveLength(1);
   expect(await query(migrationUrl, `select 1 from pg_roles where rolname = 'never_created'`)).toEqual([]);

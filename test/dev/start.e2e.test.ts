@@ -178,7 +178,7 @@ describe('npm start', () => {
     expect(await refused.exited).toBe(1);
     const lines = refused.output().trim().split('\n');
     expect(lines.at(-1)).toBe(
-      'The database belongs to another version of the service: it has 1 migration(s) that are unknown to this version (Migration20261121000000). "npm start -- --reset" deletes its data and starts over.',
+      'The database belongs to another version of the service: it has 1 migration(s) that are unknown to this version (Migration20261121000000). Run the version that created it, or start with an empty database: "npm start -- --reset" deletes the data of the embedded one.',
     );
     expect(lines.filter((line) => line.includes('Migration2026'))).toHaveLength(1);
     expect(leftovers()).toEqual([]);

@@ -192,12 +192,33 @@ const RIGHTS = `
   union all select 'function', oid::regprocedure::text, proowner::regrole::text || prosecdef || coalesce((
       select string_agg(item, ',' order by item) from unnest(proacl::text[]) item where item not like 'postgres=%'), '')
     from pg_proc where pronamespace = 'public'::regnamespace
-  union all select 'role', r.rolname || '<' || m.rolname, '' from pg_auth_members a
+  union all select 'role', r.rolname || '<' || m.rolname, case when a.inherit_option then 'inherits' else 'may switch' end from pg_auth_members a
     join pg_roles r on r.oid = a.roleid join pg_roles m on m.oid = a.member
     where r.rolname like 'agent\\_email\\_%' and m.rolname like 'agent\\_email\\_%' and not m.rolcanlogin
   order by 1, 2`;
 
 const FILLERS = 2_000;
+
+testWithTools('a backup of another version is refused before anything changes', async () => {
+  await startTargets();
+  const folder = backUp('of-another-version', 'own-objects');
+  const file = join(folder, 'manifest.json');
+  const manifest = JSON.parse(readFileSync(file, 'utf8'));
+  const { environment } = targetOf('other_version');
+  for (const changed of [
+    { ...manifest, format: 1 },
+    { ...manifest, migrations: ['Migration20261122000000_initial', ...manifest.migrations] },
+  ]) {
+    writeFileSync(file, JSON.stringify(changed));
+    const refused = run('workers/backup/restore.ts', restoreArguments(folder, 'own-objects'), environment);
+    expect(refused).toMatchObject({ status: 1, stderr: expect.stringContaining('npm start -- --reset') });
+  }
+  const databases = await query(
+    bare.url('postgres'),
+    `select from pg_database where datname = 'other_version'`,
+  );
+  expect(databases).toEqual([]);
+});
 
 testWithTools(
   'a restore that is killed at any step continues, and is not reconciled before it is complete',
@@ -304,6 +325,13 @@ testWithTools(
     expect(wentBack.stdout).toContain(`  npm run restore:reconcile\n`);
     const rights = await query(service.ownerDatabaseUrl, RIGHTS);
     expect(rights.length).toBeGreaterThan(200);
+    // What these roles see of every organization, the API sees only while it works as one of them.
+    for (const role of ['people', 'staff'])
+      expect(rights).toContainEqual({
+        kind: 'role',
+        name: `agent_email_${role}<agent_email_api`,
+        value: 'may switch',
+      });
     expect(await query(wentBack.ownerUrl, RIGHTS)).toEqual(rights);
     expect(await query(wentBack.environment.API_DATABASE_URL ?? '', 'select id from messages')).toEqual([]);
     expect(await statusesOf(wentBack.ownerUrl)).toMatchObject({

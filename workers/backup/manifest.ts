@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ClientBase } from 'pg';
 import { InstallationError } from '../../platform/installation/installation-error.ts';
+import { listMigrations } from '../../platform/installation/schema-version.ts';
 
 export const MANIFEST_FILE = 'manifest.json';
 export const DUMP_FILE = 'database.dump';
@@ -9,14 +10,17 @@ export const OBJECTS_FOLDER = 'objects';
 
 /** What a backup contains besides the dump: roles belong to the cluster, and `pg_dump` does not save them. */
 export interface Manifest {
-  format: 1;
+  format: 2;
   /** The dump has everything that was committed before. */
   createdAt: string;
   /** Names of the roles that policies and grants refer to; logins are created by the migration command. */
   roles: string[];
-  memberships: { role: string; member: string }[];
+  /** The API's role switches to some roles, and does not inherit what they may see. */
+  memberships: { role: string; member: string; inherits: boolean }[];
   /** Functions that run with the rights of one of these roles, by signature. */
   functionOwners: Record<string, string>;
+  /** Names of the applied migrations. */
+  migrations: string[];
   contents: Contents;
   /** Objects in the bucket at the end of the backup; null if it left them out. */
   objects: number | null;
@@ -41,9 +45,9 @@ export async function readManifest(client: ClientBase, createdAt: Date): Promise
   );
   const names = roles.rows.map(({ role }) => role);
   const memberships = await client.query<Manifest['memberships'][number]>(
-    `select r.rolname as role, m.rolname as member from pg_auth_members a
+    `select r.rolname as role, m.rolname as member, bool_or(a.inherit_option) as inherits from pg_auth_members a
        join pg_roles r on r.oid = a.roleid join pg_roles m on m.oid = a.member
-     where r.rolname = any ($1) and m.rolname = any ($1) order by 1, 2`,
+     where r.rolname = any ($1) and m.rolname = any ($1) group by 1, 2 order by 1, 2`,
     [names],
   );
   const owners = await client.query<{ signature: string; owner: string }>(
@@ -51,12 +55,16 @@ export async function readManifest(client: ClientBase, createdAt: Date): Promise
      where p.pronamespace = 'public'::regnamespace and r.rolname = any ($1) order by 1`,
     [names],
   );
+  const migrations = await client.query<{ name: string }>(
+    'select name from mikro_orm_migrations order by name',
+  );
   return {
-    format: 1,
+    format: 2,
     createdAt: createdAt.toISOString(),
     roles: names,
     memberships: memberships.rows,
     functionOwners: Object.fromEntries(owners.rows.map(({ signature, owner }) => [signature, owner])),
+    migrations: migrations.rows.map(({ name }) => name),
     contents: await countContents(client),
   };
 }
@@ -77,7 +85,7 @@ export async function countContents(client: ClientBase): Promise<Contents> {
   return rows[0];
 }
 
-/** @throws InstallationError if the folder is no complete backup. */
+/** @throws InstallationError if the folder is no complete backup, or is one of another version. */
 export async function loadManifest(folder: string): Promise<Manifest> {
   const text = await readFile(join(folder, MANIFEST_FILE), 'utf8').catch(() => {
     throw new InstallationError(
@@ -85,7 +93,10 @@ export async function loadManifest(folder: string): Promise<Manifest> {
     );
   });
   const manifest = JSON.parse(text) as Manifest;
-  if (manifest.format !== 1)
-    throw new InstallationError(`${folder} was written by another version of the service`);
+  const known = new Set(listMigrations());
+  if (manifest.format !== 2 || manifest.migrations.some((name) => !known.has(name)))
+    throw new InstallationError(
+      `${folder} was written by another version of the service. Restore it with that version, or start without it: "npm start -- --reset" begins with an empty database.`,
+    );
   return manifest;
 }

@@ -126,8 +126,10 @@ async function createRoles(client: pg.Client, { roles, memberships }: Manifest):
     // Only members may make a role the owner of a function.
     await client.query(`grant ${pg.escapeIdentifier(role)} to current_user`);
   }
-  for (const { role, member } of memberships)
-    await client.query(`grant ${pg.escapeIdentifier(role)} to ${pg.escapeIdentifier(member)}`);
+  for (const { role, member, inherits } of memberships)
+    await client.query(
+      `grant ${pg.escapeIdentifier(role)} to ${pg.escapeIdentifier(member)} with inherit ${inherits}, set true`,
+    );
 }
 
 async function hasLaterMigrations(client: pg.Client, { contents }: Manifest): Promise<boolean> {
