@@ -71,7 +71,7 @@ export function createKeyAdministrationService({ database, notifications }: KeyA
         const { organizationId, name, lastFour } = await readKey(db, keyId);
         if (!(await revokeKey(db, keyId)))
           throw new AppError('conflict', {
-            detail: 'The key is revoked already.',
+            detail: 'The key is already revoked.',
             fix: 'Nothing is left to do.',
           });
         if (children) await revokeDescendants(db, organizationId, keyId);

@@ -95,7 +95,7 @@ export function createStaffAdministrationService({ database, notifications }: St
         const userId = await lockActiveUser(db, email);
         if (await findMember(db, userId))
           throw new AppError('already_exists', {
-            detail: 'The person is staff already.',
+            detail: 'The person is already staff.',
             fix: 'Change the role: PATCH /api/v1/admin/staff/{userId}.',
           });
         await setStaffRole(db, { userId, role, addedBy: staff.staffId });
@@ -118,7 +118,7 @@ export function createStaffAdministrationService({ database, notifications }: St
         const { email } = await readMember(db, userId);
         if (from === role)
           throw new AppError('conflict', {
-            detail: `The person has the role ${role} already.`,
+            detail: `The person already has the role ${role}.`,
             fix: 'Nothing is left to do.',
           });
         await setStaffRole(db, { userId, role, addedBy: staff.staffId });

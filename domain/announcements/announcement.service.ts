@@ -122,7 +122,7 @@ export function createAnnouncementService({ database, outbox }: { database: Data
           .executeTakeFirst();
         if (numUpdatedRows === 0n)
           throw new AppError('conflict', {
-            detail: 'The notification is withdrawn already.',
+            detail: 'The notification is already withdrawn.',
             fix: 'Nothing is left to do.',
           });
         await recordStaffAudit(db, staff, {

@@ -292,7 +292,7 @@ function notInGoodStanding({ status }: RowOf<typeof BillingSubscriptionEntity>):
 
 function sameTier(tier: Tier): AppError {
   return new AppError('conflict', {
-    detail: `The subscription is for the tier ${tier} already.`,
+    detail: `The subscription is already for the tier ${tier}.`,
     fix: 'Nothing is left to do.',
   });
 }

@@ -63,7 +63,7 @@ export async function requireNoSubscription(db: Db, organizationIds: readonly st
     .executeTakeFirst();
   if (!open) return;
   throw new AppError('conflict', {
-    detail: `The organization ${open.organizationId} has the subscription ${open.id}, which is ${open.status} and would go on.`,
+    detail: `The organization ${open.organizationId} has the subscription ${open.id}, which is ${open.status} and would continue.`,
     fix: 'Cancel it first: POST /billing/subscription/cancel, or on the billing page. It takes effect with Stripe’s event, within seconds.',
     extensions: { org_id: open.organizationId, subscription_status: open.status },
   });

@@ -80,7 +80,7 @@ export function requireImpersonationAccess(
  */
 export function refuseImpersonation(): never {
   throw new AppError('permission_denied', {
-    detail: 'An impersonation acts in one organization. It is no person, and not staff.',
+    detail: 'An impersonation acts in one organization. It is neither a person nor staff.',
     fix: 'Use your own session.',
     extensions: { impersonation: 'never' },
   });

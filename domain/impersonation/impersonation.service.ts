@@ -172,7 +172,7 @@ function lockImpersonation(db: Db, id: string): Promise<{ staffId: string } | un
 function requireWriter({ role, person }: StaffScope): void {
   if (role !== 'admin')
     throw new AppError('permission_denied', {
-      detail: 'Only the staff role admin may change something in the name of an organization.',
+      detail: 'Only staff with the role admin may make changes in the name of an organization.',
       fix: 'Begin the impersonation without write, or ask an admin of the service.',
     });
   requireRecentSignIn(person);
@@ -198,7 +198,7 @@ async function requireOpenOrganization(db: Db, organizationId: string): Promise<
   const organization = await findOrganization(db, organizationId);
   if (organization.isClosed)
     throw new AppError('conflict', {
-      detail: 'The organization is closed: its people do not see its data either.',
+      detail: 'The organization is closed, so not even its members can see its data.',
       fix: 'An owner can recover it within 30 days.',
     });
   return organization;
@@ -226,7 +226,7 @@ async function requireConsent(
   });
   throw new AppError('policy_violation', {
     detail:
-      'The organization asks for its consent, and has not given it. Its owners have been asked by email.',
+      'The organization requires its consent, and has not given it. Its owners have been asked by email.',
     fix: 'Wait until they set support_access_until in their policies.',
     extensions: { policy: 'support_access' },
     // The email must be sent.
@@ -285,7 +285,7 @@ const nameOf = ({ id, name }: ImpersonatedOrganization) => ({
 
 function notOwn(): AppError {
   return new AppError('permission_denied', {
-    detail: 'This impersonation is that of another staff member.',
+    detail: 'This impersonation belongs to another staff member.',
     fix: 'Ask an admin of the service to end it.',
   });
 }

@@ -199,7 +199,7 @@ function requireOwnInvitation(
 ): void {
   if (userId !== person.userId)
     throw new AppError('permission_denied', {
-      detail: 'The invitation is for another address than that of your account.',
+      detail: 'The invitation is for a different address than that of your account.',
       fix: 'Sign in with the account of the invited address, or send the request without a session to create it.',
     });
   const given = name === undefined ? (password === undefined ? undefined : 'password') : 'name';
@@ -234,7 +234,7 @@ async function claim(db: Db, invitation: FoundInvitation): Promise<void> {
   const permissions = ROLE_PERMISSIONS[role];
   if (await findRequesterProblem(db, { organizationId, actor }, { act: 'invitation', permissions }))
     throw new AppError('conflict', {
-      detail: 'The person or key that invited you is no longer allowed to.',
+      detail: 'The person or key that invited you may no longer invite people.',
       fix: 'Ask an administrator of the organization for a new invitation.',
     });
 }

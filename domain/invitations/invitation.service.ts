@@ -197,7 +197,7 @@ async function requireNoMember(db: Db, organizationId: string, email: string): P
     .executeTakeFirst();
   if (member)
     throw new AppError('already_exists', {
-      detail: 'The person is a member of the organization already.',
+      detail: 'The person is already a member of the organization.',
       fix: 'Change their role: PATCH /api/v1/org/members/{user_id}.',
     });
 }

@@ -6,7 +6,7 @@ type Named = Pick<OauthProvider, 'name'>;
 /** The same error for every cause, which only the log names. */
 export function oauthFailed({ name }: Named): AppError {
   return new AppError('oauth_failed', {
-    detail: `The sign-in with ${name} failed or was cancelled, has expired, or was started in another browser.`,
+    detail: `The sign-in with ${name} failed or was canceled, has expired, or was started in another browser.`,
     fix: 'Start again, and finish within ten minutes in the same browser.',
   });
 }

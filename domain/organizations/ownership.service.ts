@@ -87,7 +87,7 @@ async function exchangeRoles(db: Db, organizationId: string, { from, to }: Trans
 function requireEligible({ role, isActive }: MemberRow): void {
   if (role === 'owner')
     throw new AppError('conflict', {
-      detail: 'The member is an owner already.',
+      detail: 'The member is already an owner.',
       fix: 'To give up your own role: PATCH /api/v1/org/members/{user_id} with {"role": "admin"}.',
     });
   if (!isActive)

@@ -48,7 +48,7 @@ export async function reassignOwner(
   const formerOwners = members.filter((member) => member !== owner);
   if (owner.role === 'owner' && formerOwners.length === 0)
     throw new AppError('conflict', {
-      detail: 'The member is the only owner already.',
+      detail: 'The member is already the only owner.',
       fix: 'Nothing is left to do.',
     });
   await db

@@ -146,6 +146,6 @@ export const toStatedIdentity = (claims: SsoClaims): StatedIdentity => ({
 
 const linkedAlready = (): AppError =>
   new AppError('conflict', {
-    detail: 'The identity is linked with an account already.',
+    detail: 'The identity is already linked with an account.',
     fix: 'Sign in through SSO.',
   });

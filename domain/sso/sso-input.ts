@@ -185,7 +185,7 @@ function requireIssuer(issuer: string, findTargetRefusal: (url: string) => strin
     throw invalid(
       '/body/issuer',
       'must have no query and no fragment',
-      'Use the issuer, not another URL of it.',
+      'Use the issuer URL, not another URL of the identity provider.',
     );
 }
 

@@ -238,7 +238,7 @@ const noDraft = (): AppError =>
 
 const hasDraft = (): AppError =>
   new AppError('conflict', {
-    detail: 'The draft exists already.',
+    detail: 'The draft already exists.',
     fix: 'Reload the page, and change it there.',
   });
 

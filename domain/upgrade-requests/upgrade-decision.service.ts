@@ -122,7 +122,7 @@ async function requireAllowedRequester(
   const problem = await findRequesterProblem(db, requester, { act: 'upgrade_request' });
   if (!problem) return;
   throw new AppError('conflict', {
-    detail: `Who made the request may no longer decide about the tier. ${REQUESTER_PROBLEMS[problem]}`,
+    detail: `The requester may no longer decide about the tier. ${REQUESTER_PROBLEMS[problem]}`,
     fix: 'Reject the request, so that an owner can make another one. To give the tier anyway: PATCH /api/v1/admin/orgs/{id}/tier.',
     extensions: { requester_problem: problem },
   });
@@ -178,7 +178,7 @@ async function findRequest(db: Db, id: string): Promise<UpgradeRequest> {
 
 function alreadyDecided({ id, status }: UpgradeRequest): AppError {
   return new AppError('conflict', {
-    detail: `The request ${id} is ${status} already.`,
+    detail: `The request ${id} is already ${status}.`,
     fix: 'To give another tier: PATCH /api/v1/admin/orgs/{id}/tier.',
   });
 }

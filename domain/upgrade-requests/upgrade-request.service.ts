@@ -77,7 +77,7 @@ export function createUpgradeRequestService({ database }: { database: Database }
 
 function tierInForce(tier: Tier): AppError {
   return new AppError('conflict', {
-    detail: `The organization has the tier ${tier} already.`,
+    detail: `The organization already has the tier ${tier}.`,
     fix: 'Ask for another tier; GET /api/v1/org/limits shows what this one includes.',
   });
 }

@@ -162,7 +162,7 @@ async function insertCredential(
     .execute();
   if (enrollment) return enrollment;
   throw new AppError('already_exists', {
-    detail: 'This credential is registered already.',
+    detail: 'This credential is already registered.',
     fix: 'Use it to sign in, or register another authenticator.',
     commitsTransaction: true,
   });
