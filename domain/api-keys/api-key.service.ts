@@ -122,7 +122,7 @@ export function createApiKeyService({ database }: { database: Database }) {
       }),
 
     /**
-     * Changes a key. Takes effect with its next request. The key gets only what it or the caller already has.
+     * Changes a key. Takes effect with its next request. The key gets no right that neither it nor the caller already has.
      *
      * @throws AppError `not_found`; `permission_denied`; `conflict` for an expired key.
      */

@@ -42,7 +42,7 @@ export async function revokeDescendants(db: Db, organizationId: string, keyId: s
 }
 
 /**
- * Revokes the keys that a person created, also through other keys, in the caller's transaction. Returns their number.
+ * Revokes the keys that a person created, directly or through other keys, in the caller's transaction. Returns their number.
  */
 export async function revokeKeysOfUser(db: Db, organizationId: string, userId: string): Promise<number> {
   for (let total = 0; ; ) {
@@ -61,8 +61,8 @@ export async function revokeKeysOfUser(db: Db, organizationId: string, userId: s
 }
 
 /**
- * Takes from the keys that a person created, also through other keys, all permissions except the given ones, in the caller's
- * transaction. Returns the number of keys that lost permissions.
+ * Removes all permissions except the given ones from the keys that a person created, directly or through other keys, in the
+ * caller's transaction. Returns the number of keys that lost permissions.
  */
 export async function limitKeysOfUser(
   db: Db,

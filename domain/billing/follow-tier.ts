@@ -23,7 +23,7 @@ export interface FollowTierOptions {
 /** Problem of a second paid subscription. Unlike other problems it does not keep the tier from changing. */
 export const PAYS_TWICE = 'pays_twice';
 
-/** Gives the organization the tier of its subscriptions if that tier has changed since the last read. */
+/** Gives the organization the tier of its subscriptions, if it differs from the tier that they gave last. */
 export async function followTier(
   { outbox, notifications, defaultTier, logger }: FollowTierOptions,
   transaction: Transaction,

@@ -43,8 +43,8 @@ function compare(left: Subscription, right: Subscription): number {
 const GOING_ON = ['active', 'trialing', 'past_due', 'unpaid', 'paused'] as const;
 
 /**
- * Stripe would continue to charge for a subscription whose organization is gone and cannot cancel it. A subscription with a
- * scheduled cancellation ends by itself. For the people role.
+ * Stripe would continue to charge for a subscription whose organization no longer exists and cannot cancel it. A
+ * subscription with a scheduled cancellation ends by itself. For the people role.
  *
  * @throws AppError `conflict` if one of the organizations pays for a subscription.
  */

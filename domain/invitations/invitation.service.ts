@@ -106,8 +106,8 @@ export function createInvitationService(options: InvitationOptions) {
 }
 
 /**
- * Revokes the open invitations that a person who has left the organization sent, and those to their own address, by which
- * they could come back. Runs in the caller's transaction. Returns their number.
+ * Revokes the open invitations sent by a person who has left the organization, and those to their own address, with which
+ * they could rejoin. Runs in the caller's transaction. Returns their number.
  */
 export async function revokeInvitationsOfLeaver(
   db: Db,

@@ -112,8 +112,9 @@ export function createOauthService(options: OauthOptions) {
     },
 
     /**
-     * Finishes what `start` began. A person is found by provider, issuer and subject alone, never by address. A person who
-     * signs in for the first time gets an account and an organization if the provider proves their address.
+     * Finishes the sign-in or link that `start` began. A person is found by provider, issuer and subject alone, never by
+     * address. A person who signs in for the first time gets an account and an organization if the provider proves their
+     * address.
      *
      * @param answer.parameters of the callback, as the provider sent them.
      * @throws AppError `oauth_failed` for a wrong, late, repeated or foreign answer; `account_exists` if the address has an

@@ -168,7 +168,7 @@ async function countKeys(db: Db, keys: AttemptKey[]): Promise<CountedKeys> {
   };
 }
 
-/** The delay after the given number of attempts beyond the free ones. */
+/** The delay after the given number of attempts beyond those without a delay. */
 function delaySeconds(excess: number): number {
   return excess <= 0 ? 0 : Math.min(2 ** Math.min(excess - 1, 20), MAX_DELAY_SECONDS);
 }

@@ -29,8 +29,8 @@ export function createPasskeySignInService(options: PasskeySignInOptions) {
   const { database, notifications } = options;
   return {
     /**
-     * Options for `navigator.credentials.get()`. Their challenge works once, for five minutes, and only for what it was
-     * requested for.
+     * Options for `navigator.credentials.get()`. Their challenge works once, for five minutes, and only for the requested
+     * purpose.
      *
      * @param mfaToken of a sign-in that waits for its second factor; undefined for a sign-in by passkey alone.
      * @throws AppError `invalid_credentials` for a token that is unknown, used or expired; `conflict` for a person without a

@@ -19,7 +19,8 @@ type Credential = NonNullable<Awaited<ReturnType<typeof findCredential>>>;
  * Checks an authenticator's response and uses up its challenge. Runs in the caller's transaction, which must commit in
  * either case.
  *
- * @param occasion what the challenge must have been issued for; a second factor must be a credential of its person.
+ * @param occasion the purpose for which the challenge must have been issued; a second factor must be a credential of its
+ * person.
  * @returns the person; undefined if anything is wrong.
  */
 export async function useAssertion(

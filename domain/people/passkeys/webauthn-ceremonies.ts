@@ -155,7 +155,7 @@ export async function verifyAssertion(
     expectedOrigin: party.origin,
     expectedRPID: party.id,
     requireUserVerification: true,
-    // The library compares the counter before it verifies the signature, so a stranger could fake a counter that goes back.
+    // The library compares the counter before it verifies the signature, so a stranger could fake a decreasing counter.
     credential: { id: response.id, publicKey: new Uint8Array(publicKey), counter: 0 },
   }).catch(() => undefined);
   return verification?.verified ? verification.authenticationInfo.newCounter : undefined;
