@@ -14,7 +14,10 @@ export interface Notice {
   text: string;
   /** The text of the returned message; empty if the notice does not contain one. */
   returnedText: string;
-  /** Header fields of the returned message, else those with which the notice describes it; empty if there are none. */
+  /**
+   * Header fields of the returned message, otherwise the fields with which the notice describes it; empty if there are
+   * none.
+   */
   returnedFields: Map<string, string>;
 }
 
@@ -150,10 +153,10 @@ const DAEMON_NAMES =
   /mailer[-_ ]?daemon|mail[-_ .]?daemon|\bpost[-_ ]?master|mail delivery (?:sub)?system|\bmaildelivery|mail[-_. ]delivery|delivery[-_. ](?:status|report|notification|failure|subsystem|service)|\bmdaemon\b|double-bounce|system administrator|mail (?:administrator|system|router|server|transport|gateway)|microsoft ?exchange|internet mail (?:delivery|service)|\bmmdf\b|\bpmdf\b|\bbounces?[-+@]|bounce-?handler|undeliver|nicht zustellbar|\bsmtp(?:d|server)?@|\be-?mail[- ]?(?:gateway|filter|security|system|protection)|mailmarshal|groupwise|\bnotes?-?(?:router|mail)|mail-?router|\badmin(?:istrator)?@|non[- ]?delivery|mxlogic|no-?reply@.*(?:amazonses|zoho)|メール(?:配信|サーバ)|uucp@|exim@|qmail|root@|listserv|mailman|majordomo|-(?:owner|admin|bounces?)@|owner-/iu;
 /** The name of a program that only returns mail. */
 const MAILER_DAEMON = /mailer[-_ ]?daemon|mail delivery (?:sub)?system/i;
-/** `Your message could not be delivered to`, and the address on a line of its own. */
+/** `Your message could not be delivered to`, and the address on a separate line. */
 const FAILURE_ABOVE_ADDRESS =
   /(?:not|n['’]t|pas|nicht|non?|não|niet|unable to|undeliverable|failed)\b(?:[^@.!?]|[.!?](?=\S)){0,200}(?:[:：]|\b(?:to|à|a|an|para|naar|til|till)) ?\n(?:[ \t]{0,20}\n)?[ \t>*-]{0,20}<?[^\s<>@]{1,64}@[a-z\d][a-z\d.-]{1,250}>?[ \t]{0,20}(?:\n|$)/iu;
-/** Carriers also write about deliveries that failed. */
+/** Parcel carriers also write about failed deliveries. */
 const PARCEL =
   /\b(?:parcels?|packages?|shipments?|couriers?|tracking number|paket|sendung|colis|paquete|pacco|pakket)\b/i;
 const BOUNCE_SUBJECT =
@@ -228,7 +231,7 @@ const DELAY_TEXT =
 const FINAL_TEXT =
   /\b(?:(?<!before )giv(?:en|ing) up|gave up|permanent(?:ly)? (?:error|fail|fatal)\S*|failed permanently|is a permanent|no further (?:delivery )?attempts|will not (?:be )?(?:retr|try)\S*|not going to try|(?:has been|was) (?:returned|removed)|(?<!if (?:it|this|the message|your message) )(?:is|are|was) undeliverable|(?<!will be )returned to (?:the )?sender)\b/i;
 
-/** Whether the message is delayed and the server will retry. The text decides, the subject only if the text does not say. */
+/** Whether the message is delayed and the server will retry. The subject counts only if the text is inconclusive. */
 export function isDelayNotice({ subject, text }: Notice): boolean {
   const searched = text.slice(0, 10_000);
   if (FINAL_TEXT.test(searched)) return false;

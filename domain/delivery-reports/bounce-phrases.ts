@@ -372,7 +372,7 @@ const BEFORE_VERSION =
   /(?<!(?:^|[^\p{L}\d])(?:status|code|error|errors|said|says|failed|failure|returned|rejected|reply|response|responded|reason|result|dsn|smtp|esmtp|with|was|is|und|y|et|e))[\p{L}][\p{L}\d+._-]{0,40} {1,3}$|\b(?:version|release|v)[:=. ]{0,3}$/iu;
 
 /**
- * Finds an enhanced status code of a failure (RFC 3463), one in a place where servers usually put it if there is any.
+ * Finds the enhanced status code of a failure (RFC 3463). Prefers a code in a place where servers usually put it.
  * Numbers after a word are versions: `Mailman 5.1.1`.
  */
 export function findEnhancedCode(text: string): string | null {
@@ -393,7 +393,7 @@ export function findReplyCode(text: string): string | null {
   return REPLY_CODE.exec(text.slice(0, MAX_TEXT_CHARACTERS))?.[1] ?? null;
 }
 
-/** Whether a text says why a delivery failed: by a code, or in words. */
+/** Whether a text gives a reason for a failed delivery, as a code or in words. */
 export function containsReason(text: string): boolean {
   return findReplyCode(text) !== null || findEnhancedCode(text) !== null || findReason(text) !== null;
 }

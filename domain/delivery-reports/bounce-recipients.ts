@@ -46,7 +46,10 @@ export function findRecipients(notice: Notice): NoticeRecipient[] {
   return [{ address, detail: notice.text }];
 }
 
-/** Exim, if the address to which it forwards is secret: `an undisclosed address (generated from anna@example.com)`. */
+/**
+ * Exim writes this if the address to which it forwards is secret:
+ * `an undisclosed address (generated from anna@example.com)`.
+ */
 function findAliasedRecipient(lines: readonly string[]): string | null {
   const line = lines.find((text) => GENERATED_FROM.test(text));
   return line === undefined ? null : (findAddressesOnLine(line)[0] ?? null);
@@ -54,7 +57,10 @@ function findAliasedRecipient(lines: readonly string[]): string | null {
 
 const GENERATED_FROM = /\b(?:generated|expanded|forwarded) from\b.{0,20}@/i;
 
-/** Servers that name only the mailbox, on the line below `to the following recipients:`, mean their own domain. */
+/**
+ * Servers that name only the mailbox, on the line below `to the following recipients:`, mean a mailbox in their own
+ * domain.
+ */
 function findLocalRecipient(lines: readonly string[], { fields }: Notice): string | null {
   const domain = /@([\w.-]{3,255})/.exec(fields.get('from') ?? '')?.[1];
   const intro = lines.findIndex((line) => LOCAL_INTRO.test(line));
@@ -97,7 +103,7 @@ export function findReturnedRecipient({
   return received?.[1] ?? to[0] ?? decodeVerpRecipient(fields) ?? null;
 }
 
-/** A mailing list is not the recipient whose address failed. */
+/** Whether the message went to a mailing list, which is not the recipient whose address failed. */
 function isToList(to: string, fields: Map<string, string>, original: Map<string, string>): boolean {
   return (
     isReturnPathOf(to, fields) || ['list-id', 'list-post', 'mailing-list'].some((name) => original.has(name))
@@ -122,7 +128,7 @@ function decodeVerpRecipient(fields: Map<string, string>): string | null {
   return found ? `${found[1]}@${found[2]}` : null;
 }
 
-/** Selects addresses by the score of their best mention. */
+/** Selects the addresses whose best mention has a sufficient score. */
 function selectRecipients(mentions: Mention[]): string[] {
   const best = new Map<string, Mention>();
   for (const mention of mentions) {
@@ -199,7 +205,10 @@ function findAddressesOnLine(line: string): string[] {
   ];
 }
 
-/** What is true of every address on a line. Determined once, because a line may contain hundreds. */
+/**
+ * Properties of a line that apply to every address on it. Determined once, because a line may contain hundreds of
+ * addresses.
+ */
 interface LineTraits {
   isIntroduced: boolean;
   hasReason: boolean;

@@ -10,7 +10,7 @@ const OTHER_FIELDS: Record<string, string> = {
   'in-reply-to': 'id',
   'received on': 'date',
 };
-/** A field that names a recipient may report a failure; these tell which message is meant. */
+/** Fields that identify the message. A field that names a recipient may instead report a failure. */
 const DESCRIBING = new Set(['subject', 'date', 'id', 'from']);
 
 interface Field {
@@ -20,9 +20,9 @@ interface Field {
 }
 
 /**
- * Separates the fields with which a notice describes the returned message: `Your message To: … Subject: … Sent: … did
- * not reach …`. They name the recipients to whom the message was written, and a subject may contain anything, such as
- * `Mailman 5.1.1`.
+ * Separates the fields with which a notice describes the returned message:
+ * `Your message To: … Subject: … Sent: … did not reach …`. The fields name the recipients of the original message, and
+ * a subject may contain anything, such as `Mailman 5.1.1`.
  *
  * @returns the lines with blank ones instead of those fields, and the fields, as in a header.
  */

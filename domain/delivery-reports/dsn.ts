@@ -226,7 +226,7 @@ const BAD_ADDRESS_REASONS = new Set<BounceReason>([
   'account_disabled',
   'moved',
 ]);
-/** Reasons for which servers also report the code of an invalid address, which it is not. */
+/** Reasons for which servers also report the code of an invalid address although the address is valid. */
 const OTHER_REASONS = new Set<BounceReason>(['policy', 'too_big', 'relay_denied', 'loop']);
 /** Policy rejections also mention the address, but do not mean that it is invalid. */
 const POLICY_WORDS =
@@ -255,11 +255,11 @@ export function classifyBounce(status: string | null, diagnostic: string | null)
 }
 
 /**
- * Determines the enhanced status code: the reported one; if that is missing or `x.0.0`, the one in the text; else the one
- * that matches the text, in the reported class.
+ * Determines the enhanced status code: the reported code; if it is missing or `x.0.0`, the code in the text; otherwise
+ * the code that matches the text, in the reported class.
  */
 export function resolveStatus(status: string | null, text: string): string {
-  // A failure with a code of success was reported carelessly.
+  // Ignores a success code that was reported for a failure.
   if (status !== null && !status.endsWith('.0.0') && !status.startsWith('2')) return status;
   const codeInText = findEnhancedCode(text);
   if (codeInText !== null && !codeInText.endsWith('.0.0')) return codeInText;

@@ -121,7 +121,7 @@ function decodeTransferEncoding(body: string, encodingField: string | undefined)
     .replace(/\r\n?/g, '\n');
 }
 
-/** Decodes the content by its declared charset, or by its bytes if there is none. */
+/** Decodes the content by its declared charset, or by its bytes if no charset is declared. */
 export function decodeContent({ fields, content }: LeafPart): string {
   const charset = /;\s*charset\s*=\s*"?([^\s";]{1,40})/i.exec(fields.get('content-type') ?? '')?.[1];
   return decodeText(Buffer.from(content, 'latin1'), charset ?? '');

@@ -26,7 +26,7 @@ import { type LeafPart, parseFields, parseHeaderFields, parseLeafParts } from '.
 /** The kind of report that a message is. `mail` is not a report. */
 export type MailKind = 'bounce' | 'delay' | 'delivered' | 'complaint' | 'auto_reply' | 'mail';
 
-/** What a message reports about one recipient. */
+/** The report of a message about one recipient. */
 export interface RecipientReport {
   /** Null if the message does not name a recipient. */
   address: string | null;
@@ -89,7 +89,7 @@ const DISPOSITION_TYPES = /^(?:message\/(?:global-)?disposition-notification)$/;
 /** RFC 3798 section 3.2.6: the types `denied` and `failed`, and the modifiers of a failure. */
 const FAILED = /;\s*(?:denied|failed)\b|\/\s*(?:error|failure|failed|denied)\b/i;
 const DELETED = /;\s*deleted\b/i;
-/** Mail programs also report as deleted what their user deleted without reading it. */
+/** Mail programs also send `deleted` notifications for messages that their user deleted without reading. */
 const REJECTED =
   /\(rejected\)|\b(?:rejected|refused|returned|undeliverable|not (?:be )?(?:delivered|accepted))\b|abgelehnt|zurückgewiesen|rejeté|refusé|rechazad|rejeitad|rifiutat|respint|geweigerd|avvisa|odrzucon|отклонен|拒否|拒绝|拒絕/iu;
 const MAX_SEARCHED_CHARACTERS = 2_000;
@@ -162,7 +162,7 @@ function completeFromNotice(
   };
 }
 
-/** The sender never saw the name of a host inside the recipient's system: `anna@mailstore`. */
+/** Excludes internal host names such as `anna@mailstore`, which the sender never used. */
 function isQualified(address: string | null): boolean {
   return (
     address !== null && /@[^@]*\.(?!(?:local|localdomain|internal|lan)$)[^.@]+$/i.test(address.slice(-320))

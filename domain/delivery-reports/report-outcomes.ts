@@ -21,7 +21,8 @@ const MAX_DIAGNOSTIC_CHARACTERS = 1_000;
 const NON_COMPLAINT_TYPES = new Set(['not-spam', 'auth-failure', 'dmarc']);
 
 /**
- * Which action applies if an alias expanded to several mailboxes: a failure for any of them, as in a separate report.
+ * Precedence of actions if an alias expanded to several mailboxes: a failure for any mailbox counts, as it does in a
+ * separate report.
  */
 const ACTION_PRECEDENCE: Record<ReportAction, number> = {
   failed: 4,

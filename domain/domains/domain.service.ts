@@ -75,7 +75,7 @@ export function createDomainService(options: DomainServiceOptions) {
       ),
 
     /**
-     * Queries DNS for the domain's records. Separate from `verify`, so that no transaction is open meanwhile.
+     * Queries DNS for the domain's records. Separate from `verify`, so that no transaction is open during the queries.
      *
      * @throws AppError `not_found`, `permission_denied`.
      */

@@ -10,8 +10,8 @@ import type { ApprovalRunService } from './approval-run.service.ts';
 import { buildApprovalStart } from './draft-approval.ts';
 
 /**
- * Waiting drafts that should have expired or whose run may be gone. A lost run is restarted; if an operator ended the
- * run, the draft is rejected.
+ * Waiting drafts that should have expired or whose run may be missing. A lost run is restarted; if an operator ended
+ * the run, the draft is rejected.
  */
 export function overdueApprovals(
   { db }: Database,

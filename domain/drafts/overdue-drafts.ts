@@ -18,7 +18,7 @@ type OverdueDraft = Pick<
 > & { sendAt: Date };
 
 /**
- * Scheduled drafts whose time has passed, or whose run may be gone. If an operator ended the run, the draft is
+ * Scheduled drafts whose time has passed or whose run may be missing. If an operator ended the run, the draft is
  * unscheduled, with the reason in `send_error`. A run that is still waiting after the row's send time is signaled
  * again.
  */

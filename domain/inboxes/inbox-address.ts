@@ -105,7 +105,7 @@ function validateAddress(
   sharedDomain: string,
 ): InboxAddress {
   const username = localPart.toLowerCase();
-  // Normalize before comparing: `agents.example.` and its full-width spelling are the shared domain, too.
+  // Normalize before comparing: `agents.example.` and its full-width spelling are also the shared domain.
   const normalized = toDomainKey(domainPart);
   const shared = normalized !== null && normalized === toDomainKey(sharedDomain);
   const domain = shared ? normalized : parseCustomDomain(domainPart);

@@ -184,7 +184,8 @@ function stopRecentTracking(
 }
 
 /**
- * The messages that were not read yet: ids after `last` and below `until`, of which those before `cutoff` are expired.
+ * The messages that were not read yet: those with ids after `last` and below `until`. Messages before `cutoff` are
+ * expired.
  */
 interface RemainingRange {
   last: string;

@@ -80,7 +80,7 @@ export const ThreadEntity = defineEntity({
 
 export type Thread = InferEntity<typeof ThreadEntity>;
 
-/** The target of `mergedIntoId`, with a type of its own: that of an entity cannot be inferred from itself. */
+/** The target of `mergedIntoId`. Its type is declared, because the type of an entity cannot be inferred from itself. */
 function livingThread(): { '~entity': { id: string } } {
   return ThreadEntity;
 }

@@ -5,8 +5,8 @@ import type { MailAddress } from './mail-address.ts';
 export interface AddressList {
   mailboxes: MailAddress[];
   /**
-   * Every reader finds the same mailboxes: the field follows RFC 5322 section 3.4, obsolete forms included, or only the
-   * name before its one `<address>` does not.
+   * All programs find the same mailboxes in the field: it follows RFC 5322 section 3.4, including the obsolete forms,
+   * or only the name before its single `<address>` violates it.
    */
   isClear: boolean;
 }
@@ -25,8 +25,8 @@ interface Token {
 }
 
 /**
- * Reads the value of an address field (RFC 5322 sections 3.4 and 4.4): comments, groups, source routes and empty elements
- * included. Of a field that does not follow the RFC, the result is what a tolerant library finds.
+ * Reads the value of an address field (RFC 5322 sections 3.4 and 4.4): comments, groups, source routes and empty
+ * elements included. For a field that does not follow the RFC, the result is that of a tolerant library.
  *
  * @param field decoded and unfolded, with U+FFFD for control characters.
  */
@@ -44,12 +44,15 @@ export function readAddressList(field: string): AddressList {
 const isUsable = ({ email }: MailAddress): boolean => email !== '' && email.length <= MAX_ADDRESS_CHARACTERS;
 
 function toMailbox({ address = '', name = '' }: { address?: string; name?: string }): MailAddress {
-  // What the words of a name contain may be a control character, too.
+  // Encoded words may also contain control characters.
   const decoded = replaceControls(decodeEncodedWords(name)).trim().slice(0, MAX_ADDRESS_CHARACTERS);
   return { email: replaceControls(address), ...(decoded === '' ? {} : { name: decoded }) };
 }
 
-/** Replaces control characters other than white space within a line, which would hide a part of what is shown. */
+/**
+ * Replaces control characters other than white space within a line, because they could hide a part of the displayed
+ * text.
+ */
 export function replaceControls(text: string): string {
   return text.replace(/[^\P{Cc}\t]/gu, '\ufffd');
 }
@@ -86,13 +89,13 @@ function readToken(text: string, at: number): ReadToken {
   if (SPECIALS.includes(character)) return { kind: 'special', text: character, end: at + 1 };
   ATOM.lastIndex = at;
   const atom = ATOM.exec(text)?.[0];
-  // What remains: `)`, `]` and `\` alone.
+  // Only `)`, `]` and `\` remain.
   return atom
     ? { kind: 'atom', text: atom, end: at + atom.length }
     : { kind: 'invalid', text: '', end: at + 1 };
 }
 
-/** Printable characters without the specials of RFC 5322 section 3.2.3; RFC 6532 adds all beyond ASCII. */
+/** Printable characters without the specials of RFC 5322 section 3.2.3; RFC 6532 adds all non-ASCII characters. */
 const ATOM = /[^\s()<>[\]:;@\\,."]+/uy;
 
 /** Reads up to the end of a quoted string, comment or domain literal; `invalid` if there is no end. */
@@ -158,7 +161,7 @@ function parseMailbox(tokens: readonly Token[]): MailAddress | null {
   const open = tokens.findIndex((token) => isSpecial(token, '<'));
   if (open === -1) {
     const address = parseAddress(tokens.filter(({ kind }) => kind !== 'comment'));
-    // An old form of a name.
+    // A comment is an old form of a name.
     const name = tokens.at(-1)?.kind === 'comment' ? tokens.at(-1)?.text : '';
     return address === null ? null : toMailbox({ address, name });
   }
@@ -199,7 +202,7 @@ function parseAddress(tokens: readonly Token[]): string | null {
   return `${formatLocalPart(local)}@${isLiteral ? `[${literal.text}]` : domain.map(({ text }) => text).join('')}`;
 }
 
-/** Words and dots. Some providers gave out addresses with two dots in a row, or one before the `@`. */
+/** Words and dots. Some providers assigned addresses with two consecutive dots, or with a dot before the `@`. */
 function isLocalPart(tokens: readonly Token[]): boolean {
   return tokens.every((token, at) => {
     if (isSpecial(token, '.')) return true;
@@ -226,8 +229,8 @@ function joinPhrase(tokens: readonly Token[]): string {
 }
 
 /**
- * The mailbox of a field whose name contains characters that must be quoted, as many programs write it: `Doe, Jane
- * <jane@example.com>`. Null if another address could be meant.
+ * The mailbox of a field whose name contains unquoted characters that must be quoted, as many programs write it:
+ * `Doe, Jane <jane@example.com>`. Null if the field could mean another address.
  */
 function parseNamedAddress(tokens: readonly Token[]): MailAddress[] | null {
   const open = tokens.findIndex((token) => isSpecial(token, '<'));

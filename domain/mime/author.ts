@@ -7,14 +7,14 @@ export interface Author {
   /** The first mailbox of the first From field; null without one. */
   from: MailAddress | null;
   /**
-   * The message does not have exactly one readable author: no From field or several, no mailbox or several, an address that
-   * readers understand differently or that is not what it looks like. DMARC authenticates a single author (RFC 9989), and
-   * mail clients may show another one.
+   * The message does not have exactly one readable author: no From field or several, no mailbox or several, an address
+   * that programs read differently or that looks like another one. DMARC authenticates a single author (RFC 9989), and
+   * mail clients may show a different one.
    */
   isAmbiguous: boolean;
 }
 
-/** Longer than any real field. A longer one may contain another author. */
+/** Longer than any real field. The rest of a longer field may contain another author. */
 const MAX_FIELD_CHARACTERS = 10_000;
 
 /** @param fields the values of the From fields in order, decoded and unfolded. */
@@ -26,7 +26,7 @@ export function readAuthor(fields: readonly string[]): Author {
   return { from, isAmbiguous: !(from && isClear && isSingle && isReadable(from.email)) };
 }
 
-/** Whether an address is what it looks like. */
+/** Whether an address does not look like another one. */
 function isReadable(address: string): boolean {
   // Encoded words are not allowed in addresses (RFC 2047 section 5); some programs decode them nevertheless.
   if (address.includes('\ufffd') || address.includes('=?')) return false;
@@ -40,7 +40,7 @@ function isAddressLiteral(domain: string): boolean {
   return isIP(domain.slice(1, -1).replace(/^IPv6:/i, '')) !== 0;
 }
 
-/** Whether IDNA (UTS 46) turns the domain into another one than it shows, as it does with full-width letters. */
+/** Whether IDNA (UTS 46) maps the domain to another one than it shows, such as one with full-width letters. */
 function isMapped(domain: string): boolean {
   if (domain === '' || /^[\x21-\x7e]+$/.test(domain)) return false;
   const ascii = domainToASCII(domain);

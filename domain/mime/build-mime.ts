@@ -37,7 +37,7 @@ export interface MimeAttachment {
   /** Without angle brackets (RFC 2392). Null if the HTML does not refer to it. */
   contentId: string | null;
   disposition: 'attachment' | 'inline';
-  /** Called immediately before the file is read, so that only one file is open at a time. */
+  /** Called immediately before the file is read, so only one file is open at a time. */
   open: () => Promise<Readable>;
 }
 

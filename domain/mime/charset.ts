@@ -2,7 +2,7 @@ import { Transform } from 'node:stream';
 import libmime from 'libmime';
 import { decodeMultiByte, detectMultiByte, isMultiByte } from './multi-byte-charset.ts';
 
-/** Labels without information, and labels that programs write regardless of the content. */
+/** Labels without information, and labels that some programs write regardless of the content. */
 const UNSPECIFIED = /^(|us-?ascii|ascii|ansi_x3\.4-1968|unknown-8bit|x-unknown|8bit|binary)$/i;
 const UTF_8 = /^utf-?8$/i;
 const UTF_16 = /^utf-?16(?:le|be)?$/i;
@@ -12,8 +12,8 @@ const LEGACY_LABEL = /^(utf-?7(-imap)?|utf-?32(le|be)?|(cp|ibm|dos)-?\d{3,5})$/i
 export const ISO_2022_JP_ESCAPE = '\u001b$';
 
 /**
- * Decodes text by its declared charset, or by its bytes if the charset is missing or wrong. In that case the text is
- * usually UTF-8, windows-1252 or a charset of East Asia. Never throws; invalid bytes become U+FFFD, and ASCII stays.
+ * Decodes text by its declared charset, or by its bytes if the charset is missing or wrong. Such text is usually UTF-8,
+ * windows-1252 or in an East Asian charset. Never throws. Invalid bytes become U+FFFD, and ASCII characters stay.
  */
 export function decodeText(bytes: Uint8Array, charset: string): string {
   const label = charset.trim().replace(/^["']|["']$/g, '');
@@ -40,12 +40,12 @@ function decodeUnlabeled(bytes: Uint8Array, isDeclaredUtf8: boolean): string {
   }
 }
 
-/** A sequence of UTF-8 that occurs by chance in this share of the octets of another charset, at most. */
+/** In text of another charset, at most one valid UTF-8 sequence occurs by chance for this many invalid ones. */
 const CHANCE = 20;
 
 /**
- * UTF-8 with a few broken sequences is still UTF-8: in other charsets, few of its longer sequences occur by chance. Anything
- * else is a charset of East Asia or windows-1252, where every byte is valid.
+ * Text with a few broken sequences is still UTF-8, because longer UTF-8 sequences rarely occur by chance in other
+ * charsets. Any other text is in an East Asian charset or in windows-1252, in which every byte is valid.
  */
 function decodeInvalidUtf8(bytes: Uint8Array, isDeclaredUtf8: boolean): string {
   const text = new TextDecoder('utf-8').decode(bytes);
@@ -60,7 +60,10 @@ function decodeInvalidUtf8(bytes: Uint8Array, isDeclaredUtf8: boolean): string {
     : new TextDecoder('windows-1252').decode(bytes);
 }
 
-/** RFC 2781 section 3.3, and the mistake that the text is ASCII, which programs do not recode. */
+/**
+ * Follows RFC 2781 section 3.3. Also handles text that is declared as UTF-16 but is ASCII, because some programs only
+ * write the label.
+ */
 function decodeUtf16(bytes: Uint8Array, label: string): string {
   if (bytes.every((octet) => octet < 0x80 && octet !== 0)) return decodeUnlabeled(bytes, false);
   return new TextDecoder(isBigEndian(bytes, label) ? 'utf-16be' : 'utf-16le').decode(bytes);
@@ -75,12 +78,12 @@ function isBigEndian(bytes: Uint8Array, label: string): boolean {
   return zeros >= 0;
 }
 
-/** Whether the label means UTF-8 or nothing. */
+/** Whether the label means UTF-8 or specifies no charset. */
 export function isUtf8OrUnspecified(label: string): boolean {
   return UTF_8.test(label) || UNSPECIFIED.test(label);
 }
 
-/** The name of a charset that some programs write otherwise, such as `win-1251`. */
+/** The standard name of a charset that some programs write differently, such as `win-1251`. */
 function aliasOf(label: string): string {
   return label
     .replace(/^win(?:dows)?[-_ ]?(?=\d)/i, 'windows-')
@@ -99,7 +102,7 @@ function createDecoder(label: string): InstanceType<typeof TextDecoder> | null {
 /**
  * Creates a stream that buffers text, and emits it as UTF-8 at the end.
  *
- * @param keep called with the size of each chunk; returns how many of its bytes to retain.
+ * @param keep called with the size of each chunk; returns how many bytes of the chunk to retain.
  */
 export function createDecodingStream(
   decode: (bytes: Uint8Array) => string,

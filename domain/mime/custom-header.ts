@@ -3,7 +3,7 @@ const CUSTOM_NAME = /^(?:x-[!-9;-~]{1,74}|list-unsubscribe(?:-post)?)$/i;
 const MAX_VALUE_CHARACTERS = 998;
 
 /**
- * Fields that mail services behind a relay interpret as commands, on the account of the operator. `X-Report-Token`
+ * Fields that mail services behind a relay interpret as commands, at the operator's expense. `X-Report-Token`
  * attributes delivery reports.
  */
 const COMMAND_NAME = /^x-(?:smtpapi$|sg-|ses-|mailgun-|mc-|pm-|mailjet-|mj-|msys-|sib-|report-token$)/i;
@@ -14,8 +14,8 @@ export function isProviderCommand(name: string): boolean {
 }
 
 /**
- * Checks a header field that a caller wants to add: `X-*`, or List-Unsubscribe (RFC 2369, RFC 8058). The API and the writer
- * of messages use this one check, so that nothing is accepted that cannot be written.
+ * Checks a header field that a caller wants to add: `X-*`, or List-Unsubscribe (RFC 2369, RFC 8058). The API and
+ * `buildMime` use the same check, so the API accepts only what can be written.
  *
  * @returns an explanation for the caller, or undefined if the field is valid.
  */

@@ -36,8 +36,8 @@ const SIGNED_FIELDS = [
   'list-unsubscribe-post',
 ];
 /**
- * Listed once more than they occur, so that adding another such field breaks the signature. Some programs would display
- * the added field (RFC 6376 section 8.15).
+ * Listed once more than they occur, so that adding another field of the name breaks the signature. Some programs would
+ * display the added field (RFC 6376 section 8.15).
  */
 const OVERSIGNED_FIELDS = new Set([
   'from',

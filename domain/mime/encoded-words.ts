@@ -4,7 +4,7 @@ import { decodeText, isUtf8OrUnspecified } from './charset.ts';
 /** An encoded word (RFC 2047 section 2), with octets as characters. */
 const ENCODED_WORD = /=\?([\w*-]{1,60})\?([QqBb])\?([^?]*)\?=/g;
 const EIGHT_BIT = /[\u0080-\u00ff]/;
-/** Charsets in which any octet is a character, so that a UTF-8 sequence in a word is visible as such. */
+/** Charsets in which every octet is a character, so a UTF-8 sequence in a word can be recognized. */
 const SINGLE_BYTE = /^(?:iso-?8859-?\d{1,2}|windows-?12\d\d|cp12\d\d|latin-?\d|koi8-?[ru]|macintosh)$/i;
 
 /** Adjacent words of one charset are decoded together: some programs split a character between two words. */
@@ -14,8 +14,8 @@ interface OpenWord {
 }
 
 /**
- * Decodes encoded words and encodes them again as UTF-8. The parser knows fewer charsets, and cannot decode words that
- * contain 8-bit octets, which RFC 2047 forbids: these would decide how the whole field is decoded.
+ * Decodes encoded words and encodes them again as UTF-8. The parser knows fewer charsets. It cannot decode words with
+ * 8-bit octets, which RFC 2047 forbids, because such octets determine how the whole field is decoded.
  *
  * @param line one character per octet.
  */
@@ -64,7 +64,7 @@ function toOctets(content: string, isQ: boolean): Buffer {
 function decodeQ(content: string, charset: string): string {
   if (isUtf8OrUnspecified(charset)) return decodeMixedUtf8(toOctets(content, true));
   if (!SINGLE_BYTE.test(charset)) return decodeText(toOctets(content, true), charset);
-  // Programs that know no encoded words insert UTF-8.
+  // Programs without support for encoded words insert UTF-8.
   return content
     .split(/([\u0080-\u00ff]+)/)
     .map((piece) => {
@@ -82,7 +82,7 @@ function decodeB(content: string, charset: string): string {
 }
 
 const WINDOWS_1252 = new TextDecoder('windows-1252');
-/** A sequence that is valid in UTF-8; group 1 is any other 8-bit octet. */
+/** Matches a valid UTF-8 sequence, or any other 8-bit octet in group 1. */
 const UTF_8_SEQUENCE =
   /[\u00c2-\u00df][\u0080-\u00bf]|[\u00e0-\u00ef][\u0080-\u00bf]{2}|[\u00f0-\u00f4][\u0080-\u00bf]{3}|([\u0080-\u00ff])/g;
 

@@ -119,7 +119,7 @@ function describe(limit: string): string {
   return `The header has more than ${limit}; only the raw message contains the rest.`;
 }
 
-/** Returns the offset of the empty line that ends a header, or -1. A bare LF ends a line, too. */
+/** Returns the offset of the empty line that ends a header, or -1. A bare LF also ends a line. */
 function findHeaderEnd(bytes: Buffer, atStart: boolean): number {
   if (atStart && (bytes[0] === LF || (bytes[0] === CR && bytes[1] === LF))) return 0;
   const ends = [bytes.indexOf('\n\n'), bytes.indexOf('\n\r\n')].filter((at) => at !== -1);

@@ -19,7 +19,7 @@ const convert = compile({
   ],
 });
 
-/** Ordinary HTML of the maximum length takes 100 ms. A message may be converted twice. */
+/** Ordinary HTML of the maximum length takes 100 ms. A message may need two conversions. */
 const CONVERT_TIMEOUT_MS = 500;
 
 /**

@@ -6,8 +6,8 @@ export const MAX_NESTING = 100;
 const MAX_PASSES = 4;
 
 /**
- * Finds the tags of elements that are nested too deep. Declares these elements void, which keeps them off the parser's stack.
- * Needed until the parser has an option that limits its depth: the order of its questions is not documented.
+ * Finds the tags of elements that are nested too deep. Declares these elements void, which keeps them off the parser's
+ * stack. Needed until the parser has an option that limits its depth, because the order of its calls is not documented.
  */
 class NestingParser extends Parser {
   readonly #source: string;
@@ -17,7 +17,7 @@ class NestingParser extends Parser {
   readonly #unclosed = new Map<string, number>();
   /** Number of open elements. */
   #depth = 0;
-  /** Between the name of a start tag and its end. */
+  /** True between the name and the end of a start tag. */
   #isInTag = false;
   #isTooDeep = false;
 
@@ -40,7 +40,7 @@ class NestingParser extends Parser {
     this.#source = source;
   }
 
-  /** The parser asks at each start tag, at its end, and at each end tag. It ignores the end tag of a void element. */
+  /** The parser calls this at each start tag, at its end, and at each end tag. It ignores the end tag of a void element. */
   protected override isVoidElement(name: string): boolean {
     const isVoid = super.isVoidElement(name);
     if (this.#isInTag) {
@@ -63,13 +63,14 @@ class NestingParser extends Parser {
 }
 
 /**
- * Removes the tags of elements that are nested deeper than {@link MAX_NESTING}, and keeps their content. HTML parsers take
- * quadratic time for deep nesting. Other HTML is returned unchanged. HTML that hides more levels at each pass loses every tag.
+ * Removes the tags of elements that are nested deeper than {@link MAX_NESTING}, and keeps their content. HTML parsers
+ * take quadratic time for deep nesting. Other HTML is returned unchanged. HTML that reveals more levels with each pass
+ * loses all tags.
  */
 export function limitNesting(html: string): string {
   let limited = html;
-  // What follows a removed tag may be read in another way: what was the text of a `title` now contains tags. So the result is
-  // parsed again, until no element is too deep.
+  // Removing a tag may change how the rest is parsed: the text of a former `title`, for example, may contain tags. So
+  // the result is parsed again until no element is too deep.
   for (let pass = 0; pass < MAX_PASSES; pass += 1) {
     const parser = new NestingParser(limited);
     parser.end(limited);

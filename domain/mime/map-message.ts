@@ -5,17 +5,17 @@ import { MalformedHeaderError } from './header-fields.ts';
 const MAX_HEADER_BYTES = 256 * 1024;
 
 export interface MessageMapping {
-  /** Called once with the bytes before the empty line. What it throws fails the stream. */
+  /** Called once with the bytes before the empty line. An error that it throws fails the stream. */
   mapHeader(header: Buffer): Buffer;
   /** Called with the rest, chunk by chunk, starting with the empty line. */
   mapBody(chunk: Buffer): Buffer;
-  /** Called after the last chunk; what it returns ends the message. */
+  /** Called after the last chunk. Returns the last bytes of the message. */
   endBody?(): Buffer;
 }
 
 /**
  * Creates a stream that buffers a message's header and maps its body chunk by chunk. A message without an empty line
- * consists of a header, and gets the empty line.
+ * consists only of a header and gets an empty line.
  *
  * @throws MalformedHeaderError if the header is longer than 256 KiB.
  */
@@ -65,7 +65,7 @@ function tooLong(): MalformedHeaderError {
 }
 
 /**
- * Returns the offset of the empty line that ends the header, or -1. A bare LF ends a line here, too, so that the header
+ * Returns the offset of the empty line that ends the header, or -1. Here a bare LF also ends a line, so that the header
  * parser sees and rejects it.
  *
  * @param atStart whether the bytes are the first of the message, which may have an empty header.

@@ -6,9 +6,9 @@ import { MAX_HIDDEN_CHARACTERS, separateHiddenInTime } from './visible/separate-
 
 const MAX_PREVIEW_SOURCE = 20_000;
 
-/** What an agent reads of a received message. */
+/** The text of a received message for agents. */
 export interface MessageText {
-  /** See {@link extractReply}; without text that people cannot see. */
+  /** See {@link extractReply}. Does not contain text that people cannot see. */
   extractedText: string;
   preview: string;
   /** The text that people cannot see; null if there is none. At most 10,000 characters. */
@@ -37,7 +37,7 @@ export function readMessageText(
   };
 }
 
-/** For a reply that only quotes. */
+/** Used for a reply that contains only quotes. */
 function readAnyText(
   { text, html }: { text: string | null; html: string | null },
   timeoutMs?: number,

@@ -17,7 +17,7 @@ interface MimeNode {
   node: SplitNode;
 }
 
-/** A part as the splitter of the parser has read its header. */
+/** A part whose header the parser's splitter has read. */
 interface SplitNode {
   flowed: boolean;
   delSp: boolean;
@@ -34,8 +34,8 @@ interface ParserInternals {
 }
 
 /**
- * The parser takes quadratic time for some values. Far more than what is stored of a field: 500 addresses, 200 ids or
- * 2,000 characters.
+ * Limits the length of values, because the parser takes quadratic time for some of them. Far more than is stored of a
+ * field: 500 addresses, 200 ids or 2,000 characters.
  */
 export const MAX_PARSED_CHARACTERS = 64 * 1024;
 
@@ -48,13 +48,13 @@ interface TextFormat {
 
 const Parser = MailParser as unknown as new (options: object) => MailParser & ParserInternals;
 
-/** Limit for all text parts of a message in total. Only HTML with embedded images comes near it. */
+/** Limit for the total of all text parts of a message. Only HTML with embedded images comes close to it. */
 export const MAX_TEXT_BYTES = 2 * 1024 * 1024;
 
 /**
- * mailparser without its conversions, and with the charset detection of `charset.ts` for text and header fields. Needed until
- * mailparser has options for what decodes the content of a part, its text, and its header fields; its option `Iconv` decodes text
- * alone, and without the format of the part.
+ * mailparser without its conversions, and with the charset detection of `charset.ts` for text and header fields. Needed
+ * until mailparser has options for the decoders of a part's content, text and header fields. Its option `Iconv` decodes
+ * only text, and does not know the format of the part.
  */
 export class MimeReader extends Parser {
   /** Set if text was dropped because it exceeds {@link MAX_TEXT_BYTES}. */
@@ -81,7 +81,7 @@ export class MimeReader extends Parser {
   }
 
   override createNode(node: SplitNode): MimeNode {
-    // The decoders of the parser change the 8-bit octets of a content.
+    // The parser's own decoders change the 8-bit octets of a content.
     node.getDecoder = () => createTransferDecoder(toTransferEncoding(node.encoding || ''));
     const created = super.createNode(node);
     const { flowed, delSp } = created.node;
@@ -115,7 +115,7 @@ export function isShownOnce(name: string): boolean {
   return name === 'from' || name === 'subject';
 }
 
-/** Decodes the raw octets of a field: UTF-8 (RFC 6532), or an undeclared charset. Its encoded words are UTF-8 afterwards. */
+/** Decodes the raw octets of a field: UTF-8 (RFC 6532), or an undeclared charset. Recodes its encoded words as UTF-8. */
 export function decodeHeaderLine(line: string): string {
   const recoded = line.includes('=?') ? recodeEncodedWords(line) : line;
   return /[\u0080-\u00ff]/.test(recoded) || recoded.includes(ISO_2022_JP_ESCAPE)

@@ -1,4 +1,4 @@
-/** Charsets in which a character of East Asia has two octets, or more, and the second one may be ASCII. */
+/** East Asian charsets in which a character has two or more octets, and the second octet may be ASCII. */
 const MULTI_BYTE = new Set(['big5', 'gbk', 'gb18030', 'euc-kr', 'euc-jp', 'shift_jis']);
 const MAX_CHARACTER_OCTETS = 4;
 const REPLACEMENT = '\ufffd';
@@ -8,7 +8,7 @@ export function isMultiByte(encoding: string): boolean {
   return MULTI_BYTE.has(encoding);
 }
 
-/** Decodes text in one of these charsets. Broken octets become U+FFFD, and what follows them stays. */
+/** Decodes text in one of these charsets. Broken octets become U+FFFD, and the octets after them are kept. */
 export function decodeMultiByte(bytes: Uint8Array, encoding: string): string {
   const isMeaningless = (octet: number) => encoding === 'big5' && (octet === 0x80 || octet === 0xff);
   if (bytes.some(isMeaningless)) return decodeBroken(bytes, encoding);
@@ -48,7 +48,7 @@ function decodeBroken(bytes: Uint8Array, encoding: string): string {
   return pieces.join('');
 }
 
-/** The character that exactly these octets are; null if they are none. */
+/** The character that these octets encode; null if they are not exactly one character. */
 function tryDecode(decoder: InstanceType<typeof TextDecoder>, octets: Uint8Array): string | null {
   const [first = 0] = octets;
   if (first < 0x80) return octets.length === 1 ? String.fromCharCode(first) : null;
@@ -61,16 +61,16 @@ function tryDecode(decoder: InstanceType<typeof TextDecoder>, octets: Uint8Array
   }
 }
 
-/** How the octets of a text would be characters of a charset. */
+/** Statistics of a text's octets read as characters of a charset. */
 interface Census {
   characters: number;
-  /** Characters whose first octet is one of those that most text consists of. */
+  /** Characters whose first octet is common in most texts. */
   common: number;
   /** Sequences of characters without ASCII in between. */
   runs: number;
   /** Characters whose second octet is ASCII. */
   lowTrails: number;
-  /** Characters of Japanese syllables. */
+  /** Japanese kana. */
   kana: number;
   /** The highest first octet. */
   maxLead: number;
@@ -82,17 +82,17 @@ interface Candidate {
   isLead(octet: number): boolean;
   isCommon(lead: number): boolean;
   isKana(lead: number): boolean;
-  /** What distinguishes the charset from those whose characters have the same octets. */
+  /** Distinguishes the charset from others with the same octets. */
   isLikely(census: Census): boolean;
 }
 
 const between = (low: number, high: number) => (octet: number) => octet >= low && octet <= high;
 const isHighLead = between(0xa1, 0xfe);
 const never = () => false;
-/** In Japanese text, about half of the characters. */
+/** In Japanese text, about half of the characters are kana. */
 const hasKana = ({ kana, characters }: Census) => kana * 4 >= characters;
 
-/** In this order. The common first octets are those of punctuation, syllables and the frequent ideographs. */
+/** Tried in this order. The common first octets are those of punctuation, syllables and frequent ideographs. */
 const CANDIDATES: readonly Candidate[] = [
   {
     encoding: 'shift_jis',
@@ -113,7 +113,7 @@ const CANDIDATES: readonly Candidate[] = [
     isLead: between(0xa1, 0xf9),
     isCommon: between(0xa1, 0xc6),
     isKana: never,
-    // About 40 % in real text, and none in the charsets below.
+    // About 40 % in real text, and zero in the charsets below.
     isLikely: ({ lowTrails, characters }) => lowTrails * 8 >= characters,
   },
   {
@@ -121,7 +121,7 @@ const CANDIDATES: readonly Candidate[] = [
     isLead: isHighLead,
     isCommon: (lead) => between(0xa1, 0xa3)(lead) || between(0xb0, 0xc8)(lead),
     isKana: never,
-    // Any Chinese text has ideographs above, such as those for "is" and "in".
+    // Every Chinese text has ideographs with higher octets, such as those for "is" and "in".
     isLikely: ({ maxLead, lowTrails }) => maxLead <= 0xc8 && lowTrails === 0,
   },
   {
@@ -134,10 +134,11 @@ const CANDIDATES: readonly Candidate[] = [
 ];
 
 /**
- * Finds the charset of East Asia that a text without a charset is in. Careful, because most texts with 8-bit octets are in a
- * charset with one octet for each character: all characters must be valid, nearly all common, and in sequences.
+ * Detects the East Asian charset of a text without a declared charset. Most texts with 8-bit octets are in a
+ * single-byte charset, so the conditions are strict: all characters must be valid, nearly all of them common, and in
+ * sequences.
  *
- * @returns a name for `TextDecoder`; null if there is none.
+ * @returns a name for `TextDecoder`; null if no charset fits.
  */
 export function detectMultiByte(bytes: Uint8Array): string | null {
   const found = CANDIDATES.find((candidate) => {
@@ -151,7 +152,7 @@ function isPlausible({ characters, common, runs, hasTwoDistinct }: Census): bool
   return hasTwoDistinct && characters >= 2 * runs && common * 10 >= characters * 9;
 }
 
-/** Null if the octets are not characters of the charset. */
+/** Returns null if the octets are not valid in the charset. */
 function countCharacters(bytes: Uint8Array, { isLead, isCommon, isKana }: Candidate): Census | null {
   const census = {
     characters: 0,

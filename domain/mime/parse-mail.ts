@@ -46,7 +46,10 @@ export interface ParsedMail<File = ParsedAttachment> {
   messageId: string | null;
   inReplyTo: string | null;
   references: string[];
-  /** Lower-case names; the last value of a repeated field, but the first From and Subject, as mail clients show them. */
+  /**
+   * Lower-case names. Of a repeated field, the last value; of From and Subject, the first value, which mail clients
+   * show.
+   */
   headers: Record<string, string>;
   attachments: File[];
   /**
@@ -85,7 +88,7 @@ const FIELD_NAME = /^[!-9;-~]{1,100}$/;
 export function emptyParsedMail(parseError: string | null): ParsedMail<never> {
   return {
     from: null,
-    // An author that was not read is not known to be the one that DMARC authenticates.
+    // An author that was not read may not be the author that DMARC authenticates.
     isAuthorAmbiguous: true,
     to: [],
     cc: [],
@@ -123,7 +126,7 @@ export async function parseMail(raw: Readable, options: ParseOptions): Promise<P
     const author = readAuthor(fieldsNamed(lines, 'from'));
     parsed.isAuthorAmbiguous = author.isAmbiguous || parser.isHeaderCut;
     parsed.from = author.from;
-    // The parser drops control characters from addresses, and knows neither all comments nor source routes.
+    // The parser drops control characters from addresses, and does not support all comments and source routes.
     parsed.to = readAddresses(lines, 'to');
     parsed.cc = readAddresses(lines, 'cc');
     parsed.replyTo = readAddresses(lines, 'reply-to');
@@ -215,7 +218,7 @@ function toParsedFile(part: AttachmentStream, position: number): ParsedFile {
   };
 }
 
-/** Types that often have no file name, and that programs open by their extension. */
+/** Types of parts that often have no file name, with the extension by which programs open them. */
 const EXTENSIONS: Record<string, string> = { 'message/rfc822': '.eml', 'text/calendar': '.ics' };
 
 function buildDefaultFileName(contentType: string, position: number): string {
@@ -236,7 +239,10 @@ interface RawField {
   line: string;
 }
 
-/** The decoded value if the parser returns a plain string, else the raw value, unfolded (RFC 5322 section 2.2.3). */
+/**
+ * Returns the decoded value if the parser returns a plain string, otherwise the raw value, unfolded (RFC 5322 section
+ * 2.2.3).
+ */
 function toHeaderRecord(lines: readonly RawField[], fields: Map<string, unknown>): Record<string, string> {
   const record = lines
     .filter(({ key }) => FIELD_NAME.test(key))

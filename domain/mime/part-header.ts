@@ -1,16 +1,16 @@
 import libmime from 'libmime';
 
-/** What a header says about the structure of its part. */
+/** The structure of a part according to its header. */
 export interface PartHeader {
   /** Null for a part without parts. */
   multipart: { type: string; boundary: string } | null;
-  /** The type as it should have been written; null if the header can be read as it is. */
+  /** The corrected type; null if the header can be read without correction. */
   repairedType: string | null;
 }
 
 /** RFC 5322 section 2.2, and white space before the colon (section 4.5). The addresses of web pages are text. */
 const FIELD = /^(?!https?:\/\/)[!-9;-~]{1,200}[ \t]*:/i;
-/** Fields that a line that is no field may stand before. Other names followed by a colon may be text. */
+/** Fields that may follow a line that is not a field. Other names followed by a colon may be text. */
 const KNOWN_FIELD =
   /^(?:received|return-path|from|sender|to|cc|bcc|reply-to|subject|date|message-id|in-reply-to|references|mime-version|content-[a-z-]{1,40}|x-[a-z0-9-]{1,60}|list-[a-z-]{1,40}|dkim-signature|arc-[a-z-]{1,40}|authentication-results|auto-submitted|precedence|importance|user-agent)[ \t]*:/i;
 
@@ -23,7 +23,7 @@ export function isKnownField(line: string): boolean {
   return KNOWN_FIELD.test(line);
 }
 
-/** Whether a header of a part says anything about the part (RFC 2045 section 9). */
+/** Whether the header of a part has a field about its content (RFC 2045 section 9). */
 export function hasContentField(lines: readonly string[]): boolean {
   return lines.some((line) => /^content-/i.test(line));
 }
@@ -52,9 +52,7 @@ function parseValue(value: string): { type: string; boundary: string } {
   return { type: type || '', boundary: (params.boundary ?? '').trimEnd() };
 }
 
-/**
- * A type that cannot be read is `text/plain` (RFC 2045 section 5.2). What is declared as a file remains one.
- */
+/** A type that cannot be read is `text/plain` (RFC 2045 section 5.2). A part that is declared as a file remains a file. */
 function repairType(lines: readonly string[], value: string, boundary: string): string | null {
   const found = TYPE.exec(value);
   const rest = found ? value.slice(found[0].length) : value.slice(value.indexOf(';') >>> 0);

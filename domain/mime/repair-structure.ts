@@ -1,13 +1,13 @@
 import { Transform } from 'node:stream';
 import { hasContentField, isFieldLine, isKnownField, readPartHeader } from './part-header.ts';
 
-/** Longer lines are passed on in pieces: they are neither delimiters nor fields that say anything about the structure. */
+/** Longer lines are passed on in pieces, because they cannot be delimiters or fields about the structure. */
 const MAX_LINE_BYTES = 64 * 1024;
-/** A longer header is passed on as it is. */
+/** A longer header is passed on unchanged. */
 const MAX_HEADER_BYTES = 256 * 1024;
 /** How much of a multipart is searched for its first part. */
 const MAX_SEARCHED_BYTES = 2 * 1024 * 1024;
-/** Below the limit of parts. Deeper parts are passed on as they are. */
+/** Below the limit of parts. Deeper parts are passed on unchanged. */
 const MAX_DEPTH = 1_000;
 
 /** How many multiparts are searched for another boundary: each search reads their lines again. */
@@ -16,15 +16,14 @@ const MAX_GUESSES = 10;
 /** A multipart that has not ended. */
 interface OpenMultipart {
   boundary: string;
-  /** Its names among the boundaries, with the multipart around it that had the same name. */
+  /** Its boundaries. `before` is the position in `#open` of the outer multipart with the same boundary. */
   names: { name: string; before: number | undefined }[];
 }
 
 /**
- * Repairs the structure of a message (RFC 2046), which the parser reads to the letter, so that it would lose text: a header
- * without the empty line at its end, a boundary that is missing or wrong, a multipart within another one that does not
- * end, white space after a delimiter, a type that cannot be read, and `From :` in the first line. A message without such
- * mistakes is unchanged.
+ * Repairs mistakes in the structure of a message (RFC 2046) with which the strict parser would lose text: a header
+ * without the empty line at its end, a missing or wrong boundary, a nested multipart without an end, white space after
+ * a delimiter, an unreadable type, and `From :` in the first line. A message without such mistakes is unchanged.
  *
  * @param onProblem called at most once, if a multipart has text but no part. The text becomes a part.
  */
@@ -60,10 +59,10 @@ class StructureRepair {
   #isInPart = false;
   #header: string[] = [];
   #headerBytes = 0;
-  /** A line within a header that is no field. */
+  /** A line within a header that is not a field. */
   #odd: string | null = null;
   #open: OpenMultipart[] = [];
-  /** The position in `#open` of each boundary, also of one that was found instead of the declared one. */
+  /** The position in `#open` of each boundary, including boundaries that were found instead of declared ones. */
   #depths = new Map<string, number>();
   /** The lines of a multipart whose first part has not been found. */
   #searched: string[] = [];
@@ -94,7 +93,7 @@ class StructureRepair {
     return Buffer.from(this.#out.join(''), 'latin1');
   }
 
-  /** Ends a header and searches that cannot go on. */
+  /** Ends an open header and all open searches. */
   #settle(): void {
     while (this.#state !== 'body') {
       if (this.#state === 'search') this.#endSearch();
@@ -140,11 +139,11 @@ class StructureRepair {
     const text = withoutEnd(line);
     const isMessageStart = this.#isMessageStart;
     this.#isMessageStart = false;
-    // The parser takes `From :` for the first line of an mbox.
+    // The parser would read `From :` as the first line of an mbox.
     if (isMessageStart && /^>?From[ \t]/i.test(line))
       this.#addHeaderLine(line.replace(/^From[ \t]+:/i, 'From:'));
     else if (EMPTY_LINE.test(line)) this.#endHeader(line);
-    // A single odd line within a header belongs to it.
+    // A single odd line within a header belongs to the header.
     else if (this.#odd !== null && !isKnownField(text)) this.#endHeaderWithout(line);
     else if (this.#findDelimiter(text) !== null) this.#endHeaderWithout(line);
     else if (isFieldLine(text) && !(this.#isInPart && this.#header.length === 0 && /^[ \t]/.test(text))) {
@@ -161,7 +160,7 @@ class StructureRepair {
     if (this.#headerBytes > MAX_HEADER_BYTES) this.#passHeader();
   }
 
-  /** Passes a long header on. The rest of it is read as the next lines of a header. */
+  /** Passes on the first part of a long header. The rest is read as further lines of a header. */
   #passHeader(): void {
     this.#out.push(this.#header.join(''), this.#odd ?? '');
     this.#odd = null;
@@ -169,7 +168,7 @@ class StructureRepair {
     this.#headerBytes = 0;
   }
 
-  /** Ends a header that no empty line ends: the line is the first one of the body. */
+  /** Ends a header without an empty line; `line` is the first line of the body. */
   #endHeaderWithout(line: string): void {
     const isText = this.#isTextWithoutHeader();
     const text = isText ? this.#header : [];
@@ -180,12 +179,12 @@ class StructureRepair {
     for (const read of [...text, ...(odd === null ? [] : [odd]), line]) this.#readBodyLine(read);
   }
 
-  /** Only fields about its content make the start of a part a header, if no empty line follows. */
+  /** Without an empty line, the start of a part is a header only if it has fields about the content. */
   #isTextWithoutHeader(): boolean {
     return this.#isInPart && this.#header.length > 0 && !hasContentField(this.#header);
   }
 
-  /** @param emptyLine as it was written; empty at the end of the message. */
+  /** @param emptyLine as written in the message; empty at the end of the message. */
   #endHeader(emptyLine: string): void {
     const odd = this.#odd;
     this.#odd = null;
@@ -207,7 +206,7 @@ class StructureRepair {
     return `unnamed-boundary-${this.#headers}`;
   }
 
-  /** Writes the header, with the type before all other fields: the parser reads the first one. */
+  /** Writes the header with the type before all other fields, because the parser reads the first type. */
   #writeHeader(type: string | null): void {
     const [first = '', ...others] = this.#header;
     const isMbox = !this.#isInPart && /^>?From /i.test(first);
@@ -229,7 +228,7 @@ class StructureRepair {
     this.#depths.set(name, this.#open.length - 1);
   }
 
-  /** Which open multipart the line is a delimiter of (RFC 2046 section 5.1.1); null if it is text. */
+  /** Finds the open multipart that the line delimits (RFC 2046 section 5.1.1). Returns null if the line is text. */
   #findDelimiter(text: string): { depth: number; isClose: boolean } | null {
     if (!text.startsWith('--')) return null;
     const name = text.slice(2).trimEnd();
@@ -315,7 +314,7 @@ function toOctets(text: string): string {
 
 const DELIMITER = /^--([^\s-].{0,199}|-.{10,199})$/;
 
-/** Finds the boundary that a multipart has instead of the declared one: a delimiter line before the fields of a part. */
+/** Finds the boundary that a multipart uses instead of the declared one: a delimiter line before the fields of a part. */
 function guessBoundary(lines: readonly string[]): string | null {
   const names = new Map<string, number>();
   for (const line of lines) {
@@ -328,7 +327,7 @@ function guessBoundary(lines: readonly string[]): string | null {
     if (name === undefined) continue;
     const next = lines[at + 1] ?? '';
     if (/^content-[a-z-]{1,40}[ \t]*:/i.test(next)) return name;
-    // Without fields, it could be text.
+    // Without fields, the line could be text.
     const isRepeated = (names.get(name) ?? 0) > 1 || names.has(`${name}--`);
     if (next === '' && (isRepeated || at === first)) return name;
   }

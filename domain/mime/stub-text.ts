@@ -1,10 +1,10 @@
-/** Longer texts are read as they are, however long the HTML is. */
+/** Longer texts are never stubs, regardless of the length of the HTML. */
 const MAX_STUB_WORDS = 150;
 const MAX_STUB_CHARACTERS = 4_000;
 const MAX_COUNTED_CHARACTERS = 100_000;
 /** A longer text that mentions a browser may be about browsers. */
 const MAX_POINTER_WORDS = 40;
-/** A text that mentions a browser or HTML is a pointer if the HTML has half as many words again. */
+/** A text that mentions a browser or HTML is a pointer if the HTML has at least 50 % more words. */
 const MIN_RATIO_OF_POINTER = 1.5;
 /** Any other text is only a fragment if it has less than a quarter of the words. */
 const MIN_RATIO_OF_FRAGMENT = 4;
@@ -31,8 +31,9 @@ export function mayBeStub(text: string): boolean {
 }
 
 /**
- * Whether the text body is only a placeholder for the HTML: it says to view the message in a browser and is not in the
- * HTML itself, or has a fraction of its words. A text with which the HTML starts is no placeholder, because the rest of the HTML may be a quote.
+ * Whether the text body is only a placeholder for the HTML: it tells the reader to view the message in a browser and is
+ * not part of the HTML, or it has only a fraction of the HTML's words. A text with which the HTML starts is not a
+ * placeholder, because the rest of the HTML may be a quote.
  */
 export function isStub(text: string, htmlText: string): boolean {
   if (!mayBeStub(text)) return false;
@@ -55,7 +56,7 @@ function startsWithWords(text: string, start: string): boolean {
   return expected !== '' && toLetters(text).startsWith(expected);
 }
 
-/** Whether a text is also in the HTML, so that its author wrote it. */
+/** Whether the text is also in the HTML, which means that the author wrote it. */
 function containsWords(text: string, part: string): boolean {
   return toLetters(text).includes(toLetters(part));
 }

@@ -3,22 +3,25 @@ import { PassThrough, Transform } from 'node:stream';
 /** The transfer encodings that change the content (RFC 2045 section 6.1). */
 export type TransferEncoding = 'base64' | 'quoted-printable' | 'identity';
 
-/** Reads a Content-Transfer-Encoding field, also with the mistakes of some programs: quotes, parameters, `quoted printable`. */
+/**
+ * Reads a Content-Transfer-Encoding field, including the mistakes of some programs: quotes, parameters,
+ * `quoted printable`.
+ */
 export function toTransferEncoding(field: string): TransferEncoding {
   const name = /^[\s"']*([a-z0-9 _-]{1,40})/i.exec(field)?.[1]?.trim().toLowerCase() ?? '';
   if (/^base[ _-]?64$/.test(name)) return 'base64';
   return /^quoted[ _-]?printable$/.test(name) ? 'quoted-printable' : 'identity';
 }
 
-/** Decodes a content as a stream, with the octets that the encoding forbids handled as RFC 2045 says. */
+/** Creates a stream that decodes a content. Octets that the encoding forbids are handled as RFC 2045 requires. */
 export function createTransferDecoder(encoding: TransferEncoding): Transform {
   if (encoding === 'base64') return createBase64Decoder();
   return encoding === 'quoted-printable' ? createQuotedPrintableDecoder() : new PassThrough();
 }
 
 /**
- * RFC 2045 section 6.8: characters outside the alphabet are ignored. Padding ends a sequence and not the content, because
- * some programs join encoded pieces.
+ * RFC 2045 section 6.8: characters outside the alphabet are ignored. Padding ends a sequence, but not the content,
+ * because some programs join encoded pieces.
  */
 function createBase64Decoder(): Transform {
   let pending = '';
@@ -44,8 +47,8 @@ const SPACE = 0x20;
 const EQUALS = 0x3d;
 
 /**
- * RFC 2045 section 6.7: white space at the end of a line is ignored, `=` at the end of a line joins it with the next one, and
- * what is not encoded stays, 8-bit octets included, which many programs do not encode.
+ * RFC 2045 section 6.7: white space at the end of a line is ignored, `=` at the end of a line joins it with the next
+ * one, and unencoded octets stay, including 8-bit octets, which many programs do not encode.
  */
 function createQuotedPrintableDecoder(): Transform {
   const decoder = new QuotedPrintable();
@@ -64,7 +67,7 @@ class QuotedPrintable {
   #size = 0;
   /** White space, and the CR after it, that may end a line. */
   #space: number[] = [];
-  /** What follows an `=`; null if there is none. */
+  /** The octets after an open `=`; null if none is open. */
   #escape: number[] | null = null;
 
   decode(chunk: Buffer): Buffer {
@@ -74,7 +77,7 @@ class QuotedPrintable {
     return this.#out.subarray(0, this.#size);
   }
 
-  /** White space, and an `=`, at the end of the content are as at the end of a line. */
+  /** White space and an `=` at the end of the content are handled as at the end of a line. */
   end(): Buffer {
     const digits = (this.#escape ?? []).filter((octet) => !isSpace(octet));
     return Buffer.from(digits.length === 0 ? [] : [EQUALS, ...digits]);
@@ -115,7 +118,7 @@ class QuotedPrintable {
     else if ((first === undefined && isHex(octet)) || (isLineEnd && isSpace(octet) && read.at(-1) !== CR))
       read.push(octet);
     else {
-      // Not an escape: all of it is text.
+      // Not an escape, so all of it is text.
       this.#escape = null;
       this.#write(EQUALS);
       for (const one of read) this.#readText(one);

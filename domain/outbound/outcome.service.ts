@@ -112,7 +112,7 @@ export async function applyAttempts(
   return (await outcomes.apply(transaction, messageId, [])) ?? settledAs('deleted');
 }
 
-/** Applies the results of the attempts in a transaction of its own. @returns what is left to do. */
+/** Applies the results of the attempts in a new transaction. @returns what is left to do. */
 export function recordSend(
   database: Database,
   outcomes: OutcomeService,

@@ -12,8 +12,8 @@ import { type OutcomeService, recordSend } from './outcome.service.ts';
 import { buildSendStart } from './workflow-commands.ts';
 
 /**
- * Unsettled messages whose run may be gone. If an operator ended the run, the unsent part of the message is canceled;
- * an ambiguous message is restarted, because only a decision or a report can settle it.
+ * Unsettled messages whose run may be missing. If an operator ended the run, the unsent part of the message is
+ * canceled; an ambiguous message is restarted, because only a decision or a report can settle it.
  */
 export function overdueMessages(database: Database, outcomes: OutcomeService): OverdueSource {
   return {

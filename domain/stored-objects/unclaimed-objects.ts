@@ -5,7 +5,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
 
 /**
- * Registers objects in a transaction of its own before they are stored, so that the sweep finds them if this process
+ * Registers objects in a separate transaction before they are stored, so that the sweep finds them if this process
  * crashes.
  *
  * @param graceMs how long they may remain unclaimed.

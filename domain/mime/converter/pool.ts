@@ -25,9 +25,12 @@ export interface HtmlConverterOptions {
   processes: number;
 }
 
-/** Converted in the calling process. Takes about 20 ms at worst, and most messages are longer only with their history. */
+/**
+ * HTML up to this length is converted in the calling process, which takes at most about 20 ms. Most messages are longer
+ * only because of their quoted history.
+ */
 const MAX_INLINE_CHARACTERS = 8 * 1024;
-/** A conversion has up to three steps with a limit of 5 s. A process that takes longer is stuck or has no CPU. */
+/** A conversion has up to three steps with a limit of 5 s. A process that takes longer is stuck or gets no CPU time. */
 const TIMEOUT_MS = 30_000;
 const MAX_JOBS_PER_PROCESS = 2_000;
 const MAX_RESIDENT_BYTES = 256 * 1024 * 1024;
@@ -45,7 +48,7 @@ export function createHtmlConverter({ entry, processes }: HtmlConverterOptions):
   });
   const framesOf = new WeakMap<Child, AsyncGenerator<Frame, void>>();
   const run = async (organizationId: string, html: string, conversion: Conversion): Promise<string> => {
-    // What is longer is truncated by the conversion. One character more lets it notice.
+    // The conversion truncates longer HTML. One additional character lets it detect that.
     const source = html.slice(0, MAX_HTML_CHARACTERS + 1);
     if (source.length <= MAX_INLINE_CHARACTERS) return convert(source, conversion);
     return pool.run(organizationId, async (child) => {

@@ -7,11 +7,11 @@ import { type DoneFrame, FRAME } from './protocol.ts';
 
 /** Bytes of a body per frame. */
 const CHUNK_BYTES = 256 * 1024;
-/** A report is at the start of a message; what it returns follows. */
+/** A report is at the start of a message, before the returned message. */
 const MAX_REPORT_BYTES = 256 * 1024;
 
 export interface ParserChildOptions {
-  /** Whether a message, of which this is the start, is a report on another one or an automatic reply. Never throws. */
+  /** Whether the message that starts with these bytes is a report on another message or an automatic reply. Never throws. */
   isAutomatic(start: Buffer): boolean;
 }
 
@@ -39,7 +39,7 @@ export async function runParserChild(
       job.start.push(payload);
       job.startBytes += payload.length;
     }
-    // Once the parser has stopped, the rest of the message is ignored.
+    // The rest of the message is ignored after the parser has stopped.
     if (type === FRAME.raw && !job.raw.destroyed && !job.raw.write(payload)) await waitForDrain(job.raw);
     if (type !== FRAME.end) continue;
     job.raw.end();

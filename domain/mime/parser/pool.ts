@@ -10,9 +10,9 @@ import { emptyParsedMail, type ParsedFile, type ParsedMail } from '../parse-mail
 import { createPreview } from '../preview.ts';
 import { type DoneFrame, type FileFrame, FRAME, type HeaderFrame } from './protocol.ts';
 
-/** A parsed message with what an agent reads of it. */
+/** A parsed message with its text for agents. */
 export interface ParsedInboundMail extends ParsedMail, MessageText {
-  /** The content is a report on another message or an automatic reply, whatever the header says. */
+  /** The content is a report on another message or an automatic reply, regardless of the header. */
   isAutomatic: boolean;
 }
 

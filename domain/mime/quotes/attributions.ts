@@ -138,7 +138,7 @@ function beginsOnLaterLine(lines: Line[], at: number, count: number): boolean {
   return false;
 }
 
-/** A date with its preposition, or a name and an address: people do not end a paragraph with these. */
+/** A date with its preposition, or a name and an address. People do not end a paragraph with these. */
 function isPartOfAttribution(words: string): boolean {
   const isDate =
     words.length <= 40 && hasLeadingPreposition(words) && DATE_FIRST.test(words) && /[\d,]$/.test(words);
@@ -232,12 +232,12 @@ function classifyWithVerb({
   return dayAndMonth || address || (apart && words.length <= 80) ? 'weak' : null;
 }
 
-/** `I agree with what Bob`: three words that begin as no name does. */
+/** `I agree with what Bob`: three words that do not start like a name. */
 const SENTENCE = /^(?:I|As|Like|What|\p{Ll}{1,30}(?= \S+ \S)) /u;
 /** `sure, Bob`, `ok. bob@example.com` */
 const ANSWER = /^(?:\p{Ll}{1,30}[.,!?]|\p{L}{1,30}!) /u;
 
-/** Whether a weak attribution is rather what the author wrote: `I agree with what Bob wrote:`, `sure, Bob wrote:`. */
+/** Whether a weak attribution is in fact a sentence of the author: `I agree with what Bob wrote:`, `sure, Bob wrote:`. */
 export function isSentence(words: string): boolean {
   if (DATE_FIRST.test(words) || hasLeadingPreposition(words)) return false;
   const beforeVerb = words.slice(0, WROTE.exec(words)?.index ?? words.length);

@@ -6,13 +6,13 @@ const MAX_DATE_WORDS = 9;
 /** Words that are written around the date: `GMT`, `г. в`, `tarihinde`. */
 const AFTER_DATE =
   /^(?:\s?(?:[ap]\.?m\.?|uhr|kl\.?|[A-Z]{3,4}|[年月日]|일|г\.|р\.))?[\s,\uff0c、:()[\]\u2013-]*(?:\p{Ll}{1,12} )?/iu;
-/** Up to five words that start with a capital letter, or are of a script without capitals. */
+/** Up to five words that start with a capital letter or are in a script without capitals. */
 const NAME =
   /^["'“]?[\p{Lu}\p{Lo}][^\s:!?<>@;]{0,30}(?: (?:[\p{Lu}\p{Lo}][^\s:!?<>@;]{0,30}|(?:van|von|de|da|der|den|del|di|la|le|bin|ibn|zu)(?= ))){0,4}["'”]?$/u;
 
 /**
  * Whether a line contains only a date and a name, in either order: `2026-06-14 Bob Smith`, `Am 14.06.2026, Bob Smith:`,
- * `* Bob Smith [14 Jun 2026]:`. People write such lines as well, so quoted lines must follow.
+ * `* Bob Smith [14 Jun 2026]:`. People also write such lines, so quoted lines must follow.
  */
 export function isDateAndName(line: string): boolean {
   if (line.length > MAX_CHARACTERS || /[?!@<>]/.test(line) || !DATE.test(line)) return false;

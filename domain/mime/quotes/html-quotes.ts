@@ -159,7 +159,7 @@ interface RegionStack {
   push(region: Region): void;
   pop(): void;
   innermost(): Region | undefined;
-  /** Whether any of the open regions is quoted. Counted, because there may be many. */
+  /** Whether any of the open regions is quoted. The regions are counted, because there may be many. */
   isQuoted(): boolean;
   /** Whether the mail program marks none of the quoted regions. */
   isPassage(): boolean;
@@ -205,7 +205,7 @@ function toLineInRegions(raw: string, regions: RegionStack): Line {
   return { ...line, raw: line.kind === 'blank' ? '>' : `> ${line.raw}`, kind: 'quoted' };
 }
 
-/** Removes the blank lines that remain from the marks. */
+/** Removes blank lines that the marks leave behind. */
 function removeMarkGaps(lines: Line[]): Line[] {
   const isGap = (line: Line | undefined) =>
     line !== undefined && line.kind !== 'cut' && line.raw.trim() === '';

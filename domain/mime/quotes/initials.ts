@@ -8,7 +8,7 @@ const INITIALS = /^(?:[\p{Lu}\p{Lo}]{1,3}|\p{Lu}{2}\p{Ll}|\p{Ll}{1,2})$/u;
 const PROMPTS = new Set(
   'sql ps sh irb ftp gdb cmd dos php db py cli iex git pig cql r c d e q n y x t'.split(' '),
 );
-/** One letter is also a type or a comparison, unless it is repeated. */
+/** A single letter may also be a type or a comparison, unless it is repeated. */
 const MIN_LINES = 2;
 /** Attributions end directly above the quote and have up to this many lines. */
 const MAX_ATTRIBUTION_LINES = 3;
@@ -24,7 +24,7 @@ export function markInitialQuotes(lines: Line[]): void {
   for (const [at, mark] of marks.entries()) {
     const line = lines[at];
     if (mark === null || line === undefined) continue;
-    // A second level has the initials of somebody else.
+    // A second level has the initials of another author.
     const isDeeper = /^\p{L}{1,12}>>/u.test(line.text) && lines[at - 1]?.kind === 'quoted';
     if (accepted.has(mark) || isDeeper) line.kind = 'quoted';
   }

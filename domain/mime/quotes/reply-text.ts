@@ -13,12 +13,12 @@ export interface ReplyLines {
 }
 
 /**
- * Separates what the author wrote from what they quote.
+ * Separates the author's own text from quoted text.
  *
- * - Removes everything from the start of an unquoted history (`-----Original Message-----`, `From: … Subject: …`, `On …
- *   wrote:` without `>` below).
+ * - Removes everything from the start of an unquoted history (`-----Original Message-----`, `From: … Subject: …`,
+ * `On … wrote:` without `>` below).
  * - Removes quoted lines at the start or the end, or with an attribution: a reply above, below or around one quote.
- * - Keeps quoted lines between answers, and passages quoted by hand.
+ * - Keeps quoted lines between answers and passages that the author quoted manually.
  */
 export function extractReplyLines(received: Line[]): ReplyLines {
   const lines = splitSharedLines(received);
@@ -39,7 +39,7 @@ interface History {
   forward: boolean;
 }
 
-/** Finds where history starts. Turns announcements above quoted lines into `attribution` lines. */
+/** Finds where history starts, and turns announcements above quoted lines into `attribution` lines. */
 function findHistory(lines: Line[]): History {
   let foundOwnText = false;
   let forward = false;
@@ -122,7 +122,7 @@ function previousNonBlank(lines: Line[], from: number): number {
   return at;
 }
 
-/** A rule directly above is part of the history. */
+/** A rule directly above the history is part of it. */
 function includeRuleAbove(lines: Line[], at: number): number {
   const above = previousNonBlank(lines, at - 1);
   return isRule(lines[above]) ? above : at;
@@ -171,8 +171,8 @@ function isPassage({ quoted, attributed, lines }: Run): boolean {
 }
 
 /**
- * A plain `blockquote` is the author's, if the quoted message is elsewhere, or if it is the start of the message with
- * text below. A last one without attribution is the quoted message.
+ * A plain `blockquote` is the author's passage if the quoted message is elsewhere, or if the passage starts the message
+ * and text follows. The last `blockquote` without attribution is the quoted message.
  */
 function restorePassages(runs: Run[], isFollowedByHistory: boolean): Run[] {
   const lastQuote = isFollowedByHistory ? runs.length : runs.findLastIndex((run) => run.attributed);
@@ -187,7 +187,7 @@ function removeQuoteMark(line: Line): Line {
   return line.kind === 'quoted' ? toLine(line.raw.replace(/^[ \t]{0,3}> ?/, '')) : line;
 }
 
-/** Text converters put the target of a link behind its words, on a line of its own, or wrapped. */
+/** Text converters put the target of a link after its words, on a separate line, or wrapped. */
 const LINK = /^[<(]https?:[^\s<>()]{1,500}[>)] ?>?$/i;
 const OPEN_LINK = /[<(]https?:[^\s<>()]{1,500}$/i;
 
@@ -224,7 +224,7 @@ function isTrailer(line: Line | undefined): boolean {
 
 const MAX_SIGNATURE_LINES = 15;
 
-/** `-- ` (RFC 3676 section 4.3), also without the space, and the underscores of mailing lists. */
+/** `-- ` (RFC 3676 section 4.3), with or without the space, and the underscores of mailing lists. */
 function isSignatureSeparator(lines: Line[], at: number): boolean {
   const line = lines[at];
   if (line?.kind !== 'text') return false;

@@ -6,13 +6,13 @@ const MAX_CHARACTERS = 1_000;
 /** An attribution may wrap over this many further lines. */
 const MAX_FURTHER_LINES = 3;
 const MAX_CANDIDATES = 5;
-/** The start of an attribution behind other words: `sure On Wed, Mar 4`, `sure On Wed, bob`, `gern --- Am 04.03.2026`. */
+/** The start of an attribution after other words: `sure On Wed, Mar 4`, `sure On Wed, bob`, `gern --- Am 04.03.2026`. */
 const BEGINS =
   /(?<=[^\s-])(?:[ \t]{1,20}|(?:[ \t]{0,20}-{2,20}[ \t]{0,20}))(?=(?:On|Am|Le|El|Em|Op|Il giorno|Den|W dniu|Dnia) (?:\d|\p{L}{2,12}(?:[.,]|\.?,? (?:den )?\p{L}{0,12}\.? ?\d)))/gu;
 
 /**
- * Puts an attribution that shares its line with the reply on a line of its own: mail programs that show only one line
- * for it let people write in front of it. The text in front is the author's.
+ * Moves an attribution that shares a line with the reply to a separate line. In some mail programs, people can write in
+ * front of an attribution. The text in front belongs to the author.
  */
 export function splitSharedLines(lines: Line[]): Line[] {
   const firstText = lines.findIndex(({ kind }) => kind === 'text');
@@ -38,7 +38,7 @@ function splitLine(line: Line, below: Line[], isBelowText: boolean): Line[] {
   return [line];
 }
 
-/** A weak attribution is one only if quoted lines follow. */
+/** A weak attribution counts only if quoted lines follow. */
 function isQuoteNext(below: Line[], from: number): boolean {
   return below.slice(from).find(({ kind }) => kind !== 'blank')?.kind === 'quoted';
 }

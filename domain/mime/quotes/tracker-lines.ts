@@ -12,7 +12,7 @@ const STRONG = [
   // Forums
   /^Posted by [^\s.!?:]{1,40}(?: \p{Lu}[^\s.!?:]{0,30}){0,3} on \d{1,4}[./-]\d{1,2}[./-]\d{1,4}$/u,
 ];
-/** Lines that people may write, too: quoted lines must follow. */
+/** Lines that people may also write, so quoted lines must follow. */
 const WEAK = [
   /^[^.!?:]{2,60} (?:commented|replied|added a comment)[:.]$/i,
   /^[^.!?:]{2,60} commented on (?:a discussion on |an issue |pull request |merge request )?\S{2,120}:$/i,
@@ -20,7 +20,7 @@ const WEAK = [
   /^[^!?:]{2,160} changed:$/i,
   /^Comment ?\(by [^()]{1,60}\):$/i,
 ];
-/** Jira puts a link to the comment above its author, or a rule below. */
+/** Jira puts a link to the comment above the author's line, or a rule below it. */
 const COMMENTED = /^[^.!?:]{2,60} (?:commented on|updated|created) [A-Z][A-Z0-9_]{1,19}-\d{1,9}:$/;
 const LINK_TO_COMMENT = /^\[ ?https?:[^\s\]]{1,300} ?\]$/;
 const RULE = /^[-=_]{3,}$/;

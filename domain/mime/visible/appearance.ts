@@ -1,11 +1,11 @@
 import { type Color, isSameColor, MIN_OPACITY, parseColor } from './colors.ts';
 import { type Declarations, parseDeclarations, type StyledElement, type StyleSheet } from './style-sheet.ts';
 
-/** What decides whether the text of an element can be seen. */
+/** The properties that determine whether the text of an element is visible. */
 export interface Appearance {
-  /** Not displayed, nor is anything inside. */
+  /** The element and its content are not displayed. */
   isGone: boolean;
-  /** `visibility: hidden`, which elements inside may revoke. */
+  /** `visibility: hidden`, which inner elements may override. */
   isInvisible: boolean;
   fontSizePx: number;
   /** Null if unknown. */
@@ -24,7 +24,7 @@ export const ROOT: Appearance = {
 
 /** Smaller text cannot be read. */
 const MIN_FONT_SIZE_PX = 2;
-/** Boxes of one pixel are as invisible as those of none. */
+/** Boxes of one pixel are as invisible as boxes of zero size. */
 const MAX_ZERO_SIZE_PX = 1;
 const OFF_SCREEN_PX = -400;
 
@@ -138,7 +138,7 @@ function resolveColor(
   const attribute = name === 'font' ? attributes.color : name === 'body' ? attributes.text : undefined;
   const value = get('-webkit-text-fill-color') ?? get('color') ?? attribute?.trim().toLowerCase();
   if (value === undefined || value === 'inherit' || value === 'currentcolor')
-    // Links have a color of their own.
+    // Links have their own color.
     return name === 'a' && attributes.href !== undefined && value === undefined ? null : parent.color;
   return parseColor(value);
 }

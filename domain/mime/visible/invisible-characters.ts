@@ -1,6 +1,6 @@
 /**
- * Characters without a width that occur alone in ordinary text (emoji, Persian, Indic scripts, hyphenation). Several of
- * them next to each other are filler, or carry data.
+ * Characters without a width that occur alone in ordinary text (emoji, Persian, Indic scripts, hyphenation). Several
+ * adjacent ones are filler or carry data.
  */
 const ZERO_WIDTH = '\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b-\\u200d\\u2060-\\u2064\\ufeff';
 const ZERO_WIDTH_RUN = new RegExp(`[${ZERO_WIDTH}](?:[ \\u00a0]*[${ZERO_WIDTH}])+`, 'gu');
@@ -9,7 +9,7 @@ const ZERO_WIDTH_ENDS = new RegExp(`^[${ZERO_WIDTH}]|[${ZERO_WIDTH}](?=[ \\t]?$)
 const MIN_DATA_CHARACTERS = 8;
 /** Tag characters spell ASCII that nothing displays. After a black flag, they are a regional flag (Unicode UTS #51). */
 const TAGS = /\u{1f3f4}[\u{e0020}-\u{e007e}]{1,16}\u{e007f}|([\u{e0000}-\u{e007f}]+)/gu;
-/** One selector varies the character before it; several encode bytes. */
+/** A single selector varies the character before it, but a sequence of them encodes bytes. */
 const SELECTORS = /[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]{2,}/gu;
 
 export interface SeparatedText {

@@ -6,7 +6,7 @@ const URL_IN_TEXT = /(?:https?:\/\/|www\.)[^\s<>"'()]{1,255}/i;
 const BARE_HOST = /^[\p{L}\p{N}-]{1,63}(?:\.[\p{L}\p{N}-]{1,63}){1,8}\.?(?:[/?#:]\S*)?$/u;
 /** Top-level domains that are also common endings of file names. */
 const FILE_ENDINGS = /\.(?:md|py|rs|sh|pl|ps|zip|mov|cc|so|st|pub)$/i;
-/** Services that rewrite links of passing mail, with the parameter that has the original. */
+/** Services that rewrite links in transit, with the parameter that contains the original. */
 const REWRITERS: [host: RegExp, parameter: string][] = [
   [/\.safelinks\.protection\.outlook\.com$/, 'url'],
   [/^www\.google\.[a-z.]{2,6}$/, 'q'],
@@ -14,8 +14,8 @@ const REWRITERS: [host: RegExp, parameter: string][] = [
 ];
 
 /**
- * Whether the words of a link show the host of another organization than that of its target: `https://bank.example`
- * with a link to `https://evil.example`. Subdomains of the same domain are the same.
+ * Whether the words of a link show the host of another organization than the target's: `https://bank.example` with a
+ * link to `https://evil.example`. Subdomains of one domain count as the same host.
  */
 export function hasMismatchedHost(words: string, href: string): boolean {
   const shown = findShownHost(words.slice(0, MAX_TEXT_CHARACTERS).trim());

@@ -7,12 +7,12 @@ import { stripInvisible } from './invisible-characters.ts';
 import { hasMismatchedHost } from './link-hosts.ts';
 import { parseStyleSheet, type StyleSheet } from './style-sheet.ts';
 
-/** Longer hidden text is truncated; it is a warning, and the HTML body has all of it. */
+/** Longer hidden text is truncated, because it only serves as a warning. The HTML body contains all of it. */
 export const MAX_HIDDEN_CHARACTERS = 10_000;
 const MAX_COLLECTED_CHARACTERS = 4 * MAX_HIDDEN_CHARACTERS;
 const MAX_SHEET_CHARACTERS = 200_000;
 const MAX_LINK_TEXT = 300;
-/** Comments of programs are a few words. More are a text that only a program reads. */
+/** Comments by programs have a few words. A longer comment is text for programs to read. */
 const MIN_COMMENT_WORDS = 8;
 /** Their content is never displayed as text. */
 const RAW = new Set([
@@ -41,9 +41,9 @@ export interface SeparatedHtml {
 }
 
 /**
- * Separates what people see of an HTML body from what they do not see: elements that are not displayed, transparent, too
- * small, off the screen or clipped, and text in the color of its background. One pass, without a tree, because the sender
- * controls the depth and breadth of a tree.
+ * Separates the visible content of an HTML body from hidden content: elements that are not displayed, transparent, too
+ * small, off the screen or clipped, and text in the color of its background. One pass, without a tree, because the
+ * sender controls the depth and breadth of a tree.
  */
 export function separateHidden(html: string): SeparatedHtml {
   const source = limitNesting(html.slice(0, MAX_HTML_CHARACTERS));
@@ -55,7 +55,7 @@ export function separateHidden(html: string): SeparatedHtml {
 /** Real messages take a few milliseconds. */
 const TIMEOUT_MS = 2_000;
 
-/** {@link separateHidden} with a time limit. After that, everything counts as visible. */
+/** {@link separateHidden} with a time limit. After a timeout, everything counts as visible. */
 export function separateHiddenInTime(html: string, timeoutMs: number = TIMEOUT_MS): SeparatedHtml {
   const separated = runWithTimeout(timeoutMs, () => separateHidden(html));
   return separated ?? { html: html.slice(0, MAX_HTML_CHARACTERS), hidden: '', hasMismatchedLink: false };

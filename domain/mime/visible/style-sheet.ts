@@ -8,7 +8,7 @@ const RELEVANT = new Set([
 const MAX_STYLE_CHARACTERS = 4_000;
 const MAX_SHEET_CHARACTERS = 200_000;
 const MAX_RULES = 2_000;
-/** Rules that share an id, class or element name. Bounds the work per element. */
+/** Maximum number of rules for an id, class or element name. Bounds the work per element. */
 const MAX_RULES_PER_NAME = 50;
 const MAX_CLASSES = 20;
 
@@ -19,7 +19,7 @@ interface Declaration {
 /** By property name, in lower case. */
 export type Declarations = Map<string, Declaration>;
 
-/** Parses the content of a `style` attribute, in lower case. Properties that do not concern visibility are left out. */
+/** Parses the content of a `style` attribute, in lower case. Omits properties that do not affect visibility. */
 export function parseDeclarations(style: string): Declarations {
   const found: Declarations = new Map();
   for (const declaration of resolveEscapes(style.slice(0, MAX_STYLE_CHARACTERS)).toLowerCase().split(';')) {
@@ -75,9 +75,9 @@ export interface StyleSheet {
 }
 
 /**
- * Parses style sheets as mail programs apply them: selectors of one element (`p`, `.a`, `#b`, `td.a.b`). Of selectors
- * with ancestors or neighbors only backgrounds are used, because white text is visible on any of them. Conditional rules
- * (`@media` with a condition) are ignored.
+ * Parses style sheets as mail programs apply them: selectors of one element (`p`, `.a`, `#b`, `td.a.b`). Of rules with
+ * ancestor or sibling selectors, only backgrounds are used, because white text may be visible on them. Conditional
+ * rules (`@media` with a condition) are ignored.
  */
 export function parseStyleSheet(css: string): StyleSheet {
   const rules = new Map<string, Rule[]>();
