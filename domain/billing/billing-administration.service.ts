@@ -14,7 +14,7 @@ export interface SubscriptionProblem {
 }
 
 /** More than an operator can work through at once. */
-export const MAX_PROBLEMS = 25;
+const MAX_PROBLEMS = 25;
 
 export type BillingAdministrationService = ReturnType<typeof createBillingAdministrationService>;
 

@@ -4,7 +4,7 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
 
 /** `waiting` → `suspended`; both → `recovered` (paid) or `ended` (the subscription has ended, or another one is paid). */
-export const GRACE_STATUSES = ['waiting', 'suspended', 'recovered', 'ended'] as const;
+const GRACE_STATUSES = ['waiting', 'suspended', 'recovered', 'ended'] as const;
 export type GraceStatus = (typeof GRACE_STATUSES)[number];
 
 /** The time between a failed payment and the suspension. A subscription has at most one open grace. */

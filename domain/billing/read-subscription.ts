@@ -95,7 +95,7 @@ async function collect(stripe: Stripe, invoiceId: string): Promise<void> {
   }
 }
 
-export function toView(
+function toView(
   subscription: Stripe.Subscription,
   openInvoices: readonly Stripe.Invoice[],
 ): SubscriptionView {

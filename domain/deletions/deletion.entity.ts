@@ -1,14 +1,14 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { idColumn, oneOf, primaryId, timestamp } from '../../platform/database/columns.ts';
 
-export const DELETION_KINDS = ['account', 'organization'] as const;
+const DELETION_KINDS = ['account', 'organization'] as const;
 export type DeletionKind = (typeof DELETION_KINDS)[number];
 
 /**
  * `waiting`: recoverable until it is due. `purging`: its data is being deleted. `stopped`: an operator stopped the purge;
  * it is recoverable unless the purge has begun.
  */
-export const DELETION_STATUSES = ['waiting', 'recovered', 'purging', 'purged', 'stopped'] as const;
+const DELETION_STATUSES = ['waiting', 'recovered', 'purging', 'purged', 'stopped'] as const;
 export type DeletionStatus = (typeof DELETION_STATUSES)[number];
 
 /**

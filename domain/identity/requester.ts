@@ -162,7 +162,7 @@ function personVerdict(
   return sql<Verdict>`coalesce(${person}, 'not_a_member')`;
 }
 
-export const rolesWith = (permissions: readonly Permission[]): MemberRole[] =>
+const rolesWith = (permissions: readonly Permission[]): MemberRole[] =>
   MEMBER_ROLES.filter((role) => permissions.every((name) => ROLE_PERMISSIONS[role].includes(name)));
 
 function keyVerdict(

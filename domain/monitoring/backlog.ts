@@ -45,7 +45,7 @@ export interface Backlog {
 }
 
 /** Limits the cost of the count. The exact number above this does not matter. */
-export const MAX_COUNTED_ROWS = 10_000;
+const MAX_COUNTED_ROWS = 10_000;
 
 /** The rows of one kind, and since when each of them has waited; null for kinds without an age. */
 interface WaitingRows {

@@ -36,7 +36,7 @@ export interface ServiceHealth {
 
 export type HealthService = ReturnType<typeof createHealthService>;
 
-export const MAX_COUNTED = 10_000;
+const MAX_COUNTED = 10_000;
 /** More processes than any installation is expected to have. */
 export const MAX_PROCESSES = 500;
 

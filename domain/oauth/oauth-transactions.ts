@@ -20,7 +20,7 @@ export interface OauthTransaction {
   sessionId: string | null;
 }
 
-export const OAUTH_LIFETIME_MINUTES = 10;
+const OAUTH_LIFETIME_MINUTES = 10;
 const TOKEN_LENGTH = 43;
 
 export function createOauthSecrets(): OauthSecrets {

@@ -75,7 +75,7 @@ export const MfaChallengeEntity = defineEntity({
 
 export type MfaChallenge = InferEntity<typeof MfaChallengeEntity>;
 
-export const WEBAUTHN_PURPOSES = ['enroll', 'second_factor', 'sign_in'] as const;
+const WEBAUTHN_PURPOSES = ['enroll', 'second_factor', 'sign_in'] as const;
 export type WebauthnPurpose = (typeof WEBAUTHN_PURPOSES)[number];
 
 /** A challenge that an authenticator is to sign. It is deleted when it is used. */

@@ -39,7 +39,7 @@ export const UserEntity = defineEntity({
 
 export type User = InferEntity<typeof UserEntity>;
 
-export const ACCOUNT_TOKEN_PURPOSES = ['reset_password', 'change_email', 'recover'] as const;
+const ACCOUNT_TOKEN_PURPOSES = ['reset_password', 'change_email', 'recover'] as const;
 export type AccountTokenPurpose = (typeof ACCOUNT_TOKEN_PURPOSES)[number];
 
 /** A token that was mailed to a person. It works once. */

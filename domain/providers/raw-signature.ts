@@ -20,13 +20,13 @@ export interface RawSignature {
   signature: string;
 }
 
-export const MAX_CLOCK_SKEW_SECONDS = 300;
+const MAX_CLOCK_SKEW_SECONDS = 300;
 
 /**
  * Builds the string to sign: `v1`, timestamp, sender, recipients, client IP, HELO, id and content hash, one per line.
  * Values must not contain line breaks, so that no two envelopes produce the same string.
  */
-export function buildSigningString(envelope: RawEnvelope, signed: Omit<RawSignature, 'signature'>): string {
+function buildSigningString(envelope: RawEnvelope, signed: Omit<RawSignature, 'signature'>): string {
   const { mailFrom, rcptTo, clientIp, helo, id } = envelope;
   return ['v1', signed.timestamp, mailFrom, rcptTo.join(','), clientIp, helo, id, signed.contentSha256].join(
     '\n',

@@ -6,8 +6,6 @@ import { formatUtc } from '../notifications/format-utc.ts';
 import type { NotificationService } from '../notifications/notification.service.ts';
 import type { BreakGlassEntry } from '../sessions/session-authenticator.ts';
 
-export type BreakGlass = ReturnType<typeof createBreakGlass>;
-
 const ACTION = 'sso.break_glass_used';
 const MAX_REMEMBERED = 10_000;
 

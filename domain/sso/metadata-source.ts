@@ -11,7 +11,7 @@ export interface MetadataSource {
 
 const LIFETIME_MS = 60_000;
 const MAX_REMEMBERED = 20;
-export const MAX_METADATA_CHARACTERS = 256 * 1024;
+const MAX_METADATA_CHARACTERS = 256 * 1024;
 
 type Remembered = { text: string } | { error: unknown };
 

@@ -40,7 +40,7 @@ export interface SsoInputOptions {
 export type SsoFields = Omit<ConfigurationChange, 'clientSecret'> & { clientSecret?: string };
 
 /** Settings that take effect only after a test. */
-export const TESTED_FIELDS = [
+const TESTED_FIELDS = [
   'issuer',
   'clientId',
   'clientSecret',
@@ -123,7 +123,7 @@ export function splitFields(
 }
 
 /** What a configuration stores of its identity provider's metadata. */
-export function metadataFields(xml: string, { entityId, certificateExpiresAt }: IdpMetadata) {
+function metadataFields(xml: string, { entityId, certificateExpiresAt }: IdpMetadata) {
   return { idpMetadataXml: xml, issuer: entityId, certificateExpiresAt, certificateWarnedDays: null };
 }
 

@@ -5,7 +5,7 @@ import { findStaffRole } from './staff-roles.ts';
 import type { StaffRole, StaffScope } from './staff-scope.ts';
 
 /** A session can use `/admin` for this long after signing in. */
-export const STAFF_SESSION_HOURS = 12;
+const STAFF_SESSION_HOURS = 12;
 
 /** Resolves the session of a staff member. */
 export type StaffAuthenticator = ReturnType<typeof createStaffAuthenticator>;

@@ -55,7 +55,7 @@ export async function requireMayChange(db: Db, staff: StaffScope, userId: string
 }
 
 /** Whether the person is an admin of the service whose account can sign in. */
-export async function isActiveAdmin(db: Db, userId: string): Promise<boolean> {
+async function isActiveAdmin(db: Db, userId: string): Promise<boolean> {
   const admin = await db
     .selectFrom('staff_members as staff')
     .innerJoin('users', 'users.id', 'staff.user_id')
