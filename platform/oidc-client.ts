@@ -352,12 +352,13 @@ function innermost(error: unknown): LibraryError {
 function describe(error: unknown): string {
   const { error: oauthError, status } = error as { error?: unknown; status?: unknown };
   if (typeof oauthError === 'string') return `error ${oauthError}`;
-  if (error instanceof FetchFailure)
-    return error.code === 'blocked' ? error.message : `no answer (${error.code})`;
+  const source = innermost(error);
+  if (source instanceof FetchFailure)
+    return source.code === 'blocked' ? source.message : `no answer (${source.code})`;
   const response = (error as { cause?: unknown }).cause;
   const httpStatus = response instanceof Response ? response.status : status;
   if (typeof httpStatus === 'number' && httpStatus !== 200) return `HTTP ${httpStatus}`;
-  return innermost(error).message;
+  return source.message;
 }
 
 function isSameUrl(one: string, other: string): boolean {

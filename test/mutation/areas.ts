@@ -49,6 +49,24 @@ export const AREAS: Readonly<Record<string, Area>> = {
       'test/policies/weakened-policies.unit.test.ts',
     ],
   },
+  saml: {
+    files: [
+      'domain/sso/saml/idp-metadata.ts',
+      'domain/sso/saml/saml-assertion.ts',
+      'domain/sso/saml/saml-response.ts',
+      'domain/sso/saml/xml.ts',
+      'domain/sso/sso-checks.ts',
+      'domain/sso/sso-input.ts',
+    ],
+    tests: [
+      'test/sso/idp-metadata.unit.test.ts',
+      'test/sso/saml-assertion.unit.test.ts',
+      'test/sso/saml-response.unit.test.ts',
+      'test/sso/xml.unit.test.ts',
+      'test/sso/sso-checks.unit.test.ts',
+      'test/sso/sso-input.unit.test.ts',
+    ],
+  },
   dkim: {
     files: ['domain/mime/dkim-signature.ts'],
     tests: ['test/mime/dkim-signature.unit.test.ts'],
@@ -92,3 +110,68 @@ export const AREAS: Readonly<Record<string, Area>> = {
     ],
   },
 };
+
+/** Use-cases that need PostgreSQL, and the tests (files or folders) of their rooms: `sample.ts` runs some of their mutants. */
+export const SAMPLED_AREAS: readonly Area[] = [
+  {
+    files: [
+      'domain/outbound/check-send.ts',
+      'domain/outbound/held-sends.ts',
+      'domain/outbound/outcome-state.ts',
+      'domain/outbound/outcome.service.ts',
+      'domain/outbound/restored-sends.ts',
+      'domain/outbound/send.service.ts',
+      'domain/outbound/stop-send.ts',
+      'domain/outbound/transmit-message.ts',
+    ],
+    tests: ['test/outbound', 'test/restores', 'test/suspensions'],
+  },
+  {
+    files: [
+      'domain/webhooks/attempt-slots.ts',
+      'domain/webhooks/begin-attempt.ts',
+      'domain/webhooks/delivery-state.ts',
+      'domain/webhooks/endpoint-health.ts',
+      'domain/webhooks/record-attempt.ts',
+      'domain/webhooks/retry-pacing.ts',
+    ],
+    tests: ['test/webhooks'],
+  },
+  {
+    files: [
+      'domain/usage/apply-usage-deltas.ts',
+      'domain/usage/change-limits.ts',
+      'domain/usage/count-usage.ts',
+      'domain/usage/periods.ts',
+      'domain/usage/resource-quotas.ts',
+      'domain/usage/usage-ledger.ts',
+    ],
+    tests: ['test/usage', 'test/usage-alerts'],
+  },
+  {
+    files: [
+      'domain/retention/expired-mail.service.ts',
+      'domain/retention/retention-policy.service.ts',
+      'domain/retention/retention.service.ts',
+    ],
+    tests: ['test/retention'],
+  },
+  {
+    files: ['domain/billing/grace-plan.ts', 'domain/billing/payment-grace.service.ts'],
+    tests: ['test/billing'],
+  },
+  {
+    files: [
+      'domain/sessions/create-session.ts',
+      'domain/sessions/known-devices.ts',
+      'domain/sessions/session-authenticator.ts',
+      'domain/sessions/session-policies.ts',
+      'domain/sessions/session.service.ts',
+    ],
+    tests: ['test/sessions', 'test/people'],
+  },
+  {
+    files: ['domain/invitations/accept-invitation.service.ts', 'domain/invitations/invitation.service.ts'],
+    tests: ['test/people/invitations.api.test.ts', 'test/people/limited-actions.api.test.ts'],
+  },
+];

@@ -31,13 +31,56 @@ describe('the OAuth providers of an installation', () => {
       OAUTH_GITHUB_CLIENT_ID: 'hub',
       OAUTH_GITHUB_CLIENT_SECRET: 'a-secret',
     });
-    expect(providers).toMatchObject([
-      { id: 'google', issuer: 'https://accounts.google.com', emailTrust: 'google' },
-      { id: 'github', kind: 'github', apiUrl: 'https://api.github.com' },
-      { id: 'example', emailTrust: 'never' },
-      { id: 'other', emailTrust: 'verified' },
+    const [clientSecret, issuer] = ['a-secret', 'https://id.example'];
+    const listed = { kind: 'oidc', name: 'Example', issuer, clientId: 'client', clientSecret };
+    expect(providers).toEqual([
+      {
+        ...{ kind: 'oidc', id: 'google', name: 'Google', issuer: 'https://accounts.google.com' },
+        ...{ emailTrust: 'google', clientId: 'google', clientSecret },
+      },
+      {
+        ...{ kind: 'github', id: 'github', name: 'GitHub', clientId: 'hub', clientSecret },
+        ...{ url: 'https://github.com', apiUrl: 'https://api.github.com' },
+      },
+      { ...listed, id: 'example', emailTrust: 'never' },
+      { ...listed, id: 'other', emailTrust: 'verified' },
     ]);
   });
+
+  test('may lack TLS outside of production', () => {
+    const issuer = 'http://id.example';
+    expect(readList([{ ...oidc, issuer }], { NODE_ENV: 'dev' })).toMatchObject([{ issuer }]);
+  });
+
+  test('may be twenty in the list, with names of 50 characters', () => {
+    const list = Array.from({ length: 20 }, (_, at) => ({ ...oidc, id: `id-${at}`, name: 'x'.repeat(50) }));
+    expect(readList(list)).toHaveLength(20);
+    expect(() => readList([...list, oidc])).toThrow(/OAUTH_OIDC_PROVIDERS/);
+  });
+
+  test.each([
+    ['no name', { name: '' }, '/0/name'],
+    ['a name of 51 characters', { name: 'x'.repeat(51) }, '/0/name'],
+    ['an issuer that is no web address', { issuer: 'ftp://id.example' }, '/0/issuer'],
+    ['no client ID', { client_id: '' }, '/0/client_id'],
+    ['no secret', { client_secret: '' }, '/0/client_secret'],
+  ])('in the list stop the start with %s, and name the field', (_case, field, path) => {
+    expect(() => readList([{ ...oidc, ...field }])).toThrow(`OAUTH_OIDC_PROVIDERS${path}`);
+  });
+
+  test('stop the start with a list that is no JSON, and say so', () => {
+    expect(() => readList('[')).toThrow('OAUTH_OIDC_PROVIDERS is not JSON');
+  });
+
+  test.each(['OAUTH_GITHUB_URL', 'OAUTH_GITHUB_API_URL'])(
+    'stop the start if %s lacks TLS, and name it',
+    (name) => {
+      const github = { OAUTH_GITHUB_CLIENT_ID: 'hub', OAUTH_GITHUB_CLIENT_SECRET: 'a-secret' };
+      expect(() => read({ ...github, [name]: 'http://github.example' })).toThrow(
+        `${name}: http://github.example`,
+      );
+    },
+  );
 
   test.each<[string, Partial<Config>]>([
     ['a client ID without its secret', { OAUTH_GOOGLE_CLIENT_ID: 'google' }],

@@ -96,13 +96,18 @@ describe('the form field', () => {
     ['not Base64', '<p:Response/>'],
     ['Base64 with something behind it', `${encode(response())}!`],
     ['Base64 with something before it', `!${encode(response())}`],
-    ['not UTF-8', encode(Buffer.from([0x3c, 0x61, 0x3e, 0xff]))],
+    ['not UTF-8', encode(Buffer.from(response({ more: '<a:x>\u00ff</a:x>' }), 'latin1'))],
     ['not XML', encode('response')],
     ['another document', encode(assertion().replace('<a:', '<a:x '))],
     ['a document of another namespace', encode('<Response xmlns="urn:other"/>')],
     ['larger than 256 KiB', encode(response({ more: `<a:x>${' '.repeat(256 * 1024)}</a:x>` }))],
   ])('is refused if it is %s', (_name, field) => {
     expect(refusedBy(() => decode(field))).toBe('response');
+  });
+
+  test('is decoded to the same bytes, with its byte order mark', () => {
+    const xml = `\ufeff<?xml version="1.0"?>${response()}`;
+    expect(decode(encode(xml)).xml).toBe(xml);
   });
 
   test('may have 256 KiB', () => {
@@ -145,6 +150,7 @@ describe('a response is taken', () => {
         }),
       }),
     ],
+    ['whose other attributes repeat an ID', response({ more: '<a:x uuid="_a1" idea="_a1"/>' })],
     ['whose ids have dots and hyphens', response({ assertions: assertion({ id: '_a.1-b' }) })],
   ])('%s', (_name, xml) => expect(inspect(xml)).toMatchObject({ check: 'none' }));
 

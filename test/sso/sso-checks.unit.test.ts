@@ -87,7 +87,8 @@ describe('the error', () => {
   test('of a test shows the values of the last check of that name', () => {
     const check = (seen: string | null, expected: string | null) =>
       ({ name: 'provider', passed: false, seen, expected }) as const;
-    const error = ssoTestFailed('provider', [check('first', null), check('HTTP 404', 'metadata')]);
+    const later = { name: 'response', passed: false, seen: 'other', expected: null } as const;
+    const error = ssoTestFailed('provider', [check('first', null), check('HTTP 404', 'metadata'), later]);
     expect(error).toMatchObject({
       code: 'unprocessable',
       detail: `${SSO_CHECKS.provider} Seen: HTTP 404`,

@@ -14,7 +14,7 @@ const EXPIRES = new Date('2030-01-01T00:00:00Z');
 const METADATA_URL = 'https://idp.example.test/metadata';
 const options = {
   findTargetRefusal: (url: string) => (url.startsWith('https:') ? null : 'the URL is not https'),
-  ownDomains: ['mail.example.net'],
+  ownDomains: ['mail.example.net', 'agents.example.org'],
   metadataSource: {
     read: async (url: string) => {
       if (url !== METADATA_URL) throw new Error('HTTP 404');
@@ -146,12 +146,16 @@ describe('domains', () => {
     expect(domains).toEqual(['example.com', 'xn--bcher-kva.example.org']);
   });
 
-  test.each(['localhost', 'com', '192.0.2.1', 'mail.example.net', 'sub.mail.example.net'])(
-    'of no organization are refused: %s',
-    async (domain) => {
-      await expect(check('oidc', { domains: ['example.com', domain] })).rejects.toEqual(problem('domains/1'));
-    },
-  );
+  test.each([
+    'localhost',
+    'com',
+    '192.0.2.1',
+    'mail.example.net',
+    'sub.mail.example.net',
+    'agents.example.org',
+  ])('of no organization are refused: %s', async (domain) => {
+    await expect(check('oidc', { domains: ['example.com', domain] })).rejects.toEqual(problem('domains/1'));
+  });
 });
 
 test('a client secret is encrypted for its configuration, and stays if none is given', () => {

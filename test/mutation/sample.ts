@@ -1,0 +1,122 @@
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { Instrumenter } from '@stryker-mutator/instrumenter';
+import { SAMPLED_AREAS } from './areas.ts';
+import { strykerPlugins } from './ignore-messages.ts';
+
+/**
+ * `node test/mutation/sample.ts [--count 100] [--skip 0] [--seed 24]`: mutants of use-cases, chosen at random but the same for
+ * the same seed and code, each against the tests that reach it. Prints those that no test finds, to be read by a person:
+ * what needs PostgreSQL has too many mutants, and too slow tests, for all of them.
+ */
+const { values } = parseArgs({
+  options: {
+    count: { type: 'string', default: '100' },
+    skip: { type: 'string', default: '0' },
+    seed: { type: 'string', default: '24' },
+  },
+});
+/** A mutant whose tests take longer is found: it waits or loops. */
+const TIMEOUT_MS = 240_000;
+
+const root = resolve(import.meta.dirname, '../..');
+const sandbox = mkdtempSync(join(tmpdir(), 'mutants-'));
+const coverageFile = join(sandbox, 'coverage.jsonl');
+const LEFT_OUT = ['node_modules', '.git', '.data', '.cache', 'dist'];
+cpSync(root, sandbox, {
+  recursive: true,
+  filter: (path) => !LEFT_OUT.includes(relative(root, path)),
+});
+symlinkSync(join(root, 'node_modules'), join(sandbox, 'node_modules'));
+process.once('exit', () => rmSync(sandbox, { recursive: true, force: true }));
+
+const silent = () => undefined;
+const logger = {
+  ...{ trace: silent, debug: silent, info: silent, warn: silent, error: silent, fatal: silent },
+  ...{ isTraceEnabled: () => false, isDebugEnabled: () => false, isInfoEnabled: () => false },
+  ...{ isWarnEnabled: () => false, isErrorEnabled: () => false, isFatalEnabled: () => false },
+};
+const names = SAMPLED_AREAS.flatMap(({ files }) => files);
+const { files, mutants } = await new Instrumenter(logger).instrument(
+  names.map((name) => ({ name, mutate: true, content: readFileSync(join(root, name), 'utf8') })),
+  { excludedMutations: [], ignorers: strykerPlugins.map(({ value }) => value), plugins: null },
+);
+for (const { name, content } of files) writeFileSync(join(sandbox, name), content);
+
+type Mutant = (typeof mutants)[number];
+const rankOf = ({ fileName, location, replacement }: Mutant) =>
+  createHash('sha256')
+    .update(JSON.stringify([values.seed, fileName, location, replacement]))
+    .digest('hex');
+const skip = Number(values.skip);
+const sample = mutants
+  .map((mutant) => ({ mutant, rank: rankOf(mutant) }))
+  .sort((one, other) => (one.rank < other.rank ? -1 : 1))
+  .slice(skip, skip + Number(values.count))
+  .map(({ mutant }) => mutant);
+
+/** Runs Jest in the sandbox. Resolves with whether all tests passed; with null if they took too long. */
+function runTests(options: readonly string[], variables: Record<string, string>): Promise<boolean | null> {
+  const child = spawn(
+    process.execPath,
+    ['test/support/run-jest.ts', '--selectProjects', 'unit', 'api', '--silent', ...options],
+    { cwd: sandbox, env: { ...process.env, ...variables }, stdio: 'ignore' },
+  );
+  return new Promise((done) => {
+    let isLate = false;
+    const timer = setTimeout(
+      () => {
+        isLate = true;
+        child.kill();
+      },
+      variables.MUTANT_COVERAGE_FILE ? 2 ** 31 - 1 : TIMEOUT_MS,
+    );
+    child.once('exit', (code) => {
+      clearTimeout(timer);
+      done(isLate ? null : code === 0);
+    });
+  });
+}
+
+const areasOf = (mutant: Mutant) => SAMPLED_AREAS.filter((area) => area.files.includes(mutant.fileName));
+const paths = [...new Set(sample.flatMap(areasOf).flatMap(({ tests }) => tests))];
+for (const path of [...names, ...paths])
+  if (!existsSync(join(root, path))) throw new Error(`${path} does not exist`);
+console.log(`${sample.length} of ${mutants.length} mutants; finding the tests that reach them`);
+// A worker for each file, since it loads modules once.
+const passed = await runTests(
+  [
+    ...['--maxWorkers=2', '--workerIdleMemoryLimit=1'],
+    ...['--testEnvironment', join(sandbox, 'test/mutation/coverage-environment.mts'), '--', ...paths],
+  ],
+  { MUTANT_COVERAGE_FILE: coverageFile },
+);
+if (!passed) throw new Error('The tests fail without a mutant');
+const reached = readFileSync(coverageFile, 'utf8')
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line) as { file: string; reached: string[] });
+
+const counts = { found: 0, late: 0, survived: 0, unreached: 0 };
+for (const mutant of sample) {
+  const tests = reached.filter((test) => test.reached.includes(mutant.id)).map(({ file }) => file);
+  const outcome =
+    tests.length === 0
+      ? null
+      : await runTests(['--maxWorkers=2', '--bail', '--runTestsByPath', ...tests], {
+          __STRYKER_ACTIVE_MUTANT__: mutant.id,
+        });
+  const status =
+    tests.length === 0 ? 'unreached' : outcome === null ? 'late' : outcome ? 'survived' : 'found';
+  counts[status] += 1;
+  const { line, column } = mutant.location.start;
+  console.log(
+    `${status}: ${mutant.mutatorName} ${mutant.fileName}:${line + 1}:${column + 1} (${tests.length} test files)`,
+  );
+  if (status === 'survived' || status === 'unreached') console.log(`  becomes: ${mutant.replacement}`);
+}
+console.log(JSON.stringify(counts));
