@@ -49,6 +49,10 @@ export const AREAS: Readonly<Record<string, Area>> = {
       'test/policies/weakened-policies.unit.test.ts',
     ],
   },
+  oidc: {
+    files: ['platform/oauth-providers.ts', 'platform/oidc-client.ts'],
+    tests: ['test/platform/oauth-providers.unit.test.ts', 'test/platform/oidc-client.unit.test.ts'],
+  },
   saml: {
     files: [
       'domain/sso/saml/idp-metadata.ts',
