@@ -1,4 +1,4 @@
-import type { InboundRoute, TenantRoute } from '../domain/inbound/accepted-mail.ts';
+import type { InboundRoute, TenantRoute } from '../domain/inbound/inbound-routes.ts';
 import { type Holder, organizationHolder } from '../platform/concurrency/fair-share.ts';
 import { networkOf } from '../platform/network.ts';
 import { SmtpError } from './smtp-data.ts';

@@ -9,7 +9,7 @@ import {
   type SMTPServerOptions,
   type SMTPServerSession,
 } from 'smtp-server';
-import type { AcceptedMail, InboundRoute } from '../domain/inbound/accepted-mail.ts';
+import type { AcceptedMail, InboundRoute } from '../domain/inbound/inbound-routes.ts';
 import type { ReceiptService } from '../domain/inbound/receipt.service.ts';
 import type { RefusalReason } from '../domain/refusals/refusal.entity.ts';
 import { isUsageLimitExceeded } from '../domain/usage/limit-errors.ts';

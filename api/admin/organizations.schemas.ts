@@ -115,7 +115,7 @@ export const SuspendableRecord = strictObject(
       description: 'Those in force.',
     }),
   },
-  { $id: 'SuspendedThing', title: 'SuspendedThing' },
+  { $id: 'SuspendedResourceType', title: 'SuspendedResourceType' },
 );
 
 const organizationFields = {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { anyLocked } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { forgetResponses } from '../../platform/idempotency/forget-responses.ts';
+import { deleteStoredResponses } from '../../platform/idempotency/delete-stored-responses.ts';
 
 const BATCH_SIZE = 500;
 
@@ -49,7 +49,7 @@ export function deleteInboxUploads(database: Database, inboxId: string, batchSiz
       )
       .returning('id')
       .execute();
-    await forgetResponses(
+    await deleteStoredResponses(
       db,
       deleted.map(({ id }) => id),
     );

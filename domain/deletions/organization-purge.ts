@@ -3,7 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Storage } from '../../platform/storage.ts';
 import { purgeExports } from '../exports/purge-exports.ts';
 import { deleteOrganizationReceipts } from '../inbound/delete-receipts.ts';
-import { releaseAddressesOfOrganization } from '../inboxes/release-addresses.ts';
+import { releaseAddressesOfOrganization } from '../inboxes/address-claims.ts';
 import { deleteOrganizationMessages } from '../messages/purge-messages.ts';
 import { sweepOrganizationObjects } from '../stored-objects/sweep-organization.ts';
 import { lockPurging, markPurged } from './deletion-purge.service.ts';

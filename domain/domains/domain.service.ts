@@ -8,7 +8,7 @@ import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { recordAudit } from '../audit/record-audit.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
-import { releaseAddressesOfDomain } from '../inboxes/release-addresses.ts';
+import { releaseAddressesOfDomain } from '../inboxes/address-claims.ts';
 import { applyDnsCheck } from './apply-dns-check.ts';
 import { type ClaimOptions, claimDomain, type NewDomain, requireWholeOrganization } from './claim-domain.ts';
 import { createDkimKeyPair } from './dkim-keys.ts';

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
-import { forgetResponses } from '../../platform/idempotency/forget-responses.ts';
+import { deleteStoredResponses } from '../../platform/idempotency/delete-stored-responses.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import type { EventService } from '../events/event.service.ts';
 import { DraftEntity } from './draft.entity.ts';
@@ -63,7 +63,7 @@ export function deleteInboxDrafts(
     const ids = rows.map(({ id }) => id);
     if (ids.length === 0) return 0;
     await events.redact(transaction, ids);
-    await forgetResponses(db, ids);
+    await deleteStoredResponses(db, ids);
     await db.deleteFrom('drafts').where('id', '=', anyOf(ids)).execute();
     return ids.length;
   });

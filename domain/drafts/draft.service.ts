@@ -4,7 +4,7 @@ import type { Database, Transaction } from '../../platform/database/database.ts'
 import { findPage } from '../../platform/database/pages.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { AppError } from '../../platform/errors.ts';
-import { forgetResponses } from '../../platform/idempotency/forget-responses.ts';
+import { deleteStoredResponses } from '../../platform/idempotency/delete-stored-responses.ts';
 import type { Page, PageRequest } from '../../platform/pagination.ts';
 import { attachFiles, findDraftAttachments, replaceDraftFiles } from '../attachments/attach-files.ts';
 import type { FileToAttach } from '../attachments/stored-file.ts';
@@ -141,7 +141,7 @@ export function createDraftService({ database, ...options }: DraftServiceOptions
         voidApproval(transaction, outbox, draft);
         if (draft.sendStatus === 'scheduled') signalUnscheduled(transaction, outbox, draft);
         await options.events.redact(transaction, [draftId]);
-        await forgetResponses(db, [draftId]);
+        await deleteStoredResponses(db, [draftId]);
         await deleteDraft(db, draft);
       }),
 
@@ -237,7 +237,7 @@ async function requireSendable(
 ): Promise<void> {
   const isPerson = scope.actor.kind === 'user';
   requirePrecondition(draft, precondition);
-  if (isPerson && draft.sendStatus === 'pending_approval') throw mustBeApproved(draft);
+  if (isPerson && draft.sendStatus === 'pending_approval') throw approvalRequired(draft);
   if (!isPerson && draft.sendStatus === 'rejected' && draft.decidedById) throw wasRejected(draft);
   await requireSeenVersion(db, scope, draft, precondition);
 }
@@ -286,7 +286,7 @@ function withoutDraftContent(error: unknown): unknown {
   });
 }
 
-function mustBeApproved({ id, version }: Draft): AppError {
+function approvalRequired({ id, version }: Draft): AppError {
   return new AppError('conflict', {
     detail: 'The draft waits for an approval, which is bound to its version.',
     fix: `Review it, then approve it: POST /api/v1/drafts/${id}/approve with {"version": ${version}}.`,

@@ -17,7 +17,7 @@ import type { Receipt } from './receipt.entity.ts';
 type PlacedMessage = Pick<Message, 'threadId' | 'rfcMessageId' | 'inReplyTo' | 'subject' | 'signals'>;
 
 /** A message that was placed in a thread before its header could be read. */
-export interface LateHeader {
+export interface RecoveredHeader {
   receipt: Receipt;
   /** The message as stored before. */
   message: PlacedMessage;
@@ -45,7 +45,7 @@ export const lockFollowing = lockMerges;
 export async function followThread(
   transaction: Transaction,
   outbox: Pick<Outbox, 'enqueue'>,
-  late: LateHeader,
+  late: RecoveredHeader,
 ): Promise<FollowedThread | null> {
   const { db } = transaction;
   const { message, mail } = late;
@@ -54,17 +54,21 @@ export async function followThread(
     mail.messageId === message.rfcMessageId &&
     mail.inReplyTo === message.inReplyTo &&
     mail.subject === message.subject;
-  if (isPlaced) return stay(db, late, ownId);
+  if (isPlaced) return stayInThread(db, late, ownId);
   if (!(await isAlone(db, message, ownId))) {
     const links = getMessageLinks(mail).filter(({ isOwn }) => isOwn);
     const { receipt, isTrusted } = late;
     await recordLinks(db, { inbox: toInbox(receipt), links, isTrusted, newThreadId: ownId });
-    return stay(db, late, ownId);
+    return stayInThread(db, late, ownId);
   }
   return join(transaction, outbox, late, ownId);
 }
 
-async function stay(db: Db, { message, mail }: LateHeader, ownId: string): Promise<FollowedThread | null> {
+async function stayInThread(
+  db: Db,
+  { message, mail }: RecoveredHeader,
+  ownId: string,
+): Promise<FollowedThread | null> {
   const thread = await lockLivingThread(db, ownId);
   if (!thread) return null;
   if (thread.subject === '') await changeThread(db, thread.id, subjectOf(mail));
@@ -74,7 +78,7 @@ async function stay(db: Db, { message, mail }: LateHeader, ownId: string): Promi
 async function join(
   transaction: Transaction,
   outbox: Pick<Outbox, 'enqueue'>,
-  { receipt, message, mail, from, isTrusted }: LateHeader,
+  { receipt, message, mail, from, isTrusted }: RecoveredHeader,
   ownId: string,
 ): Promise<FollowedThread | null> {
   const { db } = transaction;

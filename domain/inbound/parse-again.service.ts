@@ -85,8 +85,8 @@ async function storeParsed(
     if (!placed || placed.parseError === null) return release(placed ? 'already parsed' : 'gone');
     if (mail.parseError !== null) return release(`still cannot be parsed: ${mail.parseError}`);
     const from = mail.from ?? { email: receipt.mailFrom };
-    const { dmarc } = verifyLate(placed, mail);
-    const late = await findLateLabels(db, receipt, { from, dmarc });
+    const { dmarc } = verifyRecoveredAuthor(placed, mail);
+    const late = await findRecoveredLabels(db, receipt, { from, dmarc });
     // The label was added because the author could not be read.
     const removed = placed.authentication?.unread && dmarc !== 'fail' ? ['unauthenticated'] : [];
     const relabel = (labels: readonly string[]) =>
@@ -137,7 +137,7 @@ function isEmpty({ textBody, htmlBody, hasAttachments }: UnparsedMessage): boole
 }
 
 /** The labels that the message would have got with its header. */
-async function findLateLabels(
+async function findRecoveredLabels(
   db: Db,
   { inboxId }: Receipt,
   { from, dmarc }: { from: MailAddress; dmarc: string },
@@ -147,7 +147,7 @@ async function findLateLabels(
 }
 
 /** The DMARC result for the author that the header names. */
-function verifyLate({ authentication }: UnparsedMessage, mail: ParsedInboundMail) {
+function verifyRecoveredAuthor({ authentication }: UnparsedMessage, mail: ParsedInboundMail) {
   return markUnclearAuthor(authentication?.unread ?? { dmarc: authentication?.dmarc ?? 'none' }, mail);
 }
 
@@ -161,7 +161,7 @@ interface LateContent {
 function parsedFields(message: UnparsedMessage, { receipt, mail, from, isNewParticipant }: LateContent) {
   const automated = mail.isAutomatic || isAutoSubmitted(mail.headers, receipt.mailFrom);
   const { spf = 'none', dkim = 'none', arc = 'none' } = message.authentication ?? {};
-  const { dmarc } = verifyLate(message, mail);
+  const { dmarc } = verifyRecoveredAuthor(message, mail);
   return {
     from_email: from.email,
     from_name: from.name ?? null,

@@ -6,7 +6,7 @@ import { storableText } from '../../platform/database/storable.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
-import type { ReturnPaths, ReturnPathTarget } from '../../platform/return-path.ts';
+import type { ReturnPaths } from '../../platform/return-path.ts';
 import type { Storage } from '../../platform/storage.ts';
 import {
   RECEIVE_MESSAGE,
@@ -21,7 +21,15 @@ import { baseAddress } from '../inboxes/inbox-address.ts';
 import { isOff } from '../toggles/toggles.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
 import { createQuotaCache } from '../usage/quota-cache.ts';
-import type { AcceptedMail, InboundRoute, TenantRoute } from './accepted-mail.ts';
+import {
+  type AcceptedMail,
+  countOtherInboxes,
+  findReceivingInbox,
+  findReportRoute,
+  type InboundRoute,
+  type ResolvedRoute,
+  type TenantRoute,
+} from './inbound-routes.ts';
 import { type Receipt, toMessageId } from './receipt.entity.ts';
 import { storeUnattributedReport } from './unattributed-reports.ts';
 
@@ -36,14 +44,6 @@ export interface ReceiptServiceOptions {
   feedbackAddress: string;
   now?: () => Date;
 }
-
-/** Where mail to an address goes, or why it is refused. */
-export type ResolvedRoute =
-  | InboundRoute
-  | 'unknown'
-  | 'blocked'
-  | 'switched_off'
-  | { kind: 'full'; route: InboundRoute };
 
 export function createReceiptService(options: ReceiptServiceOptions) {
   const { database, outbox, returnPaths, feedbackAddress, now = () => new Date() } = options;
@@ -169,14 +169,6 @@ async function countReceived(db: Db, accepted: readonly TenantRecipient[], at: D
     await countWithinLimit(db, { organizationId, counter: 'messages_received', amount, at });
 }
 
-/** Counts other inboxes of the organization among the previous recipients. */
-function countOtherInboxes(organizationId: string, others: readonly InboundRoute[], inboxId: string): number {
-  const inboxes = others.flatMap((route) =>
-    route.kind === 'mail' && route.organizationId === organizationId ? route.inboxId : [],
-  );
-  return new Set(inboxes.filter((id) => id !== inboxId)).size;
-}
-
 /**
  * Leaves out the inboxes to which the provider has already delivered the message. The unique index rejects one of two
  * concurrent deliveries, which is then retried.
@@ -208,18 +200,6 @@ async function findInboxesWith(
 }
 
 const toTransportId = (transportId: string): string => storableText(transportId, 500);
-
-async function findReportRoute(
-  db: Db,
-  { messageId, position }: ReturnPathTarget,
-): Promise<TenantRoute | null> {
-  const message = await db
-    .selectFrom('messages')
-    .select(['org_id as organizationId', 'env_id as environmentId', 'inbox_id as inboxId'])
-    .where('id', '=', messageId)
-    .executeTakeFirst();
-  return message ? { kind: 'report', ...message, messageId, recipientPosition: position } : null;
-}
 
 type TenantRecipient = AcceptedMail['recipients'][number] & { route: TenantRoute };
 
@@ -277,38 +257,4 @@ export function buildReceiveStart(
     },
     summary: `Receive ${receipt.kind} ${receipt.messageId}`,
   };
-}
-
-/**
- * Finds the inbox with an address if it may receive. A closed organization receives nothing, because its mail might
- * never be read, and the senders would not learn of that. A domain may have moved to another organization while inboxes
- * of the old one remain: they must not receive its mail.
- */
-function findReceivingInbox(
-  db: Db,
-  email: string,
-): Promise<{ organizationId: string; environmentId: string; inboxId: string } | undefined> {
-  return db
-    .selectFrom('inboxes as i')
-    .innerJoin('organizations as o', 'o.id', 'i.org_id')
-    .select(['i.org_id as organizationId', 'i.env_id as environmentId', 'i.id as inboxId'])
-    .where('i.email', '=', email)
-    .where('i.deleted_at', 'is', null)
-    .where('o.deleted_at', 'is', null)
-    .where((eb) =>
-      eb.or([
-        eb('i.domain_id', 'is', null),
-        eb.not(
-          eb.exists(
-            eb
-              .selectFrom('domains as d')
-              .select('d.id')
-              .whereRef('d.domain_name', '=', 'i.domain')
-              .whereRef('d.org_id', '<>', 'i.org_id')
-              .where('d.verification_status', '=', 'verified'),
-          ),
-        ),
-      ]),
-    )
-    .executeTakeFirst();
 }

@@ -4,7 +4,7 @@ import { storableText } from '../../platform/database/storable.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { releaseObjects } from '../stored-objects/unclaimed-objects.ts';
-import type { AcceptedMail } from './accepted-mail.ts';
+import type { AcceptedMail } from './inbound-routes.ts';
 
 /** A report contains little text and the reported message or its header. */
 const MAX_SIZE_BYTES = 1024 * 1024;

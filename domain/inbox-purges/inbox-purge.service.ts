@@ -92,14 +92,14 @@ export function createInboxPurgeService({ database, outbox, storage, events }: I
         onProgress(counts);
         await sleep(SWEEP_PAUSE_MS);
       }
-      if (remaining > 0) throw stillSending(remaining);
+      if (remaining > 0) throw messagesInFlight(remaining);
       await markInboxPurged(database, inboxId);
       return counts;
     },
   };
 }
 
-function stillSending(count: number): AppError {
+function messagesInFlight(count: number): AppError {
   return new AppError('unavailable', {
     detail: `${count} message(s) of the inbox are still being sent, or it is unknown whether they were.`,
     fix: 'Resolve those that need attention. The purge is retried until all are settled.',

@@ -13,6 +13,7 @@ import { canAccessInbox, type Scope } from '../identity/scope.ts';
 import { toAddressKey } from '../mime/mail-address.ts';
 import { requireOn } from '../toggles/toggles.ts';
 import { requireQuota } from '../usage/resource-quotas.ts';
+import { claimAddress, releaseAddress } from './address-claims.ts';
 import {
   findActiveInbox,
   findInbox,
@@ -173,16 +174,6 @@ function changeInbox(db: Db, inboxId: string, changes: Updateable<Tables['inboxe
     .executeTakeFirstOrThrow(() => notFound('inbox', inboxId));
 }
 
-/** The organization keeps the address for 90 days. */
-async function releaseAddress(db: Db, { id, email }: InboxRow): Promise<void> {
-  await db
-    .updateTable('address_claims')
-    .set({ released_at: new Date() })
-    .where('email', '=', email)
-    .where('inbox_id', '=', id)
-    .execute();
-}
-
 function inboxesInScope(
   db: Db,
   { organizationId, environmentId, inboxId }: Scope,
@@ -238,7 +229,7 @@ async function createInbox(
   options: InboxServiceOptions,
 ): Promise<InboxRow> {
   const id = newId('inbox');
-  const { email, username, domain, domainId } = await claimAddress(db, organizationId, {
+  const { email, username, domain, domainId } = await claimRequestedAddress(db, organizationId, {
     id,
     input,
     options,
@@ -261,7 +252,7 @@ async function createInbox(
 }
 
 /** Claims the address in the transaction that creates the inbox, so no address is claimed without an inbox. */
-async function claimAddress(
+async function claimRequestedAddress(
   db: Db,
   organizationId: string,
   { id, input, options }: { id: string; input: NewInbox; options: InboxServiceOptions },
@@ -270,10 +261,8 @@ async function claimAddress(
   for (let attemptsLeft = isNamed ? 1 : MAX_RANDOM_ATTEMPTS; attemptsLeft > 0; attemptsLeft -= 1) {
     const address = parseInboxAddress(input, options.mailDomain);
     const domainId = await findDomainId(db, organizationId, address.domain, options);
-    const claim = await db
-      .selectNoFrom(sql<boolean>`claim_address(${address.email}, ${organizationId}, ${id})`.as('isClaimed'))
-      .executeTakeFirst();
-    if (claim?.isClaimed) return { ...address, domainId };
+    if (await claimAddress(db, { email: address.email, organizationId, inboxId: id }))
+      return { ...address, domainId };
   }
   throw new AppError('already_exists', {
     detail: 'The address is taken.',

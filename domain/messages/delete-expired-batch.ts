@@ -6,7 +6,7 @@ import { lowestIdAt } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
 import { TRACKING_WINDOW_MS } from '../../workflows/outbound/track-delivery.contract.ts';
 import { IN_FLIGHT_STATUSES, stopTracking } from './deletion.service.ts';
-import { type ForgetMessages, forgetMessages } from './forget-messages.ts';
+import { type EventRedaction, eraseMessageCopies } from './erase-message-copies.ts';
 import { IS_VISIBLE } from './hidden-labels.ts';
 import type { Message } from './message.entity.ts';
 import { refreshThreads } from './refresh-thread.ts';
@@ -43,7 +43,7 @@ const LONG_THREAD_MESSAGES = 100;
  */
 export async function deleteExpiredBatch(
   transaction: Transaction,
-  { outbox, events }: { outbox: Pick<Outbox, 'enqueue'>; events: ForgetMessages },
+  { outbox, events }: { outbox: Pick<Outbox, 'enqueue'>; events: EventRedaction },
   batch: ExpiredBatch,
 ): Promise<DeletedBatch> {
   const { db } = transaction;
@@ -54,7 +54,7 @@ export async function deleteExpiredBatch(
   const threadIds = [...new Set(found.map(({ threadId }) => threadId))];
   await lockThreads(db, threadIds);
   const expired = await lockExpired(db, batch, found);
-  await forgetMessages(transaction, events, expired);
+  await eraseMessageCopies(transaction, events, expired);
   const deleted = await deleteMessages(db, batch, expired);
   stopRecentTracking(transaction, outbox, batch, deleted);
   const threads = await updateThreads(db, deleted, { last, until, cutoff: batch.cutoff });

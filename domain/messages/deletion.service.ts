@@ -9,7 +9,7 @@ import {
 } from '../../workflows/outbound/track-delivery.contract.ts';
 import { columnsWithin, type Scope } from '../identity/scope.ts';
 import { requireActiveInbox } from '../inboxes/find-inbox.ts';
-import { type ForgetMessages, forgetMessages } from './forget-messages.ts';
+import { type EventRedaction, eraseMessageCopies } from './erase-message-copies.ts';
 import type { Message, MessageStatus } from './message.entity.ts';
 import { refreshThreads } from './refresh-thread.ts';
 import { findThreadFamily, lockLivingThread, lockThreadOfMessage } from './resolve-thread.ts';
@@ -33,7 +33,7 @@ export function createDeletionService({
 }: {
   database: Database;
   outbox: Outbox;
-  events: ForgetMessages;
+  events: EventRedaction;
 }) {
   return {
     /**
@@ -52,7 +52,7 @@ export function createDeletionService({
         await requireActiveInbox(transaction.db, message.inboxId);
         if (IN_FLIGHT_STATUSES.includes(message.status)) throw messageInFlight(message);
         stopTracking(transaction, outbox, [message]);
-        await forgetMessages(transaction, events, [message]);
+        await eraseMessageCopies(transaction, events, [message]);
         await db.deleteFrom('messages').where('id', '=', messageId).execute();
         await refreshOrDeleteThread(db, thread.id);
       }),
@@ -72,7 +72,7 @@ export function createDeletionService({
         const open = await lockMessageInFlight(db, threadIds);
         if (open) throw messageInFlight(open);
         stopTracking(transaction, outbox, await findTracked(db, threadIds));
-        await forgetMessages(transaction, events, await lockMessages(db, threadIds));
+        await eraseMessageCopies(transaction, events, await lockMessages(db, threadIds));
         await db.deleteFrom('messages').where('thread_id', '=', anyOf(threadIds)).execute();
         await db.deleteFrom('threads').where('id', '=', thread.id).execute();
       }),

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { IN_FLIGHT_STATUSES } from './deletion.service.ts';
-import { type ForgetMessages, forgetMessages } from './forget-messages.ts';
+import { type EventRedaction, eraseMessageCopies } from './erase-message-copies.ts';
 
 /**
  * Deletes messages of an inbox and the copies of their content in other tables. Keeps messages whose outcome at the
@@ -10,7 +10,7 @@ import { type ForgetMessages, forgetMessages } from './forget-messages.ts';
  */
 export function deleteInboxMessages(
   database: Database,
-  events: ForgetMessages,
+  events: EventRedaction,
   inboxId: string,
   batchSize: number,
 ): Promise<number> {
@@ -26,7 +26,7 @@ export function deleteInboxMessages(
       .forUpdate()
       .execute();
     if (messages.length === 0) return 0;
-    await forgetMessages(transaction, events, messages);
+    await eraseMessageCopies(transaction, events, messages);
     const ids = messages.map(({ id }) => id);
     await db.deleteFrom('messages').where('id', '=', anyOf(ids)).execute();
     return messages.length;

@@ -2,7 +2,7 @@ import { htmlToText } from './html-to-text.ts';
 import { createPreview } from './preview.ts';
 import { extractReply } from './quotes/extract-reply.ts';
 import { stripInvisible } from './visible/invisible-characters.ts';
-import { MAX_HIDDEN_CHARACTERS, separateHiddenInTime } from './visible/separate-hidden.ts';
+import { MAX_HIDDEN_CHARACTERS, separateHiddenWithTimeout } from './visible/separate-hidden.ts';
 
 const MAX_PREVIEW_SOURCE = 20_000;
 
@@ -23,7 +23,7 @@ export function readMessageText(
   timeoutMs?: number,
 ): MessageText {
   const plain = text === null ? null : stripInvisible(text);
-  const visible = html === null ? null : separateHiddenInTime(html, timeoutMs);
+  const visible = html === null ? null : separateHiddenWithTimeout(html, timeoutMs);
   const bodies = { text: plain?.text ?? null, html: visible?.html ?? null };
   const extracted = stripInvisible(extractReply(bodies, timeoutMs));
   const hidden = [visible?.hidden, plain?.hidden, plain?.hidden ? '' : extracted.hidden]

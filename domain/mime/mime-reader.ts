@@ -95,7 +95,7 @@ export class MimeReader extends Parser {
 
   override processHeaders(lines: HeaderLine[]): Map<string, unknown> {
     const kept = lines.filter(
-      ({ key }, at) => !isShownOnce(key) || lines.findIndex((line) => line.key === key) === at,
+      ({ key }, at) => !isUniqueField(key) || lines.findIndex((line) => line.key === key) === at,
     );
     return super.processHeaders(
       kept.map(({ key, line }) => {
@@ -111,7 +111,7 @@ export class MimeReader extends Parser {
 const FOLD_OR_CONTROL = /(\r?\n)(?=[ \t])|[^\P{Cc}\t]/gu;
 
 /** Fields of which a message must have only one (RFC 5322 section 3.6). Mail clients show the first; the parser, the last. */
-export function isShownOnce(name: string): boolean {
+export function isUniqueField(name: string): boolean {
   return name === 'from' || name === 'subject';
 }
 

@@ -10,7 +10,7 @@ import type { MailAddress } from './mail-address.ts';
 import {
   createMimeReader,
   decodeHeaderLine,
-  isShownOnce,
+  isUniqueField,
   MAX_PARSED_CHARACTERS,
   MAX_TEXT_BYTES,
   type MimeReader,
@@ -252,7 +252,7 @@ function toHeaderRecord(lines: readonly RawField[], fields: Map<string, unknown>
       const value = typeof decoded === 'string' ? decoded : toFieldValue(line);
       return [key, value.trim().slice(0, MAX_HEADER_CHARACTERS)] as const;
     });
-  const shown = record.toReversed().filter(([key]) => isShownOnce(key));
+  const shown = record.toReversed().filter(([key]) => isUniqueField(key));
   return Object.fromEntries([...record, ...shown]);
 }
 

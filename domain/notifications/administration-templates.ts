@@ -1,11 +1,11 @@
 import type { EmailContent } from './render-email.ts';
 
-export type SuspendedThing = 'organization' | 'environment' | 'inbox';
+export type SuspendedResourceType = 'organization' | 'environment' | 'inbox';
 type Reason = 'payment' | 'abuse' | 'support' | 'policy';
 
 interface SuspensionParams {
   organizationId: string;
-  targetType: SuspendedThing;
+  targetType: SuspendedResourceType;
   targetId: string;
   /** Name of the organization or environment, address of the inbox. */
   targetName: string;
@@ -130,4 +130,4 @@ function upgradeTable({ organizationId, requestId, tier, note }: UpgradeDecision
   return rows;
 }
 
-const titleOf = (type: SuspendedThing): string => (type === 'inbox' ? 'Inbox' : 'Environment');
+const titleOf = (type: SuspendedResourceType): string => (type === 'inbox' ? 'Inbox' : 'Environment');

@@ -30,7 +30,7 @@ export function linkExpiresAt({
 }
 
 /** Deletes the secrets of failed emails whose links have expired, which cannot be sent again. Returns their number. */
-export async function forgetExpiredLinks(database: Pick<Database, 'db'>): Promise<number> {
+export async function deleteExpiredLinkSecrets(database: Pick<Database, 'db'>): Promise<number> {
   const { numUpdatedRows } = await database.db
     .updateTable('notifications')
     .set({ sealed_params: null })

@@ -60,7 +60,7 @@ export async function recordOutcomeEvents(
   allChanges: OutcomeChanges,
   now: Date,
 ): Promise<void> {
-  const changes = leavesInPart(recipients) ? reportRejectedAsBounced(allChanges) : allChanges;
+  const changes = reachesAnyRecipient(recipients) ? reportRejectedAsBounced(allChanges) : allChanges;
   const emit = <Type extends keyof EventDataByType>(type: Type, data: EventDataByType[Type]) =>
     events.record(transaction, {
       organizationId: message.organizationId,
@@ -99,7 +99,7 @@ export async function recordOutcomeEvents(
 }
 
 /** Whether the message was or may still be sent to some recipient. */
-function leavesInPart(recipients: UpdatedMessage['recipients']): boolean {
+function reachesAnyRecipient(recipients: UpdatedMessage['recipients']): boolean {
   return recipients.some(({ status }) => status !== 'rejected' && status !== 'suppressed');
 }
 

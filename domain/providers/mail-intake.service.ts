@@ -2,7 +2,7 @@ import { type Readable, Transform } from 'node:stream';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Storage, StoredObject } from '../../platform/storage.ts';
-import type { InboundRoute } from '../inbound/accepted-mail.ts';
+import type { InboundRoute } from '../inbound/inbound-routes.ts';
 import type { ProviderVerdicts } from '../inbound/receipt.entity.ts';
 import type { ReceiptService } from '../inbound/receipt.service.ts';
 import { isUsageLimitExceeded } from '../usage/limit-errors.ts';

@@ -11,7 +11,7 @@ import type { QuotaCache } from '../usage/quota-cache.ts';
 import { type AttemptShare, MAX_CONCURRENT_ATTEMPTS, openAttempt } from './attempt-slots.ts';
 import {
   type AttemptOutcome,
-  attemptsInEpisode,
+  attemptsSinceRestart,
   type DeliveryState,
   GONE,
   HELD,
@@ -200,7 +200,7 @@ export function beginAttempt(
     if (due.isSwitchedOff) return settleAs(db, delivery, HELD_WHILE_SWITCHED_OFF);
     const waitMs = (delivery.nextAttemptAt?.getTime() ?? 0) - Date.now();
     if (waitMs > 0 && !now) return retryLater(delivery, waitMs);
-    if (attemptsInEpisode(delivery) >= WEBHOOK_SCHEDULE_MS.length)
+    if (attemptsSinceRestart(delivery) >= WEBHOOK_SCHEDULE_MS.length)
       return settleAs(db, delivery, terminalChange('exhausted', delivery.lastError));
     if ((await options.quota.remaining(db, delivery.organizationId)) === 0)
       return holdForUsageLimit(db, delivery);

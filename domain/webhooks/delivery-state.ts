@@ -141,6 +141,6 @@ export function isSuperseded(delivery: DeliveryState, episode: number | undefine
 }
 
 /** The number of attempts that count against the schedule: those since the last restart. */
-export function attemptsInEpisode({ attempts, priorAttempts }: DeliveryState): number {
+export function attemptsSinceRestart({ attempts, priorAttempts }: DeliveryState): number {
   return attempts - priorAttempts;
 }

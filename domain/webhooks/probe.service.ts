@@ -50,7 +50,7 @@ export function createProbeService(options: DeliveryServiceOptions) {
       const { end, endpoint } = await lockFailingEndpoint(db, run);
       if (end) return ended(end);
       const requestedId = await lockFirst(requestedDeliveries(db, endpoint.id));
-      const firstProbeInMs = untilFirstProbeMs(endpoint);
+      const firstProbeInMs = firstProbeDelayMs(endpoint);
       if (firstProbeInMs > 0 && !run.now && !requestedId)
         return repeat(firstProbeInMs, 'The first probe is due after a minute.');
       const deliveryId = requestedId ?? (await lockFirst(oldestDeliveries(db, endpoint.id)));
@@ -159,7 +159,7 @@ async function lockFailingEndpoint(db: Db, { endpointId, episode }: ProbeRun): P
   return isFailing(endpoint) ? { end: null, endpoint: { ...endpoint, holdingSince } } : { end: 'recovered' };
 }
 
-function untilFirstProbeMs({ holdingSince }: FailingEndpoint): number {
+function firstProbeDelayMs({ holdingSince }: FailingEndpoint): number {
   return holdingSince.getTime() + probeIntervalMs(0) - Date.now();
 }
 

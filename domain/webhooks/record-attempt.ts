@@ -12,7 +12,7 @@ import { closeAttempt, closeDelivered } from './attempt-slots.ts';
 import type { StartedAttempt } from './begin-attempt.ts';
 import {
   type AttemptOutcome,
-  attemptsInEpisode,
+  attemptsSinceRestart,
   type DeliveryChange,
   type DeliveryState,
   GONE,
@@ -93,10 +93,10 @@ async function recordInTransaction(
     if (result.kind === 'blocked') return settle({ ...terminalChange('blocked', detail), heldFor: null });
     if (disabled) return settle(HELD);
     if (delivery.status === 'held') return settle({});
-    if (attemptsInEpisode(delivery) >= WEBHOOK_SCHEDULE_MS.length)
+    if (attemptsSinceRestart(delivery) >= WEBHOOK_SCHEDULE_MS.length)
       return settle(terminalChange('exhausted', detail));
     if (failing) return settle(HELD_WHILE_FAILING);
-    const delayMs = retryDelayMs(attemptsInEpisode(delivery) + 1, result, options.random);
+    const delayMs = retryDelayMs(attemptsSinceRestart(delivery) + 1, result, options.random);
     await updateDelivery(db, deliveryId, { ...recorded, nextAttemptAt: new Date(Date.now() + delayMs) });
     return retryLater({ ...delivery, ...recorded }, delayMs);
   });

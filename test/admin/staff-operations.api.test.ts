@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
-import { forgetExpiredLinks } from '../../domain/notifications/link-lifetimes.ts';
+import { deleteExpiredLinkSecrets } from '../../domain/notifications/link-lifetimes.ts';
 import { createOrganization } from '../support/organizations.ts';
 import { arrangeAmbiguousSend } from '../support/outbound-mail.ts';
 import { expectProblem } from '../support/problems.ts';
@@ -108,7 +108,7 @@ describe('emails of the service that failed', () => {
       app.worker,
       sql`update notifications set sealed_params = 'x' where id = any(${[expired, valid]}) returning id`,
     );
-    await forgetExpiredLinks(app.worker);
+    await deleteExpiredLinkSecrets(app.worker);
     expect(await secretsOf()).toEqual([{ id: valid }]);
     const ids = [expired, valid, 'ntf_unknown'];
     const { results } = (await world.post('/admin/system-emails/retry', { ids, note })).json();

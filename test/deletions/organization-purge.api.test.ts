@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
 import { createDeletionPurgeService } from '../../domain/deletions/deletion-purge.service.ts';
 import { createOrganizationPurge, type PurgeSlice } from '../../domain/deletions/organization-purge.ts';
-import { purgeReleasedAddresses } from '../../domain/inboxes/release-addresses.ts';
+import { purgeReleasedAddresses } from '../../domain/inboxes/address-claims.ts';
 import { createNotificationService } from '../../domain/notifications/notification.service.ts';
 import { createPersonNotificationService } from '../../domain/notifications/person-notification.service.ts';
 import { createSecretBox } from '../../platform/crypto.ts';

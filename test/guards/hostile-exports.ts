@@ -283,7 +283,7 @@ export const ADAPTERS: Record<string, Adapters> = {
   },
   'mime/mime-reader': {
     decodeHeaderLine: ({ decodeHeaderLine }) => [(text) => decodeHeaderLine(text)],
-    isShownOnce: ({ isShownOnce }) => [(text) => isShownOnce(text)],
+    isUniqueField: ({ isUniqueField }) => [(text) => isUniqueField(text)],
   },
   'mime/multi-byte-charset': {
     isMultiByte: ({ isMultiByte }) => [(text) => isMultiByte(text)],
@@ -506,7 +506,9 @@ export const ADAPTERS: Record<string, Adapters> = {
           `<style>${'.a{color:red}'.repeat(text.length / 26)}</style>${'<p class=a>a'.repeat(text.length / 24)}`,
         ),
     ],
-    separateHiddenInTime: ({ separateHiddenInTime }) => [(text) => separateHiddenInTime(text, UNLIMITED)],
+    separateHiddenWithTimeout: ({ separateHiddenWithTimeout }) => [
+      (text) => separateHiddenWithTimeout(text, UNLIMITED),
+    ],
     removeHidden: ({ removeHidden }) => [(text) => removeHidden(text, UNLIMITED)],
   },
   'mime/visible/style-sheet': {
@@ -648,6 +650,9 @@ export const EXEMPT: Record<string, string> = {
   'inbound/delete-receipts deleteOrganizationReceipts': DATABASE,
   'inbound/delete-receipts deleteExpiredReceipts': DATABASE,
   'inbound/receipt.entity toMessageId': 'Takes an id of ours.',
+  'inbound/inbound-routes countOtherInboxes': 'Compares ids of ours.',
+  'inbound/inbound-routes findReceivingInbox': DATABASE,
+  'inbound/inbound-routes findReportRoute': DATABASE,
   'inbound/ingest.service createIngestService': DATABASE,
   'inbound/loop-guard pauseIfLooping': DATABASE,
   'inbound/mail-authentication skipAuthentication': 'Does nothing.',

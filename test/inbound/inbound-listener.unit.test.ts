@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
 import { createTransport } from 'nodemailer';
 import { levels, pino } from 'pino';
-import type { InboundRoute } from '../../domain/inbound/accepted-mail.ts';
+import type { InboundRoute } from '../../domain/inbound/inbound-routes.ts';
 import type { NewRefusal } from '../../domain/refusals/refusal-recorder.ts';
 import { createServiceMetrics } from '../../platform/service-metrics.ts';
 import { createRefusalReports } from '../../workers/report-refusal.ts';

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterEach } from '@jest/globals';
 import { pino } from 'pino';
-import type { AcceptedMail, InboundRoute } from '../../domain/inbound/accepted-mail.ts';
+import type { AcceptedMail, InboundRoute } from '../../domain/inbound/inbound-routes.ts';
 import {
   type InboundListenerConfig,
   type InboundListenerOptions,

@@ -3,7 +3,7 @@ import { createAccountPurge } from '../../domain/deletions/account-purge.ts';
 import { createDeletionPurgeService } from '../../domain/deletions/deletion-purge.service.ts';
 import { createOrganizationPurge } from '../../domain/deletions/organization-purge.ts';
 import { overdueDeletions } from '../../domain/deletions/overdue-deletions.ts';
-import { purgeReleasedAddresses } from '../../domain/inboxes/release-addresses.ts';
+import { purgeReleasedAddresses } from '../../domain/inboxes/address-claims.ts';
 import { purgeReleasedSlugs } from '../../domain/organizations/slug.ts';
 import { MAINTENANCE_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room, WorkerDependencies } from '../room.ts';

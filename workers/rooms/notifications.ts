@@ -1,5 +1,5 @@
 import { createNotificationActivities } from '../../activities/notifications.activities.ts';
-import { forgetExpiredLinks } from '../../domain/notifications/link-lifetimes.ts';
+import { deleteExpiredLinkSecrets } from '../../domain/notifications/link-lifetimes.ts';
 import { overdueNotifications } from '../../domain/notifications/notification-run.ts';
 import {
   createNotificationSendingService,
@@ -26,6 +26,6 @@ export const notificationsRoom: Room = {
   },
   maintenance: ({ database }) => ({
     overdue: [overdueNotifications(database, { stop: (id) => stopNotification(database, id) })],
-    sweeps: { expiredEmailLinks: () => forgetExpiredLinks(database) },
+    sweeps: { expiredEmailLinks: () => deleteExpiredLinkSecrets(database) },
   }),
 };

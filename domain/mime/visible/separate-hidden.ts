@@ -56,14 +56,14 @@ export function separateHidden(html: string): SeparatedHtml {
 const TIMEOUT_MS = 2_000;
 
 /** {@link separateHidden} with a time limit. After a timeout, everything counts as visible. */
-export function separateHiddenInTime(html: string, timeoutMs: number = TIMEOUT_MS): SeparatedHtml {
+export function separateHiddenWithTimeout(html: string, timeoutMs: number = TIMEOUT_MS): SeparatedHtml {
   const separated = runWithTimeout(timeoutMs, () => separateHidden(html));
   return separated ?? { html: html.slice(0, MAX_HTML_CHARACTERS), hidden: '', hasMismatchedLink: false };
 }
 
 /** The HTML without text that people cannot see, for quotes. */
 export function removeHidden(html: string, timeoutMs?: number): string {
-  return stripInvisible(separateHiddenInTime(html, timeoutMs).html).text;
+  return stripInvisible(separateHiddenWithTimeout(html, timeoutMs).html).text;
 }
 
 function readStyleSheets(source: string): StyleSheet {

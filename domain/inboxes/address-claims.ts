@@ -2,6 +2,27 @@ import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
+/** Claims an address for an inbox. Returns false if another inbox has it or it is reserved for another organization. */
+export async function claimAddress(
+  db: Db,
+  { email, organizationId, inboxId }: { email: string; organizationId: string; inboxId: string },
+): Promise<boolean> {
+  const claim = await db
+    .selectNoFrom(sql<boolean>`claim_address(${email}, ${organizationId}, ${inboxId})`.as('isClaimed'))
+    .executeTakeFirst();
+  return claim?.isClaimed === true;
+}
+
+/** Releases the address of an inbox. It stays reserved for the organization for 90 days. */
+export async function releaseAddress(db: Db, { id, email }: { id: string; email: string }): Promise<void> {
+  await db
+    .updateTable('address_claims')
+    .set({ released_at: new Date() })
+    .where('email', '=', email)
+    .where('inbox_id', '=', id)
+    .execute();
+}
+
 /**
  * Ends the 90-day reservation of the addresses of deleted inboxes on a domain. The next organization that verifies the
  * domain can use them immediately.

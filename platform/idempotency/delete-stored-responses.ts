@@ -5,7 +5,7 @@ import type { Db } from '../database/tables.ts';
  * Removes the stored responses that show what is being deleted. The keys stay: a repeated request must not create it a second
  * time.
  */
-export async function forgetResponses(db: Db, resourceIds: readonly string[]): Promise<void> {
+export async function deleteStoredResponses(db: Db, resourceIds: readonly string[]): Promise<void> {
   if (resourceIds.length === 0) return;
   await db
     .updateTable('idempotency_keys')

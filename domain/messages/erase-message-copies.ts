@@ -1,19 +1,19 @@
 import { anyOf } from '../../platform/database/any-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
-import { forgetResponses } from '../../platform/idempotency/forget-responses.ts';
+import { deleteStoredResponses } from '../../platform/idempotency/delete-stored-responses.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Message } from './message.entity.ts';
 
-export type ForgetMessages = Pick<EventService, 'redact'>;
+export type EventRedaction = Pick<EventService, 'redact'>;
 
 /**
  * Removes the copies of message content that other tables hold, in the transaction that deletes the messages: the
  * content of their events, and stored responses that show the messages, their files or the drafts that became them. The
  * caller has locked the rows of the messages.
  */
-export async function forgetMessages(
+export async function eraseMessageCopies(
   transaction: Transaction,
-  events: ForgetMessages,
+  events: EventRedaction,
   messages: readonly Pick<Message, 'id' | 'draftId'>[],
 ): Promise<void> {
   if (messages.length === 0) return;
@@ -25,5 +25,5 @@ export async function forgetMessages(
     .select('id')
     .where('message_id', '=', anyOf(messageIds))
     .execute();
-  await forgetResponses(transaction.db, [...ids, ...files.map(({ id }) => id)]);
+  await deleteStoredResponses(transaction.db, [...ids, ...files.map(({ id }) => id)]);
 }
