@@ -115,7 +115,7 @@ export const ORGANIZATION_TEMPLATES: {
         ['From', at],
         ['Until', until],
       ],
-      'When they leave, the audit log says what they looked at: GET /api/v1/org/audit-log?action=impersonation.ended. To be asked before: PATCH /api/v1/org/policies with {"support_access": "ask"}, which also ends this visit.',
+      'When they leave, the audit log says what they looked at: GET /api/v1/org/audit-log?action=impersonation.ended. To be asked before: PATCH /api/v1/org/policies with {"support_access": "ask"}, which also ends this access.',
     ],
   }),
   'staff-access-requested': ({ organizationId, organizationName, staffId, reason }) => ({
