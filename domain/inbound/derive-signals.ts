@@ -1,6 +1,6 @@
 import { SIGNALS, type Signal } from '../messages/message.entity.ts';
 import { isWithinDomain } from '../mime/domain-name.ts';
-import type { MailAddress } from '../mime/mail-address.ts';
+import { domainOf, type MailAddress } from '../mime/mail-address.ts';
 import type { Authentication } from './mail-authentication.ts';
 
 export interface SignalInput {
@@ -50,10 +50,6 @@ function isSpoofedSelf({ from, mailFrom, inboxEmail, authentication }: SignalInp
   // Without a DMARC record. SPF only checks the envelope sender. A signature may be of any domain if DMARC fails.
   const isSender = spf === 'pass' && isWithinDomain(domainOf(mailFrom), own);
   return dmarc === 'fail' || !(isSender || dkim === 'pass');
-}
-
-function domainOf(email: string): string {
-  return email.slice(email.lastIndexOf('@') + 1).toLowerCase();
 }
 
 /**

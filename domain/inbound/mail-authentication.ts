@@ -3,6 +3,7 @@ import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
 import { parseAddress } from '../../platform/network.ts';
 import { limitHeader } from '../mime/header-limit.ts';
+import { domainOf } from '../mime/mail-address.ts';
 import type { ParsedInboundMail } from '../mime/parser/pool.ts';
 import type { RawMail } from './raw-mail.ts';
 
@@ -169,7 +170,7 @@ export function markUnclearAuthor<Result extends DmarcResult>(
   const isOther =
     dmarc === 'pass' &&
     authorDomain !== undefined &&
-    toAscii(authorDomain) !== toAscii(domainOf(from?.email));
+    toAscii(authorDomain) !== toAscii(domainOf(from?.email ?? ''));
   return isAuthorAmbiguous || isOther ? { ...authentication, dmarc: 'fail' } : authentication;
 }
 
@@ -177,10 +178,6 @@ export function markUnclearAuthor<Result extends DmarcResult>(
 export function markUnreadAuthor(authentication: Authentication): Authentication {
   const { dmarc, authorDomain } = authentication;
   return { ...authentication, dmarc: 'fail', unread: { dmarc, ...(authorDomain ? { authorDomain } : {}) } };
-}
-
-function domainOf(email = ''): string {
-  return email.slice(email.lastIndexOf('@') + 1);
 }
 
 function toAscii(domain: string): string {

@@ -43,6 +43,11 @@ export function findAddressProblem(address: string): string | undefined {
   return undefined;
 }
 
+/** The domain of an address, in lower case. */
+export function domainOf(address: string): string {
+  return address.slice(address.lastIndexOf('@') + 1).toLowerCase();
+}
+
 /** A domain has at least two labels, so an entry cannot be a top-level domain. */
 const DOMAIN_PATTERN = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const MAX_DOMAIN_CHARACTERS = 253;

@@ -16,6 +16,7 @@ import {
 import { NOTIFICATION_RETRY_DELAYS_MS } from '../../workflows/notifications/send-notification.contract.ts';
 import type { DkimKeys } from '../domains/dkim-keys.ts';
 import { buildMime } from '../mime/build-mime.ts';
+import { domainOf } from '../mime/mail-address.ts';
 import { signBytes } from '../mime/sign-mime.ts';
 import { type Notification, NotificationEntity } from './notification.entity.ts';
 import { openSealedParams } from './person-notification.service.ts';
@@ -129,7 +130,7 @@ async function buildEmail(
     .where('id', '=', notificationId)
     .executeTakeFirst();
   if (!notification) return null;
-  const domain = systemAddress.slice(systemAddress.lastIndexOf('@') + 1).toLowerCase();
+  const domain = domainOf(systemAddress);
   const params = {
     ...notification.params,
     ...openSealedParams(secretBox, notification),

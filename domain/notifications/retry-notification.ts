@@ -63,6 +63,6 @@ function notFailed({ status }: Pick<Notification, 'status'>): AppError {
 function linkExpired(at: Date): AppError {
   return new AppError('conflict', {
     detail: `The link in the email stopped working at ${at.toISOString()}.`,
-    fix: 'Let the person, or who invited them, ask for another email.',
+    fix: 'Ask the person, or the member who invited them, to request another email.',
   });
 }

@@ -11,6 +11,7 @@ import type { DkimKeys } from '../domains/dkim-keys.ts';
 import type { Message } from '../messages/message.entity.ts';
 import { buildMime, type MimeAttachment, UnsendableMessageError } from '../mime/build-mime.ts';
 import type { DkimSigningKey } from '../mime/dkim-signature.ts';
+import { domainOf } from '../mime/mail-address.ts';
 import { signBytes, signStream } from '../mime/sign-mime.ts';
 import { releaseObject } from '../stored-objects/unclaimed-objects.ts';
 import { rewriteSubmission } from './rewrite-submission.ts';
@@ -205,10 +206,6 @@ function createSourceErrors(): SourceErrors {
       }
     },
   };
-}
-
-function domainOf(email: string): string {
-  return email.slice(email.lastIndexOf('@') + 1).toLowerCase();
 }
 
 function buildMessageMime(message: OutgoingMessage, attachments: MimeAttachment[]): Readable {

@@ -6,6 +6,7 @@ import { storableText } from '../../platform/database/storable.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import { baseAddress } from '../inboxes/inbox-address.ts';
+import { domainOf } from '../mime/mail-address.ts';
 import type { RefusalDirection, RefusalReason, RefusalStage } from './refusal.entity.ts';
 
 /** Equal refusals since the last flush. */
@@ -64,7 +65,7 @@ export async function storeRefusals(database: Database, refusals: readonly Count
 const toStoredAddress = (address: string): string => storableText(address.toLowerCase(), 320);
 
 async function findOwners({ db }: Database, addresses: string[]): Promise<Map<string, Owner>> {
-  const domains = addresses.map((email) => email.slice(email.lastIndexOf('@') + 1));
+  const domains = addresses.map(domainOf);
   const asked = sql<{ email: string; domain: string }>`unnest(${addresses}::text[], ${domains}::text[])`;
   const found = await db
     .selectFrom(asked.as<'a'>(sql`a(email, domain)`))
@@ -93,12 +94,20 @@ function toRow(refusal: CountedRefusal, owner: Owner): NewRow {
   const recipient = refusal.recipient === null ? null : toStoredAddress(refusal.recipient);
   return {
     id: newId('refusal'),
-    ...{ organizationId, environmentId, inboxId, direction, stage, reason, responseCode, sender, count },
+    organizationId,
+    environmentId,
+    inboxId,
+    direction,
+    stage,
+    reason,
+    responseCode,
     response: storableText(response, 500),
+    sender,
     recipient,
     clientIp: storableText(clientIp, 64),
     hour: new Date(Math.floor(lastAt.getTime() / HOUR_MS) * HOUR_MS),
     fingerprint: hash([direction, stage, reason, inboxId, sender, recipient]),
+    count,
     firstAt,
     lastAt,
   };

@@ -158,6 +158,7 @@ export const ADAPTERS: Record<string, Adapters> = {
     ],
   },
   'mime/mail-address': {
+    domainOf: ({ domainOf }) => [(text) => domainOf(text), (text) => domainOf(`a@${text}`)],
     toAddressKey: ({ toAddressKey }) => [(text) => toAddressKey(text), (text) => toAddressKey(`a@${text}`)],
     toDomainKey: ({ toDomainKey }) => [(text) => toDomainKey(text)],
     toListEntryKey: ({ toListEntryKey }) => [(text) => toListEntryKey(text)],
