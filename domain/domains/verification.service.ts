@@ -63,7 +63,7 @@ export function createVerificationService(options: VerificationServiceOptions) {
       }),
 
     /**
-     * Checks every verified domain whose last check was almost a day ago. Also deletes keys a week after their
+     * Checks every verified domain whose last check was at least 20 hours ago. Also deletes keys a week after their
      * retirement.
      *
      * @param onProgress called after each domain.

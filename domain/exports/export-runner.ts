@@ -86,7 +86,7 @@ export function createExportRunner(options: ExportRunnerOptions) {
       .executeTakeFirst();
 
   /**
-   * Begins the archive. First removes what another worker has written, so that this worker can add nothing more.
+   * Begins the archive. First removes what another worker has written, so that the other worker can add nothing more.
    *
    * @returns null if the export has ended, was refused, or was taken over by another worker in the meantime.
    */

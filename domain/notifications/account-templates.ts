@@ -1,6 +1,6 @@
 import type { EmailContent } from './render-email.ts';
 
-/** Parameters of the emails about a person's own account. Tokens are secrets. Links lead to pages of the console. */
+/** Parameters of the emails about a person's own account. Tokens are secrets. Links lead to pages of this service. */
 export interface AccountTemplateParams {
   'verify-email': { token: string };
   'account-exists': Record<string, never>;

@@ -81,7 +81,7 @@ interface Postponed<Kind extends string> {
 /** The delivery was deleted with its event or organization. */
 export const GONE: Settled = { kind: 'settled', status: 'gone', detail: 'The delivery no longer exists.' };
 
-/** The result of a run whose delivery has been restarted with a later run. */
+/** The result of a run whose delivery has been restarted since, and now belongs to a later run. */
 export const SUPERSEDED: Settled = {
   kind: 'settled',
   status: 'superseded',

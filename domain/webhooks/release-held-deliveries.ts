@@ -96,7 +96,8 @@ export async function releaseHeldForEnabledEndpoints(database: Database, outbox:
 const MAX_RECOVERED_BATCHES = 10;
 
 /**
- * Sweep: restarts the deliveries that were held while their organization was closed, oldest first. Deliveries to a disabled endpoint stay held.
+ * Sweep: restarts the deliveries that were held while their organization was closed, oldest first. Deliveries to a
+ * disabled endpoint are then held until it is enabled.
  *
  * @returns how many were restarted.
  */
@@ -154,8 +155,8 @@ async function releaseBatches(
 }
 
 /**
- * Restarts deliveries of an organization that no suspension holds any longer, oldest first, at most
- * {@link RELEASE_BATCH_SIZE}. Deliveries to a disabled endpoint stay held.
+ * Restarts deliveries of an organization that are no longer held by a suspension, oldest first, at most
+ * {@link RELEASE_BATCH_SIZE}. Deliveries to a disabled endpoint are then held until it is enabled.
  *
  * @returns how many were restarted.
  */
