@@ -59,22 +59,28 @@ const sample = mutants
   .slice(skip, skip + Number(values.count))
   .map(({ mutant }) => mutant);
 
-/** Runs Jest in the sandbox. Resolves with whether all tests passed; with null if they took too long. */
-function runTests(options: readonly string[], variables: Record<string, string>): Promise<boolean | null> {
-  const child = spawn(
-    process.execPath,
-    ['test/support/run-jest.ts', '--selectProjects', 'unit', 'api', '--silent', ...options],
-    { cwd: sandbox, env: { ...process.env, ...variables }, stdio: 'ignore' },
-  );
+/** Runs Jest in the sandbox. Resolves with whether all tests passed; with null if they took longer than `timeoutMs`. */
+function runTests(
+  options: readonly string[],
+  variables: Record<string, string>,
+  timeoutMs?: number,
+): Promise<boolean | null> {
+  const jest = ['test/support/run-jest.ts', '--selectProjects', 'unit', 'api', '--silent', '--maxWorkers=2'];
+  const child = spawn(process.execPath, [...jest, ...options], {
+    cwd: sandbox,
+    env: { ...process.env, ...variables },
+    stdio: 'ignore',
+    // A process group of its own: Jest has no time to stop its database when it is late.
+    detached: true,
+  });
   return new Promise((done) => {
     let isLate = false;
-    const timer = setTimeout(
-      () => {
+    const timer =
+      timeoutMs &&
+      setTimeout(() => {
         isLate = true;
-        child.kill();
-      },
-      variables.MUTANT_COVERAGE_FILE ? 2 ** 31 - 1 : TIMEOUT_MS,
-    );
+        if (child.pid !== undefined) process.kill(-child.pid);
+      }, timeoutMs);
     child.once('exit', (code) => {
       clearTimeout(timer);
       done(isLate ? null : code === 0);
@@ -90,7 +96,7 @@ console.log(`${sample.length} of ${mutants.length} mutants; finding the tests th
 // A worker for each file, since it loads modules once.
 const passed = await runTests(
   [
-    ...['--maxWorkers=2', '--workerIdleMemoryLimit=1'],
+    '--workerIdleMemoryLimit=1',
     ...['--testEnvironment', join(sandbox, 'test/mutation/coverage-environment.mts'), '--', ...paths],
   ],
   { MUTANT_COVERAGE_FILE: coverageFile },
@@ -101,22 +107,27 @@ const reached = readFileSync(coverageFile, 'utf8')
   .split('\n')
   .map((line) => JSON.parse(line) as { file: string; reached: string[] });
 
+/** Whether tests pass with a mutant; null if they took too long. Those of its room run first, as they find the most. */
+async function passWith({ id, fileName }: Mutant, tests: readonly string[]): Promise<boolean | null> {
+  const isOwn = (test: string) => test.startsWith(`${sandbox}/test/${fileName.split('/')[1]}/`);
+  for (const files of [tests.filter(isOwn), tests.filter((test) => !isOwn(test))]) {
+    if (files.length === 0) continue;
+    const variables = { __STRYKER_ACTIVE_MUTANT__: id };
+    const passed = await runTests(['--bail', '--runTestsByPath', ...files], variables, TIMEOUT_MS);
+    if (!passed) return passed;
+  }
+  return true;
+}
+
 const counts = { found: 0, late: 0, survived: 0, unreached: 0 };
 for (const mutant of sample) {
   const tests = reached.filter((test) => test.reached.includes(mutant.id)).map(({ file }) => file);
-  const outcome =
-    tests.length === 0
-      ? null
-      : await runTests(['--maxWorkers=2', '--bail', '--runTestsByPath', ...tests], {
-          __STRYKER_ACTIVE_MUTANT__: mutant.id,
-        });
-  const status =
-    tests.length === 0 ? 'unreached' : outcome === null ? 'late' : outcome ? 'survived' : 'found';
+  const passes = await passWith(mutant, tests);
+  const status = tests.length === 0 ? 'unreached' : passes === null ? 'late' : passes ? 'survived' : 'found';
   counts[status] += 1;
   const { line, column } = mutant.location.start;
-  console.log(
-    `${status}: ${mutant.mutatorName} ${mutant.fileName}:${line + 1}:${column + 1} (${tests.length} test files)`,
-  );
-  if (status === 'survived' || status === 'unreached') console.log(`  becomes: ${mutant.replacement}`);
+  const place = `${mutant.fileName}:${line + 1}:${column + 1}`;
+  console.log(`${status}: ${mutant.mutatorName} ${place} (${tests.length} test files)`);
+  if (status !== 'found') console.log(`  becomes: ${mutant.replacement}`);
 }
 console.log(JSON.stringify(counts));
