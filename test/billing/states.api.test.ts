@@ -14,6 +14,7 @@ import { createNotificationService } from '../../domain/notifications/notificati
 import { createNotifySuspension } from '../../domain/notifications/notify-suspension.ts';
 import { renderEmail } from '../../domain/notifications/render-email.ts';
 import { renderTemplate, type TemplateName } from '../../domain/notifications/templates.ts';
+import type { SuspensionReason } from '../../domain/suspensions/suspension.entity.ts';
 import { createSuspensionService } from '../../domain/suspensions/suspension.service.ts';
 import type { TestOrganization } from '../support/organizations.ts';
 import { createPageClient } from '../support/page-client.ts';
@@ -47,7 +48,7 @@ async function pay(paying: Paying, invoice?: Invoice): Promise<void> {
   attemptPayment(app.ledger, open);
 }
 
-async function suspendForAbuse({ organizationId }: TestOrganization): Promise<void> {
+async function suspendByStaff({ organizationId }: TestOrganization, reason: SuspensionReason): Promise<void> {
   const { outbox } = recordingOutbox();
   const suspensions = createSuspensionService({
     outbox,
@@ -57,7 +58,7 @@ async function suspendForAbuse({ organizationId }: TestOrganization): Promise<vo
     suspensions.suspend(
       transaction,
       { type: 'organization', id: organizationId, organizationId },
-      { reason: 'abuse', note: 'Test', actor: { kind: 'staff', id: 'usr_test' } },
+      { reason, note: 'Test', actor: { kind: 'staff', id: 'usr_test' } },
     ),
   );
 }
@@ -153,7 +154,7 @@ const SITUATIONS: Record<string, () => Promise<TestOrganization>> = {
   },
   'suspended for abuse, too, and paid': async () => {
     const paying = await suspended();
-    await suspendForAbuse(paying);
+    await suspendByStaff(paying, 'abuse');
     await pay(paying);
     await app.follow(paying);
     return paying;
@@ -263,6 +264,13 @@ describe('the emails', () => {
 });
 
 describe('an overdue payment', () => {
+  test('for which there is more time lifts no suspension that staff set before', async () => {
+    const paying = await failed();
+    await suspendByStaff(paying, 'payment');
+    await extend(paying, 7);
+    expect(await app.stateOf(paying)).toMatchObject({ grace: 'waiting', status: 'suspended' });
+  });
+
   test('has one grace, whatever the number of open invoices', async () => {
     const paying = await failed();
     const second = addInvoice(app.ledger, paying.subscription, { purpose: 'cycle', status: 'open' });

@@ -172,10 +172,10 @@ export const SAMPLED_AREAS: readonly Area[] = [
       'domain/sessions/session-policies.ts',
       'domain/sessions/session.service.ts',
     ],
-    tests: ['test/sessions', 'test/people'],
+    tests: ['test/sessions', 'test/people', 'test/sso/enforcement.api.test.ts'],
   },
   {
     files: ['domain/invitations/accept-invitation.service.ts', 'domain/invitations/invitation.service.ts'],
-    tests: ['test/people/invitations.api.test.ts', 'test/people/limited-actions.api.test.ts'],
+    tests: ['test/people', 'test/organizations/owner-emails.api.test.ts'],
   },
 ];

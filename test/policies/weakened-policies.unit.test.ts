@@ -104,6 +104,12 @@ describe('a change of a policy', () => {
   });
 });
 
+test('one range outside of the allowed ones weakens, whatever the others are', () => {
+  const before = { allowedCidrs: ['192.0.2.0/24'] };
+  const after = { allowedCidrs: ['192.0.2.0/25', '198.51.100.0/24'] };
+  expect(find(before, after)).toMatchObject([{ policy: 'allowed_cidrs' }]);
+});
+
 test('a change names every policy that it weakens', () => {
   expect(
     find({ requireMfa: true, dailySendCapPerInbox: 5 }, { requireMfa: false, dailySendCapPerInbox: 9 }).map(

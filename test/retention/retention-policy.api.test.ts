@@ -162,7 +162,9 @@ describe('access', () => {
       environmentId: organization.sandboxEnvironmentId,
     });
     expect((await call({ token: bound.token })).statusCode).toBe(200);
-    expectProblem(await set(30, bound.token), 'permission_denied');
+    expect(expectProblem(await set(30, bound.token), 'permission_denied').permission).toBe(
+      'retention:manage',
+    );
   });
 
   test('lets a suspended organization read but not change it', async () => {
