@@ -67,7 +67,7 @@ export function createDeliveryControlService({ database, outbox }: { database: D
     get: (scope: Scope, deliveryId: string): Promise<DeliveryDetails & { attempts: DeliveryAttempt[] }> =>
       database.read(scope, async ({ db }) => {
         const delivery = await selectDelivery(db, scope, deliveryId).executeTakeFirst();
-        if (!delivery || !(await findItsEndpoint(db, scope, delivery)))
+        if (!delivery || !(await findEndpointOf(db, scope, delivery)))
           throw notFound('webhook delivery', deliveryId);
         const attempts = await db
           .selectFrom('webhook_delivery_attempts')
@@ -173,7 +173,7 @@ const selectDelivery = (db: Db, { organizationId }: Scope, deliveryId: string) =
     .where('org_id', '=', organizationId);
 
 /** Finds the endpoint of a delivery within the scope, even if the endpoint is deleted. */
-const findItsEndpoint = (db: Db, scope: Scope, { endpointId }: WebhookDelivery) =>
+const findEndpointOf = (db: Db, scope: Scope, { endpointId }: WebhookDelivery) =>
   endpointsInScope(db, scope).where('id', '=', endpointId).executeTakeFirst();
 
 async function lockInScope(
@@ -182,7 +182,7 @@ async function lockInScope(
   deliveryId: string,
 ): Promise<{ delivery: WebhookDelivery; endpoint: WebhookEndpoint }> {
   const delivery = await selectDelivery(db, scope, deliveryId).forUpdate().executeTakeFirst();
-  const endpoint = delivery && (await findItsEndpoint(db, scope, delivery));
+  const endpoint = delivery && (await findEndpointOf(db, scope, delivery));
   if (!endpoint) throw notFound('webhook delivery', deliveryId);
   return { delivery, endpoint };
 }
