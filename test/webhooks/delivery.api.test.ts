@@ -219,6 +219,19 @@ describe('a delivery', () => {
     expect(delivery).toMatchObject({ status: 'held', completedAt: null });
   });
 
+  test('is canceled without a request if its endpoint was deleted meanwhile', async () => {
+    const { service, id, read, posts } = await arrange([]);
+    const { endpoint } = await read();
+    await database.db
+      .updateTable('webhook_endpoints')
+      .set({ deleted_at: new Date() })
+      .where('id', '=', endpoint.id)
+      .execute();
+    await expect(service.attempt(id, true)).resolves.toMatchObject({ kind: 'settled', status: 'canceled' });
+    expect(posts).toEqual([]);
+    expect((await read()).delivery).toMatchObject({ lastError: 'The endpoint was deleted.' });
+  });
+
   test('gets the full schedule again when released after a 410, with attempt numbers continued', async () => {
     const { service, id, read, outbox } = await arrange([answered(500), answered(410), answered(500)]);
     await service.attempt(id, true);
