@@ -54,6 +54,7 @@ const rankOf = ({ fileName, location, replacement }: Mutant) =>
     .digest('hex');
 const skip = Number(values.skip);
 const sample = mutants
+  .filter(({ status }) => status !== 'Ignored')
   .map((mutant) => ({ mutant, rank: rankOf(mutant) }))
   .sort((one, other) => (one.rank < other.rank ? -1 : 1))
   .slice(skip, skip + Number(values.count))

@@ -156,6 +156,21 @@ describe('dispatch', () => {
     expect(world.commands.at(-1)?.signal?.workflowId).toBe(`send/${id}`);
   });
 
+  test('signals the run when a report settles one of several ambiguous recipients', async () => {
+    const world = await arrange();
+    world.transport.answerWith(async () => ambiguous);
+    const id = await world.send('ada@people.example', 'bob@people.example');
+    await dispatchOnce(world, id);
+    const earlier = world.commands.length;
+    await database.systemTransaction((transaction) => world.outcomes.apply(transaction, id, [delivered]));
+    expect(await stateOf(id)).toMatchObject({
+      status: 'needs_attention',
+      attempts: ['accepted', 'ambiguous'],
+    });
+    const signaled = world.commands.slice(earlier).map(({ signal }) => signal?.workflowId);
+    expect(signaled).toContain(`send/${id}`);
+  });
+
   test('applies a report that arrives before the send is recorded, once', async () => {
     const world = await arrange();
     const id = await world.send('ada@people.example');

@@ -84,6 +84,15 @@ describe('an invitation', () => {
     expect(JSON.stringify(audit)).not.toContain(mail?.token);
   });
 
+  test('takes no password that consists of the address or the name', async () => {
+    const email = newAddress();
+    const token = await mailedToken(email);
+    const name = 'Wilhelmina Quimbycroft';
+    for (const password of [email, 'quimbycroft-wilhelmina-1'])
+      expectProblem(await accept({ token, name, password }), 'validation_error');
+    expect((await accept({ token, name, password: PASSWORD })).statusCode).toBe(200);
+  });
+
   test('of an address with an account adds the organization, and keeps session and password', async () => {
     const account = await createAccount(app);
     const token = await mailedToken(account.email, 'viewer');
@@ -177,7 +186,7 @@ describe('an invitation', () => {
     const token = await mailedToken(newAddress(), 'viewer', key);
     await query(app.worker, sql`update api_keys set ${set} where id = ${keyId} returning id`);
     const refused = expectProblem(await accept({ token, password: PASSWORD }), 'conflict');
-    expect(refused.detail).toMatch(/no longer allowed/);
+    expect(refused.detail).toMatch(/may no longer invite people/);
   });
 
   test('of a key gives its role while the key may', async () => {

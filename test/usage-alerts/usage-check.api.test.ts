@@ -153,6 +153,7 @@ test('uses a custom threshold, notifies again in a new month and closes the prev
   const closed = (await app.call('/org/usage/events?type=period_closed', { token })).json().data;
   expect(closed).toMatchObject([
     {
+      id: expect.stringMatching(/^uev_/),
       counter: null,
       data: { period_start: '2031-03-01T00:00:00.000Z', amounts: { messages_sent: 500 } },
     },
