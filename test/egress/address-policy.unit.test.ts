@@ -78,6 +78,14 @@ describe('address policy', () => {
     );
   });
 
+  test('reads addresses as sockets and URLs write them', () => {
+    expect(policy.findRefusal('[::1]')).toBe('::1 is not a public address (loopback)');
+    expect(policy.findRefusal('::1%lo')).toBe('::1 is not a public address (loopback)');
+    expect(policy.findRefusal('[2606:4700:4700::1111]')).toBeNull();
+    expect(policy.findRefusal('x[::1]')).toBe('x[::1] is not an IP address');
+    expect(policy.findRefusal('x'.repeat(200))).toBe(`${'x'.repeat(100)} is not an IP address`);
+  });
+
   test('allows the configured ranges and nothing else', () => {
     const open = createAddressPolicy(['127.0.0.0/8', 'fd00::/8']);
     expect(open.findRefusal('127.8.8.8')).toBeNull();
@@ -85,6 +93,6 @@ describe('address policy', () => {
     expect(open.findRefusal('fd12::1')).toBeNull();
     expect(open.findRefusal('10.0.0.1')).not.toBeNull();
     expect(open.findRefusal('::1')).not.toBeNull();
-    expect(() => createAddressPolicy(['not a range'])).toThrow();
+    expect(() => createAddressPolicy(['not a range'])).toThrow('not a range is not a CIDR range');
   });
 });

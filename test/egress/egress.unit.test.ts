@@ -80,6 +80,8 @@ describe('a well-behaved receiver', () => {
     [new Date(Date.now() + 60_000).toUTCString(), 60_000],
     ['Wed, 21 Oct 2015 07:28:00 GMT', 0],
     ['soon', undefined],
+    ['5 seconds', undefined],
+    ['in 5', undefined],
   ])('can send Retry-After: %s', async (value, expected) => {
     const { port } = await receiver((_request, response) => {
       response.writeHead(429, { 'retry-after': value }).end();
@@ -122,6 +124,63 @@ describe('a well-behaved receiver', () => {
       kind: 'failed',
       error: 'DEPTH_ZERO_SELF_SIGNED_CERT',
     });
+  });
+});
+
+describe('a receiver', () => {
+  test('gets a GET without body and length, and its type is returned', async () => {
+    const seen: unknown[] = [];
+    const { port } = await receiver((request, response) => {
+      const { 'content-length': length, accept, host } = request.headers;
+      seen.push([request.method, request.url, accept, length, host]);
+      response.writeHead(203, { 'content-type': 'application/xml' }).end('<a/>');
+    });
+    const { body: _none, ...limits } = POST;
+    const get = { ...limits, headers: { accept: 'text/xml', host: 'evil.test' } };
+    const result = await egress().get(`http://127.0.0.1:${port}/metadata?a=b`, get);
+    expect(result).toEqual({
+      ...{ kind: 'response', status: 203, body: '<a/>', contentType: 'application/xml' },
+      durationMs: expect.any(Number),
+    });
+    expect(seen).toEqual([['GET', '/metadata?a=b', 'text/xml', undefined, `127.0.0.1:${port}`]]);
+  });
+
+  test('that sends no type and no Retry-After has none in the result', async () => {
+    const { port } = await receiver((_request, response) => response.end());
+    const result = await egress().post(`http://127.0.0.1:${port}/`, POST);
+    expect(Object.keys(result).sort()).toEqual(['body', 'durationMs', 'kind', 'status']);
+  });
+
+  test.each([
+    { retainBytes: 4, body: 'abcd' },
+    { retainBytes: 6, body: 'abcdef' },
+    { retainBytes: 9, body: 'abcdef' },
+    { retainBytes: 0, body: '' },
+  ])('has as much of its body returned as asked: %j', async ({ retainBytes, body }) => {
+    const { port } = await receiver((_request, response) => {
+      response.write('abc');
+      setTimeout(() => response.end('def'), 20);
+    });
+    const result = await egress().post(`http://127.0.0.1:${port}/`, { ...POST, retainBytes });
+    expect(result).toMatchObject({ kind: 'response', body });
+  });
+
+  test('is found by the system, and at any of its addresses', async () => {
+    const { port } = await receiver((_request, response) => response.end('here'));
+    const local = egress({ allow: ['127.0.0.0/8', '::1/128'] });
+    expect(await local.post(`http://localhost:${port}/`, POST)).toMatchObject({ body: 'here' });
+    const lookup = async () => ['127.0.0.9', '127.0.0.1'];
+    expect(await egress({ lookup }).post(`http://two.test:${port}/`, POST)).toMatchObject({ body: 'here' });
+  });
+
+  test('whose failure has no code failed for an unknown reason', async () => {
+    for (const failure of [new Error('broken'), null]) {
+      const lookup = () => Promise.reject(failure);
+      expect(await egress({ lookup }).post('http://broken.test/', POST)).toMatchObject({
+        ...{ kind: 'failed', error: 'unknown' },
+        durationMs: expect.any(Number),
+      });
+    }
   });
 });
 
@@ -268,6 +327,8 @@ describe('blocked targets', () => {
     ['http://0/', 'unspecified'],
     ['http://user:secret@example.com/', 'credentials'],
     ['http://user@example.com/', 'credentials'],
+    ['http://:secret@example.com/', 'credentials'],
+    ['http://example.com:9001/', 'port 9001 is not allowed'],
     ['http://example.com:22/', 'port 22'],
     ['https://example.com:25/', 'port 25'],
     ['ftp://example.com/', 'ftp:'],
@@ -392,6 +453,17 @@ test('the ports that browsers refuse for HTTP are refused, even if every port is
   expect(await egress().post('http://127.0.0.1:6667/', POST)).toMatchObject({ kind: 'blocked' });
 });
 
+test('ports are those of HTTP, and those that the operator allows', () => {
+  const find = createTargetCheck({ allow: [], allowPorts: [9000], requireHttps: false });
+  const refusedOf = (port: number) => find(`http://receiver.example.test:${port}/`);
+  expect([80, 443, 8080, 8443, 9000].map(refusedOf)).toEqual(Array(5).fill(null));
+  expect(refusedOf(9001)).toBe('port 9001 is not allowed');
+  const strict = createTargetCheck({ allow: [], allowPorts: [], requireHttps: true });
+  expect(strict('https://receiver.example.test/')).toBeNull();
+  expect(strict('https://[2606:4700:4700::1111]/')).toBeNull();
+  expect(strict('https://[::1]/')).toContain('loopback');
+});
+
 async function isBadPort(url: string): Promise<boolean> {
   // An option of Node: nothing is connected.
   const dispatcher = {
@@ -421,8 +493,14 @@ describe('the settings', () => {
       allowPorts: 'any',
       allow: [],
     });
-    expect(() => readEgressOptions({ NODE_ENV: 'dev', EGRESS_ALLOW_PORTS: 'all' })).toThrow(
-      /EGRESS_ALLOW_PORTS/,
-    );
+    for (const ports of ['all', '9000,x', '123456', 'x9000', '*,x'])
+      expect(() => readEgressOptions({ NODE_ENV: 'dev', EGRESS_ALLOW_PORTS: ports })).toThrow(
+        `EGRESS_ALLOW_PORTS is not a list of ports: ${ports}`,
+      );
+    expect(readEgressOptions({ NODE_ENV: 'dev', EGRESS_ALLOW_PORTS: ' 9000 ,, 9001' })).toEqual({
+      allow: [],
+      allowPorts: [9000, 9001],
+      requireHttps: false,
+    });
   });
 });

@@ -23,6 +23,12 @@ test.each([
   '2026-11-21',
   'Sun, 06 Foo 1994 08:49:37 GMT',
   'Sun, 06 Nov 1994 25:49:37 GMT',
+  'xSun, 06 Nov 1994 08:49:37 GMT',
+  'Sun, 06 Nov 1994 08:49:37 GMTx',
+  'Sun, 06 Nov 1994 08:49:37 CET',
+  'Sun, 06 Nov 1994 8:49:37 GMT',
+  'Sun, 06 Nov 1994 08:49 GMT',
+  '06 Nov 1994 08:49:37 GMT',
 ])('rejects %j', (value) => {
   expect(parseHttpDate(value)).toBeNull();
 });

@@ -128,7 +128,7 @@ export const SAMPLED_AREAS: readonly Area[] = [
       'domain/outbound/stop-send.ts',
       'domain/outbound/transmit-message.ts',
     ],
-    tests: ['test/outbound', 'test/restores', 'test/suspensions'],
+    tests: ['test/outbound', 'test/deliverability', 'test/restores', 'test/suspensions'],
   },
   {
     files: [

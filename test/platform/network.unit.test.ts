@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { isPublicAddress } from '../../domain/inbound/mail-authentication.ts';
 import { loadConfig } from '../../platform/config.ts';
 import { createAddressPolicy } from '../../platform/egress/address-policy.ts';
-import { isCidr, networkOf, parseAddress } from '../../platform/network.ts';
+import { isCidr, networkOf, parseAddress, splitCidr } from '../../platform/network.ts';
 import { listSourceFiles } from '../guards/import-graph.ts';
 
 const RANGES = [
@@ -70,6 +70,26 @@ describe('an address', () => {
     expect(isPublicAddress(text)).toBe(false);
     expect(networkOf(text)).toBe(text);
   });
+});
+
+describe('the network of a client', () => {
+  test.each([
+    ['192.0.2.1', '192.0.2.1'],
+    ['::ffff:192.0.2.1', '192.0.2.1'],
+    ['2001:db8:0:1::1', '2001:db8:0:1:ffff:ffff:ffff:ffff'],
+  ])('of %s is that of %s', (one, other) => expect(networkOf(one)).toBe(networkOf(other)));
+
+  test.each([
+    ['192.0.2.1', '192.0.2.2'],
+    ['2001:db8:0:1::1', '2001:db8:0:2::1'],
+    ['2001:db8:0:11::1', '2001:db8:1:1::1'],
+  ])('of %s is not that of %s', (one, other) => expect(networkOf(one)).not.toBe(networkOf(other)));
+});
+
+test('a range without a prefix is one address', () => {
+  expect(splitCidr('192.0.2.1')).toEqual({ network: '192.0.2.1', prefix: 32 });
+  expect(splitCidr('2001:db8::1')).toEqual({ network: '2001:db8::1', prefix: 128 });
+  expect(splitCidr('192.0.2.0/x')).toEqual({ network: '192.0.2.0', prefix: Number.NaN });
 });
 
 test('only these modules call ipaddr.js, whose parsers accept octal and hexadecimal numbers', () => {
