@@ -1,22 +1,22 @@
 import type { ApprovalRunService, SettledApproval } from '../domain/drafts/approval-run.service.ts';
 import { withApplicationFailures } from './failures.ts';
 
-interface ApprovalEpisode {
+interface ApprovalGeneration {
   draftId: string;
-  episode: number;
+  generation: number;
 }
 
 export type ApprovalActivities = ReturnType<typeof createApprovalActivities>;
 
 export function createApprovalActivities({ approvals }: { approvals: ApprovalRunService }) {
   return {
-    announceApproval: ({ draftId }: ApprovalEpisode): Promise<void> =>
+    announceApproval: ({ draftId }: ApprovalGeneration): Promise<void> =>
       withApplicationFailures(() => approvals.announce(draftId)),
 
-    settleApproval: ({ draftId, episode }: ApprovalEpisode): Promise<SettledApproval> =>
-      withApplicationFailures(() => approvals.settle(draftId, episode)),
+    settleApproval: ({ draftId, generation }: ApprovalGeneration): Promise<SettledApproval> =>
+      withApplicationFailures(() => approvals.settle(draftId, generation)),
 
-    cancelApproval: ({ draftId, episode }: ApprovalEpisode): Promise<void> =>
-      withApplicationFailures(() => approvals.cancel(draftId, episode)),
+    cancelApproval: ({ draftId, generation }: ApprovalGeneration): Promise<void> =>
+      withApplicationFailures(() => approvals.cancel(draftId, generation)),
   };
 }

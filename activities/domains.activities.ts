@@ -16,15 +16,15 @@ export function createDomainActivities({ verifications }: { verifications: Verif
      */
     checkDomainRecords: ({
       domainId,
-      episode,
+      generation,
       checkImmediately,
     }: {
       domainId: string;
-      episode: number;
+      generation: number;
       checkImmediately: boolean;
     }): Promise<string> =>
       withApplicationFailures(async () => {
-        const outcome = await verifications.check(domainId, episode, { now: checkImmediately });
+        const outcome = await verifications.check(domainId, generation, { now: checkImmediately });
         if (typeof outcome === 'string') return outcome;
         throw ApplicationFailure.create({
           type: 'RecordsMissing',
@@ -33,8 +33,8 @@ export function createDomainActivities({ verifications }: { verifications: Verif
         });
       }),
 
-    stopVerification: ({ domainId, episode }: { domainId: string; episode: number }): Promise<void> =>
-      withApplicationFailures(() => verifications.stop(domainId, episode)),
+    stopVerification: ({ domainId, generation }: { domainId: string; generation: number }): Promise<void> =>
+      withApplicationFailures(() => verifications.stop(domainId, generation)),
 
     recheckVerifiedDomains: (): Promise<Record<string, number>> =>
       withApplicationFailures(() => verifications.recheckVerified(() => heartbeatBetweenSteps())),

@@ -6,22 +6,22 @@ export type WebhookProbeActivities = ReturnType<typeof createWebhookProbeActivit
 
 export interface ProbeRun {
   endpointId: string;
-  episode: number;
+  generation: number;
 }
 
 /** Like an attempt of a delivery, a step that must be repeated throws with the exact delay, which the UI shows. */
 export function createWebhookProbeActivities({ probes }: { probes: ProbeService }) {
   return {
     /** Makes one attempt with the oldest held delivery. @returns `recovered`, or why there is nothing to probe. */
-    attemptProbe: ({ endpointId, episode, now }: ProbeRun & { now: boolean }): Promise<string> =>
+    attemptProbe: ({ endpointId, generation, now }: ProbeRun & { now: boolean }): Promise<string> =>
       withApplicationFailures(async () =>
-        finish('EndpointFailing', await probes.attempt({ endpointId, episode, now })),
+        finish('EndpointFailing', await probes.attempt({ endpointId, generation, now })),
       ),
 
     /** Starts the next held deliveries. @returns `released` after the last, or why it stopped. */
-    releaseBacklog: ({ endpointId, episode }: ProbeRun): Promise<string> =>
+    releaseBacklog: ({ endpointId, generation }: ProbeRun): Promise<string> =>
       withApplicationFailures(async () =>
-        finish('ReleasingBacklog', await probes.release({ endpointId, episode })),
+        finish('ReleasingBacklog', await probes.release({ endpointId, generation })),
       ),
   };
 }

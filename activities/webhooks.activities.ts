@@ -6,7 +6,7 @@ export type WebhookActivities = ReturnType<typeof createWebhookActivities>;
 
 export interface DeliveryRun {
   deliveryId: string;
-  episode: number;
+  generation: number;
 }
 
 export function createWebhookActivities({ deliveries }: { deliveries: DeliveryService }) {
@@ -15,9 +15,9 @@ export function createWebhookActivities({ deliveries }: { deliveries: DeliverySe
      * Makes one attempt. A failed attempt throws with the exact delay until the next one: Temporal's own retry is the
      * schedule, and the UI shows the attempt count, the last result and the time of the next attempt.
      */
-    attemptDelivery: ({ deliveryId, episode, now }: DeliveryRun & { now: boolean }): Promise<string> =>
+    attemptDelivery: ({ deliveryId, generation, now }: DeliveryRun & { now: boolean }): Promise<string> =>
       withApplicationFailures(async () => {
-        const outcome = await deliveries.attempt(deliveryId, now, episode);
+        const outcome = await deliveries.attempt(deliveryId, now, generation);
         if (outcome.kind === 'settled') return outcome.status;
         const { attempts, detail, delayMs } = outcome;
         throw ApplicationFailure.create({
@@ -29,7 +29,7 @@ export function createWebhookActivities({ deliveries }: { deliveries: DeliverySe
         });
       }),
 
-    cancelDelivery: ({ deliveryId, episode }: DeliveryRun): Promise<string> =>
-      withApplicationFailures(() => deliveries.cancel(deliveryId, episode)),
+    cancelDelivery: ({ deliveryId, generation }: DeliveryRun): Promise<string> =>
+      withApplicationFailures(() => deliveries.cancel(deliveryId, generation)),
   };
 }

@@ -137,7 +137,7 @@ export const impersonationRoutes =
         config: { staff: 'support' },
         schema: {
           operationId: 'impersonations.list',
-          summary: 'List the visits of staff to an organization',
+          summary: 'List the support sessions of staff in an organization',
           tags,
           params: OrganizationParams,
           querystring: PageQuery,
@@ -157,7 +157,7 @@ export const impersonationRoutes =
         config: { staff: 'support' },
         schema: {
           operationId: 'impersonations.end',
-          summary: 'End a visit to an organization',
+          summary: 'End a support session',
           description: 'Your own, or any as admin. Does nothing if it has ended.',
           tags,
           params: SessionParams,

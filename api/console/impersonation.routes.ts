@@ -23,7 +23,7 @@ export interface ImpersonationPageDependencies {
 const OrganizationParams = strictObject({ id: id('Organization id (org_…).') });
 const LATEST = { limit: 20, order: 'desc' } as const;
 
-/** Visits to an organization: who was there and what they looked at, and the form that begins one in this browser. */
+/** Support sessions in an organization: who had them and what they looked at, and the form that begins one in this browser. */
 export const impersonationPages =
   ({
     console,
@@ -52,7 +52,7 @@ export const impersonationPages =
         log: { organizationId, action: 'impersonation.started' },
         data: {
           organizationId,
-          visits: page.items.map(presentImpersonation),
+          sessions: page.items.map(presentImpersonation),
           nextPage: isForm
             ? undefined
             : nextPage(

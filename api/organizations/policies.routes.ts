@@ -81,7 +81,7 @@ const fields = {
       'Whether staff of the service may see the organization as its people do (impersonation): `allowed`, with an email to the owners each time, or `ask`, only until `support_access_until`.',
   }),
   support_access_until: nullableTimestamp(
-    'Under `ask`: the consent for staff ends then. Null: staff may not see the organization. Setting it to null ends their visits with their next request.',
+    'Under `ask`: the consent for staff ends then. Null: staff may not see the organization. Setting it to null ends their support sessions with their next request.',
   ),
 };
 

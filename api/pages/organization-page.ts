@@ -51,7 +51,7 @@ export async function showOrganization(
 ): Promise<FastifyReply> {
   const { scope } = request;
   const can = (permission: Permission) => scope.permissions.has(permission);
-  /** Staff in a visit see what people of the organization may change, as text. */
+  /** In a support session, staff see what people of the organization may change, as text. */
   const mayChange = (permission: Permission) => can(permission) && scope.impersonation === undefined;
   const role = scope.member?.role ?? 'viewer';
   const organization = await organizations.get(scope);

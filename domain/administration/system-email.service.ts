@@ -50,14 +50,14 @@ export function createSystemEmailService({
 }) {
   const retryOne = (staff: StaffScope, id: string, note: string) =>
     database.staffTransaction(staff, async (transaction) => {
-      const { template, organizationId, episode } = await retryNotification(transaction, outbox, id);
+      const { template, organizationId, generation } = await retryNotification(transaction, outbox, id);
       await recordStaffAudit(transaction.db, staff, {
         action: 'system_email.retried',
         resourceType: 'system_email',
         resourceId: id,
         organizationIds: organizationId === null ? [] : [organizationId],
         reason: note,
-        details: { template, episode },
+        details: { template, generation },
       });
     });
   return {

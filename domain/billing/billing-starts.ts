@@ -41,12 +41,12 @@ export function buildSyncCommand({
   };
 }
 
-export type GraceRef = Pick<PaymentGrace, 'id' | 'organizationId' | 'subscriptionId' | 'episode'>;
+export type GraceRef = Pick<PaymentGrace, 'id' | 'organizationId' | 'subscriptionId' | 'generation'>;
 
-export function buildGraceStart({ id, organizationId, subscriptionId, episode }: GraceRef): StartCommand {
+export function buildGraceStart({ id, organizationId, subscriptionId, generation }: GraceRef): StartCommand {
   return {
     workflowType: ENFORCE_PAYMENT_GRACE,
-    workflowId: enforcePaymentGraceWorkflowId(organizationId, subscriptionId, episode),
+    workflowId: enforcePaymentGraceWorkflowId(organizationId, subscriptionId, generation),
     taskQueue: MAINTENANCE_QUEUE,
     priority: { priorityKey: PRIORITY.default, fairnessKey: organizationId },
     input: { graceId: id },
@@ -56,9 +56,9 @@ export function buildGraceStart({ id, organizationId, subscriptionId, episode }:
 }
 
 /** Makes the run read its row again. */
-export function buildGraceWake({ organizationId, subscriptionId, episode }: GraceRef): SignalCommand {
+export function buildGraceWake({ organizationId, subscriptionId, generation }: GraceRef): SignalCommand {
   return {
-    workflowId: enforcePaymentGraceWorkflowId(organizationId, subscriptionId, episode),
+    workflowId: enforcePaymentGraceWorkflowId(organizationId, subscriptionId, generation),
     signalName: PAYMENT_RECOVERED,
     args: [],
   };

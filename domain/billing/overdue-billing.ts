@@ -47,7 +47,7 @@ export function overdueGraces({ db }: Database): OverdueSource {
         .updateTable('payment_graces')
         .set(RECONCILED)
         .where('id', '=', lockOverdue(overdue, { limit }))
-        .returning(['id', 'org_id as organizationId', 'subscription_id as subscriptionId', 'episode'])
+        .returning(['id', 'org_id as organizationId', 'subscription_id as subscriptionId', 'generation'])
         .execute();
       return rows.map((row) => ({
         start: buildGraceStart(row),

@@ -29,7 +29,7 @@ export const PaymentGraceEntity = defineEntity({
     organizationId: () => p.manyToOne(OrganizationEntity).mapToPk().fieldName('org_id').deleteRule('cascade'),
     subscriptionId: idColumn(),
     /** Number of the grace within the subscription, part of the workflow id. */
-    episode: p.integer(),
+    generation: p.integer(),
     status: p.text().$type<GraceStatus>().default('waiting'),
     startedAt: timestamp(),
     suspendAt: timestamp(),

@@ -124,7 +124,7 @@ async function open(
   const times = { status: 'waiting' as const, startedAt: now, suspendAt, remindersSent: 0 };
   const { nextStepAt } = planGraceStep(standing, times, now) as Extract<GraceStep, { kind: 'wait' }>;
   const id = newId('paymentGrace');
-  const episode = await insertGrace(transaction.db, {
+  const generation = await insertGrace(transaction.db, {
     id,
     organizationId,
     subscriptionId: view.id,
@@ -132,8 +132,8 @@ async function open(
     suspendAt,
     nextStepAt,
   });
-  if (episode === undefined) return;
-  const grace = { id, organizationId, subscriptionId: view.id, episode };
+  if (generation === undefined) return;
+  const grace = { id, organizationId, subscriptionId: view.id, generation };
   outbox.enqueue(transaction, organizationId, { start: buildGraceStart(grace) });
   await recordBillingAudit(transaction, {
     ...auditOf('started', grace),
@@ -169,9 +169,9 @@ async function insertGrace(
       id,
       org_id: organizationId,
       subscription_id: subscriptionId,
-      episode: eb
+      generation: eb
         .selectFrom('payment_graces')
-        .select(sql<number>`1 + coalesce(max(episode), 0)`.as('next'))
+        .select(sql<number>`1 + coalesce(max(generation), 0)`.as('next'))
         .where('subscription_id', '=', subscriptionId),
       status: 'waiting',
       started_at: startedAt,
@@ -180,7 +180,7 @@ async function insertGrace(
       reminders_sent: 0,
     }))
     .onConflict((conflict) => conflict.column('subscription_id').where('closed_at', 'is', null).doNothing())
-    .returning('episode')
+    .returning('generation')
     .executeTakeFirst();
-  return row?.episode;
+  return row?.generation;
 }

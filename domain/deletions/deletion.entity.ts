@@ -49,7 +49,7 @@ export const DeletionEntity = defineEntity({
     accountDeletionId: idColumn().strictNullable(),
     status: p.text().$type<DeletionStatus>().default('waiting'),
     /** Number of the purge run, part of the workflow id. Incremented when an operator resumes a stopped purge. */
-    episode: p.integer().default(1),
+    generation: p.integer().default(1),
     deletedAt: timestamp(),
     /** When recovery ends and the purge begins. */
     dueAt: timestamp(),

@@ -28,7 +28,7 @@ export function overdueDeletions(
         .updateTable('deletions')
         .set(RECONCILED)
         .where('id', '=', lockOverdue(overdue, { limit, recheckMinutes: 60 }))
-        .returning(['id as deletionId', 'kind', 'subject_id as subjectId', 'episode', 'due_at as dueAt'])
+        .returning(['id as deletionId', 'kind', 'subject_id as subjectId', 'generation', 'due_at as dueAt'])
         .execute();
       return rows.map((row) => ({
         start: buildPurgeStart(row),

@@ -61,11 +61,11 @@ export async function resumePurge({ db }: Transaction, deletionId: string): Prom
       status: sql<DeletionStatus>`case when purge_started_at is null then 'waiting' else 'purging' end`,
       ended_at: null,
       reconciled_at: null,
-      episode: eb('episode', '+', 1),
+      generation: eb('generation', '+', 1),
     }))
     .where('id', '=', deletionId)
     .where('status', '=', 'stopped')
-    .returning(['id as deletionId', 'kind', 'subject_id as subjectId', 'episode', 'due_at as dueAt'])
+    .returning(['id as deletionId', 'kind', 'subject_id as subjectId', 'generation', 'due_at as dueAt'])
     .executeTakeFirst();
   if (!deletion) return null;
   return {

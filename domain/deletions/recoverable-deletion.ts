@@ -16,7 +16,7 @@ export interface CreatedDeletion {
   deletionId: string;
   kind: DeletionKind;
   subjectId: string;
-  episode: number;
+  generation: number;
   dueAt: Date;
 }
 
@@ -41,19 +41,19 @@ export async function createDeletion(
       deleted_by: deletedBy,
       account_deletion_id: accountDeletionId,
       status: 'waiting',
-      episode: 1,
+      generation: 1,
       deleted_at: deletedAt,
       due_at: dueAt,
     })
     .execute();
-  return { deletionId, kind, subjectId, episode: 1, dueAt };
+  return { deletionId, kind, subjectId, generation: 1, dueAt };
 }
 
 export interface RecoveredDeletion {
   deletionId: string;
   kind: DeletionKind;
   subjectId: string;
-  episode: number;
+  generation: number;
 }
 
 /**
@@ -78,4 +78,4 @@ const endAsRecovered = (db: Db) =>
         eb('status', '=', 'stopped'),
       ]),
     )
-    .returning(['id as deletionId', 'kind', 'subject_id as subjectId', 'episode']);
+    .returning(['id as deletionId', 'kind', 'subject_id as subjectId', 'generation']);

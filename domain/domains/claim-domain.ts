@@ -130,7 +130,7 @@ async function addDomain(
       client_id: clientId ?? null,
       ownership_token: randomBytes(16).toString('hex'),
       observed: json({}),
-      episode_started_at: now,
+      generation_started_at: now,
       next_check_at: firstCheckAt(now),
     })
     .returning(columnsOf(DomainEntity))

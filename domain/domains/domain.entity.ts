@@ -59,8 +59,8 @@ export const DomainEntity = defineEntity({
     /** Consecutive daily rechecks in which a required record of the verified domain was missing or invalid. */
     failedChecks: p.integer().default(0),
     /** Incremented with every series of DNS checks (creation, `verify` after the end, key rotation); part of the workflow id. */
-    episode: p.integer().default(1),
-    episodeStartedAt: timestamp(),
+    generation: p.integer().default(1),
+    generationStartedAt: timestamp(),
     /** When the run of the current series checks next. Null: no run is due. */
     nextCheckAt: timestamp().strictNullable(),
     lastCheckedAt: timestamp().strictNullable(),

@@ -162,7 +162,7 @@ async function applyRequestedCheck(
   const needsRun = awaitsRecords(locked);
   if (needsRun === wasRunning) return;
   if (needsRun) {
-    domain.episode += 1;
+    domain.generation += 1;
     startVerification(transaction, outbox, domain, now);
   } else {
     domain.nextCheckAt = null;

@@ -21,11 +21,11 @@ export function overdueDomains(
         .updateTable('domains')
         .set(RECONCILED)
         .where('id', '=', lockOverdue(overdue, { limit }))
-        .returning(['id', 'org_id as organizationId', 'episode'])
+        .returning(['id', 'org_id as organizationId', 'generation'])
         .execute();
       return rows.map((row) => ({
         start: buildVerificationStart(row),
-        whenStopped: () => verifications.stop(row.id, row.episode),
+        whenStopped: () => verifications.stop(row.id, row.generation),
       }));
     },
   };

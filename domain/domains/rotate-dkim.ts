@@ -59,6 +59,6 @@ export async function rotateDkim(
     .where('selector', '=', selector)
     .execute();
   await addDkimKey({ db, secretBox }, domain, { selector, state: 'pending', pair });
-  domain.episode += 1;
+  domain.generation += 1;
   startVerification(transaction, outbox, domain, new Date());
 }

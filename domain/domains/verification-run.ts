@@ -10,16 +10,16 @@ import {
 import { MAINTENANCE_QUEUE, PRIORITY } from '../../workflows/task-queues.contract.ts';
 import type { Domain } from './domain.entity.ts';
 
-type VerificationRun = Pick<Domain, 'id' | 'organizationId' | 'episode'>;
+type VerificationRun = Pick<Domain, 'id' | 'organizationId' | 'generation'>;
 
 /** Also used by the reconciler when the run of a series is missing. */
-export function buildVerificationStart({ id, organizationId, episode }: VerificationRun): StartCommand {
+export function buildVerificationStart({ id, organizationId, generation }: VerificationRun): StartCommand {
   return {
     workflowType: VERIFY_DOMAIN,
-    workflowId: verifyDomainWorkflowId(id, episode),
+    workflowId: verifyDomainWorkflowId(id, generation),
     taskQueue: MAINTENANCE_QUEUE,
     priority: { priorityKey: PRIORITY.default, fairnessKey: organizationId },
-    input: { domainId: id, episode },
+    input: { domainId: id, generation },
     searchAttributes: { OrgId: organizationId, ResourceId: id, Stage: 'pending' },
     summary: `Verify domain ${id}`,
   };
@@ -30,7 +30,7 @@ export const firstCheckAt = (startedAt: Date): Date => new Date(startedAt.getTim
 
 /** Starts a new series of DNS checks after the commit. The caller saves the domain. */
 export function startVerification(transaction: Transaction, outbox: Outbox, domain: Domain, now: Date): void {
-  domain.episodeStartedAt = now;
+  domain.generationStartedAt = now;
   domain.nextCheckAt = firstCheckAt(now);
   outbox.enqueue(transaction, domain.organizationId, { start: buildVerificationStart(domain) });
 }
@@ -39,7 +39,7 @@ export function startVerification(transaction: Transaction, outbox: Outbox, doma
 export function signalCheckNow(transaction: Transaction, outbox: Outbox, domain: VerificationRun): void {
   outbox.enqueue(transaction, domain.organizationId, {
     signal: {
-      workflowId: verifyDomainWorkflowId(domain.id, domain.episode),
+      workflowId: verifyDomainWorkflowId(domain.id, domain.generation),
       signalName: CHECK_NOW,
       args: [],
     },

@@ -50,14 +50,17 @@ export function createVerificationService(options: VerificationServiceOptions) {
      * @param options.now check now even if the schedule says later.
      * @returns how the series of checks ended, or when to check again.
      */
-    check: (domainId: string, episode: number, { now }: { now: boolean }): Promise<string | PendingRecords> =>
-      check(options, { domainId, episode, now }),
+    check: (
+      domainId: string,
+      generation: number,
+      { now }: { now: boolean },
+    ): Promise<string | PendingRecords> => check(options, { domainId, generation, now }),
 
     /** Ends the series of checks after an operator ended its run. `statusReason` of the domain then says so. */
-    stop: (domainId: string, episode: number): Promise<void> =>
+    stop: (domainId: string, generation: number): Promise<void> =>
       database.systemTransaction(async ({ db }) => {
         const locked = await lockDomain(db, domainId);
-        if (!locked || locked.domain.episode !== episode || !isVerificationRunning(locked)) return;
+        if (!locked || locked.domain.generation !== generation || !isVerificationRunning(locked)) return;
         endVerification(locked, 'An operator stopped the verification. Start it again with verify.');
         await saveDomain(db, locked.domain);
       }),
@@ -91,11 +94,11 @@ export function createVerificationService(options: VerificationServiceOptions) {
 
 async function check(
   options: VerificationServiceOptions,
-  { domainId, episode, now: checkNow }: { domainId: string; episode: number; now: boolean },
+  { domainId, generation, now: checkNow }: { domainId: string; generation: number; now: boolean },
 ): Promise<string | PendingRecords> {
   const { database } = options;
   const before = await readDomain(database.db, domainId);
-  const ended = findVerificationResult(before, episode);
+  const ended = findVerificationResult(before, generation);
   if (ended !== null || !before) return ended ?? 'deleted';
   const dueInMs = (before.domain.nextCheckAt?.getTime() ?? 0) - Date.now();
   if (!checkNow && dueInMs > MAX_CLOCK_SKEW_MS)
@@ -103,7 +106,7 @@ async function check(
   const dnsCheck = await checkDns(options, before);
   return database.systemTransaction(async (transaction) => {
     const locked = await lockDomain(transaction.db, domainId);
-    const endedMeanwhile = findVerificationResult(locked, episode);
+    const endedMeanwhile = findVerificationResult(locked, generation);
     if (endedMeanwhile !== null || !locked) return endedMeanwhile ?? 'deleted';
     const now = new Date();
     await applyDnsCheck({ ...options, transaction, now, countMissedChecks: false }, locked, dnsCheck);
@@ -116,9 +119,9 @@ async function check(
 }
 
 /** Returns null while the series of checks continues. */
-function findVerificationResult(current: DomainWithKeys | null, episode: number): string | null {
+function findVerificationResult(current: DomainWithKeys | null, generation: number): string | null {
   if (!current) return 'deleted';
-  if (current.domain.episode !== episode) return 'superseded';
+  if (current.domain.generation !== generation) return 'superseded';
   return isVerificationRunning(current) ? null : current.domain.verificationStatus;
 }
 
@@ -144,7 +147,7 @@ function concludeCheck(
     domain.nextCheckAt = null;
     return domain.verificationStatus;
   }
-  const elapsedMs = now.getTime() - domain.episodeStartedAt.getTime();
+  const elapsedMs = now.getTime() - domain.generationStartedAt.getTime();
   if (elapsedMs >= (answered ? VERIFICATION_WINDOW_MS : UNANSWERED_VERIFICATION_WINDOW_MS)) {
     endVerification(locked, `Not verified in time. ${domain.statusReason ?? ''}`.trim());
     return domain.verificationStatus;

@@ -45,9 +45,9 @@ export function createApprovalRunService({ database, events, notifications }: Ap
     },
 
     /** Rejects the draft if its request has expired. */
-    settle: (draftId: string, episode: number): Promise<SettledApproval> =>
+    settle: (draftId: string, generation: number): Promise<SettledApproval> =>
       database.systemTransaction(async (transaction) => {
-        const draft = await lockRun(transaction.db, draftId, episode);
+        const draft = await lockRun(transaction.db, draftId, generation);
         if (!draft?.approvalExpiresAt) return 'decided';
         if (draft.approvalExpiresAt.getTime() > Date.now())
           return { waitUntil: draft.approvalExpiresAt.toISOString() };
@@ -59,9 +59,9 @@ export function createApprovalRunService({ database, events, notifications }: Ap
       }),
 
     /** Rejects the draft because an operator canceled the run. */
-    cancel: (draftId: string, episode: number): Promise<void> =>
+    cancel: (draftId: string, generation: number): Promise<void> =>
       database.systemTransaction(async (transaction) => {
-        const draft = await lockRun(transaction.db, draftId, episode);
+        const draft = await lockRun(transaction.db, draftId, generation);
         if (!draft) return;
         await rejectDraft(transaction, events, draft, {
           scope: createSystemScope(draft),
@@ -93,12 +93,12 @@ function findUnannounced(db: Db): Promise<{ organizationId: string }[]> {
     .execute();
 }
 
-function lockRun(db: Db, draftId: string, episode: number): Promise<Draft | undefined> {
+function lockRun(db: Db, draftId: string, generation: number): Promise<Draft | undefined> {
   return db
     .selectFrom('drafts')
     .select(columnsOf(DraftEntity))
     .where('id', '=', draftId)
-    .where('approval_episode', '=', episode)
+    .where('approval_generation', '=', generation)
     .where('send_status', '=', 'pending_approval')
     .forUpdate()
     .executeTakeFirst();

@@ -109,7 +109,7 @@ const EMPTY = {
   requestedById: null,
   approvalRequestedAt: null,
   approvalExpiresAt: null,
-  approvalEpisode: 0,
+  approvalGeneration: 0,
   approvalAnnounced: false,
   approvalReview: null,
   approvedVersion: null,

@@ -65,7 +65,7 @@ export async function requestApproval(
     requestedById: actor.id,
     approvalRequestedAt: now,
     approvalExpiresAt: expiresAt,
-    approvalEpisode: draft.approvalEpisode + 1,
+    approvalGeneration: draft.approvalGeneration + 1,
     approvalAnnounced: false,
     approvalReview: await buildReview(transaction.db, draft, { changes, attachmentCount }),
     approvalHistory: await extendHistory(transaction.db, draft, { isWaiting: earlier !== null }),
@@ -114,15 +114,15 @@ export function signalApproval(
 
 /** Builds the command that starts the run of a request. The reconciler uses it to restart a lost run. */
 export function buildApprovalStart(
-  draft: Pick<Draft, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'approvalEpisode'>,
+  draft: Pick<Draft, 'id' | 'organizationId' | 'environmentId' | 'inboxId' | 'approvalGeneration'>,
   expiresAt: Date,
 ): StartCommand {
   return {
     workflowType: AWAIT_APPROVAL,
-    workflowId: awaitApprovalWorkflowId(draft.id, draft.approvalEpisode),
+    workflowId: awaitApprovalWorkflowId(draft.id, draft.approvalGeneration),
     taskQueue: OUTBOUND_QUEUE,
     priority: { priorityKey: PRIORITY.notification, fairnessKey: draft.organizationId },
-    input: { draftId: draft.id, episode: draft.approvalEpisode, expiresAt: expiresAt.toISOString() },
+    input: { draftId: draft.id, generation: draft.approvalGeneration, expiresAt: expiresAt.toISOString() },
     searchAttributes: {
       OrgId: draft.organizationId,
       EnvId: draft.environmentId,

@@ -117,7 +117,7 @@ export const DraftEntity = defineEntity({
     approvalRequestedAt: timestamp().strictNullable(),
     approvalExpiresAt: timestamp().strictNullable(),
     /** Incremented with every request for approval, because each request has its own workflow run. */
-    approvalEpisode: p.integer().default(0),
+    approvalGeneration: p.integer().default(0),
     /** Whether an email to the approvers has counted it. */
     approvalAnnounced: p.boolean().default(false),
     approvalReview: json(p.json().$type<ApprovalReview>().strictNullable()),

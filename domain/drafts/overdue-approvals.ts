@@ -32,7 +32,7 @@ export function overdueApprovals(
         'org_id as organizationId',
         'env_id as environmentId',
         'inbox_id as inboxId',
-        'approval_episode as approvalEpisode',
+        'approval_generation as approvalGeneration',
         sql<Date>`approval_expires_at`.as('approvalExpiresAt'),
       ])
       .execute();
@@ -49,7 +49,7 @@ export function overdueApprovals(
       );
       return [...expired, ...waiting].map((row) => ({
         start: buildApprovalStart(row, row.approvalExpiresAt),
-        whenStopped: () => approvals.cancel(row.id, row.approvalEpisode),
+        whenStopped: () => approvals.cancel(row.id, row.approvalGeneration),
       }));
     },
   };

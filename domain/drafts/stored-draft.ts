@@ -113,7 +113,7 @@ const stateOf = (draft: Draft) => ({
   requested_by_id: draft.requestedById,
   approval_requested_at: draft.approvalRequestedAt,
   approval_expires_at: draft.approvalExpiresAt,
-  approval_episode: draft.approvalEpisode,
+  approval_generation: draft.approvalGeneration,
   approval_announced: draft.approvalAnnounced,
   approval_review: json(draft.approvalReview),
   ...(draft.approvalHistory === undefined ? {} : { approval_history: json(draft.approvalHistory) }),

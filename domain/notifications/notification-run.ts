@@ -16,7 +16,7 @@ import { isSecurityNotice } from './templates.ts';
 
 type StartedNotification = Pick<Notification, 'id' | 'organizationId' | 'userId' | 'template'> & {
   /** Default: the first. */
-  episode?: number;
+  generation?: number;
 };
 
 /** Starts the run that sends a notification. */
@@ -25,11 +25,11 @@ export function buildNotificationStart({
   organizationId,
   userId,
   template,
-  episode = 1,
+  generation = 1,
 }: StartedNotification): StartCommand {
   return {
     workflowType: SEND_NOTIFICATION,
-    workflowId: sendNotificationWorkflowId(id, episode),
+    workflowId: sendNotificationWorkflowId(id, generation),
     taskQueue: OUTBOUND_QUEUE,
     priority: {
       priorityKey: isSecurityNotice(template) ? PRIORITY.urgent : PRIORITY.notification,
@@ -63,7 +63,7 @@ export function overdueNotifications(
         .updateTable('notifications')
         .set(RECONCILED)
         .where('id', '=', lockOverdue(overdue, { limit }))
-        .returning(['id', 'org_id as organizationId', 'user_id as userId', 'template', 'episode'])
+        .returning(['id', 'org_id as organizationId', 'user_id as userId', 'template', 'generation'])
         .execute();
       return rows.map((row) => ({
         start: buildNotificationStart(row),

@@ -67,7 +67,7 @@ export function createNotificationSendingService(options: NotificationSendingOpt
         envelopeId: notificationId,
         reports: 'never',
       });
-      return recordResult(database, { notificationId, episode: claim.episode }, result);
+      return recordResult(database, { notificationId, generation: claim.generation }, result);
     },
 
     stop: (notificationId: string, reason?: string): Promise<string> =>
@@ -157,14 +157,17 @@ async function buildEmail(
 async function claimAttempt(
   database: Database,
   notificationId: string,
-): Promise<SendOutcome | { kind: 'claimed'; episode: number }> {
-  const claim = await decideLocked<SendOutcome | { kind: 'claimed'; episode: number }>(
+): Promise<SendOutcome | { kind: 'claimed'; generation: number }> {
+  const claim = await decideLocked<SendOutcome | { kind: 'claimed'; generation: number }>(
     database,
     notificationId,
-    ({ status, episode, attempts }) => {
+    ({ status, generation, attempts }) => {
       if (status === 'sending') return { outcome: settled('failed'), change: failed(OUTCOME_UNKNOWN) };
       if (status !== 'pending') return { outcome: settled(status) };
-      return { outcome: { kind: 'claimed', episode }, change: { status: 'sending', attempts: attempts + 1 } };
+      return {
+        outcome: { kind: 'claimed', generation },
+        change: { status: 'sending', attempts: attempts + 1 },
+      };
     },
   );
   return claim ?? NOT_FOUND;
@@ -175,7 +178,7 @@ const MAX_ERROR_CHARACTERS = 2_000;
 
 async function recordResult(
   database: Database,
-  { notificationId, episode }: { notificationId: string; episode: number },
+  { notificationId, generation }: { notificationId: string; generation: number },
   result: TransmissionResult,
 ): Promise<SendOutcome> {
   const answer = storableText(result.response).slice(0, MAX_ERROR_CHARACTERS);
@@ -184,7 +187,7 @@ async function recordResult(
     // Recorded even if the attempt was recorded as lost in the meantime.
     if (result.kind === 'accepted') return { outcome: settled('sent'), change: sent() };
     // If someone has sent the email again in the meantime, only an acceptance still matters.
-    if (notification.episode !== episode || status === 'sent') return { outcome: settled(status) };
+    if (notification.generation !== generation || status === 'sent') return { outcome: settled(status) };
     if (result.kind === 'refused') return { outcome: settled('failed'), change: failed(answer) };
     if (result.kind === 'ambiguous')
       return { outcome: settled('failed'), change: failed(`${OUTCOME_UNKNOWN} ${answer}`) };
@@ -234,12 +237,12 @@ interface Decision<Outcome> {
 function decideLocked<Outcome>(
   database: Database,
   notificationId: string,
-  decide: (notification: Pick<Notification, 'status' | 'attempts' | 'episode'>) => Decision<Outcome>,
+  decide: (notification: Pick<Notification, 'status' | 'attempts' | 'generation'>) => Decision<Outcome>,
 ): Promise<Outcome | undefined> {
   return database.systemTransaction(async ({ db }) => {
     const notification = await db
       .selectFrom('notifications')
-      .select(['status', 'attempts', 'episode'])
+      .select(['status', 'attempts', 'generation'])
       .where('id', '=', notificationId)
       .forUpdate()
       .executeTakeFirst();

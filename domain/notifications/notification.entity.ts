@@ -54,7 +54,7 @@ export const NotificationEntity = defineEntity({
     /** Attempts since the email was last sent again. */
     attempts: p.integer().default(0),
     /** Incremented each time someone sends the failed email again; part of the workflow id from 2 on. */
-    episode: p.integer().default(1),
+    generation: p.integer().default(1),
     nextAttemptAt: timestamp().strictNullable(),
     /** The relay's last answer, or why the email failed. */
     lastError: p.text().strictNullable(),

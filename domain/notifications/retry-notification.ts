@@ -8,7 +8,7 @@ import { buildNotificationStart } from './notification-run.ts';
 
 type RetriedNotification = Pick<
   Notification,
-  'id' | 'organizationId' | 'userId' | 'template' | 'status' | 'episode' | 'createdAt'
+  'id' | 'organizationId' | 'userId' | 'template' | 'status' | 'generation' | 'createdAt'
 >;
 
 /**
@@ -31,7 +31,7 @@ export async function retryNotification(
       'user_id as userId',
       'template',
       'status',
-      'episode',
+      'generation',
       'created_at as createdAt',
     ])
     .where('id', '=', id)
@@ -41,16 +41,22 @@ export async function retryNotification(
   if (email.status !== 'failed') throw notFailed(email);
   const expiresAt = linkExpiresAt(email);
   if (expiresAt && expiresAt.getTime() <= Date.now()) throw linkExpired(expiresAt);
-  const episode = email.episode + 1;
+  const generation = email.generation + 1;
   await db
     .updateTable('notifications')
-    .set({ status: 'pending', attempts: 0, episode, next_attempt_at: sql<Date>`now()`, reconciled_at: null })
+    .set({
+      status: 'pending',
+      attempts: 0,
+      generation,
+      next_attempt_at: sql<Date>`now()`,
+      reconciled_at: null,
+    })
     .where('id', '=', id)
     .execute();
   outbox.enqueue(transaction, email.organizationId ?? email.userId ?? id, {
-    start: buildNotificationStart({ ...email, episode }),
+    start: buildNotificationStart({ ...email, generation }),
   });
-  return { ...email, status: 'pending', episode };
+  return { ...email, status: 'pending', generation };
 }
 
 function notFailed({ status }: Pick<Notification, 'status'>): AppError {

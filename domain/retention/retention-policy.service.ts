@@ -181,14 +181,14 @@ function nothingToPostponeError(): AppError {
 }
 
 /** Starts a daily run, or the run that announces a policy change. */
-export function buildRetentionStart(organizationId: string, episode: string): StartCommand {
+export function buildRetentionStart(organizationId: string, occasion: string): StartCommand {
   return {
     workflowType: APPLY_RETENTION,
-    workflowId: applyRetentionWorkflowId(organizationId, episode),
+    workflowId: applyRetentionWorkflowId(organizationId, occasion),
     taskQueue: MAINTENANCE_QUEUE,
     priority: { priorityKey: PRIORITY.default, fairnessKey: organizationId },
     input: { organizationId },
     searchAttributes: { OrgId: organizationId, ResourceId: organizationId, Stage: 'reviewing' },
-    summary: `Retention for ${organizationId}, ${episode}`,
+    summary: `Retention for ${organizationId}, ${occasion}`,
   };
 }

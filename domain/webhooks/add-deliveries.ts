@@ -76,7 +76,7 @@ function findHoldReason({
 
 export interface DeliveryStartInput {
   id: string;
-  episode: number;
+  generation: number;
   organizationId: string;
   environmentId: string;
   endpointId: string;
@@ -90,9 +90,9 @@ export interface DeliveryStartInput {
 export function buildDeliveryStart(delivery: DeliveryStartInput): StartCommand {
   return {
     workflowType: DELIVER_WEBHOOK,
-    workflowId: deliverWebhookWorkflowId(delivery.id, delivery.episode),
+    workflowId: deliverWebhookWorkflowId(delivery.id, delivery.generation),
     taskQueue: WEBHOOKS_QUEUE,
-    input: { deliveryId: delivery.id, episode: delivery.episode },
+    input: { deliveryId: delivery.id, generation: delivery.generation },
     // A hanging endpoint must not delay deliveries to others.
     priority: { priorityKey: PRIORITY.default, fairnessKey: delivery.endpointId },
     searchAttributes: {

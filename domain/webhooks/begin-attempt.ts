@@ -40,7 +40,7 @@ export interface AttemptRequest {
   /** Attempt even if the schedule says later. */
   now: boolean;
   /** Number of the calling run. */
-  episode: number | undefined;
+  generation: number | undefined;
 }
 
 export interface OpenOptions {
@@ -182,14 +182,14 @@ function readTarget(db: Db, deliveryId: string) {
 /** Starts an attempt if the delivery is due and a slot is free; otherwise returns why not. */
 export function beginAttempt(
   options: BeginOptions,
-  { deliveryId, now, episode }: AttemptRequest,
+  { deliveryId, now, generation }: AttemptRequest,
 ): Promise<StartedAttempt | AttemptOutcome | NoFreeSlot | NoShare> {
   return options.database.systemTransaction(async (transaction) => {
     const { db } = transaction;
     const due = await lockDueDelivery(db, deliveryId);
     if (!due) return GONE;
     const { delivery, endpoint } = due;
-    if (isSuperseded(delivery, episode)) return SUPERSEDED;
+    if (isSuperseded(delivery, generation)) return SUPERSEDED;
     if (delivery.status !== 'pending') return settled(delivery);
     if (endpoint.deletedAt)
       return settleAs(db, delivery, terminalChange('canceled', 'The endpoint was deleted.'));

@@ -165,12 +165,12 @@ async function cancelBatch(
       completed_at: sql`now()`,
     })
     .whereRef('d.id', '=', 'waiting.id')
-    .returning(['d.id', 'd.episode', sql<boolean>`waiting.status = 'pending'`.as('hasRun')])
+    .returning(['d.id', 'd.generation', sql<boolean>`waiting.status = 'pending'`.as('hasRun')])
     .execute();
-  for (const { id, episode, hasRun } of rows) {
+  for (const { id, generation, hasRun } of rows) {
     if (!hasRun) continue;
     outbox.enqueue(transaction, job.organizationId, {
-      signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: CANCEL_DELIVERY, args: [] },
+      signal: { workflowId: deliverWebhookWorkflowId(id, generation), signalName: CANCEL_DELIVERY, args: [] },
     });
   }
   progress.deliveries += rows.length;

@@ -273,7 +273,7 @@ async function restart(
 async function cancelWaiting(
   transaction: Transaction,
   outbox: Outbox,
-  { id, episode, status, organizationId }: WebhookDelivery,
+  { id, generation, status, organizationId }: WebhookDelivery,
 ): Promise<WebhookDelivery> {
   if (status !== 'pending' && status !== 'held')
     throw new AppError('conflict', {
@@ -282,7 +282,7 @@ async function cancelWaiting(
     });
   if (status === 'pending')
     outbox.enqueue(transaction, organizationId, {
-      signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: CANCEL_DELIVERY, args: [] },
+      signal: { workflowId: deliverWebhookWorkflowId(id, generation), signalName: CANCEL_DELIVERY, args: [] },
     });
   return changeDelivery(transaction.db, id, {
     status: 'canceled',

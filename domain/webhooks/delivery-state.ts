@@ -11,7 +11,7 @@ export type DeliveryState = Pick<
   | 'status'
   | 'attempts'
   | 'priorAttempts'
-  | 'episode'
+  | 'generation'
   | 'nextAttemptAt'
   | 'lastError'
 >;
@@ -26,7 +26,7 @@ export function lockDelivery(db: Db, id: string): Promise<DeliveryState | undefi
       'status',
       'attempts',
       'prior_attempts as priorAttempts',
-      'episode',
+      'generation',
       'next_attempt_at as nextAttemptAt',
       'last_error as lastError',
     ])
@@ -136,8 +136,8 @@ export function retryLater(
   return { kind: 'retry', delayMs, attempts: delivery.attempts, detail: delivery.lastError ?? 'not due yet' };
 }
 
-export function isSuperseded(delivery: DeliveryState, episode: number | undefined): boolean {
-  return episode !== undefined && episode !== delivery.episode;
+export function isSuperseded(delivery: DeliveryState, generation: number | undefined): boolean {
+  return generation !== undefined && generation !== delivery.generation;
 }
 
 /** The number of attempts that count against the schedule: those since the last restart. */

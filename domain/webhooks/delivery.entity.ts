@@ -82,7 +82,7 @@ export const WebhookDeliveryEntity = defineEntity({
      */
     priorAttempts: p.integer().default(0),
     /** Incremented each time a settled delivery is restarted; part of the workflow id from 2 on. */
-    episode: p.integer().default(1),
+    generation: p.integer().default(1),
     /** For a held delivery: when a caller requested an attempt that the probe has not made yet. */
     nextAttemptAt: timestamp().strictNullable(),
     /** Null until the receiver has responded. */

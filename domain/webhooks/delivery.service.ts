@@ -91,14 +91,14 @@ export function createDeliveryService(options: DeliveryServiceOptions) {
      * interrupted attempt stays visible.
      *
      * @param now attempt even if the schedule says later.
-     * @param episode number of the calling run; an earlier run than the current one gets `superseded` and changes
+     * @param generation number of the calling run; an earlier run than the current one gets `superseded` and changes
      * nothing.
      */
-    async attempt(deliveryId: string, now: boolean, episode?: number): Promise<AttemptOutcome> {
+    async attempt(deliveryId: string, now: boolean, generation?: number): Promise<AttemptOutcome> {
       // The share is kept while the attempt waits for a slot of its endpoint, because waiting also occupies the worker.
       const share = createAttemptShare(shares);
       try {
-        const started = await beginOrWait({ deliveryId, now, episode }, share);
+        const started = await beginOrWait({ deliveryId, now, generation }, share);
         if (started.kind !== 'started') return started;
         const end = pacing.begin([started.endpoint.id, started.event.organizationId]);
         const result = await postEvent(options, started).finally(end);
@@ -111,8 +111,8 @@ export function createDeliveryService(options: DeliveryServiceOptions) {
     },
 
     /** See {@link cancelDelivery}. */
-    cancel: (deliveryId: string, episode?: number): Promise<string> =>
-      cancelDelivery(database, deliveryId, episode),
+    cancel: (deliveryId: string, generation?: number): Promise<string> =>
+      cancelDelivery(database, deliveryId, generation),
   };
 }
 
@@ -141,14 +141,14 @@ export function postEvent(
 }
 
 /**
- * Cancels a pending delivery if `episode` is its current run. Other deliveries do not change. @returns the resulting
+ * Cancels a pending delivery if `generation` is its current run. Other deliveries do not change. @returns the resulting
  * status.
  */
-export function cancelDelivery(database: Database, deliveryId: string, episode?: number): Promise<string> {
+export function cancelDelivery(database: Database, deliveryId: string, generation?: number): Promise<string> {
   return database.systemTransaction(async ({ db }) => {
     const delivery = await lockDelivery(db, deliveryId);
     if (!delivery) return GONE.status;
-    if (isSuperseded(delivery, episode)) return SUPERSEDED.status;
+    if (isSuperseded(delivery, generation)) return SUPERSEDED.status;
     if (delivery.status !== 'pending') return delivery.status;
     return (await settleAs(db, delivery, terminalChange('canceled', 'Canceled by an operator.'))).status;
   });
@@ -173,7 +173,7 @@ export function overdueDeliveries(database: Database): OverdueSource {
         .where('d.id', '=', lockOverdue(overdue, { limit }))
         .returning([
           'd.id',
-          'd.episode',
+          'd.generation',
           'd.org_id as organizationId',
           'd.endpoint_id as endpointId',
           'e.id as eventId',
@@ -185,7 +185,7 @@ export function overdueDeliveries(database: Database): OverdueSource {
       return rows.map((row) => ({
         start: buildDeliveryStart(row),
         whenStopped: async () => {
-          await cancelDelivery(database, row.id, row.episode);
+          await cancelDelivery(database, row.id, row.generation);
         },
       }));
     },

@@ -59,11 +59,17 @@ export async function recordFailure(db: Db, endpointId: string): Promise<Endpoin
 
 export type ProbedEndpoint = Pick<
   WebhookEndpoint,
-  'id' | 'organizationId' | 'environmentId' | 'probeEpisode'
+  'id' | 'organizationId' | 'environmentId' | 'probeGeneration'
 >;
 export type ProbeState = Pick<
   WebhookEndpoint,
-  'id' | 'organizationId' | 'disabled' | 'deletedAt' | 'consecutiveFailures' | 'holdingSince' | 'probeEpisode'
+  | 'id'
+  | 'organizationId'
+  | 'disabled'
+  | 'deletedAt'
+  | 'consecutiveFailures'
+  | 'holdingSince'
+  | 'probeGeneration'
 >;
 
 /**
@@ -80,7 +86,7 @@ export function lockProbedEndpoint(db: Db, id: string): Promise<ProbeState | und
       'deleted_at as deletedAt',
       'consecutive_failures as consecutiveFailures',
       'holding_since as holdingSince',
-      'probe_episode as probeEpisode',
+      'probe_generation as probeGeneration',
     ])
     .where('id', '=', id)
     .forNoKeyUpdate()
@@ -91,7 +97,7 @@ const PROBED_COLUMNS = [
   'w.id',
   'w.org_id as organizationId',
   'w.env_id as environmentId',
-  'w.probe_episode as probeEpisode',
+  'w.probe_generation as probeGeneration',
 ] as const;
 
 /**
@@ -107,7 +113,7 @@ export async function startHolding(
     .updateTable('webhook_endpoints as w')
     .set((eb) => ({
       holding_since: sql`now()`,
-      probe_episode: eb('w.probe_episode', '+', 1),
+      probe_generation: eb('w.probe_generation', '+', 1),
       reconciled_at: null,
     }))
     .where('w.id', '=', endpointId)
@@ -215,9 +221,9 @@ export async function disableEndpoint(
 export function buildProbeStart(endpoint: ProbedEndpoint): StartCommand {
   return {
     workflowType: PROBE_ENDPOINT,
-    workflowId: probeEndpointWorkflowId(endpoint.id, endpoint.probeEpisode),
+    workflowId: probeEndpointWorkflowId(endpoint.id, endpoint.probeGeneration),
     taskQueue: WEBHOOKS_QUEUE,
-    input: { endpointId: endpoint.id, episode: endpoint.probeEpisode },
+    input: { endpointId: endpoint.id, generation: endpoint.probeGeneration },
     priority: { priorityKey: PRIORITY.default, fairnessKey: endpoint.id },
     searchAttributes: {
       OrgId: endpoint.organizationId,
@@ -257,7 +263,7 @@ export function overdueProbes({ db }: Database): OverdueSource {
           'id',
           'org_id as organizationId',
           'env_id as environmentId',
-          'probe_episode as probeEpisode',
+          'probe_generation as probeGeneration',
         ])
         .execute();
       return endpoints.map((endpoint) => ({

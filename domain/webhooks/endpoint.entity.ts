@@ -50,7 +50,7 @@ export const WebhookEndpointEntity = defineEntity({
      */
     holdingSince: timestamp().strictNullable(),
     /** Incremented each time `holdingSince` is set; part of the probe's workflow id. */
-    probeEpisode: p.integer().default(0),
+    probeGeneration: p.integer().default(0),
     /** When the reconciler last checked the probe's run. */
     reconciledAt: timestamp().strictNullable(),
     createdAt: createdAt(),

@@ -228,7 +228,7 @@ async function cancelDeliveries(
   const { db } = transaction;
   const waiting = await db
     .selectFrom('webhook_deliveries')
-    .select(['id', 'episode'])
+    .select(['id', 'generation'])
     .where('endpoint_id', '=', endpoint.id)
     .where('status', '=', 'pending')
     .limit(MAX_SIGNALED_RUNS)
@@ -244,9 +244,9 @@ async function cancelDeliveries(
     .where('endpoint_id', '=', endpoint.id)
     .where('status', 'in', ['pending', 'held'])
     .execute();
-  for (const { id, episode } of waiting) {
+  for (const { id, generation } of waiting) {
     outbox.enqueue(transaction, endpoint.organizationId, {
-      signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: CANCEL_DELIVERY, args: [] },
+      signal: { workflowId: deliverWebhookWorkflowId(id, generation), signalName: CANCEL_DELIVERY, args: [] },
     });
   }
 }

@@ -27,7 +27,7 @@ export type ProbeEnd = 'recovered' | 'failing' | 'released' | 'disabled' | 'dele
 export interface ProbeRun {
   endpointId: string;
   /** Number of the calling run; an earlier run than the current one changes nothing. */
-  episode: number;
+  generation: number;
 }
 
 export type ProbeService = ReturnType<typeof createProbeService>;
@@ -149,11 +149,11 @@ interface FailingEndpoint extends ProbeState {
 type Probed = { end: ProbeEnd; endpoint?: undefined } | { end: null; endpoint: FailingEndpoint };
 
 /** Locks the endpoint. Returns it if it is failing, or else why there is nothing to probe. */
-async function lockFailingEndpoint(db: Db, { endpointId, episode }: ProbeRun): Promise<Probed> {
+async function lockFailingEndpoint(db: Db, { endpointId, generation }: ProbeRun): Promise<Probed> {
   const endpoint = await lockProbedEndpoint(db, endpointId);
   if (!endpoint || endpoint.deletedAt) return { end: 'deleted' };
   if (endpoint.disabled) return { end: 'disabled' };
-  if (endpoint.probeEpisode !== episode) return { end: 'superseded' };
+  if (endpoint.probeGeneration !== generation) return { end: 'superseded' };
   const { holdingSince } = endpoint;
   if (!holdingSince) return { end: 'released' };
   return isFailing(endpoint) ? { end: null, endpoint: { ...endpoint, holdingSince } } : { end: 'recovered' };

@@ -189,7 +189,7 @@ async function replayDeliveries(
 
 interface ReplayedDelivery {
   id: string;
-  episode: number;
+  generation: number;
   status: DeliveryStatus;
   heldFor: HoldReason | null;
   isPurged: boolean;
@@ -217,7 +217,7 @@ async function lockReplayed(
     .innerJoin('events as v', 'v.id', 'd.event_id')
     .select([
       'd.id',
-      'd.episode',
+      'd.generation',
       'd.status',
       'd.held_for as heldFor',
       IS_WITHDRAWN.as('isPurged'),
@@ -268,8 +268,8 @@ async function expedite(
     .where('id', '=', anyOf(idsOf(waiting)))
     .execute();
   const args: [RetryNowOptions] = [{ isDue: true }];
-  for (const { id, episode } of waiting)
+  for (const { id, generation } of waiting)
     outbox.enqueue(transaction, job.organizationId, {
-      signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: RETRY_DELIVERY_NOW, args },
+      signal: { workflowId: deliverWebhookWorkflowId(id, generation), signalName: RETRY_DELIVERY_NOW, args },
     });
 }

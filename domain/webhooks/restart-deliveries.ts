@@ -41,7 +41,7 @@ type RestartedRow = DeliveryStartInput & { heldFor: HoldReason | null };
 const RESTARTED = [
   'd.id',
   'd.held_for as heldFor',
-  'd.episode',
+  'd.generation',
   'd.org_id as organizationId',
   'd.endpoint_id as endpointId',
   'v.env_id as environmentId',
@@ -71,7 +71,7 @@ function restartRows(
       status: sql`case when ${IS_HELD_BY_SUSPENSION} or ${waits} then 'held' else 'pending' end`,
       held_for: sql`case when ${IS_HELD_BY_SUSPENSION} then 'suspension' when ${waits} then 'endpoint_failing' end`,
       next_attempt_at: sql`case when ${IS_HELD_BY_SUSPENSION} or ${waits} then null else now() end`,
-      episode: eb('d.episode', '+', 1),
+      generation: eb('d.generation', '+', 1),
       prior_attempts: mode === 'release' ? PRIOR_ATTEMPTS_OF_RELEASED : PRIOR_ATTEMPTS,
       completed_at: null,
       reconciled_at: null,

@@ -50,10 +50,10 @@ async function redactDeliveries(
     .orderBy('id')
     .forNoKeyUpdate()
     .execute();
-  for (const { id, organizationId, episode, hasRun } of await cancelAnnouncements(db, eventIds)) {
+  for (const { id, organizationId, generation, hasRun } of await cancelAnnouncements(db, eventIds)) {
     if (!hasRun) continue;
     outbox.enqueue(transaction, organizationId, {
-      signal: { workflowId: deliverWebhookWorkflowId(id, episode), signalName: CANCEL_DELIVERY, args: [] },
+      signal: { workflowId: deliverWebhookWorkflowId(id, generation), signalName: CANCEL_DELIVERY, args: [] },
     });
   }
   await db
@@ -90,7 +90,7 @@ function cancelAnnouncements(db: Db, eventIds: readonly string[]) {
     .returning([
       'd.id',
       'd.org_id as organizationId',
-      'd.episode',
+      'd.generation',
       sql<boolean>`waiting.status = 'pending'`.as('hasRun'),
     ])
     .execute();

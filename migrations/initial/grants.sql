@@ -102,7 +102,7 @@ grant usage, select on sequence outbox_id_seq to agent_email_staff;
 grant select (allowed_cidrs, created_at, created_by_key_id, created_by_user_id, env_id, expires_at, id, inbox_id,
   last_four, last_used_at, name, org_id, permissions, previous_expires_at, previous_last_four, revoked_at), update
   (permissions, revoked_at) on api_keys to agent_email_staff;
-grant update (ended_at, episode, reconciled_at, status) on deletions to agent_email_staff;
+grant update (ended_at, generation, reconciled_at, status) on deletions to agent_email_staff;
 grant update (status, updated_at) on environments to agent_email_staff;
 grant update (calls) on impersonated_operations to agent_email_staff;
 grant select (allows_write, created_at, ended_at, expires_at, id, ip, org_id, reason, reported_at, request_id,
@@ -114,8 +114,8 @@ grant select (message_id, position, status) on message_recipients to agent_email
 grant select (confirmed_at, created_at, id, last_used_at, name, type, user_id) on mfa_enrollments to
   agent_email_staff;
 grant select (user_id) on mfa_recovery_codes to agent_email_staff;
-grant select (attempts, created_at, dedupe_key, email, episode, id, last_error, next_attempt_at, org_id, sent_at,
-  status, template, user_id), update (attempts, episode, next_attempt_at, reconciled_at, status) on notifications to
+grant select (attempts, created_at, dedupe_key, email, generation, id, last_error, next_attempt_at, org_id, sent_at,
+  status, template, user_id), update (attempts, generation, next_attempt_at, reconciled_at, status) on notifications to
   agent_email_staff;
 grant update (status, tier, updated_at) on organizations to agent_email_staff;
 grant select (message_id, position, state) on send_attempts to agent_email_staff;

@@ -377,7 +377,7 @@ describe('an impersonation never comes back', () => {
 describe('the consent of the organization', () => {
   const inMinutes = (minutes: number) => new Date(Date.now() + minutes * 60_000).toISOString();
 
-  test('is asked for by email once a day, and limits the visit to its time', async () => {
+  test('is asked for by email once a day, and limits the session to its time', async () => {
     const staff = await createStaff(app, { role: 'support' });
     expect((await setPolicies({ support_access: 'ask' })).statusCode).toBe(200);
     for (const _attempt of [1, 2])
@@ -473,9 +473,9 @@ describe('in a browser', () => {
     expect(browser.cookies.has('impersonation')).toBe(false);
     expect(ended.body).not.toContain('You see this organization as staff');
     expectProblem(await readOrganization(token), 'session_expired');
-    const visits = await browser.open(path);
-    expect(visits.body).toContain('pages.organization');
-    expect(visits.body).toContain('ended');
+    const history = await browser.open(path);
+    expect(history.body).toContain('pages.organization');
+    expect(history.body).toContain('ended');
   });
 
   test('its cookie is worth nothing without the session that began it', async () => {

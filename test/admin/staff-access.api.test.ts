@@ -34,7 +34,7 @@ async function findOthers(token: string | undefined, status: number, only = oper
   return others;
 }
 
-/** What `docs/administration.md` gives to support besides reading: stuck work, and visits for reading. */
+/** What `docs/administration.md` gives to support besides reading: stuck work, and support sessions for reading. */
 const SUPPORT_CHANGES = [
   'impersonations.end',
   'impersonations.start',

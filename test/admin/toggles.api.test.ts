@@ -220,7 +220,7 @@ describe('off', () => {
       failing_since: new Date(Date.now() - 3_600_000),
       holding_since: new Date(Date.now() - 3_600_000),
       consecutive_failures: 20,
-      probe_episode: 1,
+      probe_generation: 1,
     });
     await query(
       worker(),
@@ -232,7 +232,7 @@ describe('off', () => {
       attempts += 1;
       return httpAnswer(503);
     });
-    const run = { endpointId: arranged.endpointId, episode: 1, now: true };
+    const run = { endpointId: arranged.endpointId, generation: 1, now: true };
     await whileOff('webhook_deliveries', async () => {
       expect(await probe.attempt(run)).toMatchObject({
         kind: 'repeat',

@@ -519,8 +519,11 @@ describe('the purge of an organization that was stopped', () => {
       workflowId: `${workflowId}/2`,
       input: { deletionId },
     });
-    const rows = await query(app.worker, sql`select status, episode from deletions where id = ${deletionId}`);
-    expect(rows).toEqual([{ status: 'waiting', episode: 2 }]);
+    const rows = await query(
+      app.worker,
+      sql`select status, generation from deletions where id = ${deletionId}`,
+    );
+    expect(rows).toEqual([{ status: 'waiting', generation: 2 }]);
   });
 
   test('is resumed after Temporal has forgotten the run', async () => {

@@ -318,7 +318,7 @@ test('the reconciler starts a missing run again, and records in the row that an 
   await query(
     app.worker,
     sql`update deletions set status = case when purge_started_at is null then 'waiting' else 'purging' end, ended_at = null,
-      reconciled_at = null, episode = episode + 1 where id = ${deletionId} and status = 'stopped'`,
+      reconciled_at = null, generation = generation + 1 where id = ${deletionId} and status = 'stopped'`,
   );
   expect((await take())?.start.workflowId).toBe(`purge/${account.userId}/${deletionId}/2`);
 });

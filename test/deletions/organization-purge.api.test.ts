@@ -249,7 +249,7 @@ describe('a purge that is interrupted', () => {
     expect(await purges.begin(deletionId)).toBe('stopped');
     await query(
       database,
-      sql`update deletions set status = 'purging', episode = episode + 1 where id = ${deletionId}`,
+      sql`update deletions set status = 'purging', generation = generation + 1 where id = ${deletionId}`,
     );
     await purgeAll(deletionId);
     expect(await statusOf(deletionId)).toBe('purged');

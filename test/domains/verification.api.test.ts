@@ -60,15 +60,15 @@ async function arrange() {
     failDns: (failure: 'SERVFAIL' | null) => {
       for (const { name } of records) server.fail(name, failure);
     },
-    check: (episode = 1) => verifications.check(id, episode, { now: true }),
+    check: (generation = 1) => verifications.check(id, generation, { now: true }),
     state: () =>
       database.db
         .selectFrom('domains')
         .select(columnsOf(DomainEntity))
         .where('id', '=', id)
         .executeTakeFirstOrThrow(),
-    /** Moves the start of the episode, or the last or next check, into the past. */
-    setBack: (column: 'episode_started_at' | 'last_checked_at' | 'next_check_at', ms: number) =>
+    /** Moves the start of the series, or the last or next check, into the past. */
+    setBack: (column: 'generation_started_at' | 'last_checked_at' | 'next_check_at', ms: number) =>
       query(
         database,
         sql`update domains set ${sql.ref(column)} = now() - ${ms} * interval '1 millisecond' where id = ${id}`,
@@ -90,7 +90,7 @@ async function arrange() {
   };
 }
 
-describe('the checks of an episode', () => {
+describe('the checks of a generation', () => {
   test('are postponed until they are due, unless one is requested now', async () => {
     const { id, check } = await arrange();
     expect(await verifications.check(id, 1, { now: false })).toEqual({
@@ -114,9 +114,9 @@ describe('the checks of an episode', () => {
 
   test('fail the domain at the end of the window', async () => {
     const arranged = await arrange();
-    await arranged.setBack('episode_started_at', 72 * HOUR_MS - 60_000);
+    await arranged.setBack('generation_started_at', 72 * HOUR_MS - 60_000);
     expect(await arranged.check()).toMatchObject({ nextCheckInMs: expect.any(Number) });
-    await arranged.setBack('episode_started_at', 72 * HOUR_MS);
+    await arranged.setBack('generation_started_at', 72 * HOUR_MS);
     expect(await arranged.check()).toBe('failed');
     expect(await arranged.state()).toMatchObject({
       verificationStatus: 'failed',
@@ -130,19 +130,19 @@ describe('the checks of an episode', () => {
   test('do not fail the domain for two weeks while DNS gives no answer', async () => {
     const arranged = await arrange();
     arranged.failDns('SERVFAIL');
-    await arranged.setBack('episode_started_at', 13 * DAY_MS);
+    await arranged.setBack('generation_started_at', 13 * DAY_MS);
     expect(await arranged.check()).toMatchObject({ nextCheckInMs: expect.any(Number) });
     expect(await arranged.state()).toMatchObject({ verificationStatus: 'pending', spfStatus: 'pending' });
-    await arranged.setBack('episode_started_at', 14 * DAY_MS);
+    await arranged.setBack('generation_started_at', 14 * DAY_MS);
     expect(await arranged.check()).toBe('failed');
   });
 
-  test('end when the domain is deleted or a newer episode starts', async () => {
+  test('end when the domain is deleted or a newer series starts', async () => {
     const arranged = await arrange();
-    await arranged.setBack('episode_started_at', 72 * HOUR_MS);
+    await arranged.setBack('generation_started_at', 72 * HOUR_MS);
     await arranged.check();
     await domains.verify(arranged.scope, arranged.id, await domains.checkDns(arranged.scope, arranged.id));
-    expect(await arranged.state()).toMatchObject({ verificationStatus: 'pending', episode: 2 });
+    expect(await arranged.state()).toMatchObject({ verificationStatus: 'pending', generation: 2 });
     expect(await arranged.check(1)).toBe('superseded');
     await domains.delete(arranged.scope, arranged.id);
     expect(await arranged.check(2)).toBe('deleted');
@@ -157,7 +157,7 @@ describe('the checks of an episode', () => {
     });
   });
 
-  test('the reconciler finds an episode without a run, at most every ten minutes', async () => {
+  test('the reconciler finds a series without a run, at most every ten minutes', async () => {
     const arranged = await arrange();
     const source = overdueDomains(database, verifications);
     const starts = async () => (await source.take(10_000)).map(({ start }) => start.workflowId);

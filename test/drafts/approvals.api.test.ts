@@ -145,7 +145,7 @@ describe('under require_send_approval', () => {
     const again = await post(`/drafts/${id}/send`);
     expect([again.statusCode, again.json().send_status]).toEqual([202, 'pending_approval']);
     expect(await events()).toHaveLength(1);
-    expect((await readDraft(id))?.approvalEpisode).toBe(1);
+    expect((await readDraft(id))?.approvalGeneration).toBe(1);
   });
 
   test('an Idempotency-Key repeats the 202', async () => {
@@ -204,7 +204,7 @@ describe('under require_send_approval', () => {
       query(
         app.worker,
         sql`insert into domains (id, org_id, domain_name, ownership_token, verification_status, observed,
-          episode_started_at, created_at, updated_at)
+          generation_started_at, created_at, updated_at)
         values (${`dom_${name}`}, ${organizationId}, ${name}, 'x', ${status}, '{}', now(), now(), now())`,
       );
     await addDomain(domain, 'verified');

@@ -162,7 +162,7 @@ async function insertBacklog(endpointId: string, inboxId: string, count: number)
   );
   await database.query(
     `update webhook_endpoints set consecutive_failures = 10, failing_since = now() - interval '3 minutes',
-       holding_since = now() - interval '3 minutes', probe_episode = 1 where id = $1`,
+       holding_since = now() - interval '3 minutes', probe_generation = 1 where id = $1`,
     [endpointId],
   );
   return ids;

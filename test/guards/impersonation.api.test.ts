@@ -21,7 +21,7 @@ const isRead = ({ method }: Operation) => method === 'GET' || method === 'HEAD';
 
 /**
  * Every change of the API is in one of these two lists: a new one is allowed or forbidden to staff by a decision, not by
- * accident. What gives access, or outlives the visit, is forbidden.
+ * accident. What gives access, or outlives the session, is forbidden.
  */
 const ALLOWED_WITH_WRITE =
   /^(attachments|domains|drafts|inboxes|labels|lists|messages|suppressions|threads)\.|^webhookDeliveries\.|^webhookEndpoints\.(delete|test|replay|cancelPending)$/;

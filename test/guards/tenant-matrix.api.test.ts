@@ -75,8 +75,8 @@ async function createMember(role: MemberRole, organizationId: string): Promise<C
   };
 }
 
-/** Staff who visit an organization for writing. Resources of its own are created by a key: some are forbidden to staff. */
-async function createVisitor(organizationId: string): Promise<Caller> {
+/** Staff in a support session with writing. Resources of its own are created by a key: some are forbidden to staff. */
+async function createSupportStaff(organizationId: string): Promise<Caller> {
   const { token: key } = await createKey(app.worker, { organizationId });
   const { token } = await impersonate(app, organizationId, { write: true });
   return {
@@ -88,7 +88,7 @@ async function createVisitor(organizationId: string): Promise<Caller> {
   };
 }
 
-/** Keys, members and visitors of one organization, and all of another. */
+/** Keys, members and support staff of one organization, and all of another. */
 async function outsiders(): Promise<Case[]> {
   const [world, outside] = await Promise.all([createRichWorld(), createRichWorld()]);
   const { organizationId, environments } = outside;
@@ -111,7 +111,7 @@ async function outsiders(): Promise<Case[]> {
       createCaller(`${name} of another organization`, organizationId, binding),
     ),
     ...MEMBER_ROLES.map((role) => createMember(role, organizationId)),
-    createVisitor(organizationId),
+    createSupportStaff(organizationId),
   ]);
   return callers.map((caller) => ({ caller, victim }));
 }

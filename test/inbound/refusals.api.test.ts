@@ -57,7 +57,7 @@ async function arrange() {
   const domain = `${organization.organizationId.replace('_', '-')}.example`;
   await query(
     database,
-    sql`insert into domains (id, org_id, domain_name, ownership_token, verification_status, observed, episode_started_at, created_at, updated_at)
+    sql`insert into domains (id, org_id, domain_name, ownership_token, verification_status, observed, generation_started_at, created_at, updated_at)
       values (${newId('domain')}, ${organization.organizationId}, ${domain}, 'x', 'verified', '{}', now(), now(), now())`,
   );
   return { organization, inbox, domain };

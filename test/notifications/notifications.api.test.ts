@@ -152,7 +152,7 @@ describe('a system email', () => {
       >;
     });
     await expect(sending.send(id)).resolves.toEqual({ kind: 'settled', status: 'pending' });
-    expect(await row()).toMatchObject({ status: 'pending', attempts: 0, episode: 2 });
+    expect(await row()).toMatchObject({ status: 'pending', attempts: 0, generation: 2 });
   });
 
   test('deferred once is sent on the second attempt', async () => {

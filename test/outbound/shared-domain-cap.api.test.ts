@@ -115,7 +115,7 @@ describe('the daily cap of the shared domain', () => {
     await query(
       app.worker,
       sql`with added as (insert into domains
-        (id, org_id, domain_name, ownership_token, verification_status, observed, episode_started_at, created_at, updated_at)
+        (id, org_id, domain_name, ownership_token, verification_status, observed, generation_started_at, created_at, updated_at)
         values (${inbox.id.replace('inb_', 'dom_')}, ${inbox.organizationId}, ${`${inbox.id.slice(4)}.example`}, 'x', 'verified', '{}', now(), now(), now())
         returning id) update inboxes set domain_id = added.id from added where inboxes.id = ${inbox.id}`,
     );

@@ -12,7 +12,14 @@ const place = { organizationId: 'org_1', environmentId: 'env_1', inboxId: 'inb_1
 const message = { ...place, id: 'msg_1', threadId: 'thr_1' };
 const draft = { ...place, id: 'drf_1', scheduleVersion: 1, version: 1 };
 const receipt = { ...place, id: 'rcp_1', messageId: 'msg_1', kind: 'mail' as const, sizeBytes: 1 };
-const delivery = { ...place, id: 'whd_1', episode: 1, endpointId: 'whe_1', eventId: 'evt_1', eventType: 'e' };
+const delivery = {
+  ...place,
+  id: 'whd_1',
+  generation: 1,
+  endpointId: 'whe_1',
+  eventId: 'evt_1',
+  eventType: 'e',
+};
 const notification = { id: 'ntf_1', organizationId: 'org_1' };
 
 test.each<[string, StartCommand, string, number, string]>([
@@ -37,7 +44,7 @@ test.each<[string, StartCommand, string, number, string]>([
   ['a received message', buildReceiveStart(receipt), 'inbound', 3, 'org_1'],
   [
     'the probe of a failing endpoint',
-    buildProbeStart({ ...place, id: 'whe_1', probeEpisode: 1 }),
+    buildProbeStart({ ...place, id: 'whe_1', probeGeneration: 1 }),
     'webhooks',
     3,
     'whe_1',

@@ -238,7 +238,7 @@ interface StoredEmail {
     const database = new pg.Client({ connectionString: service.database_url });
     await database.connect();
     await database.query(
-      `insert into domains (id, org_id, domain_name, ownership_token, verification_status, observed, episode_started_at,
+      `insert into domains (id, org_id, domain_name, ownership_token, verification_status, observed, generation_started_at,
          verified_at, created_at, updated_at) values ($1, $2, $3, 'x', 'verified', '{}', now(), now(), now(), now())`,
       [newId('domain'), organizationId, SSO_DOMAIN],
     );

@@ -8,7 +8,7 @@ export interface TestImpersonation {
   staff: TestStaff;
 }
 
-/** Begins a visit to an organization, through the API. */
+/** Begins a support session in an organization, through the API. */
 export async function impersonate(
   app: TestApp,
   organizationId: string,

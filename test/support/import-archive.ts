@@ -96,7 +96,7 @@ function toColumns(table: string, row: Row, organizationId: string, key: string 
       return { ...rest, consecutive_failures: failures_in_row, secret: createSecret() };
     }
     case 'domains':
-      return { ...own, episode_started_at: row.created_at };
+      return { ...own, generation_started_at: row.created_at };
     case 'notifications':
       return { ...own, dedupe_key: String(row.id) };
     case 'usage_events': {

@@ -143,7 +143,7 @@ export async function createRichOrganization(
       ownership_token: `token-${marker}`,
       verification_status: 'verified',
       observed: json({ spf: { status: 'valid', found: marker } }),
-      episode_started_at: now,
+      generation_started_at: now,
       verified_at: now,
       ...stamps,
     });
@@ -449,7 +449,7 @@ export async function addInternalRows(organizationId: string): Promise<void> {
      from organizations where id = $1`,
     `insert into stripe_events (id, org_id, type, created_at, received_at)
      select 'evt_' || id, id, 'invoice.paid', now(), now() from organizations where id = $1`,
-    `insert into payment_graces (id, org_id, subscription_id, episode, status, started_at, suspend_at, closed_at)
+    `insert into payment_graces (id, org_id, subscription_id, generation, status, started_at, suspend_at, closed_at)
      select 'grc' || substr(id, 4), id, 'sub_' || id, 1, 'recovered', now(), now(), now() from organizations where id = $1`,
     `insert into usage_alerts (org_id, counter, threshold, period_start, created_at)
      values ($1, 'api_calls', 80, now(), now())`,

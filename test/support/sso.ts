@@ -26,7 +26,7 @@ export interface SsoOrganization extends TestOrganization {
 export async function verifyTestDomain(app: TestApp, organizationId: string, domain: string): Promise<void> {
   await query(
     app.worker,
-    sql`insert into domains (id, org_id, domain_name, ownership_token, verification_status, observed, episode_started_at,
+    sql`insert into domains (id, org_id, domain_name, ownership_token, verification_status, observed, generation_started_at,
       verified_at, created_at, updated_at)
     values (${newId('domain')}, ${organizationId}, ${domain}, 'x', 'verified', '{}', now(), now(), now(), now())`,
   );

@@ -216,8 +216,8 @@ describe('webhook deliveries', () => {
       await service.reinstate(targets[type], 'payment');
       expect((await service.settle(organizationId)).released.deliveries).toBe(2);
       expect(await arranged.deliveries()).toMatchObject([
-        { status: 'pending', heldFor: null, attempts: 1, priorAttempts: 0, episode: 2 },
-        { status: 'pending', episode: 2 },
+        { status: 'pending', heldFor: null, attempts: 1, priorAttempts: 0, generation: 2 },
+        { status: 'pending', generation: 2 },
       ]);
       for (const id of [first, second]) await worker.attempt(id, true, 2);
       expect(await arranged.deliveries()).toMatchObject([{ status: 'delivered' }, { status: 'delivered' }]);
@@ -306,7 +306,13 @@ describe('webhook deliveries', () => {
         const { targets, countStarts, record, ...arranged } = await arrangeEvents();
         await service.suspend(targets[type]);
         for (let event = 0; event < 2; event += 1) await database.systemTransaction(record);
-        const held = { status: 'held', heldFor: 'suspension', attempts: 0, nextAttemptAt: null, episode: 1 };
+        const held = {
+          status: 'held',
+          heldFor: 'suspension',
+          attempts: 0,
+          nextAttemptAt: null,
+          generation: 1,
+        };
         expect(await arranged.deliveries()).toMatchObject([held, held]);
         expect(countStarts()).toBe(0);
         await service.reinstate(targets[type]);
@@ -382,7 +388,7 @@ describe('webhook deliveries', () => {
         await Promise.race([waitsFor(pid), settled]);
       });
       await settled;
-      expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', episode: 2 }]);
+      expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', generation: 2 }]);
     });
 
     test('that find the release in progress start by themselves', async () => {
@@ -397,7 +403,9 @@ describe('webhook deliveries', () => {
         await service.reinstate(target);
       });
       await recorded;
-      expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', heldFor: null, episode: 1 }]);
+      expect(await arranged.deliveries()).toMatchObject([
+        { status: 'pending', heldFor: null, generation: 1 },
+      ]);
       expect(countStarts()).toBe(1);
     });
 
@@ -421,7 +429,7 @@ describe('webhook deliveries', () => {
       await service.suspend(target);
       await database.systemTransaction(restart);
       expect(await arranged.deliveries()).toMatchObject([
-        { status: 'held', heldFor: 'suspension', episode: 2, nextAttemptAt: null },
+        { status: 'held', heldFor: 'suspension', generation: 2, nextAttemptAt: null },
       ]);
       expect(countStarts()).toBe(1);
       await exhaust();
@@ -433,7 +441,9 @@ describe('webhook deliveries', () => {
         await service.reinstate(target);
       });
       await restarted;
-      expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', heldFor: null, episode: 3 }]);
+      expect(await arranged.deliveries()).toMatchObject([
+        { status: 'pending', heldFor: null, generation: 3 },
+      ]);
       expect(countStarts()).toBe(2);
     });
 
@@ -463,7 +473,7 @@ describe('webhook deliveries', () => {
           database,
           outbox: service.outbox,
         }).run(jobId, () => undefined);
-        const held = { status: 'held', heldFor: 'suspension', nextAttemptAt: null, episode: 1 };
+        const held = { status: 'held', heldFor: 'suspension', nextAttemptAt: null, generation: 1 };
         expect(await arranged.deliveries()).toMatchObject([held, held]);
         expect(countStarts()).toBe(startsBefore);
         await service.reinstate(targets[type]);
@@ -498,7 +508,7 @@ describe('webhook deliveries', () => {
       consecutive_failures: 10,
       failing_since: new Date(),
       holding_since: new Date(Date.now() - 3_600_000),
-      probe_episode: 1,
+      probe_generation: 1,
     });
     await query(
       database,
@@ -510,7 +520,7 @@ describe('webhook deliveries', () => {
       posts += 1;
       return httpAnswer(200);
     });
-    const run = { endpointId: arranged.endpointId, episode: 1, now: true };
+    const run = { endpointId: arranged.endpointId, generation: 1, now: true };
     expect(await probe.attempt(run)).toMatchObject({ kind: 'repeat' });
     expect(await arranged.deliveries()).toMatchObject([
       { status: 'held', heldFor: 'suspension' },

@@ -52,9 +52,9 @@ async function arrange(count = 3) {
   });
   const attemptAll = async () => {
     const outcomes: string[] = [];
-    for (const { id, episode, status } of await given.deliveries()) {
+    for (const { id, generation, status } of await given.deliveries()) {
       if (status !== 'pending') continue;
-      const outcome = await deliveries.attempt(id, true, episode);
+      const outcome = await deliveries.attempt(id, true, generation);
       outcomes.push(outcome.kind === 'settled' ? outcome.status : outcome.kind);
     }
     return outcomes;

@@ -225,7 +225,7 @@ describe('retry', () => {
   });
 
   test.each(['exhausted', 'delivered', 'canceled', 'blocked'] as const)(
-    'of a delivery that is %s starts one new episode with the same event, even for concurrent calls',
+    'of a delivery that is %s starts one new generation with the same event, even for concurrent calls',
     async (status) => {
       const arranged = await arrange();
       await record(arranged, 'message.sent');
@@ -527,14 +527,14 @@ describe('replay', () => {
         { signal: { workflowId: `webhook/${waiting}`, signalName: 'retryNow', args: [{ isDue: true }] } },
       ]);
       for (const id of [inFlight, failing, suspended, limited]) expect(about(id)).toEqual([]);
-      const rows = await query<{ id: string; isDue: boolean; episode: number }>(
+      const rows = await query<{ id: string; isDue: boolean; generation: number }>(
         app.worker,
-        sql`select id, next_attempt_at <= now() as "isDue", episode from webhook_deliveries
+        sql`select id, next_attempt_at <= now() as "isDue", generation from webhook_deliveries
         where id = any(${[waiting ?? '', inFlight ?? '']}) order by id`,
       );
       expect(rows).toEqual([
-        { id: waiting, isDue: true, episode: 1 },
-        { id: inFlight, isDue: false, episode: 1 },
+        { id: waiting, isDue: true, generation: 1 },
+        { id: inFlight, isDue: false, generation: 1 },
       ]);
       // What was expedited is about to be attempted.
       expect(await run(arranged, body)).toMatchObject({ expedited: 0, skipped_for: { due: 1 } });

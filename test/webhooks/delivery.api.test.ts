@@ -116,7 +116,7 @@ describe('a delivery', () => {
     expect(commands[0]?.start).toMatchObject({
       taskQueue: 'webhooks',
       priority: { fairnessKey: endpointId },
-      input: { deliveryId: id, episode: 1 },
+      input: { deliveryId: id, generation: 1 },
       searchAttributes: { ResourceId: endpointId, Stage: 'delivering' },
     });
   });
@@ -250,7 +250,7 @@ describe('a delivery', () => {
       delayMs: WEBHOOK_SCHEDULE_MS[1],
     });
     const { delivery, attempts } = await read();
-    expect(delivery).toMatchObject({ status: 'pending', episode: 2, attempts: 3 });
+    expect(delivery).toMatchObject({ status: 'pending', generation: 2, attempts: 3 });
     expect(attempts.map(({ number }) => number)).toEqual([1, 2, 3]);
   });
 

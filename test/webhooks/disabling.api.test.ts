@@ -134,7 +134,7 @@ describe('the failing period of an endpoint', () => {
     });
     expect(response.json()).toMatchObject({ disabled: false, disabled_reason: null });
     expect(await arranged.endpoint()).toMatchObject({ failingSince: null, consecutiveFailures: 0 });
-    expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', episode: 2 }]);
+    expect(await arranged.deliveries()).toMatchObject([{ status: 'pending', generation: 2 }]);
     // Another failure starts a new period of five days.
     await arranged.worker(async () => httpAnswer(500)).attempt(arranged.deliveryIds[0] ?? '', false, 2);
     expect((await arranged.endpoint()).disabled).toBe(false);

@@ -235,7 +235,7 @@ test('disabling stores a reason; enabling releases each held delivery once', asy
   for (const response of enabled)
     expect(response.json()).toMatchObject({ disabled: false, disabled_reason: null });
   for (const delivery of await deliveries(id))
-    expect(delivery).toMatchObject({ status: 'pending', episode: 2, nextAttemptAt: expect.any(Date) });
+    expect(delivery).toMatchObject({ status: 'pending', generation: 2, nextAttemptAt: expect.any(Date) });
   const started = app.commands.map(({ start }) => start?.workflowId).sort();
   expect(started).toEqual(held.map((deliveryId) => deliverWebhookWorkflowId(deliveryId, 2)).sort());
 });

@@ -33,7 +33,7 @@ async function arrangeFailing(count: number, failingForMinutes = 3): Promise<Tes
     failing_since: since,
     consecutive_failures: FAILING_AFTER_FAILURES,
     holding_since: since,
-    probe_episode: 1,
+    probe_generation: 1,
   });
   await query(
     database,
@@ -43,7 +43,7 @@ async function arrangeFailing(count: number, failingForMinutes = 3): Promise<Tes
   return arranged;
 }
 
-const probeOf = ({ endpointId }: TestDeliveries, episode = 1) => ({ endpointId, episode });
+const probeOf = ({ endpointId }: TestDeliveries, generation = 1) => ({ endpointId, generation });
 const startedIds = ({ commands }: TestDeliveries) => commands.flatMap(({ start }) => start?.workflowId ?? []);
 const statusesOf = async ({ deliveries }: TestDeliveries) => (await deliveries()).map(({ status }) => status);
 
@@ -97,7 +97,7 @@ describe('from its tenth failure in a row an endpoint is failing', () => {
       { status: 'pending', attempts: 0 },
       { status: 'held', heldFor: 'endpoint_failing', attempts: 0, nextAttemptAt: null },
     ]);
-    expect(await arranged.endpoint()).toMatchObject({ holdingSince: expect.any(Date), probeEpisode: 1 });
+    expect(await arranged.endpoint()).toMatchObject({ holdingSince: expect.any(Date), probeGeneration: 1 });
   });
 
   test('a run that finds no slot ends, and its delivery is held', async () => {
@@ -161,7 +161,7 @@ describe('from its tenth failure in a row an endpoint is failing', () => {
         priorAttempts: 8,
         completedAt: null,
       },
-      { id: waiting, status: 'held', episode: 1 },
+      { id: waiting, status: 'held', generation: 1 },
     ]);
   });
 
@@ -281,11 +281,11 @@ describe('a probe', () => {
     expect(startedIds(arranged).at(-1)).toBe(`webhook-probe/${arranged.endpointId}/2`);
   });
 
-  test('of an earlier episode changes nothing', async () => {
+  test('of an earlier run changes nothing', async () => {
     const arranged = await arrangeFailing(1);
     await query(
       database,
-      sql`update webhook_endpoints set probe_episode = 2 where id = ${arranged.endpointId}`,
+      sql`update webhook_endpoints set probe_generation = 2 where id = ${arranged.endpointId}`,
     );
     const probes = arranged.probe(up);
     for (const outcome of [
@@ -418,8 +418,8 @@ describe('after a successful probe', () => {
     });
     const started = () => startedIds(arranged).map((id) => id.split('/')[1] ?? '');
     const attemptStarted = async () => {
-      for (const { id, episode, status } of await arranged.deliveries())
-        if (status === 'pending') await service.attempt(id, false, episode);
+      for (const { id, generation, status } of await arranged.deliveries())
+        if (status === 'pending') await service.attempt(id, false, generation);
     };
     const oldest = arranged.deliveryIds.filter((id) => id !== first).sort();
 
@@ -427,7 +427,7 @@ describe('after a successful probe', () => {
     expect(started().sort()).toEqual(oldest.slice(0, RELEASE_BATCH_SIZE));
     expect((await arranged.deliveries()).find(({ id }) => id === second)).toMatchObject({
       status: 'pending',
-      episode: 2,
+      generation: 2,
       attempts: 5,
       priorAttempts: 2,
     });
@@ -456,13 +456,13 @@ describe('after a successful probe', () => {
     expect((await arranged.deliveries()).filter(({ status }) => status === 'pending')).toHaveLength(1);
   });
 
-  test('an endpoint that fails again gets the next episode, and the release stops', async () => {
+  test('an endpoint that fails again gets the next probe run, and the release stops', async () => {
     const arranged = await arrangeFailing(RELEASE_BATCH_SIZE + 20);
     await arranged.probe(up).attempt({ ...probeOf(arranged), now: true });
     await arranged.probe(up).release(probeOf(arranged));
     const pending = (await arranged.deliveries()).filter(({ status }) => status === 'pending');
     const service = arranged.worker(down);
-    for (const { id, episode } of pending) await service.attempt(id, false, episode);
+    for (const { id, generation } of pending) await service.attempt(id, false, generation);
     expect(startedIds(arranged).at(-1)).toBe(`webhook-probe/${arranged.endpointId}/2`);
     await expect(arranged.probe(up).release(probeOf(arranged))).resolves.toEqual({
       kind: 'ended',
@@ -560,7 +560,7 @@ describe('a failing endpoint', () => {
       status: 'recovered',
     });
     const service = arranged.worker(up);
-    for (const { id, episode } of rows) await service.attempt(id, false, episode);
+    for (const { id, generation } of rows) await service.attempt(id, false, generation);
     await expect(arranged.probe(up).release(run)).resolves.toMatchObject({ status: 'released' });
     expect((await statusesOf(arranged)).filter((status) => status === 'held')).toEqual([]);
   });

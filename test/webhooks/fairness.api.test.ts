@@ -134,10 +134,10 @@ describe('attempt slots', () => {
 });
 
 describe('a run', () => {
-  test('of an earlier episode does not touch the delivery', async () => {
+  test('of an earlier generation does not touch the delivery', async () => {
     const { worker, deliveryIds, deliveries } = await arrangeDeliveries(database, 1);
     const [id = ''] = deliveryIds;
-    await query(database, sql`update webhook_deliveries set episode = 2 where id = ${id}`);
+    await query(database, sql`update webhook_deliveries set generation = 2 where id = ${id}`);
     const service = worker(async () => httpAnswer(200));
     await expect(service.attempt(id, true, 1)).resolves.toMatchObject({
       kind: 'settled',
@@ -148,7 +148,7 @@ describe('a run', () => {
     await expect(service.attempt(id, true, 2)).resolves.toMatchObject({ status: 'delivered' });
   });
 
-  test('without an episode continues', async () => {
+  test('without a generation continues', async () => {
     const { worker, deliveryIds } = await arrangeDeliveries(database, 1);
     const service = worker(async () => httpAnswer(200));
     await expect(service.attempt(deliveryIds[0] ?? '', false)).resolves.toMatchObject({
@@ -241,7 +241,7 @@ describe('the attempts of a worker', () => {
       failing_since: new Date(),
       consecutive_failures: FAILING_AFTER_FAILURES,
       holding_since: new Date(),
-      probe_episode: 1,
+      probe_generation: 1,
     });
     await query(
       database,
@@ -249,7 +249,7 @@ describe('the attempts of a worker', () => {
       where endpoint_id = ${endpointId}`,
     );
     const hung = slowReceiver();
-    const run = { endpointId, episode: 1, now: true };
+    const run = { endpointId, generation: 1, now: true };
     const holders = [organizationHolder(organization.organizationId)];
     const held = [1, 2, 3].map(() => shares.tryAcquire({ holders }));
     await expect(probe(hung.post, { shares }).attempt(run)).resolves.toMatchObject({ kind: 'repeat' });

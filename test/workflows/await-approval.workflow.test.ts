@@ -46,7 +46,7 @@ function waitingDraft(waitMs: number) {
       environment.temporal.client.workflow.start(AWAIT_APPROVAL, {
         taskQueue,
         workflowId: `approval/${randomUUID()}/1`,
-        args: [{ draftId: 'drf_1', episode: 1, expiresAt: new Date(expiresAt).toISOString() }],
+        args: [{ draftId: 'drf_1', generation: 1, expiresAt: new Date(expiresAt).toISOString() }],
       });
     return { activities, start, expiresAt };
   };

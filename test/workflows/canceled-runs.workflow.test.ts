@@ -16,13 +16,13 @@ const environment = useWorkflowEnvironment();
 const RUNS = [
   {
     type: VERIFY_DOMAIN,
-    input: { domainId: 'dom_1', episode: 1 },
+    input: { domainId: 'dom_1', generation: 1 },
     attempt: 'checkDomainRecords',
     settle: 'stopVerification',
   },
   {
     type: DELIVER_WEBHOOK,
-    input: { deliveryId: 'whd_1', episode: 1 },
+    input: { deliveryId: 'whd_1', generation: 1 },
     attempt: 'attemptDelivery',
     settle: 'cancelDelivery',
   },

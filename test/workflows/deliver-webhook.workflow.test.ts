@@ -136,9 +136,9 @@ describe('deliverWebhook', () => {
     const queue = randomUUID();
     let calls = 0;
     const activities: WebhookActivities = {
-      async attemptDelivery({ episode }) {
+      async attemptDelivery({ generation }) {
         calls += 1;
-        expect(episode).toBe(2);
+        expect(generation).toBe(2);
         if (calls === 100) return 'delivered';
         throw ApplicationFailure.create({ type: 'EndpointBusy', message: 'busy', nextRetryDelay: 60_000 });
       },
@@ -148,7 +148,7 @@ describe('deliverWebhook', () => {
       const handle = await environment.temporal.client.workflow.start(DELIVER_WEBHOOK, {
         taskQueue: queue,
         workflowId: `webhook/${randomUUID()}`,
-        args: [{ deliveryId: 'whd_1', episode: 2 }],
+        args: [{ deliveryId: 'whd_1', generation: 2 }],
         priority: { fairnessKey: 'whe_1' },
       });
       await expect(handle.result()).resolves.toBe('delivered');

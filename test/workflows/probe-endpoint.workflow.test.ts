@@ -52,7 +52,7 @@ async function start(taskQueue: string, signal?: string) {
   const options = {
     taskQueue,
     workflowId: probeEndpointWorkflowId(endpointId, 1),
-    args: [{ endpointId, episode: 1 }],
+    args: [{ endpointId, generation: 1 }],
   };
   const { workflow } = environment.temporal.client;
   return signal
@@ -181,7 +181,7 @@ describe('the activities', () => {
   test('show the result and the time of the next probe in Pending Activities', async () => {
     const { activities } = fakeProbes(() => repeat(300_000));
     const failure = await activities
-      .attemptProbe({ endpointId: 'whe_1', episode: 1, now: false })
+      .attemptProbe({ endpointId: 'whe_1', generation: 1, now: false })
       .catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(ApplicationFailure);
     expect(failure).toMatchObject({ type: 'EndpointFailing', message: 'HTTP 503', nextRetryDelay: 300_000 });

@@ -47,7 +47,7 @@ const start = (taskQueue: string) =>
   environment.temporal.client.workflow.start(VERIFY_DOMAIN, {
     taskQueue,
     workflowId: `domain/${randomUUID()}/1`,
-    args: [{ domainId: 'dom_1', episode: 1 }],
+    args: [{ domainId: 'dom_1', generation: 1 }],
   });
 
 describe('verifyDomain', () => {

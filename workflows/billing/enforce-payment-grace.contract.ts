@@ -1,11 +1,11 @@
 /** Contract of the lifecycle after a failed payment: reminders, suspension, reinstatement. */
 export const ENFORCE_PAYMENT_GRACE = 'enforcePaymentGrace';
-/** @param episode counts the graces of the subscription, since a later payment may fail, too. */
+/** @param generation number of the grace: a later payment of the same subscription may fail, too. */
 export const enforcePaymentGraceWorkflowId = (
   organizationId: string,
   subscriptionId: string,
-  episode: number,
-): string => `payment-grace/${organizationId}/${subscriptionId}/${episode}`;
+  generation: number,
+): string => `payment-grace/${organizationId}/${subscriptionId}/${generation}`;
 
 export interface EnforcePaymentGraceInput {
   graceId: string;

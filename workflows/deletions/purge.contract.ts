@@ -7,15 +7,16 @@ export interface PurgeRun {
   /** Id of the user or organization. */
   subjectId: string;
   /** Incremented each time an operator resumes a stopped purge; part of the id from 2 on. */
-  episode: number;
+  generation: number;
 }
 
-const withEpisode = (id: string, episode: number): string => (episode > 1 ? `${id}/${episode}` : id);
+const withGeneration = (id: string, generation: number): string =>
+  generation > 1 ? `${id}/${generation}` : id;
 
-export const purgeAccountWorkflowId = ({ subjectId, deletionId, episode }: PurgeRun): string =>
-  withEpisode(`purge/${subjectId}/${deletionId}`, episode);
-export const purgeOrganizationWorkflowId = ({ subjectId, deletionId, episode }: PurgeRun): string =>
-  withEpisode(`purge-organization/${subjectId}/${deletionId}`, episode);
+export const purgeAccountWorkflowId = ({ subjectId, deletionId, generation }: PurgeRun): string =>
+  withGeneration(`purge/${subjectId}/${deletionId}`, generation);
+export const purgeOrganizationWorkflowId = ({ subjectId, deletionId, generation }: PurgeRun): string =>
+  withGeneration(`purge-organization/${subjectId}/${deletionId}`, generation);
 
 export interface PurgeInput {
   deletionId: string;

@@ -1,12 +1,12 @@
-/** Contract of one series of checks of a domain's DNS records, called an episode. */
+/** Contract of one series of checks of a domain's DNS records. */
 export const VERIFY_DOMAIN = 'verifyDomain';
-/** @param episode incremented with each series: creation, `verify` after the last one ended, key rotation. */
-export const verifyDomainWorkflowId = (domainId: string, episode: number): string =>
-  `domain/${domainId}/${episode}`;
+/** @param generation number of the series. A new one begins with creation, `verify` after the last one ended, key rotation. */
+export const verifyDomainWorkflowId = (domainId: string, generation: number): string =>
+  `domain/${domainId}/${generation}`;
 
 export interface VerifyDomainInput {
   domainId: string;
-  episode: number;
+  generation: number;
 }
 
 /** Signal: check now. A check in progress finishes first. */
@@ -29,7 +29,7 @@ const CHECK_INTERVALS = [
 const FINAL_INTERVAL_MS = 2 * HOUR_MS;
 
 /**
- * The delay until the next check, from the time since the episode started. Early or late checks do not shift the
+ * The delay until the next check, from the time since the series started. Early or late checks do not shift the
  * schedule. The last check is at the end of the window.
  */
 export function nextCheckDelayMs(elapsedMs: number): number {

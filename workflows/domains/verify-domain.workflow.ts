@@ -32,7 +32,7 @@ export const checkNow = defineSignal(CHECK_NOW);
  *
  * @returns the final status, for the Temporal UI.
  */
-export async function verifyDomain({ domainId, episode }: VerifyDomainInput): Promise<string> {
+export async function verifyDomain({ domainId, generation }: VerifyDomainInput): Promise<string> {
   let checkRequested = false;
   let checks = new CancellationScope();
   setHandler(
@@ -53,7 +53,9 @@ export async function verifyDomain({ domainId, episode }: VerifyDomainInput): Pr
       checks = new CancellationScope();
       checkRequested = false;
       try {
-        const outcome = await checks.run(() => checkDomainRecords({ domainId, episode, checkImmediately }));
+        const outcome = await checks.run(() =>
+          checkDomainRecords({ domainId, generation, checkImmediately }),
+        );
         stage.report(outcome, `Ended: ${outcome}.`);
         return outcome;
       } catch (error) {
@@ -64,7 +66,7 @@ export async function verifyDomain({ domainId, episode }: VerifyDomainInput): Pr
   } catch (failure) {
     const error = findCancellation(failure);
     if (isCancellation(error)) {
-      await CancellationScope.nonCancellable(() => stopVerification({ domainId, episode }));
+      await CancellationScope.nonCancellable(() => stopVerification({ domainId, generation }));
       stage.end('canceled');
     }
     throw error;

@@ -1,11 +1,11 @@
 /** Contract of one request for the approval of a draft. A changed draft is requested again, with a run of its own. */
 export const AWAIT_APPROVAL = 'awaitApproval';
-export const awaitApprovalWorkflowId = (draftId: string, episode: number): string =>
-  `approval/${draftId}/${episode}`;
+export const awaitApprovalWorkflowId = (draftId: string, generation: number): string =>
+  `approval/${draftId}/${generation}`;
 
 export interface AwaitApprovalInput {
   draftId: string;
-  episode: number;
+  generation: number;
   /** ISO 8601 UTC. */
   expiresAt: string;
 }

@@ -27,7 +27,7 @@ const SIGNALS = [DRAFT_APPROVED, DRAFT_REJECTED, APPROVAL_VOIDED] as const;
  *
  * @returns the result, for the Temporal UI.
  */
-export async function awaitApproval({ draftId, episode, expiresAt }: AwaitApprovalInput): Promise<string> {
+export async function awaitApproval({ draftId, generation, expiresAt }: AwaitApprovalInput): Promise<string> {
   let signaled = false;
   for (const name of SIGNALS)
     setHandler(
@@ -39,17 +39,17 @@ export async function awaitApproval({ draftId, episode, expiresAt }: AwaitApprov
     );
   setCurrentDetails(`Waiting for an approval until ${expiresAt}.`);
   try {
-    await announceApproval({ draftId, episode });
+    await announceApproval({ draftId, generation });
     for (let until = expiresAt; ; ) {
       await condition(() => signaled, Math.max(1, Date.parse(until) - Date.now()));
       signaled = false;
-      const result = await settleApproval({ draftId, episode });
+      const result = await settleApproval({ draftId, generation });
       if (typeof result === 'string') return result;
       until = result.waitUntil;
     }
   } catch (error) {
     if (isCancellation(error))
-      await CancellationScope.nonCancellable(() => cancelApproval({ draftId, episode }));
+      await CancellationScope.nonCancellable(() => cancelApproval({ draftId, generation }));
     throw error;
   }
 }

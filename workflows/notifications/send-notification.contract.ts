@@ -1,7 +1,7 @@
 /** Contract of sending a system email to a user. */
 export const SEND_NOTIFICATION = 'sendNotification';
-export const sendNotificationWorkflowId = (notificationId: string, episode = 1): string =>
-  `notification/${notificationId}${episode === 1 ? '' : `/${episode}`}`;
+export const sendNotificationWorkflowId = (notificationId: string, generation = 1): string =>
+  `notification/${notificationId}${generation === 1 ? '' : `/${generation}`}`;
 
 export interface SendNotificationInput {
   notificationId: string;

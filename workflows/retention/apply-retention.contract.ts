@@ -1,9 +1,9 @@
 /** Contract of the daily retention run of an organization: warnings, then deletion of expired messages. */
 export const APPLY_RETENTION = 'applyRetention';
 
-/** @param episode the day (`2026-12-01`), or the policy change to announce (`change-3`). */
-export const applyRetentionWorkflowId = (organizationId: string, episode: string): string =>
-  `retention/${organizationId}/${episode}`;
+/** @param occasion the day (`2026-12-01`), or the policy change to announce (`change-3`). */
+export const applyRetentionWorkflowId = (organizationId: string, occasion: string): string =>
+  `retention/${organizationId}/${occasion}`;
 
 export interface ApplyRetentionInput {
   organizationId: string;

@@ -1,13 +1,13 @@
 /** Contract of the delivery of one event to one endpoint. */
 export const DELIVER_WEBHOOK = 'deliverWebhook';
-/** @param episode incremented when a delivery is restarted (released, retried or replayed). */
-export const deliverWebhookWorkflowId = (deliveryId: string, episode: number): string =>
-  episode === 1 ? `webhook/${deliveryId}` : `webhook/${deliveryId}/${episode}`;
+/** @param generation incremented when a delivery is restarted (released, retried or replayed). */
+export const deliverWebhookWorkflowId = (deliveryId: string, generation: number): string =>
+  generation === 1 ? `webhook/${deliveryId}` : `webhook/${deliveryId}/${generation}`;
 
 export interface DeliverWebhookInput {
   deliveryId: string;
-  /** Prevents a late run of an earlier episode from changing the delivery. */
-  episode: number;
+  /** A late run of an earlier generation does not change the delivery. */
+  generation: number;
 }
 
 /** Signal: attempt now. An attempt in progress finishes first. @param options {@link RetryNowOptions}, which may be missing. */

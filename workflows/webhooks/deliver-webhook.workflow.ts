@@ -35,7 +35,7 @@ export const cancel = defineSignal(CANCEL_DELIVERY);
  *
  * @returns the final status, for the Temporal UI.
  */
-export async function deliverWebhook({ deliveryId, episode }: DeliverWebhookInput): Promise<string> {
+export async function deliverWebhook({ deliveryId, generation }: DeliverWebhookInput): Promise<string> {
   let requested = null as 'retry' | 'cancel' | null;
   let attemptNow = false;
   let attempts = new CancellationScope();
@@ -55,22 +55,22 @@ export async function deliverWebhook({ deliveryId, episode }: DeliverWebhookInpu
   setCurrentDetails('Signals: retryNow, cancel. Pending Activities shows the attempts and their results.');
   try {
     // The signal may arrive before the first step: with signal-with-start, or while no worker is running.
-    if (requested === 'cancel') return await cancelDelivery({ deliveryId, episode });
+    if (requested === 'cancel') return await cancelDelivery({ deliveryId, generation });
     for (;;) {
       if (requested === 'retry') requested = null;
       attempts = new CancellationScope();
       try {
-        return await attempts.run(() => attemptDelivery({ deliveryId, episode, now: attemptNow }));
+        return await attempts.run(() => attemptDelivery({ deliveryId, generation, now: attemptNow }));
       } catch (error) {
         // Without a signal, the attempts have failed. With one, the backoff was canceled or the attempt in progress failed.
         if (requested === null) throw error;
-        if (requested === 'cancel') return await cancelDelivery({ deliveryId, episode });
+        if (requested === 'cancel') return await cancelDelivery({ deliveryId, generation });
       }
     }
   } catch (failure) {
     const error = findCancellation(failure);
     if (isCancellation(error))
-      await CancellationScope.nonCancellable(() => cancelDelivery({ deliveryId, episode }));
+      await CancellationScope.nonCancellable(() => cancelDelivery({ deliveryId, generation }));
     throw error;
   }
 }

@@ -1,12 +1,12 @@
 /** Contract of the run that probes a failing endpoint and releases its held deliveries. */
 export const PROBE_ENDPOINT = 'probeEndpoint';
-/** @param episode incremented each time the endpoint starts to hold its deliveries. */
-export const probeEndpointWorkflowId = (endpointId: string, episode: number): string =>
-  `webhook-probe/${endpointId}/${episode}`;
+/** @param generation incremented each time the endpoint starts to hold its deliveries. */
+export const probeEndpointWorkflowId = (endpointId: string, generation: number): string =>
+  `webhook-probe/${endpointId}/${generation}`;
 
 export interface ProbeEndpointInput {
   endpointId: string;
-  episode: number;
+  generation: number;
   /** Probe without waiting for the interval. Set by a run that continues as new. */
   now?: boolean;
 }

@@ -32,7 +32,7 @@ export const retryNow = defineSignal(PROBE_NOW);
  *
  * @returns how it ended, for the Temporal UI.
  */
-export async function probeEndpoint({ endpointId, episode, now }: ProbeEndpointInput): Promise<string> {
+export async function probeEndpoint({ endpointId, generation, now }: ProbeEndpointInput): Promise<string> {
   let probeNow = now ?? false;
   let step = new CancellationScope();
   setHandler(
@@ -46,7 +46,7 @@ export async function probeEndpoint({ endpointId, episode, now }: ProbeEndpointI
   async function repeatUntilDone(activity: (now: boolean) => Promise<string>): Promise<string> {
     for (;;) {
       if (workflowInfo().historyLength >= MAX_HISTORY_EVENTS)
-        await continueAsNew<typeof probeEndpoint>({ endpointId, episode, now: probeNow });
+        await continueAsNew<typeof probeEndpoint>({ endpointId, generation, now: probeNow });
       const isRequested = probeNow;
       probeNow = false;
       step = new CancellationScope();
@@ -64,14 +64,14 @@ export async function probeEndpoint({ endpointId, episode, now }: ProbeEndpointI
   );
   for (;;) {
     const end = await repeatUntilDone((isRequested) =>
-      attemptProbe({ endpointId, episode, now: isRequested }),
+      attemptProbe({ endpointId, generation, now: isRequested }),
     );
     if (end !== 'recovered') return stage.end(end);
     stage.report(
       'releasing',
       'The endpoint answers again. Its held deliveries start in batches, oldest first.',
     );
-    const release = await repeatUntilDone(() => releaseBacklog({ endpointId, episode }));
+    const release = await repeatUntilDone(() => releaseBacklog({ endpointId, generation }));
     if (release !== 'failing') return stage.end(release);
     stage.report('probing', 'Signal: retryNow. The endpoint failed again while its backlog was released.');
   }

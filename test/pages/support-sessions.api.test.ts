@@ -12,7 +12,7 @@ import { createStaff } from '../support/staff.ts';
 
 const app = useTestApp({ config: { TRUST_PROXY: '127.0.0.1' } });
 
-/** Forms that belong to the visitor, not to the organization. */
+/** Forms that belong to the member of staff, not to the organization. */
 const OWN_FORMS = ['/impersonation/end', '/logout'];
 const formsOf = (html: string) =>
   [...html.matchAll(/<(?:form|button|input|select|textarea)\b[^>]*>/g)].map(([tag]) => tag);
@@ -43,7 +43,7 @@ async function arrange() {
   return { ...organization, draftId: sent.json().id as string, session };
 }
 
-async function visit({ organizationId }: TestOrganization, { write }: { write: boolean }) {
+async function beginSupportSession({ organizationId }: TestOrganization, { write }: { write: boolean }) {
   const staff = await createStaff(app, { role: write ? 'admin' : 'support' });
   const browser = createPageClient(app);
   browser.cookies.set('session', staff.token);
@@ -61,10 +61,10 @@ const PAGES = listSourceFiles(['api'])
   .filter((route) => /\bpermission\b/.test(route.slice(0, 300)))
   .map((route) => /'(\/[^']*)'/.exec(route)?.[1] ?? '');
 
-describe('a visit of staff', () => {
+describe('a support session', () => {
   test.each([{ write: false }, { write: true }])('%j has no form on any page', async ({ write }) => {
     const world = await arrange();
-    const browser = await visit(world, { write });
+    const browser = await beginSupportSession(world, { write });
     const seen: string[] = [];
     for (const url of PAGES) {
       const page = await browser.open(`${url.replace(':id', world.draftId)}?org=${world.organizationId}`);
@@ -91,7 +91,7 @@ describe('a visit of staff', () => {
 
   test('shows roles and policies as text', async () => {
     const world = await arrange();
-    const browser = await visit(world, { write: false });
+    const browser = await beginSupportSession(world, { write: false });
     const page = await browser.open(`/organization?org=${world.organizationId}`);
     expect(page.body).toMatch(/<small>[^<]*, developer, since/);
     expect(page.body).toMatch(/new@people.example<\/strong> <small>viewer/);
