@@ -531,7 +531,7 @@ describe('in a browser', () => {
     await browser.open(path);
     const page = await browser.submit(path, { note: 'x', duration_minutes: '20', write: 'on' });
     expect(page.statusCode).toBe(403);
-    expect(page.body).toContain('Only the staff role admin');
+    expect(page.body).toContain('Only staff with the role admin');
     expect(browser.cookies.has('impersonation')).toBe(false);
   });
 });
