@@ -80,6 +80,8 @@ export async function startWorkflowEnvironment(): Promise<WorkflowTestEnvironmen
         activities,
         // An activity learns of its cancellation by the next heartbeat that is sent, by default every 24 s.
         maxHeartbeatThrottleInterval: '100 ms',
+        // A worker that does not stop fails its test instead of holding the whole run.
+        shutdownForceTime: '30 s',
         // Without them the SDK reports an error for each failed run.
         sinks: runEndSinks({ tracing: undefined, failures: createServiceMetrics().workflowFailures }),
         ...options,
