@@ -71,6 +71,23 @@ export const AREAS: Readonly<Record<string, Area>> = {
       'test/sso/sso-input.unit.test.ts',
     ],
   },
+  egress: {
+    files: [
+      'platform/network.ts',
+      'platform/egress/address-policy.ts',
+      'platform/egress/http-date.ts',
+      'platform/egress/target.ts',
+      'platform/egress/egress.ts',
+      'platform/egress/guarded-fetch.ts',
+    ],
+    tests: [
+      'test/platform/network.unit.test.ts',
+      'test/egress/address-policy.unit.test.ts',
+      'test/egress/egress.unit.test.ts',
+      'test/egress/guarded-fetch.unit.test.ts',
+      'test/egress/http-date.unit.test.ts',
+    ],
+  },
   dkim: {
     files: ['domain/mime/dkim-signature.ts'],
     tests: ['test/mime/dkim-signature.unit.test.ts'],

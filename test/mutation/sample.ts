@@ -1,6 +1,17 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -32,7 +43,24 @@ cpSync(root, sandbox, {
   filter: (path) => !LEFT_OUT.includes(relative(root, path)),
 });
 symlinkSync(join(root, 'node_modules'), join(sandbox, 'node_modules'));
-process.once('exit', () => rmSync(sandbox, { recursive: true, force: true }));
+/** Jest and the servers of the tests have their temporary files here. The database runs as another user. */
+const temporary = join(sandbox, 'tmp');
+mkdirSync(temporary);
+chmodSync(sandbox, 0o755);
+chmodSync(temporary, 0o755);
+let jest: ChildProcess | undefined;
+/** Ends the Jest that runs, and its database, which is in a process group of its own. */
+function stop(): void {
+  if (jest?.exitCode !== null || jest.pid === undefined) return;
+  process.kill(-jest.pid, 'SIGKILL');
+  for (const file of globSync(join(temporary, '*/postgres/postmaster.pid')))
+    process.kill(Number.parseInt(readFileSync(file, 'utf8'), 10), 'SIGINT');
+}
+process.once('exit', () => {
+  stop();
+  rmSync(sandbox, { recursive: true, force: true });
+});
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
 const silent = () => undefined;
 const logger = {
@@ -66,21 +94,21 @@ function runTests(
   variables: Record<string, string>,
   timeoutMs?: number,
 ): Promise<boolean | null> {
-  const jest = ['test/support/run-jest.ts', '--selectProjects', 'unit', 'api', '--silent', '--maxWorkers=2'];
-  const child = spawn(process.execPath, [...jest, ...options], {
+  const fixed = ['test/support/run-jest.ts', '--selectProjects', 'unit', 'api', '--silent', '--maxWorkers=2'];
+  const child = spawn(process.execPath, [...fixed, ...options], {
     cwd: sandbox,
-    env: { ...process.env, ...variables },
+    env: { ...process.env, TMPDIR: temporary, ...variables },
     stdio: 'ignore',
-    // A process group of its own: Jest has no time to stop its database when it is late.
     detached: true,
   });
+  jest = child;
   return new Promise((done) => {
     let isLate = false;
     const timer =
       timeoutMs &&
       setTimeout(() => {
         isLate = true;
-        if (child.pid !== undefined) process.kill(-child.pid);
+        stop();
       }, timeoutMs);
     child.once('exit', (code) => {
       clearTimeout(timer);
