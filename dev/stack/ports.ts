@@ -9,12 +9,21 @@ const LOOPBACK = '127.0.0.1';
  */
 const FIRST_PORT = 15_000;
 const LAST_PORT = 30_000;
-const TRIES = 100;
+/** Each worker of Jest has a range of its own, and every process without one shares the first. */
+const RANGES = 16;
+const PORTS_IN_RANGE = Math.floor((LAST_PORT - FIRST_PORT) / RANGES);
 
-/** Finds a port that nothing listens on. */
+let offset = randomInt(PORTS_IN_RANGE);
+
+/**
+ * Finds a port that nothing listens on. A test may stop what listens on its ports and start it again: no other worker takes
+ * them meanwhile, and this process returns every other port of its range first.
+ */
 export async function findFreePort(): Promise<number> {
-  for (let tries = 0; tries < TRIES; tries += 1) {
-    const port = randomInt(FIRST_PORT, LAST_PORT);
+  const range = Number(process.env.JEST_WORKER_ID ?? 0) % RANGES;
+  for (let tries = 0; tries < PORTS_IN_RANGE; tries += 1) {
+    offset = (offset + 1) % PORTS_IN_RANGE;
+    const port = FIRST_PORT + range * PORTS_IN_RANGE + offset;
     if (await isFree(port)) return port;
   }
   throw new Error(`No free port found between ${FIRST_PORT} and ${LAST_PORT}`);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { RESOLVE_AMBIGUOUS } from '../../workflows/outbound/send-message.contract.ts';
@@ -9,6 +10,8 @@ import { connectToTemporal } from '../support/temporal-connection.ts';
 
 jest.setTimeout(180_000);
 const TIMEOUT_MS = 90_000;
+/** How often the worker is killed around the record of a transmission; KILL_ROUNDS=50 takes eight minutes. */
+const KILL_ROUNDS = Number(process.env.KILL_ROUNDS ?? 1);
 
 let service: IsolatedService;
 let relay: SlowRelay;
@@ -143,4 +146,30 @@ describe('a crash', () => {
     expect(relay.complete).toBe(before + 1);
     await temporal.connection.close();
   });
+
+  test(
+    'of the worker at any moment around the record of a transmission never sends twice',
+    async () => {
+      const ended: Record<string, number> = {};
+      for (let round = 0; round < KILL_ROUNDS; round += 1) {
+        relay.hold();
+        const before = relay.complete;
+        const id = await sendOne();
+        await eventually(() => expect(relay.complete).toBe(before + 1), TIMEOUT_MS);
+        relay.release();
+        // The reply arrives, its result is recorded, the activity completes, the run ends.
+        await sleep((round * 7) % 50);
+        await service.kill('workers');
+        await service.start('workers');
+        await eventually(async () => {
+          const { status } = (await call('GET', `/messages/${id}`)).body;
+          expect(['sent', 'needs_attention']).toContain(status);
+          ended[status] = (ended[status] ?? 0) + 1;
+        }, TIMEOUT_MS);
+        expect(relay.complete).toBe(before + 1);
+      }
+      if (KILL_ROUNDS > 1) process.stdout.write(`${JSON.stringify(ended)}\n`);
+    },
+    60_000 + KILL_ROUNDS * 60_000,
+  );
 });
