@@ -57,6 +57,7 @@ export async function benchNeighbors(): Promise<void> {
       await settle(probes, idle);
       console.log(`${name}: processor seconds`, cpuBetween(before, cpuSeconds()));
       rows[name] = { ...describe(during), 'API MiB': memory.peak() };
+      console.log(name, rows[name]);
       const missed = Object.keys(idle).filter(
         (probe) => p99(during[probe]) > p99(idle[probe]) + TARGET_ADDED_MS,
       );
