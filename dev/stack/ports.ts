@@ -9,24 +9,33 @@ const LOOPBACK = '127.0.0.1';
  */
 const FIRST_PORT = 15_000;
 const LAST_PORT = 30_000;
-/** Each worker of Jest has a range of its own, and every process without one shares the first. */
-const RANGES = 16;
-const PORTS_IN_RANGE = Math.floor((LAST_PORT - FIRST_PORT) / RANGES);
+/** All processes but the workers of Jest, which each have a range of their own behind it. */
+const SHARED_RANGE = 5_000;
+const WORKER_RANGE = 1_000;
+const WORKER_RANGES = (LAST_PORT - FIRST_PORT - SHARED_RANGE) / WORKER_RANGE;
 
-let offset = randomInt(PORTS_IN_RANGE);
+/** What a test starts inherits the id, and is no worker. */
+const workerId = /[\\/]jest[^\\/]*[\\/]/.test(process.argv[1] ?? '') ? process.env.JEST_WORKER_ID : undefined;
+const range =
+  workerId === undefined
+    ? { first: FIRST_PORT, size: SHARED_RANGE }
+    : {
+        first: FIRST_PORT + SHARED_RANGE + (Number(workerId) % WORKER_RANGES) * WORKER_RANGE,
+        size: WORKER_RANGE,
+      };
+
+let offset = randomInt(range.size);
 
 /**
- * Finds a port that nothing listens on. A test may stop what listens on its ports and start it again: no other worker takes
- * them meanwhile, and this process returns every other port of its range first.
+ * Finds a port that nothing listens on. A test may stop what listens on its ports and start it again: no other process takes
+ * them meanwhile, and this one returns every other port of its range first.
  */
 export async function findFreePort(): Promise<number> {
-  const range = Number(process.env.JEST_WORKER_ID ?? 0) % RANGES;
-  for (let tries = 0; tries < PORTS_IN_RANGE; tries += 1) {
-    offset = (offset + 1) % PORTS_IN_RANGE;
-    const port = FIRST_PORT + range * PORTS_IN_RANGE + offset;
-    if (await isFree(port)) return port;
+  for (let tries = 0; tries < range.size; tries += 1) {
+    offset = (offset + 1) % range.size;
+    if (await isFree(range.first + offset)) return range.first + offset;
   }
-  throw new Error(`No free port found between ${FIRST_PORT} and ${LAST_PORT}`);
+  throw new Error(`No free port found from ${range.first} on`);
 }
 
 /**
