@@ -33,7 +33,9 @@ let offset = randomInt(range.size);
 export async function findFreePort(): Promise<number> {
   for (let tries = 0; tries < range.size; tries += 1) {
     offset = (offset + 1) % range.size;
-    if (await isFree(range.first + offset)) return range.first + offset;
+    // Other calls may move on meanwhile.
+    const port = range.first + offset;
+    if (await isFree(port)) return port;
   }
   throw new Error(`No free port found from ${range.first} on`);
 }
