@@ -13,6 +13,7 @@ import { createServiceMetrics } from '../../platform/service-metrics.ts';
 import { CLIENT_INTERCEPTORS, SEARCH_ATTRIBUTES } from '../../platform/temporal.ts';
 import { runEndSinks } from '../../workers/run-context.ts';
 import { loadWorkflowBundle } from '../../workers/workflow-bundle.ts';
+import { waitsForRest } from './run-at-rest.ts';
 
 const CACHE = fileURLToPath(new URL('../../.cache/temporal', import.meta.url));
 const KEYWORD = 2;
@@ -27,7 +28,10 @@ export interface WorkflowTestEnvironment {
     taskQueue: string,
     activities: object,
     test: () => Promise<T>,
-    options?: Pick<WorkerOptions, 'sinks'>,
+    options?: Pick<WorkerOptions, 'sinks'> & {
+      /** By default, signals wait until the run is at rest; see {@link waitsForRest}. */
+      signalsWhileExecuting?: boolean;
+    },
   ): Promise<T>;
   stop(): Promise<void>;
 }
@@ -52,7 +56,18 @@ export async function startWorkflowEnvironment(): Promise<WorkflowTestEnvironmen
     environment: process.env,
     log: () => undefined,
   });
-  const temporal = await TestWorkflowEnvironment.createTimeSkipping({
+  let signalsWait = false;
+  const temporal: TestWorkflowEnvironment = await TestWorkflowEnvironment.createTimeSkipping({
+    client: {
+      interceptors: {
+        workflow: [
+          waitsForRest(
+            () => temporal.connection,
+            () => signalsWait,
+          ),
+        ],
+      },
+    },
     server: { executable: { type: 'existing-path', path } },
     // Calls that outlive the environment fail, and do not end in the next test file of the process.
     plugins: [
@@ -72,7 +87,7 @@ export async function startWorkflowEnvironment(): Promise<WorkflowTestEnvironmen
   const workflowBundle = await loadWorkflowBundle();
   return {
     temporal,
-    async withWorker(taskQueue, activities, test, options = {}) {
+    async withWorker(taskQueue, activities, test, { signalsWhileExecuting = false, ...options } = {}) {
       const worker = await Worker.create({
         connection: temporal.nativeConnection,
         taskQueue,
@@ -86,7 +101,12 @@ export async function startWorkflowEnvironment(): Promise<WorkflowTestEnvironmen
         sinks: runEndSinks({ tracing: undefined, failures: createServiceMetrics().workflowFailures }),
         ...options,
       });
-      return worker.runUntil(test());
+      signalsWait = !signalsWhileExecuting;
+      try {
+        return await worker.runUntil(test());
+      } finally {
+        signalsWait = false;
+      }
     },
     stop: () => temporal.teardown(),
   };

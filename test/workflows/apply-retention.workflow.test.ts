@@ -157,14 +157,19 @@ describe('applyRetention', () => {
       postponed.resolve();
       return record(request);
     };
-    await environment.withWorker(queue, activities, async () => {
-      const handle = await start(queue);
-      await isDeleting.promise;
-      await handle.signal(POSTPONE_RETENTION, { days: 14 });
-      await expect(handle.result()).resolves.toBe(
-        `1 warning(s) sent; deleted 200 message(s), 10 thread(s) from before ${CUTOFF}; stopped: Postponed until then.; postponed for 14 days`,
-      );
-    });
+    await environment.withWorker(
+      queue,
+      activities,
+      async () => {
+        const handle = await start(queue);
+        await isDeleting.promise;
+        await handle.signal(POSTPONE_RETENTION, { days: 14 });
+        await expect(handle.result()).resolves.toBe(
+          `1 warning(s) sent; deleted 200 message(s), 10 thread(s) from before ${CUTOFF}; stopped: Postponed until then.; postponed for 14 days`,
+        );
+      },
+      { signalsWhileExecuting: true },
+    );
     expect(postponements).toEqual([14]);
   });
 
@@ -197,12 +202,17 @@ describe('applyRetention', () => {
         },
       ],
     });
-    await environment.withWorker(queue, activities, async () => {
-      const handle = await start(queue);
-      await isDeleting.promise;
-      await handle.cancel();
-      await expect(handle.result()).rejects.toMatchObject({ cause: expect.any(CancelledFailure) });
-    });
+    await environment.withWorker(
+      queue,
+      activities,
+      async () => {
+        const handle = await start(queue);
+        await isDeleting.promise;
+        await handle.cancel();
+        await expect(handle.result()).rejects.toMatchObject({ cause: expect.any(CancelledFailure) });
+      },
+      { signalsWhileExecuting: true },
+    );
     expect(hasEnded).toBe(true);
     expect(startPoints).toHaveLength(1);
   });
@@ -231,15 +241,20 @@ describe('applyRetention', () => {
         (from) => deletedUntil(from, 'done'),
       ],
     });
-    await environment.withWorker(queue, activities, async () => {
-      const first = await start(queue, 'retention/org_terminated/2026-12-01');
-      await eventually(() => expect(startPoints).toHaveLength(1));
-      await first.terminate();
-      ended.resolve();
-      await expect(first.result()).rejects.toBeInstanceOf(WorkflowFailedError);
-      const second = await start(queue, 'retention/org_terminated/2026-12-02');
-      await expect(second.result()).resolves.toContain('deleted 200 message(s)');
-    });
+    await environment.withWorker(
+      queue,
+      activities,
+      async () => {
+        const first = await start(queue, 'retention/org_terminated/2026-12-01');
+        await eventually(() => expect(startPoints).toHaveLength(1));
+        await first.terminate();
+        ended.resolve();
+        await expect(first.result()).rejects.toBeInstanceOf(WorkflowFailedError);
+        const second = await start(queue, 'retention/org_terminated/2026-12-02');
+        await expect(second.result()).resolves.toContain('deleted 200 message(s)');
+      },
+      { signalsWhileExecuting: true },
+    );
   });
 });
 

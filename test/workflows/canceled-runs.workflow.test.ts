@@ -65,21 +65,26 @@ describe('a run that an operator cancels while an attempt is in progress', () =>
       },
     };
     const taskQueue = randomUUID();
-    await environment.withWorker(taskQueue, activities, async () => {
-      const handle = await environment.temporal.client.workflow.start(run.type, {
-        taskQueue,
-        workflowId: randomUUID(),
-        args: [run.input],
-      });
-      await eventually(() => expect(attempts).toBe(1));
-      await handle.cancel();
-      // The worker has handled the cancellation before the attempt fails.
-      await untilActivityCancelRequested(handle);
-      // The test server does not end a retryable failure after a cancellation; a real server does.
-      attempt.reject(ApplicationFailure.nonRetryable('Failed.', 'Failed'));
-      await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
-      expect((await handle.describe()).status.name).toBe('CANCELLED');
-    });
+    await environment.withWorker(
+      taskQueue,
+      activities,
+      async () => {
+        const handle = await environment.temporal.client.workflow.start(run.type, {
+          taskQueue,
+          workflowId: randomUUID(),
+          args: [run.input],
+        });
+        await eventually(() => expect(attempts).toBe(1));
+        await handle.cancel();
+        // The worker has handled the cancellation before the attempt fails.
+        await untilActivityCancelRequested(handle);
+        // The test server does not end a retryable failure after a cancellation; a real server does.
+        attempt.reject(ApplicationFailure.nonRetryable('Failed.', 'Failed'));
+        await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
+        expect((await handle.describe()).status.name).toBe('CANCELLED');
+      },
+      { signalsWhileExecuting: true },
+    );
     expect(settled).toEqual([expect.objectContaining({ ...run.argument })]);
   });
 });

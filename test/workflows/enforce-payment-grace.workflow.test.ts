@@ -218,17 +218,22 @@ describe('syncSubscription', () => {
         return 'active';
       },
     };
-    await environment.withWorker(taskQueue, activities, async () => {
-      const handle = await environment.temporal.client.workflow.start(SYNC_SUBSCRIPTION, {
-        taskQueue,
-        workflowId: `billing-sync/${randomUUID()}`,
-        args: [{ subscriptionId: 'sub_1' }],
-      });
-      await eventually(async () => expect(reads).toBe(1));
-      for (let event = 0; event < 3; event += 1) await handle.signal(SUBSCRIPTION_CHANGED);
-      release();
-      await expect(handle.result()).resolves.toBe('active');
-      expect(reads).toBe(2);
-    });
+    await environment.withWorker(
+      taskQueue,
+      activities,
+      async () => {
+        const handle = await environment.temporal.client.workflow.start(SYNC_SUBSCRIPTION, {
+          taskQueue,
+          workflowId: `billing-sync/${randomUUID()}`,
+          args: [{ subscriptionId: 'sub_1' }],
+        });
+        await eventually(async () => expect(reads).toBe(1));
+        for (let event = 0; event < 3; event += 1) await handle.signal(SUBSCRIPTION_CHANGED);
+        release();
+        await expect(handle.result()).resolves.toBe('active');
+        expect(reads).toBe(2);
+      },
+      { signalsWhileExecuting: true },
+    );
   });
 });

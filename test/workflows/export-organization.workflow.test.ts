@@ -92,12 +92,17 @@ describe('exportOrganization', () => {
         order.push('ended');
       }
     });
-    await environment.withWorker(queue, activities, async () => {
-      const handle = await start(queue);
-      await eventually(() => expect(order).toEqual(['writing']));
-      await handle.signal(CANCEL_EXPORT);
-      await expect(handle.result()).resolves.toBe('canceled');
-    });
+    await environment.withWorker(
+      queue,
+      activities,
+      async () => {
+        const handle = await start(queue);
+        await eventually(() => expect(order).toEqual(['writing']));
+        await handle.signal(CANCEL_EXPORT);
+        await expect(handle.result()).resolves.toBe('canceled');
+      },
+      { signalsWhileExecuting: true },
+    );
     expect(order).toEqual(['writing', 'ended']);
     expect(aborted).toEqual([{ exportId: 'exp_1', status: 'canceled', detail: 'Canceled.' }]);
   });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { WorkflowFailedError } from '@temporalio/client';
+import { WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import type { DeletionActivities } from '../../activities/deletions.activities.ts';
 import type { BegunPurge } from '../../domain/deletions/deletion-purge.service.ts';
@@ -178,16 +178,24 @@ describe('a purge', () => {
         { isDone: true, rows: 4 },
       ],
     });
-    const { activities: original } = { activities: { ...activities } };
-    await environment.withWorker(queue, activities, async () => {
-      const { handle } = await start(queue, { type: PURGE_ORGANIZATION, days: -1 });
-      const firstSlice = original.purgeOrganizationData;
-      activities.purgeOrganizationData = async (input) => {
-        await handle.signal(CANCEL_PURGE);
-        return firstSlice(input);
-      };
-      await expect(handle.result()).resolves.toBe('purged: deleted 7 row(s)');
-    });
+    const started = Promise.withResolvers<WorkflowHandle>();
+    let signals = 0;
+    const purgeOrganizationData: DeletionActivities['purgeOrganizationData'] = async (input) => {
+      await (await started.promise).signal(CANCEL_PURGE);
+      signals += 1;
+      return activities.purgeOrganizationData(input);
+    };
+    await environment.withWorker(
+      queue,
+      { ...activities, purgeOrganizationData },
+      async () => {
+        const { handle } = await start(queue, { type: PURGE_ORGANIZATION, days: -1 });
+        started.resolve(handle);
+        await expect(handle.result()).resolves.toBe('purged: deleted 7 row(s)');
+      },
+      { signalsWhileExecuting: true },
+    );
+    expect(signals).toBe(2);
     expect(names()).toEqual(['begin', 'slice', 'slice']);
   });
 
@@ -211,14 +219,19 @@ describe('a purge', () => {
       await held;
       return slice;
     };
-    await environment.withWorker(queue, { ...activities, purgeOrganizationData }, async () => {
-      const { handle } = await start(queue, { type: PURGE_ORGANIZATION, days: -1 });
-      await eventually(() => expect(names()).toContain('slice'));
-      await handle.cancel();
-      await untilActivityCancelRequested(handle);
-      release();
-      await expect(handle.result()).rejects.toMatchObject({ cause: expect.any(CancelledFailure) });
-    });
+    await environment.withWorker(
+      queue,
+      { ...activities, purgeOrganizationData },
+      async () => {
+        const { handle } = await start(queue, { type: PURGE_ORGANIZATION, days: -1 });
+        await eventually(() => expect(names()).toContain('slice'));
+        await handle.cancel();
+        await untilActivityCancelRequested(handle);
+        release();
+        await expect(handle.result()).rejects.toMatchObject({ cause: expect.any(CancelledFailure) });
+      },
+      { signalsWhileExecuting: true },
+    );
     expect(names()).toEqual(['begin', 'slice', 'stop']);
   });
 
