@@ -84,7 +84,9 @@ export const Problem = Type.Object(
       text(64, { description: 'usage_limit_exceeded, plan_limit_reached: what has reached its limit.' }),
     ),
     resets_at: Type.Optional(
-      timestamp('usage_limit_exceeded: when the counter starts again; absent for storage_bytes.'),
+      timestamp(
+        'usage_limit_exceeded, message_rejected by a daily cap: when the counter starts again; absent for storage_bytes.',
+      ),
     ),
     message_id: Type.Optional(id('not_found of a draft that was sent: the message that it became.')),
   },

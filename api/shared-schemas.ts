@@ -90,6 +90,7 @@ import {
   InvitationRecord,
   MinimalInvitation,
 } from './invitations/invitations.schemas.ts';
+import { CredentialRecord } from './me/me.schemas.ts';
 import { Address, AddressSeen } from './messages/addresses.ts';
 import { Labels } from './messages/labels.routes.ts';
 import {
@@ -256,6 +257,7 @@ export const sharedSchemas = [
   ApiKeyRecord,
   CreateApiKey,
   CreatedApiKey,
+  CredentialRecord,
   UpdateApiKey,
   RotateApiKey,
   DomainRecordSchema,

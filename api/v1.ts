@@ -34,6 +34,7 @@ import { exportRoutes } from './exports/exports.routes.ts';
 import { credentialRoutes } from './inboxes/credentials.routes.ts';
 import { inboxRoutes } from './inboxes/inboxes.routes.ts';
 import { invitationRoutes } from './invitations/invitations.routes.ts';
+import { meRoutes } from './me/me.routes.ts';
 import { deletionRoutes } from './messages/deletions.routes.ts';
 import { labelRoutes } from './messages/labels.routes.ts';
 import { messageRoutes } from './messages/messages.routes.ts';
@@ -76,6 +77,7 @@ import { endpointRoutes } from './webhooks/endpoints.routes.ts';
 export async function registerRoutes(app: FastifyInstance, dependencies: RouteDependencies): Promise<void> {
   await app.register(
     async (v1) => {
+      await v1.register(meRoutes(dependencies));
       await v1.register(organizationRoutes(dependencies));
       await v1.register(environmentRoutes(dependencies));
       await v1.register(memberRoutes(dependencies));

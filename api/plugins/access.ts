@@ -55,8 +55,13 @@ declare module 'fastify' {
     findSession(): Promise<{ person: Person; token: string } | undefined>;
   }
   interface FastifyContextConfig {
-    /** The permission the credential needs. Every route has exactly one of this, `person`, `staff` and `public`. */
+    /**
+     * The permission the credential needs. Every route has exactly one of this, `credential`, `person`, `staff` and
+     * `public`.
+     */
     permission?: Permission;
+    /** Any valid credential may read it, also a session that has entered no organization; the request then has no scope. */
+    credential?: 'any';
     /**
      * Belongs to a person and to no organization: needs a session. `any`: also one that may only enroll a second factor;
      * `fresh`: the person signed in within the last ten minutes.
@@ -71,6 +76,8 @@ declare module 'fastify' {
     public?: true | 'unlimited' | 'signed';
     /** Works even if the organization has reached its limit of `api_calls`. */
     exemptFromUsageLimit?: true;
+    /** Not counted as one of `api_calls`, and so not subject to their limit. */
+    isUncounted?: true;
     /** A change that works while the organization is suspended: with billing, owners end a suspension for payment. */
     allowedWhileSuspended?: true;
     /** Refuses every credential alike if this service does not offer the operation: before the permission, which would not help. */
@@ -129,11 +136,13 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   app.addHook('onReady', async () => {
     const misconfigured = routes.filter(
       ({ config }) =>
-        [config?.permission, config?.person, config?.staff, config?.public].filter(Boolean).length !== 1,
+        [config?.permission, config?.credential, config?.person, config?.staff, config?.public].filter(
+          Boolean,
+        ).length !== 1,
     );
     if (misconfigured.length > 0)
       throw new Error(
-        `Routes must have exactly one of permission, person, staff and public: ${misconfigured.map(({ url }) => url).join(', ')}`,
+        `Routes must have exactly one of permission, credential, person, staff and public: ${misconfigured.map(({ url }) => url).join(', ')}`,
       );
   });
 
@@ -144,6 +153,18 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     const authentication = await authenticator.authenticate(credentials);
     request.accessEndsAt = authentication.expiresAt;
     return authentication;
+  }
+
+  /** Undefined for a session that has entered no organization; the request then has its person. */
+  async function authenticateAny(request: FastifyRequest): Promise<Authentication | undefined> {
+    return authenticate(request).catch(async (error: unknown) => {
+      const { token, organizationId } = readCredentials(request, browserSession);
+      if (!isOutsideOrganizations(error) || !sessions.accepts(token) || organizationId !== undefined)
+        throw error;
+      request.person = await authenticatePerson(request, 'any');
+      request.accessEndsAt = request.person.sessionExpiresAt;
+      return undefined;
+    });
   }
 
   /** A person's own session. In a browser, an impersonation beside it does not count. */
@@ -243,6 +264,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
   app.addHook('onRequest', async (request, reply) => {
     const {
       permission,
+      credential,
       person,
       staff,
       public: open,
@@ -264,8 +286,13 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
       });
       return enforceRateLimit(reply, await limiter.take(request.staff.staffId, limits.credential));
     }
-    if (open || !permission) return limitAddress(request, reply);
-    const { scope, suspension } = await limitIfRejected(request, reply, () => authenticate(request));
+    if (open || !(permission || credential)) return limitAddress(request, reply);
+    const authentication = await limitIfRejected(request, reply, () =>
+      credential ? authenticateAny(request) : authenticate(request),
+    );
+    if (!authentication)
+      return enforceRateLimit(reply, await limiter.take(request.person.userId, limits.credential));
+    const { scope, suspension } = authentication;
     request.scope = scope;
     request.suspension = suspension;
     markImpersonated(request, scope);
@@ -281,7 +308,7 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     )
       refusedSends.refuse(request, suspension, 'account_paused');
     requireFeature?.();
-    requirePermission(scope, permission);
+    if (permission) requirePermission(scope, permission);
     await recordImpersonation(request);
   });
   app.addHook('onSend', async (request, reply) => {
@@ -345,8 +372,15 @@ function readCredentials(
   };
 }
 
+/** A session belongs to several organizations and names none, to none at all, or is not let into its only one. */
+function isOutsideOrganizations(error: unknown): boolean {
+  const codes = ['organization_required', 'permission_denied', 'policy_violation', 'organization_deleted'];
+  return error instanceof AppError && codes.includes(error.code);
+}
+
 function accessOf({ method, routeOptions }: FastifyRequest): ImpersonationAccess {
-  const { permission, impersonation } = routeOptions.config;
+  const { permission, credential, impersonation } = routeOptions.config;
+  if (credential) return 'read';
   if (!permission) return 'never';
   return classifyOperation({ permission, method, isForbidden: impersonation === 'never' });
 }

@@ -180,6 +180,7 @@ function withMinimalResponse(
   { config, method }: { config?: FastifyContextConfig | undefined; method: string },
 ): FastifySchema {
   if (schema && config?.staff) return { ...schema, 'x-staff-role': config.staff } as FastifySchema;
+  if (schema && config?.credential) return { ...schema, 'x-credential': config.credential } as FastifySchema;
   if (!schema || !config?.permission) return schema;
   const { permission, readPermission, minimalResponse, accepted } = config;
   const documented = {

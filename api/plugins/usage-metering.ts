@@ -12,13 +12,14 @@ export function installUsageMetering(
 ): void {
   app.addHook('onRequest', async (request) => {
     const { scope, routeOptions } = request;
-    if (!scope || scope.sendRefusal || scope.impersonation || routeOptions.config.exemptFromUsageLimit)
-      return;
+    const { exemptFromUsageLimit, isUncounted } = routeOptions.config;
+    if (!scope || scope.sendRefusal || scope.impersonation || exemptFromUsageLimit || isUncounted) return;
     const refusal = meter.findRefusal(scope.organizationId);
     if (refusal) refusedSends.refuse(request, refusal, 'rate_limited');
   });
   app.addHook('onResponse', async ({ scope, routeOptions }, reply) => {
-    if (!scope || scope.impersonation || routeOptions.config.page || reply.statusCode === 429) return;
+    const { page, isUncounted } = routeOptions.config;
+    if (!scope || scope.impersonation || page || isUncounted || reply.statusCode === 429) return;
     meter.count(scope.organizationId);
   });
   app.addHook('onClose', () => meter.close());

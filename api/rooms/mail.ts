@@ -60,7 +60,11 @@ export function createMailRooms(
       eventStreams,
     }),
     ...createDrafts({ ...sending, converter }),
-    ...createDeliverability({ database, unsubscribeLinks: shared.unsubscribeLinks }),
+    ...createDeliverability({
+      database,
+      unsubscribeLinks: shared.unsubscribeLinks,
+      sharedDomainLimit: sending.sharedDomainLimit,
+    }),
     ...createWebhooks({
       database,
       outbox,

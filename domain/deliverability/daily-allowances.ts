@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Db } from '../../platform/database/tables.ts';
 import { lowestIdAt } from '../../platform/ids.ts';
 import type { Inbox } from '../inboxes/inbox.entity.ts';
@@ -78,6 +78,28 @@ export async function returnInboxAllowance(db: Db, inboxId: string): Promise<voi
     .execute();
 }
 
+/** Counts the messages that an inbox has sent since a time, up to a limit. */
+async function countSentSince(
+  db: Db,
+  inboxId: string,
+  { since, limit }: { since: Date; limit: number },
+): Promise<number> {
+  const row = await db
+    .selectFrom((eb) =>
+      eb
+        .selectFrom('messages')
+        .select('id')
+        .where('inbox_id', '=', inboxId)
+        .where('direction', '=', 'outbound')
+        .where('id', '>=', lowestIdAt('message', since))
+        .limit(limit)
+        .as('sent'),
+    )
+    .select(sql<number>`count(*)::int`.as('messages'))
+    .executeTakeFirst();
+  return row?.messages ?? 0;
+}
+
 /** The daily cap of organizations on the shared domain, because all of them share its reputation. */
 export interface SharedDomainLimit {
   /** Recipients on the first day of sending. */
@@ -94,11 +116,13 @@ const START_OF_DAY = sql`(shared_domain_caps.day::timestamp at time zone 'UTC')`
  * Today's cap: doubled after a day of sending, unless an inbox on the shared domain has exceeded the reputation limits
  * since then. Such an inbox is paused, so the times of pauses and resumptions show this.
  */
-const TODAYS_CAP = sql<number>`greatest(excluded.cap, case
-  when shared_domain_caps.day < excluded.day and not exists (
+const capOn = (day: RawBuilder<unknown>, startingCap: RawBuilder<unknown>) =>
+  sql<number>`greatest(${startingCap}, case
+  when shared_domain_caps.day < ${day} and not exists (
     select from inboxes i where i.org_id = shared_domain_caps.org_id and i.domain_id is null
       and (i.send_paused or i.send_resumed_at >= ${START_OF_DAY}))
   then least(shared_domain_caps.cap::bigint * 2, ${MAX_CAP})::int else shared_domain_caps.cap end)`;
+const TODAYS_CAP = capOn(sql`excluded.day`, sql`excluded.cap`);
 const SENT_TODAY = sql<number>`(case when shared_domain_caps.day < excluded.day then 0 else shared_domain_caps.recipients end + excluded.recipients)`;
 
 /**
@@ -165,4 +189,48 @@ export async function takeSharedDomainAllowance(
     ])
     .executeTakeFirst();
   return result?.applies && !result.isTaken ? 'exceeded' : 'taken';
+}
+
+/** What a daily cap allows, and what is left of it. */
+export interface DailyAllowance {
+  limit: number;
+  remaining: number;
+}
+
+/** How many recipients the organization may still send to today from the shared domain. */
+export async function readSharedDomainAllowance(
+  db: Db,
+  organizationId: string,
+  { startingCap, now = () => new Date() }: SharedDomainLimit,
+): Promise<DailyAllowance> {
+  const today = sql`${now().toISOString().slice(0, 10)}::date`;
+  const row = await db
+    .selectFrom('shared_domain_caps')
+    .select([
+      capOn(today, sql`${startingCap}::int`).as('cap'),
+      sql<number>`case when day < ${today} then 0 else recipients end`.as('sent'),
+    ])
+    .where('org_id', '=', organizationId)
+    .executeTakeFirst();
+  const { cap, sent } = row ?? { cap: startingCap, sent: 0 };
+  return { limit: cap, remaining: Math.max(0, cap - sent) };
+}
+
+/** How many messages an inbox may still send today. Before the first one under a cap, it counts those that were sent. */
+export async function readInboxAllowance(
+  db: Db,
+  inboxId: string,
+  cap: number,
+  now = new Date(),
+): Promise<DailyAllowance> {
+  const today = now.toISOString().slice(0, 10);
+  const counted = await db
+    .selectFrom('inbox_daily_sends')
+    .select('messages')
+    .where('inbox_id', '=', inboxId)
+    .where('day', '=', today)
+    .executeTakeFirst();
+  const sent =
+    counted?.messages ?? (await countSentSince(db, inboxId, { since: new Date(today), limit: cap }));
+  return { limit: cap, remaining: Math.max(0, cap - sent) };
 }

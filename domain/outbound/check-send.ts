@@ -20,6 +20,7 @@ import { DEFAULT_POLICIES } from '../policies/find-policies.ts';
 import { countUnapprovedRecipients, selectRecipientViolations } from '../policies/recipient-policies.ts';
 import { HAS_ABUSE_SUSPENSION } from '../suspensions/abuse-suspension.ts';
 import { isSwitchedOff } from '../toggles/toggles.ts';
+import { endOfDay } from '../usage/periods.ts';
 import type { OutboundContent } from './outbound-content.ts';
 import { type RefusedSend, recordRefusedSend } from './send-events.ts';
 import { findRefusal, type GateInput, type Refusal, toRefusalError } from './send-gate.ts';
@@ -128,21 +129,23 @@ export function toRecipientKeys({ to, cc, bcc }: Pick<OutboundContent, 'to' | 'c
   return [...new Set([...to, ...cc, ...bcc].map(({ email }) => toAddressKey(email) ?? email.toLowerCase()))];
 }
 
-const SHARED_DOMAIN_REFUSAL: Refusal = {
+const createSharedDomainRefusal = (now: Date): Refusal => ({
   check: 'shared_domain_cap',
   reason: 'rate_limited',
   detail: 'The organization has sent to as many recipients today as a new one may on the shared domain.',
   code: 'message_rejected',
-  fix: 'Continue tomorrow (UTC): the number doubles after each day of sending with few bounces and complaints. Or send from a domain of your own, which has no such cap.',
-};
+  fix: 'Continue after resets_at: the number doubles after each day of sending with few bounces and complaints. Or send from a domain of your own (POST /api/v1/domains), which has no such cap.',
+  resetsAt: endOfDay(now),
+});
 
-const createInboxCapRefusal = (cap: number): Refusal => ({
+const createInboxCapRefusal = (cap: number, now: Date): Refusal => ({
   check: 'inbox_cap',
   reason: 'rate_limited',
   detail: `The inbox has sent as many messages today (UTC) as the organization allows: ${cap}.`,
   code: 'message_rejected',
-  fix: 'Continue tomorrow (UTC), send from another inbox, or ask an owner or admin to raise daily_send_cap_per_inbox.',
+  fix: 'Continue after resets_at, send from another inbox, or ask an owner or admin to raise daily_send_cap_per_inbox (PATCH /api/v1/org/policies).',
   policy: 'daily_send_cap_per_inbox',
+  resetsAt: endOfDay(now),
 });
 
 interface DailyCaps {
@@ -158,13 +161,14 @@ async function findCapRefusal(
   inbox: Inbox,
   { recipients, sharedDomainLimit, inboxCap }: DailyCaps,
 ): Promise<Refusal | null> {
-  if (inboxCap !== null && (await takeInboxAllowance(db, inbox, inboxCap)) === 'exceeded')
-    return createInboxCapRefusal(inboxCap);
+  const now = sharedDomainLimit?.now?.() ?? new Date();
+  if (inboxCap !== null && (await takeInboxAllowance(db, inbox, inboxCap, now)) === 'exceeded')
+    return createInboxCapRefusal(inboxCap, now);
   if (!sharedDomainLimit) return null;
   if ((await takeSharedDomainAllowance(db, inbox, recipients, sharedDomainLimit)) === 'taken') return null;
   // The refusal commits the transaction, and with it an allowance that was taken.
   if (inboxCap !== null) await returnInboxAllowance(db, inbox.id);
-  return SHARED_DOMAIN_REFUSAL;
+  return createSharedDomainRefusal(now);
 }
 
 /** The columns of the gate's statement that are the same on the request and at dispatch. */

@@ -50,6 +50,8 @@ export interface Refusal {
   fix: string;
   /** The policy of the organization that refused; undefined for every other check. */
   policy?: string;
+  /** When the cap that refused ends; undefined for every other check. */
+  resetsAt?: Date;
 }
 
 interface GateCheck {
@@ -256,6 +258,7 @@ export function toRefusalError(refusal: Refusal): AppError {
     extensions: {
       rejection_reason: refusal.reason,
       ...(refusal.policy === undefined ? {} : { policy: refusal.policy }),
+      ...(refusal.resetsAt === undefined ? {} : { resets_at: refusal.resetsAt.toISOString() }),
     },
     commitsTransaction: true,
   });

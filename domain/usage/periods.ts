@@ -16,6 +16,11 @@ export function monthOf(time: Date): Period {
   return { start: month(0), end: month(1) };
 }
 
+/** When the day ends (UTC), and with it the daily caps. */
+export function endOfDay(time: Date): Date {
+  return new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth(), time.getUTCDate() + 1));
+}
+
 /** Writes each organization's usage of a finished month to the ledger, once, including deltas not applied yet. */
 export async function closePeriod(
   db: Db,

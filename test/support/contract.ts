@@ -23,6 +23,8 @@ export interface Operation {
   security?: object[];
   /** The permission that the operation requires; unset for public operations. */
   'x-permission'?: Permission;
+  /** Any credential may call the operation. */
+  'x-credential'?: 'any';
   /** What an impersonation may do with it; unset for operations without a permission. */
   'x-impersonation'?: ImpersonationAccess;
   /** Operations of staff. */
