@@ -34,7 +34,8 @@ const MESSAGE_BODIES: KeysetScan = {
   ...MESSAGES,
   // `octet_length` does not read out-of-line text; `pg_column_size` of JSON is its compressed size.
   weight: sql`1000 + ${byteLength('subject')} + ${byteLength('text_body')} + ${byteLength('html_body')}
-    + ${byteLength('extracted_text')} + ${byteLength('hidden_text')} + 4 * pg_column_size(t.headers)`,
+    + ${byteLength('extracted_text')} + ${byteLength('hidden_text')}
+    + 4 * (pg_column_size(t.headers) + pg_column_size(t.links) + pg_column_size(t.all_links))`,
 };
 export const DRAFTS: KeysetScan = {
   ...fullTable('drafts', 'draft'),
@@ -320,6 +321,11 @@ export const EXPORTED_TABLES: ExportedTable[] = [
       'spam',
       'automated',
       'signals',
+      'codes',
+      'links',
+      'all_links',
+      'has_more_links',
+      'invites',
       'announced',
       'parse_error',
       'created_at',
@@ -344,6 +350,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
     },
     omitted: {
       submitted_key: 'the submitted bytes, deleted once the message is built',
+      findings_version: INTERNAL_STATE,
       tracked: INTERNAL_STATE,
       reconciled_at: INTERNAL_STATE,
     },

@@ -15,6 +15,7 @@ import { addToThread } from '../messages/thread-summary.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import type { ParsedInboundMail } from '../mime/parser/pool.ts';
 import { deriveSignals, isAutoSubmitted } from './derive-signals.ts';
+import { findingColumns } from './finding-columns.ts';
 import { pauseIfLooping } from './loop-guard.ts';
 import type { Authentication } from './mail-authentication.ts';
 import { type Receipt, toMessageId } from './receipt.entity.ts';
@@ -183,6 +184,7 @@ async function insertMessage(
         hasNoAuthor: mail.from === null,
         isNewParticipant,
       }),
+      ...findingColumns(mail),
       parse_error: mail.parseError,
       raw_key: receipt.rawKey,
       size_bytes: receipt.sizeBytes,

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { sql } from 'kysely';
 import { columnsOf, type RowOf } from '../../platform/database/columns-of.ts';
 import type { Database } from '../../platform/database/database.ts';
@@ -16,10 +17,12 @@ import { isHidden } from '../messages/hidden-labels.ts';
 import { type Message, MessageEntity } from '../messages/message.entity.ts';
 import { refreshThreads } from '../messages/refresh-thread.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
+import { FINDINGS_VERSION } from '../mime/message-findings.ts';
 import type { ParsedInboundMail, ParserPool } from '../mime/parser/pool.ts';
 import { insertUnclaimed } from '../stored-objects/unclaimed-objects.ts';
 import { insertAttachments } from './create-received-message.ts';
 import { deriveSignals, isAutoSubmitted } from './derive-signals.ts';
+import { findingColumns } from './finding-columns.ts';
 import { followThread, lockFollowing } from './follow-thread.ts';
 import { markUnclearAuthor } from './mail-authentication.ts';
 import { openRawMail } from './raw-mail.ts';
@@ -41,7 +44,8 @@ export function createParseAgainService(options: ParseAgainOptions) {
     /**
      * Parses a message with a `parse_error` from its raw bytes, and stores text, header and files. The message joins
      * the conversation it belongs to unless another message has joined its thread in the meantime. It is announced
-     * again if it was announced without any content. Idempotent: a parsed message does not change.
+     * again if it was announced without any content. A message that was parsed by an earlier version gets the codes,
+     * links and invitations that this version finds. Idempotent: any other parsed message does not change.
      *
      * @returns a description of the result.
      */
@@ -54,9 +58,16 @@ export function createParseAgainService(options: ParseAgainOptions) {
         .limit(1)
         .executeTakeFirst();
       if (!receipt) return 'gone';
+      const state = await findState(database.db, messageId);
+      if (state === 'gone' || state === 'already parsed') return state;
       const raw = await openRawMail(storage, receipt);
+      const { organizationId } = receipt;
+      if (state === 'outdated') {
+        const mail = await parserPool.parse(await raw.open(), { organizationId, storeFile: discardFile });
+        return storeFindings(database, messageId, mail);
+      }
       const mail = await parserPool.parse(await raw.open(), {
-        organizationId: receipt.organizationId,
+        organizationId,
         async storeFile(index, content, contentType) {
           // Different keys from the first attempt, because an object must not change while a row refers to it.
           const key = `attachments/${messageId}/again-${Date.now()}-${index}`;
@@ -66,6 +77,42 @@ export function createParseAgainService(options: ParseAgainOptions) {
       return storeParsed(options, receipt, mail);
     },
   };
+}
+
+type ParseState = 'unparsed' | 'outdated' | 'already parsed' | 'gone';
+
+async function findState(db: Db, messageId: string): Promise<ParseState> {
+  const message = await db
+    .selectFrom('messages')
+    .select(['parse_error as parseError', 'findings_version as findingsVersion'])
+    .where('id', '=', messageId)
+    .executeTakeFirst();
+  if (!message) return 'gone';
+  if (message.parseError !== null) return 'unparsed';
+  return message.findingsVersion < FINDINGS_VERSION ? 'outdated' : 'already parsed';
+}
+
+/** Reads a file that is stored already. */
+async function discardFile(_index: number, content: Readable) {
+  for await (const _chunk of content);
+  return { key: '', stored: { sizeBytes: 0, sha256: Buffer.alloc(0) } };
+}
+
+/** Stores what the present rules find. The content stays as it is, so `updated_at` does too, and nothing is announced. */
+async function storeFindings(
+  { db }: Pick<Database, 'db'>,
+  messageId: string,
+  mail: ParsedInboundMail,
+): Promise<string> {
+  if (mail.parseError !== null) return `cannot be parsed: ${mail.parseError}`;
+  const { numUpdatedRows } = await db
+    .updateTable('messages')
+    .set(findingColumns(mail))
+    .where('id', '=', messageId)
+    .where('parse_error', 'is', null)
+    .where('findings_version', '<', FINDINGS_VERSION)
+    .executeTakeFirst();
+  return numUpdatedRows === 1n ? 'codes and links found' : 'already parsed';
 }
 
 async function storeParsed(
@@ -193,6 +240,7 @@ function parsedFields(message: UnparsedMessage, { receipt, mail, from, isNewPart
       hasNoAuthor: mail.from === null,
       isNewParticipant,
     }),
+    ...findingColumns(mail),
     parse_error: null,
     updated_at: sql<Date>`now()`,
   };
@@ -202,7 +250,7 @@ function parsedFields(message: UnparsedMessage, { receipt, mail, from, isNewPart
 const BATCH_SIZE = 500;
 
 /**
- * Starts the workflow for each message that could not be parsed, or for one of them.
+ * Starts the workflow for each message that could not be parsed or that an earlier version parsed, or for one of them.
  *
  * @returns the number of started workflows.
  */
@@ -218,8 +266,10 @@ export async function startParsingAgain(
       const found = await transaction.db
         .selectFrom('messages')
         .select(['id', 'org_id as organizationId', 'env_id as environmentId', 'inbox_id as inboxId'])
-        .where('parse_error', 'is not', null)
         .where('direction', '=', 'inbound')
+        .where((eb) =>
+          eb.or([eb('parse_error', 'is not', null), eb('findings_version', '<', FINDINGS_VERSION)]),
+        )
         .where('id', '>', last)
         .$if(messageId !== undefined, (query) => query.where('id', '=', messageId as string))
         .orderBy('id')

@@ -12,6 +12,9 @@ import { tenantPolicies } from '../../platform/database/policies.ts';
 import { functionTrigger } from '../../platform/database/triggers.ts';
 import { InboxEntity } from '../inboxes/inbox.entity.ts';
 import type { AutoSubmitted } from '../mime/build-mime.ts';
+import type { FoundCode } from '../mime/codes/find-codes.ts';
+import type { FoundInvite } from '../mime/invites/find-invites.ts';
+import type { FoundLink } from '../mime/links/find-links.ts';
 import type { MailAddress } from '../mime/mail-address.ts';
 import { EnvironmentEntity } from '../organizations/environment.entity.ts';
 import { OrganizationEntity } from '../organizations/organization.entity.ts';
@@ -192,6 +195,17 @@ export const MessageEntity = defineEntity({
     spam: json(p.json().$type<SpamVerdict>().strictNullable()),
     automated: p.boolean().default(false),
     signals: p.array().$type<Signal[]>().default([]),
+    /** One-time codes of an inbound message, the best first. */
+    codes: json(p.json().$type<FoundCode[]>().defaultRaw(`'[]'`)),
+    /** The links of an inbound message that an agent may need, at most five. */
+    links: json(p.json().$type<FoundLink[]>().defaultRaw(`'[]'`)),
+    allLinks: json(lazy(p.json().$type<FoundLink[]>().defaultRaw(`'[]'`))),
+    /** The message has more links than `allLinks`. */
+    hasMoreLinks: p.boolean().default(false),
+    /** The events of the calendars of an inbound message. */
+    invites: json(p.json().$type<FoundInvite[]>().defaultRaw(`'[]'`)),
+    /** The version of the rules that found codes, links and invitations; 0 for mail of a time before them. */
+    findingsVersion: p.smallint().default(0),
     /** Whether `message.received` was emitted; false for inbound messages hidden on arrival. */
     announced: p.boolean().default(true),
     /** Set if the MIME structure could not be parsed; the raw message is available. */

@@ -1,8 +1,9 @@
 import { htmlToText } from './html-to-text.ts';
 import { createPreview } from './preview.ts';
 import { extractReply } from './quotes/extract-reply.ts';
-import { stripInvisible } from './visible/invisible-characters.ts';
+import { removeZeroWidth, stripInvisible } from './visible/invisible-characters.ts';
 import { MAX_HIDDEN_CHARACTERS, separateHiddenWithTimeout } from './visible/separate-hidden.ts';
+import { writeOutHtmlWithTimeout } from './write-out-html.ts';
 
 const MAX_PREVIEW_SOURCE = 20_000;
 
@@ -17,24 +18,33 @@ export interface MessageText {
   hasMismatchedLink: boolean;
 }
 
+/** A text with the HTML that people can see; null if there is no HTML body. */
+export interface VisibleMessage {
+  message: MessageText;
+  visibleHtml: string | null;
+}
+
 /** Reads both bodies of a message. Time and memory are proportional to their length. */
 export function readMessageText(
   { text, html }: { text: string | null; html: string | null },
   timeoutMs?: number,
-): MessageText {
+): VisibleMessage {
   const plain = text === null ? null : stripInvisible(text);
   const visible = html === null ? null : separateHiddenWithTimeout(html, timeoutMs);
-  const bodies = { text: plain?.text ?? null, html: visible?.html ?? null };
+  const visibleHtml = visible === null ? null : writeOutHtmlWithTimeout(visible.html, timeoutMs);
+  const bodies = { text: plain?.text ?? null, html: visibleHtml };
   const extracted = stripInvisible(extractReply(bodies, timeoutMs));
+  const extractedText = removeZeroWidth(extracted.text).trim();
   const hidden = [visible?.hidden, plain?.hidden, plain?.hidden ? '' : extracted.hidden]
     .filter(Boolean)
     .join('\n');
-  return {
-    extractedText: extracted.text.trim(),
-    preview: createPreview(extracted.text.trim() || readAnyText(bodies, timeoutMs), null),
+  const message = {
+    extractedText,
+    preview: createPreview(extractedText || readAnyText(bodies, timeoutMs), null),
     hiddenText: hidden === '' ? null : hidden.slice(0, MAX_HIDDEN_CHARACTERS),
     hasMismatchedLink: visible?.hasMismatchedLink ?? false,
   };
+  return { message, visibleHtml };
 }
 
 /** Used for a reply that contains only quotes. */

@@ -56,6 +56,16 @@ const toLines = (text: string): Line[] =>
     .split('\n')
     .map((raw) => ({ raw, text: raw.slice(0, 1_000).trim(), kind: raw.trim() ? 'text' : 'blank' }));
 
+/** For rules that read a line of at most a thousand characters. */
+const inLines = (call: (line: string) => unknown): Call[] => [
+  (text) => {
+    for (let at = 0; at < text.length; at += 1_000) call(text.slice(at, at + 1_000));
+  },
+];
+const HEADER = { subject: '', from: null, headers: {} };
+const NO_BODY = { text: null, html: null };
+const ANCHOR = { href: 'https://a.example/', words: '', before: '', isQuoted: false };
+
 /** How to call each exported function that takes a stranger's bytes or text, by module and name. */
 export const ADAPTERS: Record<string, Adapters> = {
   'delivery-reports/addresses-in-text': {
@@ -394,6 +404,7 @@ export const ADAPTERS: Record<string, Adapters> = {
   },
   'mime/quotes/html-quotes': {
     markHtmlQuotes: ({ markHtmlQuotes }) => [(text) => markHtmlQuotes(text)],
+    readMark: ({ readMark }) => [(text) => readMark(text)],
     toMarkedLines: ({ toMarkedLines }) => [
       (text) => toMarkedLines(text),
       (text) => toMarkedLines(text.replace(/[^\n]/g, '\ue001\n')),
@@ -445,6 +456,108 @@ export const ADAPTERS: Record<string, Adapters> = {
       (text) => readMessageText({ text: 'View in your browser', html: text }, UNLIMITED),
     ],
   },
+  'mime/message-findings': {
+    readMessage: ({ readMessage }) => [
+      (text) =>
+        readMessage({ ...HEADER, subject: text, headers: { 'one-time-code': text } }, NO_BODY, UNLIMITED),
+      (text) => readMessage(HEADER, { text, html: null }, UNLIMITED),
+      (text) =>
+        readMessage({ ...HEADER, subject: 'Verify your email' }, { text: null, html: text }, UNLIMITED),
+    ],
+  },
+  'mime/codes/ascii-digits': {
+    toAsciiDigits: ({ toAsciiDigits }) => [
+      (text) => toAsciiDigits(text),
+      (text) => toAsciiDigits('٣'.repeat(text.length)),
+    ],
+  },
+  'mime/codes/code-candidates': {
+    findCandidates: ({ findCandidates }) => inLines(findCandidates),
+  },
+  'mime/codes/code-keywords': {
+    isAboutSignIn: ({ isAboutSignIn }) => [(text) => isAboutSignIn(text)],
+    findKeywords: ({ findKeywords }) => inLines((line) => findKeywords(line, { allowVague: true })),
+  },
+  'mime/codes/find-codes': {
+    findCodes: ({ findCodes }) => [
+      (text) => findCodes({ subject: text, text: 'code', field: text }),
+      (text) => findCodes({ subject: 'Your verification code', text }),
+      (text) =>
+        findCodes({ subject: '', text: 'Your verification code is 482913\n'.repeat(text.length / 32) }),
+      (text) => findCodes({ subject: '', text: 'code 123456 '.repeat(text.length / 12) }),
+    ],
+  },
+  'mime/codes/origin-bound-codes': {
+    readCodeField: ({ readCodeField }) => [
+      (text) => readCodeField(text),
+      (text) => readCodeField(`code=${text}`),
+    ],
+    readLastLine: ({ readLastLine }) => [(text) => readLastLine(text), (text) => readLastLine(`@${text}`)],
+  },
+  'mime/invites/find-invites': {
+    isCalendar: ({ isCalendar }) => [(text) => isCalendar({ contentType: text, filename: text })],
+    findInvites: ({ findInvites }) => [
+      (text) => findInvites(text, UNLIMITED),
+      (text) => findInvites(`BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\n${text}`, UNLIMITED),
+      (text) => findInvites(`BEGIN:VCALENDAR\r\nX-A;${text}`, UNLIMITED),
+    ],
+  },
+  'mime/invites/local-time': {
+    toUtc: ({ toUtc }) => [
+      (text) => toUtc(text, 'Europe/Berlin'),
+      (text) => toUtc('2026-11-24T15:00:00', text),
+    ],
+  },
+  'mime/links/anchors': {
+    readAnchors: ({ readAnchors }) => [
+      (text) => readAnchors(text),
+      (text) => readAnchors('<a href=https://a.example>b</a>'.repeat(text.length / 31)),
+    ],
+  },
+  'mime/links/find-links': {
+    findLinks: ({ findLinks }) => [
+      (text) => findLinks({ subject: text, from: text, text, anchors: [] }),
+      (text) =>
+        findLinks({
+          subject: '',
+          from: undefined,
+          text: 'https://a.example/ '.repeat(text.length / 19),
+          anchors: [],
+        }),
+      (text) =>
+        findLinks({
+          subject: text,
+          from: undefined,
+          text: '',
+          anchors: [{ ...ANCHOR, words: text, before: text }],
+        }),
+      (text) =>
+        findLinks({
+          subject: '',
+          from: undefined,
+          text: '',
+          anchors: [{ ...ANCHOR, href: `https://a.example/${text}` }],
+        }),
+    ],
+  },
+  'mime/links/link-kinds': {
+    deriveLinkKind: ({ deriveLinkKind }) => [
+      (text) => deriveLinkKind({ words: text, before: text, url: text, subject: text }),
+      (text) =>
+        deriveLinkKind({ words: 'here', before: text, url: `https://a.example/${text}`, subject: text }),
+    ],
+  },
+  'mime/write-out-html': {
+    writeOutHtml: ({ writeOutHtml }) => [
+      (text) => writeOutHtml(text),
+      (text) => writeOutHtml(`<base href=https://a.example>${text}`),
+      (text) => writeOutHtml(`<form action=https://a.example>${text}`),
+      (text) => writeOutHtml('<a href=b><img alt=c></a>'.repeat(text.length / 25)),
+    ],
+    writeOutHtmlWithTimeout: ({ writeOutHtmlWithTimeout }) => [
+      (text) => writeOutHtmlWithTimeout(text, UNLIMITED),
+    ],
+  },
   'mime/stub-text': {
     mayBeStub: ({ mayBeStub }) => [(text) => mayBeStub(text)],
     isStub: ({ isStub }) => [(text) => isStub(text, 'a b c'), (text) => isStub('a b c', text)],
@@ -481,6 +594,11 @@ export const ADAPTERS: Record<string, Adapters> = {
     ],
   },
   'mime/visible/invisible-characters': {
+    removeZeroWidth: ({ removeZeroWidth }) => [
+      (text) => removeZeroWidth(text),
+      (text) => removeZeroWidth('a\u200d'.repeat(text.length / 2)),
+      (text) => removeZeroWidth('\u200d'.repeat(text.length)),
+    ],
     stripInvisible: ({ stripInvisible }) => [
       (text) => stripInvisible(text),
       (text) => stripInvisible('\u200b'.repeat(text.length)),
@@ -636,6 +754,7 @@ export const EXEMPT: Record<string, string> = {
   'mime/parser/child runParserChild': CHILD,
   'mime/parser/pool createParserPool': CHILD,
   'inbound/mail-authentication markUnreadAuthor': 'Copies two results.',
+  'inbound/finding-columns findingColumns': 'Names columns.',
   'inbound/create-received-message createReceivedMessage': DATABASE,
   'inbound/create-received-message insertAttachments': DATABASE,
   'inbound/create-received-message findOtherRecipients':

@@ -165,6 +165,24 @@ describe('an expensive message', () => {
     },
     { what: 'HTML of open brackets', raw: mail({ 'Content-Type': 'text/html' }, '<style'.repeat(200_000)) },
     { what: 'text of quote marks', raw: mail({}, '>'.repeat(1_000_000)) },
+    {
+      what: 'HTML of 10,000 links',
+      raw: mail(
+        { 'Content-Type': 'text/html' },
+        Array.from(
+          { length: 10_000 },
+          (_, at) => `<a href="https://a.example/${at}">Verify your email</a>\r\n`,
+        ).join(''),
+      ),
+    },
+    { what: 'a line of 5 MB', raw: mail({}, 'Your code is 123456 '.repeat(250_000)) },
+    {
+      what: 'a calendar of 5 MB',
+      raw: mail(
+        { 'Content-Type': 'text/calendar' },
+        `BEGIN:VCALENDAR\r\n${'BEGIN:VEVENT\r\nUID:1\r\nRRULE:FREQ=SECONDLY\r\nEND:VEVENT\r\n'.repeat(80_000)}`,
+      ),
+    },
     { what: 'text of line ends', raw: mail({}, '\r\n'.repeat(1_000_000)) },
   ])('neither fails nor blocks the process: $what', async ({ raw }) => {
     const { receive } = await arrangeInbox(database);

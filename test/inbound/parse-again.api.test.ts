@@ -4,9 +4,11 @@ import { AttachmentEntity } from '../../domain/attachments/attachment.entity.ts'
 import { createParseAgainService, startParsingAgain } from '../../domain/inbound/parse-again.service.ts';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { ThreadEntity } from '../../domain/messages/thread.entity.ts';
+import { FINDINGS_VERSION } from '../../domain/mime/message-findings.ts';
 import { emptyInboundMail, type ParsedInboundMail } from '../../domain/mime/parser/pool.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
+import { json } from '../../platform/database/json.ts';
 import { newId } from '../../platform/ids.ts';
 import { arrangeInbox, mail, sharedParserPool } from '../support/inbound-mail.ts';
 import { createMemoryStorage } from '../support/mail-services.ts';
@@ -250,4 +252,82 @@ test('the command starts one workflow for each such message, or for the named on
     },
   ]);
   expect(await second.service.parseAgain('msg_00000000000000000000000000')).toBe('gone');
+});
+
+describe('a message of an earlier version', () => {
+  const raw = mail(
+    { Subject: 'Sign in', 'Content-Type': 'multipart/mixed; boundary=b' },
+    `--b\r\nContent-Type: text/plain\r\n\r\nYour verification code is 482913\r\nVerify your email: https://app.people.example/v\r\n--b\r\nContent-Type: text/plain; name=stripes.txt\r\nContent-Disposition: attachment; filename=stripes.txt\r\n\r\nblack\r\n--b--\r\n`,
+  );
+  const read = (id: string) =>
+    database.db
+      .selectFrom('messages')
+      .select([
+        'codes',
+        'links',
+        'all_links as allLinks',
+        'findings_version as findingsVersion',
+        'updated_at as updatedAt',
+      ])
+      .where('id', '=', id)
+      .executeTakeFirst();
+
+  async function arrangeOlder() {
+    const { receive, objects, inbox } = await arrangeInbox(database);
+    const { message } = await receive(raw);
+    const id = message?.id ?? '';
+    await database.db
+      .updateTable('messages')
+      .set({ codes: json([]), links: json([]), all_links: json([]), findings_version: 0 })
+      .where('id', '=', id)
+      .execute();
+    const { outbox, commands } = recordingOutbox();
+    const options = {
+      database,
+      storage: createMemoryStorage(objects),
+      outbox,
+      events: createWebhookEvents({ outbox }),
+    };
+    const service = createParseAgainService({ ...options, parserPool: sharedParserPool() });
+    return { id, inbox, options, service, objects, commands };
+  }
+
+  test('gets the codes and links that this version finds, once, and nothing else changes', async () => {
+    const { id, inbox, service, objects } = await arrangeOlder();
+    const before = await read(id);
+    const stored = objects.size;
+    const results = await Promise.all([service.parseAgain(id), service.parseAgain(id)]);
+    expect(results.sort()).toEqual(['already parsed', 'codes and links found']);
+    const after = await read(id);
+    expect(after).toMatchObject({
+      codes: [{ value: '482913' }],
+      links: [{ kind: 'verify', url: 'https://app.people.example/v', matchesSender: true }],
+      allLinks: [{ kind: 'verify' }],
+      findingsVersion: FINDINGS_VERSION,
+      updatedAt: before?.updatedAt,
+    });
+    expect(objects.size).toBe(stored);
+    const events = await query(database, sql`select from events where inbox_id = ${inbox.id}`);
+    expect(events).toHaveLength(1);
+    const files = database.db.selectFrom('attachments').select('id').where('message_id', '=', id);
+    expect(await countRows(files)).toBe(1);
+  });
+
+  test('stays as it is if its parser fails', async () => {
+    const { id, options } = await arrangeOlder();
+    const service = createParseAgainService({
+      ...options,
+      parserPool: { parse: async () => emptyInboundMail('again') },
+    });
+    expect(await service.parseAgain(id)).toBe('cannot be parsed: again');
+    expect(await read(id)).toMatchObject({ findingsVersion: 0 });
+  });
+
+  test('is among those that the command names, until it is read', async () => {
+    const { id, service, options } = await arrangeOlder();
+    const started = () => startParsingAgain({ database, outbox: options.outbox }, { messageId: id });
+    expect(await started()).toBe(1);
+    await service.parseAgain(id);
+    expect(await started()).toBe(0);
+  });
 });

@@ -40,6 +40,63 @@ const scanned = (timeoutMs = 2_000) => {
 const eventsOf = (inboxId: string) =>
   database.db.selectFrom('events').select(columnsOf(EventEntity)).where('inbox_id', '=', inboxId).execute();
 
+describe('what an agent looks for is found on arrival:', () => {
+  test('the code and the links of HTML that people can see', async () => {
+    const { receive, inbox } = await arrangeInbox(database);
+    const html =
+      '<p>Your verification code is <b>482913</b></p><a href="https://app.people.example/verify"><img alt="Verify email"></a><a href="https://t.example/1">Shop</a><p style="display:none">Your code: 111222 <a href="https://evil.example/verify">Verify your email</a></p>';
+    const { message } = await receive(mail({ From: 'a@people.example', 'Content-Type': 'text/html' }, html));
+    expect(message).toMatchObject({
+      codes: [{ value: '482913', confidence: 'high', originDomain: null }],
+      links: [
+        {
+          url: 'https://app.people.example/verify',
+          text: 'Verify email',
+          kind: 'verify',
+          matchesSender: true,
+        },
+      ],
+      hasMoreLinks: false,
+      invites: [],
+      findingsVersion: 1,
+    });
+    const [event] = await eventsOf(inbox.id);
+    expect(Object.keys(event?.data ?? {})).not.toEqual(expect.arrayContaining(['codes']));
+    expect(Object.keys(event?.data ?? {})).not.toEqual(expect.arrayContaining(['links']));
+  });
+
+  test('the code of the header', async () => {
+    const { receive } = await arrangeInbox(database);
+    const { message } = await receive(mail({ 'One-Time-Code': 'code=482913; origin=example.com' }));
+    expect(message?.codes).toMatchObject([
+      { value: '482913', originDomain: 'example.com', confidence: 'certain' },
+    ]);
+  });
+
+  test('the invitation of a calendar part', async () => {
+    const { receive } = await arrangeInbox(database);
+    const calendar = [
+      'BEGIN:VCALENDAR',
+      'METHOD:REQUEST',
+      'BEGIN:VEVENT',
+      'UID:1@people.example',
+      'SUMMARY:Lunch',
+      'DTSTART:20261124T140000Z',
+      'END:VEVENT',
+      'END:VCALENDAR',
+    ].join('\r\n');
+    const { message } = await receive(
+      mail(
+        { 'Content-Type': 'multipart/alternative; boundary=b' },
+        `--b\r\n\r\nLunch?\r\n--b\r\nContent-Type: text/calendar; method=REQUEST\r\n\r\n${calendar}\r\n--b--\r\n`,
+      ),
+    );
+    expect(message?.invites).toMatchObject([
+      { method: 'REQUEST', summary: 'Lunch', start: '2026-11-24T14:00:00.000Z', attendees: [] },
+    ]);
+  });
+});
+
 describe('a received message shows', () => {
   test('no label and no signal if authentication passes', async () => {
     const { receive } = await arrangeInbox(database, withAuthentication({}));

@@ -47,7 +47,10 @@ async function arrange(overrides: Partial<IngestServiceOptions> = {}) {
     await untilOpen(1);
     return { pendingResult };
   };
-  const receiveMessage = async (subject: string, facts?: ReceiptFacts): Promise<Message> => {
+  const receiveMessage = async (
+    subject: string,
+    facts?: ReceiptFacts,
+  ): Promise<Pick<Message, 'id' | 'inboxId' | 'threadId' | 'createdAt'>> => {
     const { message } = await receive(mail({ Subject: subject }), facts);
     if (!message) throw new Error('The message was not received');
     return message;

@@ -1,7 +1,14 @@
 import { once } from 'node:events';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { readFrames, writeFrame } from '../../../platform/frames.ts';
-import { readMessageText } from '../message-text.ts';
+import {
+  type FoundInvite,
+  findInvites,
+  isCalendar,
+  MAX_CALENDAR_BYTES,
+  MAX_INVITES,
+} from '../invites/find-invites.ts';
+import { readMessage } from '../message-findings.ts';
 import { type ParsedFile, parseMail } from '../parse-mail.ts';
 import { type DoneFrame, FRAME } from './protocol.ts';
 
@@ -58,26 +65,44 @@ async function parseAndSend(raw: Readable, output: Writable, readAutomatic: () =
   const send = (type: string, value: unknown) => writeFrame(output, type, Buffer.from(JSON.stringify(value)));
   // Frames must not be interleaved, and the header is sent by an event handler.
   let sent = Promise.resolve();
-  const { text, html, parseError } = await parseMail(raw, {
+  const invites: FoundInvite[] = [];
+  const { text, html, parseError, ...header } = await parseMail(raw, {
     onHeader(header) {
       sent = send(FRAME.header, header);
     },
     async consumeFile(file: ParsedFile, content) {
       await sent;
       await send(FRAME.file, file);
-      for await (const chunk of content as AsyncIterable<Buffer>)
+      const calendar = isCalendar(file) && invites.length < MAX_INVITES ? createCollector() : undefined;
+      for await (const chunk of content as AsyncIterable<Buffer>) {
+        calendar?.add(chunk);
         await writeFrame(output, FRAME.fileBytes, chunk);
+      }
       await writeFrame(output, FRAME.fileEnd);
+      if (calendar) invites.push(...findInvites(calendar.text()).slice(0, MAX_INVITES - invites.length));
     },
   });
   await sent;
   await sendText(output, FRAME.text, text);
   await sendText(output, FRAME.html, html);
-  const { extractedText, ...read } = readMessageText({ text, html });
+  const { extractedText, ...read } = readMessage(header, { text, html });
   await sendText(output, FRAME.extracted, extractedText);
   const bodies = { hasText: text !== null, hasHtml: html !== null };
-  const done: DoneFrame = { parseError, ...bodies, isAutomatic: readAutomatic(), ...read };
+  const done: DoneFrame = { parseError, ...bodies, isAutomatic: readAutomatic(), ...read, invites };
   await send(FRAME.done, done);
+}
+
+/** Collects the start of a file. */
+function createCollector() {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  return {
+    add(chunk: Buffer) {
+      if (bytes < MAX_CALENDAR_BYTES) chunks.push(chunk.subarray(0, MAX_CALENDAR_BYTES - bytes));
+      bytes += chunk.length;
+    },
+    text: () => Buffer.concat(chunks).toString(),
+  };
 }
 
 async function sendText(output: Writable, type: string, text: string | null): Promise<void> {

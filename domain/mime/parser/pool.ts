@@ -5,13 +5,17 @@ import { type Child, type ChildPool, createChildPool, type PoolUsage } from '../
 import { storableJson, storableText } from '../../../platform/database/storable.ts';
 import { type Frame, readFrames, writeFrame } from '../../../platform/frames.ts';
 import type { StoredObject } from '../../../platform/storage.ts';
+import type { FoundInvite } from '../invites/find-invites.ts';
+import { type MessageFindings, NO_FINDINGS } from '../message-findings.ts';
 import type { MessageText } from '../message-text.ts';
 import { emptyParsedMail, type ParsedFile, type ParsedMail } from '../parse-mail.ts';
 import { createPreview } from '../preview.ts';
 import { type DoneFrame, type FileFrame, FRAME, type HeaderFrame } from './protocol.ts';
 
 /** A parsed message with its text for agents. */
-export interface ParsedInboundMail extends ParsedMail, MessageText {
+export interface ParsedInboundMail extends ParsedMail, MessageText, MessageFindings {
+  /** The events of its calendars, at most ten. */
+  invites: FoundInvite[];
   /** The content is a report on another message or an automatic reply, regardless of the header. */
   isAutomatic: boolean;
 }
@@ -24,6 +28,8 @@ export function emptyInboundMail(parseError: string | null): ParsedInboundMail {
     preview: '',
     hiddenText: null,
     hasMismatchedLink: false,
+    ...NO_FINDINGS,
+    invites: [],
     isAutomatic: false,
   };
 }

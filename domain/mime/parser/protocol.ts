@@ -1,3 +1,5 @@
+import type { FoundInvite } from '../invites/find-invites.ts';
+import type { MessageFindings } from '../message-findings.ts';
 import type { MessageText } from '../message-text.ts';
 import type { ParsedFile, ParsedHeader } from '../parse-mail.ts';
 
@@ -21,7 +23,8 @@ export const FRAME = {
 
 export type HeaderFrame = ParsedHeader;
 export type FileFrame = ParsedFile;
-export interface DoneFrame extends Omit<MessageText, 'extractedText'> {
+export interface DoneFrame extends Omit<MessageText, 'extractedText'>, MessageFindings {
+  invites: FoundInvite[];
   parseError: string | null;
   hasText: boolean;
   hasHtml: boolean;

@@ -135,6 +135,17 @@ function isDivider({ id = '', style = '' }: Attributes): boolean {
   );
 }
 
+/**
+ * Reads a mark in the text of marked HTML ({@link markHtmlQuotes}): the start of a region, its end, or the point after
+ * which everything is quoted. Null for text.
+ */
+export function readMark(text: string): 'quoted' | 'unquoted' | 'end' | 'cut' | null {
+  if (text.length !== 1 || !/[\ue001-\ue006]/.test(text)) return null;
+  if (text === MARKS.end) return 'end';
+  if (text === MARKS.cut) return 'cut';
+  return text === MARKS.quoted || text === MARKS.answered ? 'quoted' : 'unquoted';
+}
+
 /** Splits text that was converted from marked HTML ({@link markHtmlQuotes}) into lines. */
 export function toMarkedLines(text: string): Line[] {
   const regions = createRegionStack();

@@ -56,3 +56,15 @@ function decodeSelectors(selectors: string): string {
   const text = Buffer.from(bytes).toString('utf8');
   return /^[\p{L}\p{N}\p{P}\p{S}\p{Z}\s]+$/u.test(text) ? text : `[${bytes.length} variation selectors]`;
 }
+
+/** Characters without a width that shape no text: hyphenation, word breaks, byte order marks. */
+const SHAPELESS_CHARACTERS = '\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b\\u2060-\\u2064\\ufeff';
+const SHAPELESS = new RegExp(`[${SHAPELESS_CHARACTERS}]`, 'gu');
+/** Joiners shape the letters of some scripts, and emoji. Between others they only split words. */
+const IDLE_JOINER =
+  /(?<=[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{N}\p{P}\s])[\u200c\u200d]|[\u200c\u200d](?=[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{P}\s])/gu;
+
+/** Removes the characters without a width that shape no visible text, so that words and codes can be compared. */
+export function removeZeroWidth(text: string): string {
+  return text.replace(SHAPELESS, '').replace(IDLE_JOINER, '');
+}
