@@ -38,6 +38,7 @@ import { installKnownDevices } from './plugins/known-device-cookies.ts';
 import { installMethodNotAllowed } from './plugins/method-not-allowed.ts';
 import { installMetrics } from './plugins/metrics.ts';
 import { installMinimalResponses } from './plugins/minimal-responses.ts';
+import { installNearestOperation } from './plugins/nearest-operation.ts';
 import { installOpenResponses } from './plugins/open-responses.ts';
 import { installOpenApi } from './plugins/openapi.ts';
 import { installPluginNames } from './plugins/plugin-names.ts';
@@ -84,7 +85,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const app = createServer(config, logger, publicUrl);
 
   installPluginNames(app);
-  installErrors(app, { publicUrl });
+  const operations = installNearestOperation(app);
+  installErrors(app, { publicUrl, operations });
   installDrain(app);
   installTracing(app);
   installRequestContext(app);
@@ -95,7 +97,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   installValidation(app, sharedSchemas);
   installSerialization(app, sharedSchemas);
   app.decorateRequest('filesToAttach');
-  const methods = installMethodNotAllowed(app);
+  const methods = installMethodNotAllowed(app, { operations });
   const refusedSends = createRefusedSends();
   installAccess(app, {
     keys: createKeyAuthenticator({ database, logger }),

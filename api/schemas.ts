@@ -88,6 +88,12 @@ export const Problem = Type.Object(
         'usage_limit_exceeded, message_rejected by a daily cap: when the counter starts again; absent for storage_bytes.',
       ),
     ),
+    nearest_operation: Type.Optional(
+      text(256, {
+        description:
+          'not_found of a path, method_not_allowed: the operation that was probably meant, as method and path.',
+      }),
+    ),
     message_id: Type.Optional(id('not_found of a draft that was sent: the message that it became.')),
   },
   { $id: 'Problem', title: 'Problem', additionalProperties: true, description: 'RFC 9457 problem details.' },

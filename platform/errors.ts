@@ -125,7 +125,7 @@ export function notFound(what: string, id: string): AppError {
     });
   return new AppError('not_found', {
     detail: `The ${what} ${id.slice(0, 64)} does not exist or is not accessible to this credential.`,
-    fix: `Check the id, and that the credential has access to the environment and inbox of the ${what}.`,
+    fix: `Check the id, and that the credential has access to the environment and inbox of the ${what}: GET /api/v1/me shows what it reaches.`,
   });
 }
 

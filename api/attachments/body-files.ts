@@ -95,7 +95,7 @@ function decodeBase64(content: string, path: string): Buffer {
   if (bytes.length > MAX_INLINE_FILE_BYTES)
     throw fileTooLarge(
       MAX_INLINE_FILE_BYTES,
-      'Upload it with POST /inboxes/{inboxId}/attachments (up to 25 MiB) and use its attachment_id.',
+      'Upload it with POST /api/v1/inboxes/{inboxId}/attachments (up to 25 MiB) and use its attachment_id.',
     );
   return bytes;
 }

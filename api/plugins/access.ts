@@ -24,6 +24,7 @@ import { sha256 } from '../../platform/crypto.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { RateLimit, RateLimiter, RateVerdict } from '../../platform/rate-limit/rate-limiter.ts';
 import type { BrowserSession } from '../people/browser-session.ts';
+import type { Caller } from './caller.ts';
 import type { RefusedSends } from './refused-sends.ts';
 import { createSignedCallers } from './signed-callers.ts';
 
@@ -47,6 +48,8 @@ declare module 'fastify' {
      * @throws AppError the error a new request would get.
      */
     recheckAccess(): Promise<void>;
+    /** The valid credential of a request whose path or method does not exist; undefined without one. Requires nothing. */
+    findCaller(): Promise<Caller | undefined>;
     /**
      * The session of a public request that may have one.
      *
@@ -323,6 +326,25 @@ export function installAccess(app: FastifyInstance, options: AccessOptions): voi
     if (!isPresent) return undefined;
     const { token } = readCredentials(this, browserSession, { ownSession: true });
     return { person: await authenticatePerson(this, 'full'), token };
+  });
+
+  app.decorateRequest('findCaller', async function (this: FastifyRequest): Promise<Caller | undefined> {
+    if (this.headers.authorization === undefined) return undefined;
+    try {
+      const authentication = await authenticateAny(this);
+      if (!authentication)
+        return { isSuspended: false, isPerson: true, mayOnlyEnroll: this.person.kind === 'enroll' };
+      const { scope, suspension } = authentication;
+      return {
+        scope,
+        isSuspended: suspension !== undefined,
+        isPerson: scope.member !== undefined,
+        mayOnlyEnroll: false,
+      };
+    } catch (error) {
+      if (error instanceof AppError && error.status < 500) return undefined;
+      throw error;
+    }
   });
 
   app.decorateRequest('recheckAccess', async function (this: FastifyRequest) {

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { toDatabaseError } from '../../platform/database/database-errors.ts';
 import { AppError, type ErrorCode } from '../../platform/errors.ts';
+import type { NearestOperation, OperationFinder } from './nearest-operation.ts';
 import { sendProblem } from './problem.ts';
 
 /** Problem details for errors that Fastify raises itself. */
@@ -13,7 +14,10 @@ const FASTIFY_ERRORS_BY_STATUS: Record<number, { code: ErrorCode; detail: string
 };
 
 /** One handler for all errors: every error response is a problem document, and unknown errors reveal no internals. */
-export function installErrors(app: FastifyInstance, { publicUrl }: { publicUrl: string }): void {
+export function installErrors(
+  app: FastifyInstance,
+  { publicUrl, operations }: { publicUrl: string; operations: OperationFinder },
+): void {
   app.setErrorHandler((error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     // A refused send stays refused, whatever else is wrong with it.
     const refusal = request.scope?.sendRefusal?.error;
@@ -27,14 +31,20 @@ export function installErrors(app: FastifyInstance, { publicUrl }: { publicUrl: 
     else request.log.debug({ code: problem.code, detail: problem.detail }, 'request rejected');
     sendProblem(request, reply, problem, publicUrl);
   });
-  app.setNotFoundHandler((request, reply) => sendProblem(request, reply, pathNotFound(), publicUrl));
+  app.setNotFoundHandler(async (request, reply) => {
+    sendProblem(request, reply, pathNotFound(await operations.find(request)), publicUrl);
+    return reply;
+  });
 }
 
 /** The error for an unknown path. */
-export function pathNotFound(): AppError {
+export function pathNotFound(nearest?: NearestOperation): AppError {
   return new AppError('not_found', {
     detail: 'The path does not exist.',
-    fix: 'Check the path at /docs.',
+    fix: nearest
+      ? `Did you mean ${nearest.call}? All operations are at /openapi.json.`
+      : 'Find the operation at /openapi.json. Paths begin with /api/v1.',
+    ...(nearest ? { extensions: { nearest_operation: nearest.operation } } : {}),
   });
 }
 

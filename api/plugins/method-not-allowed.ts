@@ -1,6 +1,7 @@
 import { METHODS } from 'node:http';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '../../platform/errors.ts';
+import type { NearestOperation, OperationFinder } from './nearest-operation.ts';
 
 /** The order of methods in `Allow`. */
 const ALLOW_ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
@@ -8,7 +9,10 @@ const ALLOW_ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 const PARSED_METHODS = METHODS.filter((method) => method !== 'CONNECT');
 
 /** Responds with 405 and the supported methods, for every path. Install before the routes. */
-export function installMethodNotAllowed(app: FastifyInstance): { finish(): void } {
+export function installMethodNotAllowed(
+  app: FastifyInstance,
+  { operations }: { operations: OperationFinder },
+): { finish(): void } {
   const methodsByPath = new Map<string, Set<string>>();
   let finished = false;
   app.addHook('onRoute', ({ url, method }) => {
@@ -27,8 +31,8 @@ export function installMethodNotAllowed(app: FastifyInstance): { finish(): void 
         if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
       for (const [url, methods] of methodsByPath) {
         const allow = ALLOW_ORDER.filter((method) => methods.has(method)).join(', ');
-        const reject = async (): Promise<never> => {
-          throw methodNotAllowed(allow);
+        const reject = async (request: FastifyRequest): Promise<never> => {
+          throw methodNotAllowed(allow, await operations.find(request));
         };
         app.route({
           url,
@@ -44,10 +48,13 @@ export function installMethodNotAllowed(app: FastifyInstance): { finish(): void 
   };
 }
 
-function methodNotAllowed(allow: string): AppError {
+function methodNotAllowed(allow: string, nearest: NearestOperation | undefined): AppError {
   return new AppError('method_not_allowed', {
     detail: `This path supports ${allow}.`,
-    fix: 'Check the operation at /docs.',
+    fix: nearest
+      ? `Did you mean ${nearest.call}? All operations are at /openapi.json.`
+      : 'Use one of these methods, or find the operation at /openapi.json.',
     headers: { allow },
+    ...(nearest ? { extensions: { nearest_operation: nearest.operation } } : {}),
   });
 }

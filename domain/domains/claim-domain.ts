@@ -103,7 +103,7 @@ async function requireUnclaimed(db: Db, { organizationId }: Scope, domainName: s
   if (!existing) return;
   throw new AppError('already_exists', {
     detail: `The organization already has the domain ${domainName}.`,
-    fix: `Use the domain ${existing.id}, or delete it first.`,
+    fix: `Use the domain (GET /api/v1/domains/${existing.id}), or delete it first (DELETE on the same path).`,
   });
 }
 

@@ -181,7 +181,7 @@ async function requireUnused(db: Db, { id }: Domain): Promise<void> {
   if (inboxes === 0) return;
   throw new AppError('conflict', {
     detail: `The domain has ${inboxes} inbox(es).`,
-    fix: 'Delete its inboxes first; their messages stay readable.',
+    fix: 'Delete its inboxes first (DELETE /api/v1/inboxes/{id}); their messages stay readable.',
     extensions: { inboxes },
   });
 }

@@ -41,13 +41,13 @@ export async function rotateDkim(
   if (domain.verificationStatus !== 'verified')
     throw new AppError('conflict', {
       detail: `The domain is ${domain.verificationStatus}; keys can only be rotated on a verified domain.`,
-      fix: 'Publish the records and verify the domain first.',
+      fix: 'Publish the records and verify the domain first: POST /api/v1/domains/{id}/verify.',
     });
   const pending = keys.find(({ state }) => state === 'pending');
   if (pending)
     throw new AppError('conflict', {
       detail: `The key of selector ${pending.selector} is still waiting for its record.`,
-      fix: 'Publish that record; the key becomes active once it is found.',
+      fix: 'Publish that record; the key becomes active once it is found, for example by POST /api/v1/domains/{id}/verify.',
     });
   const { db } = transaction;
   const active = keys.find(({ state }) => state === 'active');

@@ -111,7 +111,7 @@ async function lockForDecision(
   if (draft.sendStatus !== 'pending_approval')
     throw new AppError('conflict', {
       detail: `The draft does not wait for an approval; its send_status is ${draft.sendStatus}.`,
-      fix: 'Fetch the draft to see what happened to it.',
+      fix: 'Fetch the draft to see what happened to it: GET /api/v1/drafts/{id}.',
       extensions: { version: draft.version, send_status: draft.sendStatus },
     });
   if (draft.version !== version) throw versionConflict(draft);

@@ -20,7 +20,7 @@ export function requirePrecondition(draft: Draft, { ifMatch, version }: DraftPre
   if (ifMatch !== undefined && ifMatch !== 'any' && !ifMatch.includes(draft.version))
     throw new AppError('precondition_failed', {
       detail: `If-Match does not name the version of the draft, which is now ${draft.version}.`,
-      fix: `Fetch the draft, look at its changes, and repeat the request with If-Match: "${draft.version}".`,
+      fix: `Fetch the draft (GET /api/v1/drafts/${draft.id}), look at its changes, and repeat the request with If-Match: "${draft.version}".`,
       extensions: { version: draft.version },
     });
   if (version !== undefined && version !== draft.version) throw versionConflict(draft);

@@ -48,7 +48,7 @@ async function findParent(db: Db, id: string, inboxId: string): Promise<Parent |
 function targetNotFound(field: 'thread_id' | 'in_reply_to', value: string, where = 'in the inbox'): AppError {
   return new AppError('draft_target_not_found', {
     detail: `${field} ${value.slice(0, 64)} does not exist ${where}.`,
-    fix: `Correct or clear ${field} of the draft and send it again. The draft is unchanged.`,
+    fix: `Correct or clear ${field} of the draft (PATCH /api/v1/drafts/{id}) and send it again. The draft is unchanged.`,
     extensions: { field },
   });
 }

@@ -297,7 +297,7 @@ function approvalRequired({ id, version }: Draft): AppError {
 function wasRejected({ version }: Draft): AppError {
   return new AppError('conflict', {
     detail: 'An approver rejected this version of the draft.',
-    fix: 'Read the reason in send_error, change the draft, then send it again.',
+    fix: 'Read the reason in send_error, change the draft (PATCH /api/v1/drafts/{id}), then send it again.',
     extensions: { version },
   });
 }
@@ -305,6 +305,6 @@ function wasRejected({ version }: Draft): AppError {
 function submittedBytesAreFixed(): AppError {
   return new AppError('conflict', {
     detail: 'The draft is a message that was submitted over SMTP, whose bytes do not change.',
-    fix: 'Delete the draft and submit the changed message.',
+    fix: 'Delete the draft (DELETE /api/v1/drafts/{id}) and submit the changed message.',
   });
 }

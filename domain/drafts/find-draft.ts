@@ -73,7 +73,7 @@ export async function loadDetailsForAll(db: Db, drafts: readonly Draft[]): Promi
 export function versionConflict(draft: Pick<Draft, 'version'>): AppError {
   return new AppError('conflict', {
     detail: `The draft was changed in the meantime; its version is now ${draft.version}.`,
-    fix: 'Fetch the draft again, look at its changes, and repeat the request with its current version.',
+    fix: 'Fetch the draft again (GET /api/v1/drafts/{id}), look at its changes, and repeat the request with its current version.',
     extensions: { version: draft.version },
   });
 }

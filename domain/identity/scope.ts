@@ -74,7 +74,7 @@ export function requirePermission(scope: Pick<Scope, 'permissions'>, permission:
   throw new AppError('permission_denied', {
     detail: `This operation requires the permission ${permission}.`,
     fix: KEY_PERMISSIONS.includes(permission)
-      ? `Use a key with the permission ${permission}, or a role that has it.`
+      ? `Use a key with the permission ${permission}, or a role that has it. GET /api/v1/me shows what this credential has.`
       : 'Ask a person of the organization: API keys cannot have this permission.',
     extensions: { permission },
   });

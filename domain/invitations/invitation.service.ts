@@ -226,7 +226,7 @@ async function requireFewInvitations(db: Db, organizationId: string, email: stri
   if (row && row.open >= MAX_OPEN)
     throw new AppError('conflict', {
       detail: `The organization has ${MAX_OPEN} open invitations.`,
-      fix: 'Wait until some are accepted or expire, or revoke some.',
+      fix: 'Wait until some are accepted or expire, or revoke some: POST /api/v1/org/invitations/{id}/revoke.',
     });
 }
 

@@ -164,7 +164,7 @@ function messageInFlight({ id, status }: Pick<Message, 'id' | 'status'>): AppErr
     fix:
       status === 'needs_attention'
         ? 'Resolve its outcome first (update resolveAmbiguous in the Temporal UI), then delete it.'
-        : 'Cancel it, or wait until it is sent, then delete it.',
+        : 'Cancel it (POST /api/v1/messages/{id}/cancel), or wait until it is sent (GET /api/v1/messages/{id}/wait), then delete it.',
     extensions: { message_status: status },
   });
 }

@@ -89,6 +89,6 @@ function requireLabelLimit(labels: string[]): string[] {
   if (labels.length <= MAX_MESSAGE_LABELS) return labels;
   throw new AppError('unprocessable', {
     detail: `The message would have ${labels.length} labels; at most ${MAX_MESSAGE_LABELS} are allowed.`,
-    fix: 'Remove labels from the message first.',
+    fix: 'Remove labels from the message first: POST /api/v1/messages/{id}/labels/remove.',
   });
 }

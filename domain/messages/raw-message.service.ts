@@ -48,8 +48,8 @@ function rawNotAvailable({ status }: Pick<Message, 'status'>): AppError {
       ? `The message is ${status}: its bytes are not built yet.`
       : `The message is ${status}: it was never transmitted, so it has no bytes.`,
     fix: waiting
-      ? 'Retry the request after the message.sent event.'
-      : 'Read its text_body and html_body instead.',
+      ? 'Retry the request when the message is sent: GET /api/v1/messages/{id}/wait.'
+      : 'Read its text_body and html_body instead: GET /api/v1/messages/{id}.',
     extensions: { message_status: status },
   });
 }

@@ -353,10 +353,9 @@ const RECOVER_ORGANIZATION: EmailContent['body'][number] = {
 const formatDays = (days: number): string => (days === 1 ? '1 day' : `${days} days`);
 
 function postponeInstructions(organizationId: string): string[] {
-  const path = `/api/v1/organizations/${organizationId}`;
   return [
-    `To keep a copy, export your data first: GET ${path}/export.`,
-    `To postpone deletion: POST ${path}/retention-policy/postpone with {"days": 14} (1 to 90). To keep messages longer: PUT ${path}/retention-policy with {"retention_days": 0} (forever) or a larger number; this takes effect immediately.`,
+    `To keep a copy, export your data first: GET /api/v1/organizations/${organizationId}/export.`,
+    `To postpone deletion: POST /api/v1/organizations/${organizationId}/retention-policy/postpone with {"days": 14} (1 to 90). To keep messages longer: PUT /api/v1/organizations/${organizationId}/retention-policy with {"retention_days": 0} (forever) or a larger number; this takes effect immediately.`,
   ];
 }
 

@@ -173,7 +173,7 @@ async function requireFewEnvironments(db: Db, organizationId: string): Promise<v
   if ((found?.count ?? 0) >= MAX_ENVIRONMENTS)
     throw new AppError('conflict', {
       detail: `The organization has ${MAX_ENVIRONMENTS} environments, the maximum.`,
-      fix: 'Delete one that you no longer need.',
+      fix: 'Delete one that you no longer need: DELETE /api/v1/org/environments/{id}.',
     });
 }
 

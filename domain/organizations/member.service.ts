@@ -196,6 +196,6 @@ async function requireAnotherOwner(db: Db, { organizationId }: Scope, userId: st
   if (!other)
     throw new AppError('conflict', {
       detail: 'The organization needs an owner, and this is the last one.',
-      fix: 'Make another member an owner first.',
+      fix: 'Make another member an owner first: PATCH /api/v1/org/members/{user_id}.',
     });
 }

@@ -59,10 +59,11 @@ export async function cancelSend(
 }
 
 function getCancelFix({ direction, status }: Pick<Message, 'direction' | 'status'>): string {
-  if (direction === 'inbound') return 'Only outbound messages can be canceled; delete the message instead.';
+  if (direction === 'inbound')
+    return 'Only outbound messages can be canceled; delete the message instead: DELETE /api/v1/messages/{id}.';
   if (status === 'canceled' || status === 'rejected' || status === 'failed')
     return 'No action is needed: the message will not be sent.';
-  return 'A transmitted message cannot be recalled; wait for its outcome.';
+  return 'A transmitted message cannot be recalled; wait for its outcome: GET /api/v1/messages/{id}/wait.';
 }
 
 function signalCancel(

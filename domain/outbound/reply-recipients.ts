@@ -37,7 +37,7 @@ export function findReplyRecipients(
   if (cc.length > 0) return { to: cc, cc: [] };
   throw new AppError('no_recipients', {
     detail: 'The message has no address to reply to.',
-    fix: 'Send a new message with explicit recipients; a draft with in_reply_to is sent in the same thread.',
+    fix: 'Send a new message with explicit recipients; a draft with in_reply_to (POST /api/v1/inboxes/{inboxId}/drafts) is sent in the same thread.',
   });
 }
 

@@ -114,7 +114,7 @@ const CHECKS: readonly GateCheck[] = [
             reason: 'account_paused',
             detail: 'The domain of this inbox is no longer verified.',
             code: 'domain_not_verified',
-            fix: 'Check the domain’s records, publish the missing ones and verify the domain again.',
+            fix: 'GET /api/v1/domains shows the domain’s records. Publish the missing ones, then POST /api/v1/domains/{id}/verify.',
           },
   },
   {
@@ -125,7 +125,7 @@ const CHECKS: readonly GateCheck[] = [
             reason: 'account_paused',
             detail: `Sending from this inbox is paused${inbox.sendPausedReason ? `: ${inbox.sendPausedReason}` : ''}.`,
             code: 'message_rejected',
-            fix: 'Fix the cause given in send_paused_reason of the inbox, then resume the inbox.',
+            fix: 'Fix the cause given in send_paused_reason of the inbox, then POST /api/v1/inboxes/{id}/resume.',
           }
         : null,
   },
@@ -139,7 +139,7 @@ const CHECKS: readonly GateCheck[] = [
           reason: 'blocked_recipient',
           detail: `${email} is on a send block list (entry ${match.entry} of the ${match.scope}).`,
           code: 'message_rejected',
-          fix: 'Remove the blocked recipient, delete the list entry, or add an allow entry in a narrower scope.',
+          fix: 'Remove the blocked recipient, delete the entry (DELETE /api/v1/lists/send/block/{entry}), or add an allow entry in a narrower scope (POST /api/v1/lists/send/allow).',
         };
       }
       return null;
@@ -156,7 +156,7 @@ const CHECKS: readonly GateCheck[] = [
         reason: 'blocked_recipient',
         detail: `The organization’s policy ${policy} does not allow mail to ${email}${isBlocked ? '' : ', whose domain is not on it'}.`,
         code: 'message_rejected',
-        fix: 'Remove the recipient, or ask an owner or admin to change the policy.',
+        fix: 'Remove the recipient, or ask an owner or admin to change the policy (PATCH /api/v1/org/policies).',
         policy,
       };
     },
@@ -184,7 +184,7 @@ const CHECKS: readonly GateCheck[] = [
         reason: 'blocked_recipient',
         detail: `Every recipient is suppressed: ${summarize(descriptions)}.`,
         code: 'message_rejected',
-        fix: 'Send to other addresses, or delete a suppression that is known to be wrong.',
+        fix: 'Send to other addresses, or delete a suppression that is known to be wrong: DELETE /api/v1/suppressions/{email}.',
       };
     },
   },

@@ -41,7 +41,7 @@ export function endOfStaffAccess({ authenticatedAt, sessionExpiresAt }: Person):
 function noStaff(): AppError {
   return new AppError('permission_denied', {
     detail: 'This operation is for the staff who operate the service.',
-    fix: 'Use the operations of your organization; GET /docs lists them.',
+    fix: 'Use the operations of your organization; /openapi.json lists them.',
   });
 }
 

@@ -15,8 +15,10 @@ export function usageLimitExceeded(
     detail: isStorage
       ? `This would exceed the organization’s limit of ${limit} bytes of attachments.`
       : `The organization has used all ${limit} ${counter} of this month.`,
-    fix: `${isCustom ? 'Raise or remove own_limit (PUT /api/v1/org/limits)' : 'Upgrade the organization or ask support for a higher limit'}, or ${
-      isStorage ? 'delete messages or drafts that have attachments.' : 'wait until resets_at.'
+    fix: `${isCustom ? 'Raise or remove own_limit (PUT /api/v1/org/limits)' : 'Ask for a higher limit (POST /api/v1/org/upgrade-requests)'}, or ${
+      isStorage
+        ? 'delete messages (DELETE /api/v1/messages/{id}) or drafts (DELETE /api/v1/drafts/{id}) that have attachments.'
+        : 'wait until resets_at.'
     }`,
     extensions: { counter, ...(isStorage ? {} : { resets_at: monthOf(now).end.toISOString() }) },
   });
@@ -29,7 +31,7 @@ export function planLimitReached(
 ): AppError {
   return new AppError('plan_limit_reached', {
     detail: `The organization has reached its limit of ${limit} ${resource}.`,
-    fix: `Delete one of the ${resource}, or upgrade the organization.`,
+    fix: `Delete one (DELETE /api/v1/${resource}/{id}), or ask for more: POST /api/v1/org/upgrade-requests.`,
     extensions: { counter: resource },
   });
 }

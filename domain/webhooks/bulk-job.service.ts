@@ -155,6 +155,6 @@ function emptyRange(): AppError {
 function alreadyRunning({ id, kind }: BulkJob): AppError {
   return new AppError('conflict', {
     detail: `The job ${id} (${kind}) is still running for this endpoint.`,
-    fix: `Wait until GET /api/v1/webhooks/jobs/${id} reports completed, or POST to the endpoint's cancel-pending path to stop it.`,
+    fix: `Wait until GET /api/v1/webhooks/jobs/${id} reports completed, or stop it: POST /api/v1/webhooks/endpoints/{id}/cancel-pending.`,
   });
 }

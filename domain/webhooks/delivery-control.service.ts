@@ -278,7 +278,7 @@ async function cancelWaiting(
   if (status !== 'pending' && status !== 'held')
     throw new AppError('conflict', {
       detail: `The delivery ${id} is ${status}; only a pending or held delivery can be canceled.`,
-      fix: 'There is nothing to cancel. To deliver it again, POST to its retry path.',
+      fix: 'There is nothing to cancel. To deliver it again: POST /api/v1/webhooks/deliveries/{id}/retry.',
     });
   if (status === 'pending')
     outbox.enqueue(transaction, organizationId, {
@@ -315,6 +315,6 @@ function messageDeleted({ id }: WebhookDelivery): AppError {
 function endpointDeleted({ id }: WebhookEndpoint): AppError {
   return new AppError('conflict', {
     detail: `The endpoint ${id} was deleted.`,
-    fix: 'Create a new endpoint and replay the events to it.',
+    fix: 'Create a new endpoint (POST /api/v1/webhooks/endpoints) and replay the events to it (POST /api/v1/webhooks/endpoints/{id}/replay).',
   });
 }

@@ -47,7 +47,7 @@ const CONTROLS: Record<string, RunControls> = {
   [PROBE_ENDPOINT]: {
     retry: PROBE_NOW,
     cancelInstead:
-      'Disable the endpoint, or cancel its deliveries (POST /webhooks/endpoints/{id}/cancel-pending).',
+      'Disable the endpoint, or cancel its deliveries (POST /api/v1/webhooks/endpoints/{id}/cancel-pending).',
   },
   [VERIFY_DOMAIN]: { retry: CHECK_NOW },
   [SEND_SCHEDULED_DRAFT]: { cancel: UNSCHEDULE_DRAFT },

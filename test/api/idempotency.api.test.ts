@@ -152,7 +152,7 @@ async function startRejectingApp(): Promise<{ app: FastifyInstance; started: str
   const started: string[] = [];
   let runs = 0;
   const server = Fastify();
-  installErrors(server, { publicUrl: 'http://api.test' });
+  installErrors(server, { publicUrl: 'http://api.test', operations: { find: async () => undefined } });
   server.decorateRequest('scope');
   server.addHook('onRequest', async (request) => {
     request.scope = {

@@ -74,6 +74,8 @@ const REASONS: Record<string, string> = {
   'domain/inbound/unattributed-reports.ts MAX_RETAINED': RUN,
   'api/console/resolution-list.ts MAX_LINES': REQUEST,
   'api/messages/content.ts MAX_RECIPIENTS': REQUEST,
+  'api/plugins/nearest-operation.ts MAX_DISTANCE': REQUEST,
+  'api/plugins/nearest-operation.ts MAX_SEGMENTS': REQUEST,
   'api/plugins/validation.ts MAX_VALUES': REQUEST,
   'domain/announcements/announcement.service.ts MAX_ORGANIZATIONS': REQUEST,
   'domain/attachments/attachment-limits.ts MAX_ATTACHMENTS': REQUEST,

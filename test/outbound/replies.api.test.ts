@@ -441,7 +441,7 @@ describe('the raw message', () => {
     ).json();
     expect(expectProblem(await call(`/messages/${sent.id}/raw`), 'conflict')).toMatchObject({
       message_status: 'queued',
-      fix: expect.stringContaining('message.sent'),
+      fix: expect.stringContaining('GET /api/v1/messages/{id}/wait'),
     });
     await post(`/messages/${sent.id}/cancel`, undefined);
     expect(expectProblem(await call(`/messages/${sent.id}/raw`), 'conflict')).toMatchObject({

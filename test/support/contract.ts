@@ -6,6 +6,7 @@ import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import type { Permission } from '../../domain/identity/permissions.ts';
 import type { ImpersonationAccess } from '../../domain/impersonation/impersonation-access.ts';
 import type { StaffRole } from '../../domain/staff/staff-scope.ts';
+import { existsOperation, listNamedOperations } from './named-operations.ts';
 import { testStack } from './stack.ts';
 
 export interface Operation {
@@ -110,10 +111,21 @@ export function readContract(app: FastifyInstance, publicUrl: string): Contract 
     return validate;
   }
 
+  /** Whatever a problem says about the next step must exist. */
+  function verifyFix({ fix }: { fix?: unknown }): void {
+    const unknown = listNamedOperations(String(fix)).filter((named) => !existsOperation(named, operations));
+    if (unknown.length > 0) throw new Error(`"${fix}" names an operation that does not exist`);
+  }
+
   return {
     description,
     operations,
     verify(method, url, response) {
+      if (
+        String(response.headers['content-type']).startsWith('application/problem+json') &&
+        response.body !== ''
+      )
+        verifyFix(response.json());
       const path = url.split('?')[0] ?? url;
       // A concrete path comes before one with parameters.
       const [operation] = operations
