@@ -1,5 +1,5 @@
 import type { TObject, TProperties, TSchema } from 'typebox';
-import { strictObject } from './schemas.ts';
+import { resource } from './schemas.ts';
 
 /** A schema with the fields of a minimal response (RFC 7240 section 4.2). */
 export type MinimalResponse = TSchema & { $id: string; properties: TProperties };
@@ -18,7 +18,7 @@ export function minimalOf<Properties extends TProperties>(
   const properties: TProperties = Object.fromEntries(
     fields.map((name) => [name, record.properties[name] as TSchema]),
   );
-  return strictObject(properties, {
+  return resource('receipt', properties, {
     $id,
     title: $id,
     description: 'The response for a credential that may not read the resource.',

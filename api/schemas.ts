@@ -38,6 +38,16 @@ export const strictObject = <Properties extends Record<string, TSchema>>(
   options: TSchemaOptions = {},
 ) => Type.Object(properties, { additionalProperties: false, ...options });
 
+/**
+ * A resource of the API's responses. `object` names its kind, by which clients tell resources apart; the presenter of the
+ * resource sets it. Events have none: their fields are those of the specification.
+ */
+export const resource = <const Kind extends string, Properties extends Record<string, TSchema>>(
+  kind: Kind,
+  properties: Properties,
+  options: TSchemaOptions = {},
+) => strictObject({ object: Type.Literal(kind), ...properties }, options);
+
 /** Refers to a schema registered by its `$id`. The OpenAPI document then contains the schema only once. */
 export const ref = <Schema extends TSchema>(schema: Schema) =>
   Type.Unsafe<Static<Schema>>({ $ref: `${(schema as { $id?: string }).$id}#` });

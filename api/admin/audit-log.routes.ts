@@ -2,10 +2,11 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import { type Static, Type } from 'typebox';
 import type { StaffAuditLogService, StaffLogEntry } from '../../domain/staff/staff-audit-log.service.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
-import { id, nullableText, problems, ref, strictObject, text, timestamp } from '../schemas.ts';
+import { id, nullableText, problems, ref, resource, strictObject, text, timestamp } from '../schemas.ts';
 import { parseTime } from '../time.ts';
 
-export const StaffAuditEntryRecord = strictObject(
+export const StaffAuditEntryRecord = resource(
+  'staff_audit_entry',
   {
     id: id('Id of the entry (sau_…).'),
     staff: strictObject({ id: text(128), name: nullableText(320) }),
@@ -89,6 +90,7 @@ export const staffAuditLogRoutes =
 
 function presentEntry(entry: StaffLogEntry): Static<typeof StaffAuditEntryRecord> {
   return {
+    object: 'staff_audit_entry',
     id: entry.id,
     staff: { id: entry.staffId, name: entry.staffName },
     session_id: entry.sessionId,

@@ -5,7 +5,7 @@ import type { BillingAdministrationService } from '../../domain/billing/billing-
 import { MAX_EXTENSION_DAYS } from '../../workflows/billing/enforce-payment-grace.contract.ts';
 import { refuseWithoutBilling, requireBilling } from '../billing/billing.routes.ts';
 import { presentSubscription, SubscriptionRecord } from '../billing/billing.schemas.ts';
-import { id, postProblems, problems, ref, strictObject, timestamp } from '../schemas.ts';
+import { id, postProblems, problems, ref, resource, strictObject, timestamp } from '../schemas.ts';
 import { Note } from './note.ts';
 
 const OneOrganization = strictObject({ id: id('Organization id (org_…).') });
@@ -14,7 +14,8 @@ export const ExtendGrace = strictObject(
   { days: Type.Integer({ minimum: 1, maximum: MAX_EXTENSION_DAYS }), note: Note },
   { $id: 'ExtendGrace', title: 'ExtendGrace' },
 );
-export const GraceExtension = strictObject(
+export const GraceExtension = resource(
+  'grace_extension',
   { suspend_at: timestamp('When the organization is suspended unless it pays.') },
   { $id: 'GraceExtension', title: 'GraceExtension' },
 );
@@ -65,7 +66,7 @@ export const adminBillingRoutes =
       },
       async ({ staff, params, body }) => {
         const suspendAt = await requireBilling(billingAdministration).extendGrace(staff, params.id, body);
-        return { suspend_at: suspendAt.toISOString() };
+        return { object: 'grace_extension' as const, suspend_at: suspendAt.toISOString() };
       },
     );
     done();

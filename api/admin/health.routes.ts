@@ -9,6 +9,7 @@ import {
   nullableTimestamp,
   problems,
   ref,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -18,7 +19,8 @@ const Seconds = Type.Union([Type.Number({ minimum: 0 }), Type.Null()]);
 const orUnknown = <Schema extends Parameters<typeof Type.Union>[0][number]>(schema: Schema) =>
   Type.Union([schema, Type.Null()]);
 
-export const ServiceHealthRecord = strictObject(
+export const ServiceHealthRecord = resource(
+  'service_health',
   {
     dependencies: Type.Array(
       strictObject({
@@ -49,7 +51,7 @@ export const ServiceHealthRecord = strictObject(
     ),
     schedules: orUnknown(
       Type.Array(
-        strictObject({
+        resource('schedule', {
           id: text(200),
           paused: Type.Boolean(),
           note: nullableText(2_000),
@@ -108,6 +110,7 @@ export const adminHealthRoutes =
           health.read(staff),
         ]);
         return {
+          object: 'service_health' as const,
           dependencies: DEPENDENCIES.map((name) => ({
             name,
             status: states[name],
@@ -128,6 +131,7 @@ export const adminHealthRoutes =
             sweeps?.map(({ name, finishedAt }) => ({ name, finished_at: finishedAt.toISOString() })) ?? null,
           schedules:
             schedules?.map(({ id, isPaused, note, lastRunAt, nextRunAt }) => ({
+              object: 'schedule' as const,
               id,
               paused: isPaused,
               note,

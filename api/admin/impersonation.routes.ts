@@ -16,6 +16,7 @@ import {
   postProblems,
   problems,
   ref,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -52,7 +53,8 @@ export const Impersonate = strictObject(
   { $id: 'Impersonate', title: 'Impersonate' },
 );
 
-export const StartedImpersonationRecord = strictObject(
+export const StartedImpersonationRecord = resource(
+  'impersonation',
   {
     id: id('Impersonation id (imp_…).'),
     token: text(64, { description: 'Shown once: `Authorization: Bearer imt_…`.' }),
@@ -61,7 +63,8 @@ export const StartedImpersonationRecord = strictObject(
   { $id: 'StartedImpersonation', title: 'StartedImpersonation' },
 );
 
-export const ImpersonationRecord = strictObject(
+export const ImpersonationRecord = resource(
+  'impersonation',
   {
     id: id('Impersonation id (imp_…).'),
     org_id: id('Organization id (org_…).'),
@@ -124,6 +127,7 @@ export const impersonationRoutes =
           allowsWrite,
         });
         return reply.code(201).send({
+          object: 'impersonation',
           id: started.id,
           token: started.token,
           expires_at: started.expiresAt.toISOString(),
@@ -178,6 +182,7 @@ export function presentImpersonation({
 }: ImpersonationDetails): Static<typeof ImpersonationRecord> {
   const { endedAt, expiresAt } = impersonation;
   return {
+    object: 'impersonation',
     id: impersonation.id,
     org_id: impersonation.organizationId,
     staff_id: impersonation.staffId,

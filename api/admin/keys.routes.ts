@@ -15,6 +15,7 @@ import {
   postProblems,
   problems,
   ref,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -22,7 +23,8 @@ import {
 import { parseTime } from '../time.ts';
 import { Note } from './note.ts';
 
-export const AdminKeyRecord = strictObject(
+export const AdminKeyRecord = resource(
+  'api_key',
   {
     id: id('Key id (key_…).'),
     org_id: text(128),
@@ -122,6 +124,7 @@ export const adminKeyRoutes =
 
 function presentAdminKey(key: AdministeredKey): Static<typeof AdminKeyRecord> {
   return {
+    object: 'api_key',
     id: key.id,
     org_id: key.organizationId,
     organization_name: key.organizationName,

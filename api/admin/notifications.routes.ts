@@ -21,6 +21,7 @@ import {
   postProblems,
   problems,
   ref,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -46,7 +47,8 @@ const Delivery = enumOf(ANNOUNCEMENT_DELIVERIES, {
 const instant = (description: string) =>
   Type.Optional(orNull(Type.String({ format: 'date-time', maxLength: 40, description })));
 
-export const AdminNotificationRecord = strictObject(
+export const AdminNotificationRecord = resource(
+  'notification',
   {
     id: id('Id (ntc_…).'),
     title: Title,
@@ -163,6 +165,7 @@ export const adminNotificationRoutes =
 
 function presentNotification(row: Announcement): Static<typeof AdminNotificationRecord> {
   return {
+    object: 'notification',
     id: row.id,
     title: row.title,
     text: row.text,

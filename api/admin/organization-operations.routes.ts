@@ -18,6 +18,7 @@ import {
   postProblems,
   problems,
   ref,
+  resource,
   strictObject,
   text,
 } from '../schemas.ts';
@@ -36,7 +37,7 @@ const counted = (description: string) => Type.Integer({ minimum: 0, maximum: MAX
 export const AdminWebhookEndpointList = strictObject(
   {
     data: Type.Array(
-      strictObject({
+      resource('webhook_endpoint', {
         id: id('Endpoint id (whe_…).'),
         env_id: id('Environment.'),
         url: text(2_048),
@@ -182,6 +183,7 @@ export const organizationOperationRoutes =
 
 function presentEndpoint(endpoint: EndpointBacklog): Static<typeof AdminWebhookEndpointList>['data'][number] {
   return {
+    object: 'webhook_endpoint',
     id: endpoint.id,
     env_id: endpoint.environmentId,
     url: endpoint.url,

@@ -116,6 +116,7 @@ export const adminOrganizationRoutes =
         const top = await organizationDirectory.top(staff, query.counter, query.limit);
         return {
           data: top.map(({ organization, value }) => ({
+            object: 'ranked_organization' as const,
             organization: presentDirectoryEntry(organization),
             value,
           })),

@@ -29,6 +29,7 @@ import {
   nullableTimestamp,
   orNull,
   ref,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -66,7 +67,8 @@ export const BulkSuspensionRequest = strictObject(
   { $id: 'BulkSuspensionRequest', title: 'BulkSuspensionRequest' },
 );
 
-export const BulkSuspensionResults = strictObject(
+export const BulkSuspensionResults = resource(
+  'bulk_suspension',
   {
     results: Type.Array(
       strictObject({
@@ -88,7 +90,8 @@ export const BulkSuspensionResults = strictObject(
 
 const actor = strictObject({ kind: enumOf(['staff', 'system']), id: text(128) });
 
-export const SuspensionRecord = strictObject(
+export const SuspensionRecord = resource(
+  'suspension',
   {
     id: id('Id of the suspension (sus_…).'),
     target: strictObject({ type: enumOf(SUSPENSION_TARGETS), id: text(128) }),
@@ -103,7 +106,8 @@ export const SuspensionRecord = strictObject(
   { $id: 'Suspension', title: 'Suspension' },
 );
 
-export const SuspendableRecord = strictObject(
+export const SuspendableRecord = resource(
+  'suspension_target',
   {
     type: enumOf(SUSPENSION_TARGETS),
     id: text(128),
@@ -135,14 +139,15 @@ const organizationFields = {
   deleted_at: nullableTimestamp('When it was closed.'),
 };
 
-export const AdminOrganizationRecord = strictObject(organizationFields, {
+export const AdminOrganizationRecord = resource('organization', organizationFields, {
   $id: 'AdminOrganization',
   title: 'AdminOrganization',
 });
 
 const count = Type.Integer({ minimum: 0 });
 
-export const AdminOrganizationDetail = strictObject(
+export const AdminOrganizationDetail = resource(
+  'organization',
   {
     ...organizationFields,
     counts: strictObject({
@@ -166,7 +171,7 @@ export const AdminOrganizationDetail = strictObject(
       { maxItems: MAX_LISTED },
     ),
     environments: Type.Array(
-      strictObject({
+      resource('environment', {
         id: text(128),
         name: text(255),
         slug: text(255),
@@ -184,9 +189,12 @@ export const AdminOrganizationDetail = strictObject(
 
 export const TopOrganizations = strictObject(
   {
-    data: Type.Array(strictObject({ organization: ref(AdminOrganizationRecord), value: count }), {
-      maxItems: 100,
-    }),
+    data: Type.Array(
+      resource('ranked_organization', { organization: ref(AdminOrganizationRecord), value: count }),
+      {
+        maxItems: 100,
+      },
+    ),
   },
   { $id: 'TopOrganizations', title: 'TopOrganizations' },
 );
@@ -237,7 +245,8 @@ export const SetLimitOverride = strictObject(
   { $id: 'SetLimitOverride', title: 'SetLimitOverride' },
 );
 
-export const LimitOverrideRecord = strictObject(
+export const LimitOverrideRecord = resource(
+  'limit_override',
   {
     counter: enumOf(LIMITED_RESOURCES),
     limit: nullableLimit,
@@ -259,6 +268,7 @@ export const LimitOverrideList = strictObject(
 export function presentSuspension(suspension: Readonly<Suspension>): Static<typeof SuspensionRecord> {
   const { liftedAt, liftedByKind, liftedById } = suspension;
   return {
+    object: 'suspension',
     id: suspension.id,
     target: { type: suspension.targetType, id: suspension.targetId },
     reason: suspension.reason,
@@ -274,6 +284,7 @@ export function presentSuspension(suspension: Readonly<Suspension>): Static<type
 export function presentSuspendable(thing: SuspensionTargetState): Static<typeof SuspendableRecord> {
   const { type, id: targetId, organizationId, name, status, openSuspensions } = thing;
   return {
+    object: 'suspension_target',
     type,
     id: targetId,
     org_id: organizationId,
@@ -285,6 +296,7 @@ export function presentSuspendable(thing: SuspensionTargetState): Static<typeof 
 
 export function presentBulkResults(results: BulkResult[]): Static<typeof BulkSuspensionResults> {
   return {
+    object: 'bulk_suspension',
     results: results.map((result) => {
       const { type, id: itemId, status } = result;
       if (status === 'done') return { type, id: itemId, status };
@@ -296,6 +308,7 @@ export function presentBulkResults(results: BulkResult[]): Static<typeof BulkSus
 
 export function presentDirectoryEntry(entry: DirectoryEntry): Static<typeof AdminOrganizationRecord> {
   return {
+    object: 'organization',
     id: entry.id,
     name: entry.name,
     slug: entry.slug,
@@ -321,7 +334,7 @@ export function presentDetails(details: OrganizationDetails): Static<typeof Admi
       open_suspensions: counts.openSuspensions,
     },
     owners: owners.map(({ userId, email, name, status }) => ({ user_id: userId, email, name, status })),
-    environments,
+    environments: environments.map((environment) => ({ object: 'environment', ...environment })),
     policies: presentPolicies(details.policies),
     usage: presentUsage(details.usage),
     limits: presentLimits(details.limits),
@@ -334,6 +347,7 @@ export function presentOverride(
 ): Static<typeof LimitOverrideRecord> {
   const { resource, amount, kind, expiresAt, reason: why, createdBy, createdAt } = override;
   return {
+    object: 'limit_override',
     counter: resource,
     limit: amount,
     kind,

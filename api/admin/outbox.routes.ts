@@ -3,7 +3,16 @@ import { Type } from 'typebox';
 import type { OutboxAdministrationService } from '../../domain/monitoring/outbox-administration.service.ts';
 import type { ScheduleAdministrationService } from '../../domain/monitoring/schedule-administration.service.ts';
 import { MAX_LISTED, MAX_RETRIED } from '../../platform/outbox/dead-commands.ts';
-import { nullableText, postProblems, problems, ref, strictObject, text, timestamp } from '../schemas.ts';
+import {
+  nullableText,
+  postProblems,
+  problems,
+  ref,
+  resource,
+  strictObject,
+  text,
+  timestamp,
+} from '../schemas.ts';
 import { Note } from './note.ts';
 import { AdminNote } from './organizations.schemas.ts';
 
@@ -13,7 +22,7 @@ export const CommandId = text(19, { pattern: '^[1-9][0-9]{0,18}$', description: 
 export const GivenUpCommandList = strictObject(
   {
     data: Type.Array(
-      strictObject({
+      resource('outbox_command', {
         id: CommandId,
         owner_id: text(128, { description: 'The organization, person or staff member of the change.' }),
         workflow_id: nullableText(320),
@@ -32,14 +41,16 @@ export const RetryCommands = strictObject(
   { id: Type.Optional(CommandId), note: Note },
   { $id: 'RetryCommands', title: 'RetryCommands' },
 );
-export const RetriedCommandsRecord = strictObject(
+export const RetriedCommandsRecord = resource(
+  'outbox_retry',
   {
     retried: Type.Integer({ minimum: 0, maximum: MAX_RETRIED }),
     left: Type.Integer({ minimum: 0, maximum: MAX_LISTED, description: 'Given-up commands that are left.' }),
   },
   { $id: 'RetriedCommands', title: 'RetriedCommands' },
 );
-export const UnpausedSchedule = strictObject(
+export const UnpausedSchedule = resource(
+  'schedule',
   { id: text(200), effect: text(32, { description: 'unpaused: the command is on its way to Temporal.' }) },
   { $id: 'UnpausedSchedule', title: 'UnpausedSchedule' },
 );
@@ -67,6 +78,7 @@ export const outboxRoutes =
       },
       async ({ staff }) => ({
         data: (await outboxAdministration.list(staff, MAX_LISTED)).map((command) => ({
+          object: 'outbox_command' as const,
           id: command.id,
           owner_id: command.organizationId,
           workflow_id: command.workflowId,
@@ -94,7 +106,7 @@ export const outboxRoutes =
       async ({ staff, body }, reply) => {
         const retried = await outboxAdministration.retry(staff, body);
         reply.code(202);
-        return retried;
+        return { object: 'outbox_retry' as const, ...retried };
       },
     );
 
@@ -120,7 +132,7 @@ export const outboxRoutes =
       async ({ staff, params, body }, reply) => {
         const { id: scheduleId } = await scheduleAdministration.unpause(staff, params.scheduleId, body.note);
         reply.code(202);
-        return { id: scheduleId, effect: 'unpaused' };
+        return { object: 'schedule' as const, id: scheduleId, effect: 'unpaused' };
       },
     );
     done();

@@ -16,13 +16,15 @@ import {
   postProblems,
   problems,
   ref,
+  resource,
   strictObject,
   text,
   timestamp,
 } from '../schemas.ts';
 import { Note } from './note.ts';
 
-export const StaffMemberRecord = strictObject(
+export const StaffMemberRecord = resource(
+  'staff_member',
   {
     user_id: id('User id (usr_…).'),
     email: text(320),
@@ -132,6 +134,7 @@ export const staffMemberRoutes =
 
 function presentStaffMember(member: StaffMemberSummary): Static<typeof StaffMemberRecord> {
   return {
+    object: 'staff_member',
     user_id: member.userId,
     email: member.email,
     name: member.name,

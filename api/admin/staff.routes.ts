@@ -1,8 +1,9 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { STAFF_ROLES } from '../../domain/staff/staff-scope.ts';
-import { enumOf, id, problems, ref, strictObject } from '../schemas.ts';
+import { enumOf, id, problems, ref, resource } from '../schemas.ts';
 
-export const StaffIdentity = strictObject(
+export const StaffIdentity = resource(
+  'staff_identity',
   {
     user_id: id('Your user id (usr_…).'),
     role: enumOf(STAFF_ROLES, {
@@ -24,7 +25,7 @@ export const staffRoutes = (): FastifyPluginCallbackTypebox => (app, _options, d
         response: { 200: ref(StaffIdentity), ...problems() },
       },
     },
-    async ({ staff: { staffId, role } }) => ({ user_id: staffId, role }),
+    async ({ staff: { staffId, role } }) => ({ object: 'staff_identity' as const, user_id: staffId, role }),
   );
   done();
 };

@@ -15,6 +15,7 @@ import {
   postProblems,
   problems,
   ref,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -22,7 +23,8 @@ import {
 import { Note } from './note.ts';
 import { MAX_BULK_ITEMS } from './organizations.schemas.ts';
 
-export const SystemEmailRecord = strictObject(
+export const SystemEmailRecord = resource(
+  'system_email',
   {
     id: id('Id (ntf_…).'),
     template: text(100, { description: 'What kind of email it is, for example reset-password.' }),
@@ -50,10 +52,11 @@ export const RetrySystemEmails = strictObject(
   { $id: 'RetrySystemEmails', title: 'RetrySystemEmails' },
 );
 
-export const RetriedSystemEmails = strictObject(
+export const RetriedSystemEmails = resource(
+  'system_email_retry',
   {
     results: Type.Array(
-      strictObject({
+      resource('system_email_retry_result', {
         id: text(128),
         status: enumOf(['done', 'failed']),
         error: Type.Optional(
@@ -120,6 +123,7 @@ export const systemEmailRoutes =
         },
       },
       async ({ staff, body }) => ({
+        object: 'system_email_retry' as const,
         results: (await systemEmails.retry(staff, body.ids, body.note)).map(presentResult),
       }),
     );
@@ -128,6 +132,7 @@ export const systemEmailRoutes =
 
 function presentSystemEmail(email: SystemEmail): Static<typeof SystemEmailRecord> {
   return {
+    object: 'system_email',
     id: email.id,
     template: email.template,
     status: email.status,
@@ -144,7 +149,8 @@ function presentSystemEmail(email: SystemEmail): Static<typeof SystemEmailRecord
 }
 
 function presentResult(result: RetryResult): Static<typeof RetriedSystemEmails>['results'][number] {
-  if (result.status === 'done') return result;
+  const retried = { object: 'system_email_retry_result', id: result.id } as const;
+  if (result.status === 'done') return { ...retried, status: result.status };
   const { code, detail, fix } = result.error;
-  return { id: result.id, status: result.status, error: { code, detail: `${detail} ${fix}` } };
+  return { ...retried, status: result.status, error: { code, detail: `${detail} ${fix}` } };
 }

@@ -9,12 +9,14 @@ import {
   nullableTimestamp,
   problems,
   ref,
+  resource,
   strictObject,
   text,
 } from '../schemas.ts';
 import { Note } from './note.ts';
 
-export const ToggleRecord = strictObject(
+export const ToggleRecord = resource(
+  'toggle',
   {
     name: enumOf(TOGGLE_NAMES),
     enabled: Type.Boolean({ description: 'True unless staff have switched it off.' }),
@@ -71,6 +73,7 @@ export const toggleRoutes =
 
 function presentToggle({ name, enabled, changed }: ToggleState): Static<typeof ToggleRecord> {
   return {
+    object: 'toggle',
     name,
     enabled,
     description: TOGGLES[name].description,

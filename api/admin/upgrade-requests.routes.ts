@@ -4,7 +4,7 @@ import type { UpgradeDecisionService } from '../../domain/upgrade-requests/upgra
 import { UPGRADE_REQUEST_STATUSES } from '../../domain/upgrade-requests/upgrade-request.entity.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
 import { presentUpgradeRequest, UpgradeRequestRecord } from '../organizations/upgrade-requests.routes.ts';
-import { enumOf, id, nullableText, postProblems, problems, ref, strictObject } from '../schemas.ts';
+import { enumOf, id, nullableText, postProblems, problems, ref, resource, strictObject } from '../schemas.ts';
 import { AdminNote } from './organizations.schemas.ts';
 
 const DECISIONS = [
@@ -12,7 +12,8 @@ const DECISIONS = [
   ['reject', 'rejected', 'Reject a request'],
 ] as const;
 
-export const UpgradeDecisionRecord = strictObject(
+export const UpgradeDecisionRecord = resource(
+  'upgrade_request',
   {
     ...UpgradeRequestRecord.properties,
     checkout_url: nullableText(2_048, {

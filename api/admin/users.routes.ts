@@ -6,7 +6,7 @@ import type {
   UserAdministrationService,
 } from '../../domain/administration/user-administration.service.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
-import { enumOf, id, postProblems, problems, ref, strictObject, text } from '../schemas.ts';
+import { enumOf, id, postProblems, problems, ref, resource, strictObject, text } from '../schemas.ts';
 import { LeaveWithoutBreakGlass, Note } from './note.ts';
 import { AdminNote } from './organizations.schemas.ts';
 import {
@@ -129,7 +129,8 @@ export const adminUserRoutes =
           params: UserParams,
           body: ref(AdminNote),
           response: {
-            200: strictObject(
+            200: resource(
+              'session_revocation',
               { revoked: Type.Integer({ minimum: 0 }) },
               { title: 'RevokedSessions', description: 'Their number.' },
             ),
@@ -138,6 +139,7 @@ export const adminUserRoutes =
         },
       },
       async ({ staff, params, body }) => ({
+        object: 'session_revocation' as const,
         revoked: await users.revokeSessions(staff, params.id, body.note),
       }),
     );

@@ -7,7 +7,16 @@ import {
 } from '../../domain/administration/find-users.ts';
 import { MEMBER_ROLES } from '../../domain/identity/roles.ts';
 import { STAFF_ROLES, type StaffRole } from '../../domain/staff/staff-scope.ts';
-import { enumOf, id, nullableText, nullableTimestamp, strictObject, text, timestamp } from '../schemas.ts';
+import {
+  enumOf,
+  id,
+  nullableText,
+  nullableTimestamp,
+  resource,
+  strictObject,
+  text,
+  timestamp,
+} from '../schemas.ts';
 
 const summary = {
   id: id('User id (usr_…).'),
@@ -29,9 +38,10 @@ const summary = {
   deleted_at: nullableTimestamp(),
 };
 
-export const AdminUserRecord = strictObject(summary, { $id: 'AdminUser', title: 'AdminUser' });
+export const AdminUserRecord = resource('user', summary, { $id: 'AdminUser', title: 'AdminUser' });
 
-export const AdminUserDetails = strictObject(
+export const AdminUserDetails = resource(
+  'user',
   {
     ...summary,
     organizations: Type.Array(
@@ -44,7 +54,7 @@ export const AdminUserDetails = strictObject(
       { maxItems: MAX_LISTED },
     ),
     sessions: Type.Array(
-      strictObject({
+      resource('session', {
         id: text(128),
         kind: text(20, { description: 'enroll: may only enroll a second factor.' }),
         method: text(40),
@@ -58,7 +68,7 @@ export const AdminUserDetails = strictObject(
       { maxItems: MAX_LISTED, description: 'Active sessions.' },
     ),
     factors: Type.Array(
-      strictObject({
+      resource('mfa_enrollment', {
         id: text(128),
         type: text(40),
         name: text(320),
@@ -73,6 +83,7 @@ export const AdminUserDetails = strictObject(
 
 export function presentAdminUser(user: UserSummary): Static<typeof AdminUserRecord> {
   return {
+    object: 'user',
     id: user.id,
     email: user.email,
     name: user.name,
@@ -97,6 +108,7 @@ export function presentAdminUserDetails(user: UserDetails): Static<typeof AdminU
       created_at: createdAt.toISOString(),
     })),
     sessions: user.sessions.map((session) => ({
+      object: 'session',
       id: session.id,
       kind: session.kind,
       method: session.method,
@@ -108,6 +120,7 @@ export function presentAdminUserDetails(user: UserDetails): Static<typeof AdminU
       expires_at: session.expiresAt.toISOString(),
     })),
     factors: user.factors.map((factor) => ({
+      object: 'mfa_enrollment',
       id: factor.id,
       type: factor.type,
       name: factor.name,

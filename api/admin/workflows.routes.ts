@@ -125,6 +125,7 @@ export const workflowRoutes =
             });
             reply.code(202);
             return {
+              object: 'run_action' as const,
               workflow_id: accepted.workflowId,
               type: accepted.type,
               action: accepted.action,

@@ -11,6 +11,7 @@ import {
   nullableText,
   nullableTimestamp,
   orNull,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -127,9 +128,13 @@ const runFields = {
   temporal_ui_url: nullableText(2_000),
 };
 
-export const WorkflowRunRecord = strictObject(runFields, { $id: 'WorkflowRun', title: 'WorkflowRun' });
+export const WorkflowRunRecord = resource('workflow_run', runFields, {
+  $id: 'WorkflowRun',
+  title: 'WorkflowRun',
+});
 
-export const WorkflowRunDetails = strictObject(
+export const WorkflowRunDetails = resource(
+  'workflow_run',
   {
     ...runFields,
     current_details: nullableText(20_000),
@@ -158,7 +163,8 @@ export const ResolveRunBody = strictObject(
   { title: 'ResolveRun' },
 );
 
-export const AcceptedRunAction = strictObject(
+export const AcceptedRunAction = resource(
+  'run_action',
   {
     workflow_id: text(320),
     type: text(100),
@@ -199,7 +205,8 @@ export const StaffJobBody = strictObject(
   { title: 'CreateStaffJob' },
 );
 
-export const StaffJobRecord = strictObject(
+export const StaffJobRecord = resource(
+  'staff_job',
   {
     id: id('Id of the job (sjb_…).'),
     action: enumOf(RUN_ACTIONS),
@@ -233,6 +240,7 @@ export function presentRun(
   const activity =
     run.pendingActivities.find(({ lastFailure }) => lastFailure !== null) ?? run.pendingActivities[0];
   return {
+    object: 'workflow_run',
     workflow_id: run.workflowId,
     run_id: run.runId,
     type: run.type,
@@ -295,6 +303,7 @@ const presentEvidence = (evidence: SendEvidence): Static<typeof SendEvidenceReco
 
 export function presentStaffJob(job: StaffJobRow): Static<typeof StaffJobRecord> {
   return {
+    object: 'staff_job',
     id: job.id,
     action: job.action,
     note: job.note,

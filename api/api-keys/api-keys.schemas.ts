@@ -8,6 +8,7 @@ import {
   nullableText,
   nullableTimestamp,
   orNull,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -49,9 +50,10 @@ const fields = {
   created_at: timestamp(),
 };
 
-export const ApiKeyRecord = strictObject(fields, { $id: 'ApiKey', title: 'ApiKey' });
+export const ApiKeyRecord = resource('api_key', fields, { $id: 'ApiKey', title: 'ApiKey' });
 
-export const CreatedApiKey = strictObject(
+export const CreatedApiKey = resource(
+  'api_key',
   { ...fields, token: text(64, { description: 'The key itself (ask_…). Returned only once.' }) },
   { $id: 'CreatedApiKey', title: 'CreatedApiKey' },
 );
@@ -115,6 +117,7 @@ export const RotateApiKey = strictObject(
 
 export function presentApiKey(key: ApiKey): Static<typeof ApiKeyRecord> {
   return {
+    object: 'api_key',
     id: key.id,
     name: key.name,
     last_four: key.lastFour,

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { Attachment } from '../../domain/attachments/attachment.entity.ts';
 import type { FileLink } from '../../domain/attachments/attachment.service.ts';
-import { enumOf, id, nullableText, strictObject, text, timestamp } from '../schemas.ts';
+import { enumOf, id, nullableText, resource, strictObject, text, timestamp } from '../schemas.ts';
 
 /** The same as the body limit of the route. */
 const MAX_BASE64_CHARACTERS = 8 * 1024 * 1024;
@@ -63,9 +63,10 @@ const fields = {
   sha256: text(64, { description: 'SHA-256 of the bytes in lower-case hexadecimal.' }),
 };
 
-export const UploadRecord = strictObject(fields, { $id: 'Upload', title: 'Upload' });
+export const UploadRecord = resource('attachment', fields, { $id: 'Upload', title: 'Upload' });
 
-export const AttachmentRecord = strictObject(
+export const AttachmentRecord = resource(
+  'attachment',
   {
     ...fields,
     ...mimePlacementFields,
@@ -78,6 +79,7 @@ export const AttachmentRecord = strictObject(
 export function presentUpload(attachment: Attachment): Static<typeof UploadRecord> {
   const { id, filename, contentType, sizeBytes, sha256 } = attachment;
   return {
+    object: 'attachment',
     id,
     filename,
     content_type: contentType,

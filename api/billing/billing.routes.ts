@@ -76,13 +76,14 @@ export const billingRoutes =
     app.post(
       '/billing/checkout',
       {
-        config: change((service, request) => {
+        config: change(async (service, request): Promise<Static<typeof CheckoutSession>> => {
           const {
             tier,
             success_url: successUrl,
             cancel_url: cancelUrl,
           } = bodyOf<Static<typeof StartCheckout>>(request);
-          return service.checkout(request.scope, { tier, successUrl, cancelUrl });
+          const session = await service.checkout(request.scope, { tier, successUrl, cancelUrl });
+          return { object: 'checkout_session', ...session };
         }),
         schema: {
           ...operation('checkout', 'Start a checkout for a new subscription'),
@@ -99,9 +100,10 @@ export const billingRoutes =
       '/billing/portal',
       {
         config: {
-          ...change((service, request) =>
-            service.openPortal(request.scope, bodyOf<Static<typeof OpenPortal>>(request).return_url),
-          ),
+          ...change(async (service, request): Promise<Static<typeof PortalSession>> => {
+            const { return_url: returnUrl } = bodyOf<Static<typeof OpenPortal>>(request);
+            return { object: 'portal_session', ...(await service.openPortal(request.scope, returnUrl)) };
+          }),
           bodyMayBeEmpty: true,
         },
         schema: {
@@ -155,6 +157,7 @@ export const billingRoutes =
             const { when = 'period_end' } = bodyOf<Static<typeof CancelSubscription>>(request);
             const { cancelAt, isEnded } = await service.cancel(request.scope, when);
             return {
+              object: 'cancellation',
               status: isEnded ? 'canceled' : cancelAt ? 'ends' : 'continues',
               cancel_at: cancelAt?.toISOString() ?? null,
             };

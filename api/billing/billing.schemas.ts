@@ -3,7 +3,15 @@ import type { PlanChange } from '../../domain/billing/billing.service.ts';
 import type { BillingState } from '../../domain/billing/billing-state.ts';
 import { METERED_COUNTERS } from '../../domain/billing/metered-counters.ts';
 import { TIERS, type Tier } from '../../domain/organizations/tier.ts';
-import { enumOf, nullableText, nullableTimestamp, strictObject, text, timestamp } from '../schemas.ts';
+import {
+  enumOf,
+  nullableText,
+  nullableTimestamp,
+  resource,
+  strictObject,
+  text,
+  timestamp,
+} from '../schemas.ts';
 
 const MAX_URL_LENGTH = 2_048;
 const url = (description: string) => text(MAX_URL_LENGTH, { description, minLength: 1 });
@@ -22,7 +30,8 @@ export const StartCheckout = strictObject(
   { $id: 'StartCheckout', title: 'StartCheckout' },
 );
 
-export const CheckoutSession = strictObject(
+export const CheckoutSession = resource(
+  'checkout_session',
   { id: text(128), url: text(MAX_URL_LENGTH, { description: 'Page of Stripe on which to pay.' }) },
   { $id: 'CheckoutSession', title: 'CheckoutSession' },
 );
@@ -32,12 +41,14 @@ export const OpenPortal = strictObject(
   { $id: 'OpenPortal', title: 'OpenPortal' },
 );
 
-export const PortalSession = strictObject(
+export const PortalSession = resource(
+  'portal_session',
   { url: text(MAX_URL_LENGTH, { description: 'Page of Stripe for payment methods and invoices.' }) },
   { $id: 'PortalSession', title: 'PortalSession' },
 );
 
-export const SubscriptionRecord = strictObject(
+export const SubscriptionRecord = resource(
+  'subscription',
   {
     id: nullableText(128, { description: 'Null without a subscription.' }),
     status: text(64, {
@@ -97,7 +108,8 @@ export const ChangePlan = strictObject(
   { $id: 'ChangePlan', title: 'ChangePlan' },
 );
 
-export const PlanChangeRecord = strictObject(
+export const PlanChangeRecord = resource(
+  'plan_change',
   {
     status: enumOf(['preview', 'accepted', 'payment_required'], {
       description:
@@ -136,7 +148,8 @@ export const CancelSubscription = strictObject(
   { $id: 'CancelSubscription', title: 'CancelSubscription' },
 );
 
-export const CancellationRecord = strictObject(
+export const CancellationRecord = resource(
+  'cancellation',
   {
     status: enumOf(['canceled', 'ends', 'continues']),
     cancel_at: nullableTimestamp('When it ends, if that is later.'),
@@ -144,7 +157,8 @@ export const CancellationRecord = strictObject(
   { $id: 'Cancellation', title: 'Cancellation' },
 );
 
-export const StripeEventAcknowledgment = strictObject(
+export const StripeEventAcknowledgment = resource(
+  'acknowledgement',
   { result: enumOf(['accepted', 'duplicate', 'ignored']), received_at: timestamp() },
   { description: 'The event was taken.' },
 );
@@ -155,6 +169,7 @@ export function presentSubscription(
 ): Static<typeof SubscriptionRecord> {
   const time = (at: Date | null | undefined) => at?.toISOString() ?? null;
   return {
+    object: 'subscription',
     id: subscription?.id ?? null,
     status: subscription?.status ?? 'none',
     tier,
@@ -175,6 +190,7 @@ export function presentSubscription(
 
 export function presentPlanChange({ proration, ...change }: PlanChange): Static<typeof PlanChangeRecord> {
   return {
+    object: 'plan_change',
     ...change,
     proration: proration && {
       amount_due: proration.amountDue,

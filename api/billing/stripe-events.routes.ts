@@ -53,7 +53,7 @@ export const stripeEventRoutes =
         const service = requireBilling(stripeEvents);
         const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
         const result = await service.take(bytes, readSignature(headers));
-        return { result, received_at: new Date().toISOString() };
+        return { object: 'acknowledgement' as const, result, received_at: new Date().toISOString() };
       },
     );
     done();

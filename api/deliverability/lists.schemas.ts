@@ -8,12 +8,14 @@ import {
   MAX_ID_LENGTH,
   nullableText,
   orNull,
+  resource,
   strictObject,
   text,
   timestamp,
 } from '../schemas.ts';
 
-export const ListEntryRecord = strictObject(
+export const ListEntryRecord = resource(
+  'list_entry',
   {
     entry: text(320, { description: 'An address, or a domain with its subdomains, in lower case.' }),
     direction: enumOf(LIST_DIRECTIONS),
@@ -63,6 +65,7 @@ export const CreateListEntry = strictObject(
 export function presentListEntry(entry: ListEntry): Static<typeof ListEntryRecord> {
   const narrow = entry.inboxId === null ? 'environment' : 'inbox';
   return {
+    object: 'list_entry',
     entry: entry.entry,
     direction: entry.direction,
     effect: entry.effect,

@@ -6,9 +6,10 @@ import {
   scopeOfSuppression,
 } from '../../domain/deliverability/suppression.entity.ts';
 import { minimalOf } from '../minimal-response.ts';
-import { enumOf, MAX_ID_LENGTH, nullableText, strictObject, text, timestamp } from '../schemas.ts';
+import { enumOf, MAX_ID_LENGTH, nullableText, resource, strictObject, text, timestamp } from '../schemas.ts';
 
-export const SuppressionRecord = strictObject(
+export const SuppressionRecord = resource(
+  'suppression',
   {
     email: text(320, { description: 'In lower case, the domain in its ASCII form.' }),
     origin: enumOf(SUPPRESSION_ORIGINS, {
@@ -51,6 +52,7 @@ export const suppressionQueryFields = {
 
 export function presentSuppression(suppression: Suppression): Static<typeof SuppressionRecord> {
   return {
+    object: 'suppression',
     email: suppression.email,
     origin: suppression.origin,
     scope: scopeOfSuppression(suppression),

@@ -9,6 +9,7 @@ import {
   nullableText,
   nullableTimestamp,
   orNull,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -16,7 +17,8 @@ import {
 
 const Status = (description: string) => enumOf(['pending', 'verified', 'failed'], { description });
 
-export const DomainRecordSchema = strictObject(
+export const DomainRecordSchema = resource(
+  'domain',
   {
     id: id('Domain id (dom_…).'),
     domain_name: text(253, { description: 'ASCII form (IDNA), in lower case.' }),
@@ -81,6 +83,7 @@ export const CreateDomain = strictObject(
 
 export function presentDomain({ domain, records }: DomainDetails): Static<typeof DomainRecordSchema> {
   return {
+    object: 'domain',
     id: domain.id,
     domain_name: domain.domainName,
     client_id: domain.clientId,

@@ -24,6 +24,7 @@ import {
   postProblems,
   problems,
   ref,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -82,7 +83,8 @@ const ComparisonRecord = strictObject({
   too_long: Type.Boolean({ description: 'The text is longer than 64 KiB and was not compared.' }),
 });
 
-export const DraftPreviewRecord = strictObject(
+export const DraftPreviewRecord = resource(
+  'draft_preview',
   {
     draft_id: id('Draft id (drf_…).'),
     version: Type.Integer({ minimum: 1 }),
@@ -114,7 +116,8 @@ export const DraftPreviewRecord = strictObject(
   { $id: 'DraftPreview', title: 'DraftPreview' },
 );
 
-export const ApprovedRecipientRecord = strictObject(
+export const ApprovedRecipientRecord = resource(
+  'approved_recipient',
   {
     id: id('Approved recipient id (apr_…).'),
     inbox_id: id('The inbox that may send to it.'),
@@ -260,6 +263,7 @@ function presentPreview(
   const { signals, recipients, changes } = draft.approvalReview ?? EMPTY_REVIEW;
   const addresses = (list: { email: string }[]) => list.map(({ email }) => email);
   return {
+    object: 'draft_preview',
     draft_id: draft.id,
     version: draft.version,
     from_address: fromAddress,
@@ -289,6 +293,7 @@ const EMPTY_REVIEW: ApprovalReview = { signals: [], recipients: [], changes: [] 
 
 function presentRecipient(recipient: ApprovedRecipient): Static<typeof ApprovedRecipientRecord> {
   return {
+    object: 'approved_recipient',
     id: recipient.id,
     inbox_id: recipient.inboxId,
     email: recipient.email,

@@ -15,6 +15,7 @@ import {
   nullableTimestamp,
   orNull,
   ref,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -85,7 +86,8 @@ export const DraftApproval = strictObject(
   { $id: 'DraftApproval', title: 'DraftApproval' },
 );
 
-export const DraftRecord = strictObject(
+export const DraftRecord = resource(
+  'draft',
   {
     id: id('Draft id (drf_…).'),
     inbox_id: id('Inbox the draft belongs to.'),
@@ -194,6 +196,7 @@ function presentApproval(draft: DraftDetails['draft']): Static<typeof DraftAppro
 /** A new draft may have undefined columns; the response has null for them. */
 export function presentDraft({ draft, attachments }: DraftDetails): Static<typeof DraftRecord> {
   return {
+    object: 'draft',
     id: draft.id,
     inbox_id: draft.inboxId,
     env_id: draft.environmentId,

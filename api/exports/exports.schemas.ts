@@ -1,18 +1,27 @@
 import { type Static, Type } from 'typebox';
 import { EXPORT_STATUSES } from '../../domain/exports/export.entity.ts';
 import type { ExportDetails } from '../../domain/exports/export.service.ts';
-import { enumOf, id, nullableText, nullableTimestamp, strictObject, timestamp } from '../schemas.ts';
+import {
+  enumOf,
+  id,
+  nullableText,
+  nullableTimestamp,
+  resource,
+  strictObject,
+  timestamp,
+} from '../schemas.ts';
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 
-const Previous = strictObject({
+const Previous = resource('export', {
   export_id: id('Export id.'),
   status: enumOf(['failed', 'canceled']),
   status_detail: nullableText(1_000),
   completed_at: nullableTimestamp(),
 });
 
-export const ExportRecord = strictObject(
+export const ExportRecord = resource(
+  'export',
   {
     export_id: id('Export id (exp_…).'),
     org_id: id('The exported organization.'),
@@ -51,6 +60,7 @@ export const ExportRecord = strictObject(
 export function presentExport(details: ExportDetails): Static<typeof ExportRecord> {
   const { export: row, link } = details;
   return {
+    object: 'export',
     export_id: row.id,
     org_id: row.organizationId,
     status: row.status,
@@ -76,6 +86,7 @@ export function presentExport(details: ExportDetails): Static<typeof ExportRecor
 function presentPrevious(row: ExportDetails['previousFailure']): Static<typeof Previous> | null {
   if (!row || (row.status !== 'failed' && row.status !== 'canceled')) return null;
   return {
+    object: 'export',
     export_id: row.id,
     status: row.status,
     status_detail: row.statusDetail,

@@ -9,6 +9,7 @@ import {
   postProblems,
   problems,
   ref,
+  resource,
   strictObject,
   text,
 } from '../schemas.ts';
@@ -30,8 +31,12 @@ const fields = {
   rotated_at: nullableTimestamp('When the password was created. Null if there is none.'),
 };
 
-export const CredentialsRecord = strictObject(fields, { $id: 'InboxCredentials', title: 'InboxCredentials' });
-export const RotatedCredentials = strictObject(
+export const CredentialsRecord = resource('inbox_credentials', fields, {
+  $id: 'InboxCredentials',
+  title: 'InboxCredentials',
+});
+export const RotatedCredentials = resource(
+  'inbox_credentials',
   { ...fields, password: text(128, { description: 'Returned only once.' }) },
   { $id: 'RotatedInboxCredentials', title: 'RotatedInboxCredentials' },
 );
@@ -55,6 +60,7 @@ export const credentialRoutes =
   }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     const present = ({ username, rotatedAt }: InboxCredentials): Static<typeof CredentialsRecord> => ({
+      object: 'inbox_credentials',
       host: config.SUBMISSION_SMTP_HOSTNAME ?? config.MAIL_DOMAIN,
       port: config.SUBMISSION_SMTP_PUBLIC_PORT || config.SUBMISSION_SMTP_PORT,
       security: 'starttls',

@@ -2,9 +2,10 @@ import { type Static, Type } from 'typebox';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
 import { NO_CONTROL_CHARACTERS, singleLineText } from '../messages/addresses.ts';
 import { minimalOf } from '../minimal-response.ts';
-import { enumOf, id, nullableText, orNull, strictObject, text, timestamp } from '../schemas.ts';
+import { enumOf, id, nullableText, orNull, resource, strictObject, text, timestamp } from '../schemas.ts';
 
-export const InboxRecord = strictObject(
+export const InboxRecord = resource(
+  'inbox',
   {
     id: id('Inbox id (inb_…).'),
     email: text(320, { description: 'Address of the inbox, in lower case.' }),
@@ -60,6 +61,7 @@ export const UpdateInbox = strictObject(
 
 export function presentInbox(inbox: Inbox): Static<typeof InboxRecord> {
   return {
+    object: 'inbox',
     id: inbox.id,
     email: inbox.email,
     username: inbox.username,

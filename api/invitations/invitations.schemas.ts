@@ -7,9 +7,19 @@ import {
 } from '../../domain/invitations/invitation.entity.ts';
 import { minimalOf } from '../minimal-response.ts';
 import { password, token } from '../people/auth.schemas.ts';
-import { enumOf, id, nullableText, nullableTimestamp, strictObject, text, timestamp } from '../schemas.ts';
+import {
+  enumOf,
+  id,
+  nullableText,
+  nullableTimestamp,
+  resource,
+  strictObject,
+  text,
+  timestamp,
+} from '../schemas.ts';
 
-export const InvitationRecord = strictObject(
+export const InvitationRecord = resource(
+  'invitation',
   {
     id: id('Id of the invitation (inv_…).'),
     email: text(254),
@@ -49,6 +59,7 @@ export const AcceptInvitation = strictObject(
 
 export function presentInvitation(invitation: Invitation): Static<typeof InvitationRecord> {
   return {
+    object: 'invitation',
     id: invitation.id,
     email: invitation.email,
     role: invitation.role,

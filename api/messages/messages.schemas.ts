@@ -16,6 +16,7 @@ import {
   nullableText,
   nullableTimestamp,
   ref,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -29,7 +30,7 @@ const MAX_MESSAGE_CHARACTERS = 37_748_736;
 const addresses = Type.Array(ref(AddressSeen), { maxItems: 10_000 });
 const emails = Type.Array(text(1024), { maxItems: 10_000 });
 
-const MessageAttachment = strictObject({
+const MessageAttachment = resource('attachment', {
   id: id('Attachment id.'),
   filename: text(1024),
   content_type: text(255),
@@ -133,9 +134,13 @@ const summaryFields = {
 };
 
 /** A message in a thread: without bodies and headers. */
-export const MessageSummary = strictObject(summaryFields, { $id: 'MessageSummary', title: 'MessageSummary' });
+export const MessageSummary = resource('message', summaryFields, {
+  $id: 'MessageSummary',
+  title: 'MessageSummary',
+});
 
-export const MessageRecord = strictObject(
+export const MessageRecord = resource(
+  'message',
   {
     ...summaryFields,
     text_body: nullableText(MAX_MESSAGE_CHARACTERS),
@@ -154,6 +159,7 @@ export const MessageRecord = strictObject(
 );
 
 const COMPACT_FIELDS = [
+  'object',
   'id',
   'thread_id',
   'from_address',
@@ -238,6 +244,7 @@ export const MessageQuery = strictObject({
 export function presentSummary(details: MessageDetails): Static<typeof MessageSummary> {
   const { message, recipients, attachments } = details;
   return {
+    object: 'message',
     id: message.id,
     inbox_id: message.inboxId,
     thread_id: message.threadId,
@@ -259,6 +266,7 @@ export function presentSummary(details: MessageDetails): Static<typeof MessageSu
     has_attachments: message.hasAttachments,
     attachment_ids: attachments.map((attachment) => attachment.id),
     attachments: attachments.map(({ id, filename, contentType, sizeBytes, contentId, disposition }) => ({
+      object: 'attachment',
       id,
       filename,
       content_type: contentType,

@@ -1,11 +1,12 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { RawMessageService } from '../../domain/messages/raw-message.service.ts';
-import { id, problems, ref, strictObject, text, timestamp } from '../schemas.ts';
+import { id, problems, ref, resource, strictObject, text, timestamp } from '../schemas.ts';
 
 const MessageParams = strictObject({ id: id('Message id (msg_…).') });
 
-export const RawMessage = strictObject(
+export const RawMessage = resource(
+  'raw_message',
   {
     download_url: text(8192, { description: 'Works without a credential until expires_at.' }),
     expires_at: timestamp('When download_url expires; request a new one.'),
@@ -33,7 +34,12 @@ export const rawRoutes =
       },
       async (request) => {
         const { link, sizeBytes } = await rawMessages.get(request.scope, request.params.id);
-        return { download_url: link.url, expires_at: link.expiresAt.toISOString(), size_bytes: sizeBytes };
+        return {
+          object: 'raw_message' as const,
+          download_url: link.url,
+          expires_at: link.expiresAt.toISOString(),
+          size_bytes: sizeBytes,
+        };
       },
     );
     done();

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { Thread } from '../../domain/messages/thread.entity.ts';
 import { MAX_THREAD_MESSAGES, type ThreadDetails } from '../../domain/messages/thread.service.ts';
-import { id, nullableText, nullableTimestamp, ref, strictObject, text, timestamp } from '../schemas.ts';
+import { id, nullableText, nullableTimestamp, ref, resource, text, timestamp } from '../schemas.ts';
 import { MessageSummary, presentSummary } from './messages.schemas.ts';
 
 const fields = {
@@ -23,9 +23,10 @@ const fields = {
 };
 
 /** A thread in a list. */
-export const ThreadSummary = strictObject(fields, { $id: 'ThreadSummary', title: 'ThreadSummary' });
+export const ThreadSummary = resource('thread', fields, { $id: 'ThreadSummary', title: 'ThreadSummary' });
 
-export const ThreadRecord = strictObject(
+export const ThreadRecord = resource(
+  'thread',
   {
     ...fields,
     messages: Type.Array(ref(MessageSummary), {
@@ -38,6 +39,7 @@ export const ThreadRecord = strictObject(
 
 export function presentThread(thread: Thread): Static<typeof ThreadSummary> {
   return {
+    object: 'thread',
     id: thread.id,
     inbox_id: thread.inboxId,
     subject: thread.subject,

@@ -10,7 +10,7 @@ import type {
 import type { OutcomeWaitService } from '../../domain/outbound/outcome-wait.service.ts';
 import { isId } from '../../platform/ids.ts';
 import { type OpenResponses, readRefusal } from '../plugins/open-responses.ts';
-import { id, MAX_ID_LENGTH, problems, ref, strictObject, text } from '../schemas.ts';
+import { id, MAX_ID_LENGTH, problems, ref, resource, strictObject, text } from '../schemas.ts';
 import { parseTime } from '../time.ts';
 import { addressFilter, readAddressFilter } from './address-filter.schemas.ts';
 import { MessageRecord, presentMessage } from './messages.schemas.ts';
@@ -42,7 +42,8 @@ const WaitQuery = strictObject({
 });
 type WaitQuery = Static<typeof WaitQuery>;
 
-export const TimedOut = strictObject(
+export const TimedOut = resource(
+  'timeout',
   { timed_out: Type.Literal(true) },
   {
     $id: 'TimedOut',
@@ -159,7 +160,7 @@ async function answerWhenFound(
     signal.addEventListener('abort', wait.close, { once: true });
     const deadline = performance.now() + timeoutSeconds * 1000;
     const found = await waitUntil(deadline, { wait, request, signal, heartbeatMs });
-    return found ? presentMessage(found) : { timed_out: true };
+    return found ? presentMessage(found) : { object: 'timeout', timed_out: true };
   } finally {
     wait.close();
   }

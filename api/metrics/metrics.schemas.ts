@@ -8,7 +8,7 @@ import {
   type MetricsOverview,
 } from '../../domain/metrics/metric.service.ts';
 import type { MetricCounts } from '../../domain/metrics/metric-counts.ts';
-import { id, ref, strictObject, text, timestamp } from '../schemas.ts';
+import { id, ref, resource, strictObject, text, timestamp } from '../schemas.ts';
 import { parseTimeOrDay } from '../time.ts';
 
 const TIME_OR_DAY =
@@ -51,11 +51,15 @@ const counts = {
   received: count('Received and visible; hidden spam and blocked messages are not counted.'),
 };
 
-export const MetricsSummary = strictObject(counts, { $id: 'MetricsSummary', title: 'MetricsSummary' });
+export const MetricsSummary = resource('metrics_summary', counts, {
+  $id: 'MetricsSummary',
+  title: 'MetricsSummary',
+});
 
 const ActivityHour = strictObject({ timestamp: timestamp('Start of the hour (UTC).'), ...counts });
 
-export const MetricsActivity = strictObject(
+export const MetricsActivity = resource(
+  'metrics_activity',
   {
     data: Type.Array(ActivityHour, {
       // A range that starts and ends within an hour covers one more hour.
@@ -68,7 +72,8 @@ export const MetricsActivity = strictObject(
 
 const rate = (description: string) => Type.Number({ minimum: 0, maximum: 1, description });
 
-export const MetricsDeliverability = strictObject(
+export const MetricsDeliverability = resource(
+  'metrics_deliverability',
   {
     score: Type.Unsafe<number | null>({
       type: ['integer', 'null'],
@@ -90,7 +95,8 @@ export const MetricsDeliverability = strictObject(
   { $id: 'MetricsDeliverability', title: 'MetricsDeliverability' },
 );
 
-export const Metrics = strictObject(
+export const Metrics = resource(
+  'metrics',
   {
     activity: ref(MetricsActivity),
     deliverability: ref(MetricsDeliverability),
@@ -110,18 +116,23 @@ export function readFilter({ start, end, inbox_id, domain }: Static<typeof Range
 }
 
 export function presentSummary(summary: MetricCounts): Static<typeof MetricsSummary> {
-  const { sent, delivered, bounced, complained, rejected, received } = summary;
+  return { object: 'metrics_summary', ...presentCounts(summary) };
+}
+
+function presentCounts({ sent, delivered, bounced, complained, rejected, received }: MetricCounts) {
   return { sent, delivered, bounced, complained, rejected, received };
 }
 
 export function presentActivity(hours: HourCounts[]): Static<typeof MetricsActivity> {
   return {
-    data: hours.map((counted) => ({ timestamp: counted.hour.toISOString(), ...presentSummary(counted) })),
+    object: 'metrics_activity',
+    data: hours.map((counted) => ({ timestamp: counted.hour.toISOString(), ...presentCounts(counted) })),
   };
 }
 
 export function presentDeliverability(result: Deliverability): Static<typeof MetricsDeliverability> {
   return {
+    object: 'metrics_deliverability',
     score: result.score,
     delivery_rate: result.deliveryRate,
     bounce_rate: result.bounceRate,
@@ -138,6 +149,7 @@ export function presentOverview({
   summary,
 }: MetricsOverview): Static<typeof Metrics> {
   return {
+    object: 'metrics',
     activity: presentActivity(activity),
     deliverability: presentDeliverability(deliverability),
     summary: presentSummary(summary),

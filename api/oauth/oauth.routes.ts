@@ -59,7 +59,11 @@ export const oauthRoutes =
           response: { 200: OauthProviderList, ...problems() },
         },
       },
-      async () => ({ data: oauth.providers().map(({ id, name }) => ({ provider: id, name })) }),
+      async () => ({
+        data: oauth
+          .providers()
+          .map(({ id, name }) => ({ object: 'oauth_provider' as const, provider: id, name })),
+      }),
     );
 
     app.get(
@@ -87,7 +91,7 @@ export const oauthRoutes =
           person: null,
         });
         setOauthCookie(reply, cookies, started.browserToken);
-        if (wantsJson(request)) return { redirect_url: started.redirectUrl };
+        if (wantsJson(request)) return { object: 'redirect' as const, redirect_url: started.redirectUrl };
         return reply.redirect(started.redirectUrl, 302);
       },
     );
@@ -129,7 +133,7 @@ export const oauthRoutes =
           person,
         });
         setOauthCookie(reply, cookies, started.browserToken);
-        return { redirect_url: started.redirectUrl };
+        return { object: 'redirect' as const, redirect_url: started.redirectUrl };
       },
     );
 
@@ -204,7 +208,8 @@ async function answer(
   { accounts, browserSignIn }: Pick<OauthRouteDependencies, 'accounts' | 'browserSignIn'>,
 ) {
   if (outcome.kind === 'linked') {
-    if (wantsJson(request)) return { linked: true as const, provider: outcome.provider };
+    if (wantsJson(request))
+      return { object: 'oauth_linked' as const, linked: true as const, provider: outcome.provider };
     return reply.redirect(outcome.redirectTo, 303);
   }
   const { userId, signIn } = outcome.signedIn;

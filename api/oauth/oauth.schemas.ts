@@ -1,12 +1,13 @@
 import { type Static, Type } from 'typebox';
 import type { OauthLink } from '../../domain/oauth/oauth-link.service.ts';
 import { MfaRequired, SessionCreated } from '../people/auth.schemas.ts';
-import { nullableText, ref, strictObject, text, timestamp } from '../schemas.ts';
+import { nullableText, ref, resource, strictObject, text, timestamp } from '../schemas.ts';
 
 const provider = text(40, { description: 'Id of the provider: google, github, or one of the operator’s.' });
 const name = text(50, { description: 'For buttons.' });
 
-export const OauthProviderRecord = strictObject(
+export const OauthProviderRecord = resource(
+  'oauth_provider',
   { provider, name },
   { $id: 'OauthProvider', title: 'OauthProvider' },
 );
@@ -14,7 +15,8 @@ export const OauthProviderList = strictObject(
   { data: Type.Array(ref(OauthProviderRecord), { maxItems: 30 }) },
   { description: 'All providers that the operator has configured.' },
 );
-export const OauthLinkRecord = strictObject(
+export const OauthLinkRecord = resource(
+  'oauth_link',
   {
     provider,
     name,
@@ -28,7 +30,8 @@ export const OauthLinkList = strictObject(
   { data: Type.Array(ref(OauthLinkRecord), { maxItems: 30 }) },
   { description: 'All linked providers, oldest first.' },
 );
-export const OauthRedirect = strictObject(
+export const OauthRedirect = resource(
+  'redirect',
   {
     redirect_url: text(8_192, {
       description: 'Open it in the browser that received this response with its cookie, within ten minutes.',
@@ -43,7 +46,8 @@ export const LinkOauthProvider = strictObject(
   { redirect_to: redirectTo },
   { $id: 'LinkOauthProvider', title: 'LinkOauthProvider' },
 );
-export const OauthLinked = strictObject(
+export const OauthLinked = resource(
+  'oauth_linked',
   { linked: Type.Literal(true), provider },
   { $id: 'OauthLinked', title: 'OauthLinked' },
 );
@@ -63,6 +67,7 @@ export const ProviderParams = strictObject({
 
 export function presentOauthLink(link: OauthLink): Static<typeof OauthLinkRecord> {
   return {
+    object: 'oauth_link',
     provider: link.provider,
     name: link.name,
     email: link.email,

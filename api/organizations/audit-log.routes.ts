@@ -2,10 +2,21 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import { type Static, Type } from 'typebox';
 import type { AuditFilter, AuditLogEntry, AuditLogService } from '../../domain/audit/audit-log.service.ts';
 import { type Lists, listOf, pageQuery } from '../lists.ts';
-import { enumOf, id, nullableText, problems, ref, strictObject, text, timestamp } from '../schemas.ts';
+import {
+  enumOf,
+  id,
+  nullableText,
+  problems,
+  ref,
+  resource,
+  strictObject,
+  text,
+  timestamp,
+} from '../schemas.ts';
 import { parseTime } from '../time.ts';
 
-export const AuditEntryRecord = strictObject(
+export const AuditEntryRecord = resource(
+  'audit_entry',
   {
     id: id('Id of the entry (aud_…).'),
     action: text(100, { description: '<resource>.<what was done>, for example policies.updated.' }),
@@ -91,6 +102,7 @@ export const auditLogRoutes =
 
 export function presentAuditEntry(entry: AuditLogEntry): Static<typeof AuditEntryRecord> {
   return {
+    object: 'audit_entry',
     id: entry.id,
     action: entry.action,
     actor: { kind: entry.actorKind, id: entry.actorId, name: entry.actorName },

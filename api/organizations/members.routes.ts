@@ -15,12 +15,14 @@ import {
   postProblems,
   problems,
   ref,
+  resource,
   strictObject,
   text,
   timestamp,
 } from '../schemas.ts';
 
-export const MemberRecord = strictObject(
+export const MemberRecord = resource(
+  'member',
   {
     user_id: id('Id of the user (usr_…).'),
     email: text(254),
@@ -52,7 +54,8 @@ export const OffboardMember = strictObject(
   },
   { $id: 'OffboardMember', title: 'OffboardMember' },
 );
-export const OffboardingRecord = strictObject(
+export const OffboardingRecord = resource(
+  'offboarding',
   {
     user_id: id('Id of the user (usr_…).'),
     keys_revoked: Type.Integer({ minimum: 0 }),
@@ -174,6 +177,7 @@ export const memberRoutes =
         const page = { limit: MAX_KEYS_SHOWN, order: 'desc' as const };
         const { items } = await apiKeys.list(scope, { createdByUserId: userId }, page);
         return {
+          object: 'offboarding' as const,
           user_id: userId,
           keys_revoked: removal.keysRevoked,
           invitations_revoked: removal.invitationsRevoked,
@@ -186,6 +190,7 @@ export const memberRoutes =
 
 function presentMember(member: MemberDetails): Static<typeof MemberRecord> {
   return {
+    object: 'member',
     user_id: member.userId,
     email: member.email,
     name: member.name,

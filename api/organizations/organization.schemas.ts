@@ -3,9 +3,10 @@ import type { Environment } from '../../domain/organizations/environment.entity.
 import type { Organization } from '../../domain/organizations/organization.entity.ts';
 import { TIERS } from '../../domain/organizations/tier.ts';
 import { minimalOf } from '../minimal-response.ts';
-import { enumOf, id, strictObject, text, timestamp } from '../schemas.ts';
+import { enumOf, id, resource, strictObject, text, timestamp } from '../schemas.ts';
 
-export const OrganizationRecord = strictObject(
+export const OrganizationRecord = resource(
+  'organization',
   {
     id: id('Organization id (org_…).'),
     name: text(255),
@@ -18,7 +19,8 @@ export const OrganizationRecord = strictObject(
   { $id: 'Organization', title: 'Organization' },
 );
 
-export const EnvironmentRecord = strictObject(
+export const EnvironmentRecord = resource(
+  'environment',
   {
     id: id('Environment id (env_…).'),
     name: text(255),
@@ -66,6 +68,7 @@ export const TransferOwnership = strictObject(
 export function presentOrganization(organization: Organization): Static<typeof OrganizationRecord> {
   const { id, name, slug, status, tier, createdAt, updatedAt } = organization;
   return {
+    object: 'organization',
     id,
     name,
     slug,
@@ -79,6 +82,7 @@ export function presentOrganization(organization: Organization): Static<typeof O
 export function presentEnvironment(environment: Environment): Static<typeof EnvironmentRecord> {
   const { id, name, slug, kind, status, createdAt, updatedAt } = environment;
   return {
+    object: 'environment',
     id,
     name,
     slug,

@@ -19,6 +19,7 @@ import {
   postProblems,
   problems,
   ref,
+  resource,
   strictObject,
   text,
 } from '../schemas.ts';
@@ -85,7 +86,7 @@ const fields = {
   ),
 };
 
-export const PoliciesRecord = strictObject(fields, { $id: 'Policies', title: 'Policies' });
+export const PoliciesRecord = resource('policies', fields, { $id: 'Policies', title: 'Policies' });
 export const UpdatePolicies = strictObject(
   {
     require_mfa: Type.Optional(fields.require_mfa),
@@ -114,7 +115,8 @@ export const PreviewPolicies = strictObject(
   },
   { $id: 'PreviewPolicies', title: 'PreviewPolicies' },
 );
-export const PolicyPreviewRecord = strictObject(
+export const PolicyPreviewRecord = resource(
+  'policy_preview',
   {
     effects: Type.Array(
       strictObject({
@@ -190,7 +192,11 @@ export const policyRoutes =
       },
       async ({ scope, body }) => {
         const { effects, isComplete } = await policyPreviews.preview(scope, readChange(body));
-        return { effects: effects.map(presentEffect), complete: isComplete };
+        return {
+          object: 'policy_preview' as const,
+          effects: effects.map(presentEffect),
+          complete: isComplete,
+        };
       },
     );
     done();
@@ -226,6 +232,7 @@ function toDate(text: string | null | undefined): Date | null | undefined {
 
 export function presentPolicies(policies: Policies): Static<typeof PoliciesRecord> {
   return {
+    object: 'policies',
     require_mfa: policies.requireMfa,
     enforce_sso: policies.enforceSso,
     sso_satisfies_mfa: policies.ssoSatisfiesMfa,

@@ -16,6 +16,7 @@ import {
   postProblems,
   problems,
   ref,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -35,7 +36,8 @@ export const CreateUpgradeRequest = strictObject(
   { $id: 'CreateUpgradeRequest', title: 'CreateUpgradeRequest' },
 );
 
-export const UpgradeRequestRecord = strictObject(
+export const UpgradeRequestRecord = resource(
+  'upgrade_request',
   {
     id: id('Id of the request (upg_…).'),
     org_id: text(128),
@@ -107,6 +109,7 @@ export function presentUpgradeRequest(
   request: Readonly<UpgradeRequest>,
 ): Static<typeof UpgradeRequestRecord> {
   return {
+    object: 'upgrade_request',
     id: request.id,
     org_id: request.organizationId,
     tier: request.tier,

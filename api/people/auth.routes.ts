@@ -54,7 +54,7 @@ export const authRoutes =
           signUps.start({ ...input, organizationName }, { ip }),
         );
         cookies.set(reply, SIGN_UP_COOKIE, browserToken, { maxAgeSeconds: SIGN_UP_COOKIE_SECONDS });
-        return reply.code(202).send({ status: 'verification_sent' as const });
+        return reply.code(202).send({ object: 'acknowledgement', status: 'verification_sent' });
       },
     );
 
@@ -87,11 +87,12 @@ export const authRoutes =
         reply.rememberDevice(verified);
         const account = await accounts.get(verified.userId);
         return {
+          object: 'verified_sign_up' as const,
           token: verified.session.token,
           expires_at: verified.session.expiresAt.toISOString(),
           enrollment_only: false,
           user: presentUser(account),
-          organization: { id: verified.organizationId },
+          organization: { object: 'organization' as const, id: verified.organizationId },
           api_key: verified.apiKey,
         };
       },
@@ -156,7 +157,7 @@ export const authRoutes =
       },
       async ({ body }, reply) => {
         await withSameDuration(passwords.requestReset(body.email));
-        return reply.code(202).send({ status: 'accepted' as const });
+        return reply.code(202).send({ object: 'acknowledgement', status: 'accepted' });
       },
     );
 

@@ -9,6 +9,7 @@ import {
   nullableText,
   nullableTimestamp,
   ref,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -18,7 +19,8 @@ export const email = text(254, { minLength: 3, description: 'Email address of th
 export const password = (description: string) => text(MAX_PASSWORD_CHARACTERS, { minLength: 1, description });
 export const token = text(200, { minLength: 1, description: 'The mailed token.' });
 
-export const MembershipRecord = strictObject(
+export const MembershipRecord = resource(
+  'membership',
   {
     id: id('Organization (org_…).'),
     name: text(255),
@@ -31,7 +33,8 @@ export const MembershipRecord = strictObject(
   { $id: 'Membership', title: 'Membership' },
 );
 
-export const UserRecord = strictObject(
+export const UserRecord = resource(
+  'user',
   {
     id: id('Id of the user (usr_…).'),
     email,
@@ -55,7 +58,8 @@ export const SignUp = strictObject(
   },
   { $id: 'SignUp', title: 'SignUp' },
 );
-export const SignUpAccepted = strictObject(
+export const SignUpAccepted = resource(
+  'acknowledgement',
   { status: enumOf(['verification_sent']) },
   {
     $id: 'SignUpAccepted',
@@ -63,7 +67,8 @@ export const SignUpAccepted = strictObject(
     description: 'The same whether or not the address has an account.',
   },
 );
-export const Accepted = strictObject(
+export const Accepted = resource(
+  'acknowledgement',
   { status: enumOf(['accepted']) },
   {
     $id: 'Accepted',
@@ -95,11 +100,12 @@ const SESSION_FIELDS = {
   }),
   user: ref(UserRecord),
 };
-export const SessionCreated = strictObject(SESSION_FIELDS, {
+export const SessionCreated = resource('session_token', SESSION_FIELDS, {
   $id: 'SessionCreated',
   title: 'SessionCreated',
 });
-export const MfaRequired = strictObject(
+export const MfaRequired = resource(
+  'mfa_challenge',
   {
     mfa_required: Type.Literal(true),
     mfa_token: text(64, { description: 'For POST /auth/mfa/challenge; valid for ten minutes.' }),
@@ -111,10 +117,11 @@ export const SignInResponse = Type.Unsafe<Static<typeof SessionCreated> | Static
   anyOf: [ref(SessionCreated), ref(MfaRequired)],
   description: 'A session, or the request for the second factor.',
 });
-export const VerifiedSignUp = strictObject(
+export const VerifiedSignUp = resource(
+  'verified_sign_up',
   {
     ...SESSION_FIELDS,
-    organization: strictObject({ id: id('Id of the new organization (org_…).') }),
+    organization: resource('organization', { id: id('Id of the new organization (org_…).') }),
     api_key: text(64, { description: 'The organization’s first API key (ask_…). Returned only once.' }),
   },
   { $id: 'VerifiedSignUp', title: 'VerifiedSignUp' },
@@ -159,11 +166,19 @@ export function presentMembership({
   role,
   deletedAt,
 }: Membership): Static<typeof MembershipRecord> {
-  return { id: organizationId, name, slug, role, deleted_at: deletedAt?.toISOString() ?? null };
+  return {
+    object: 'membership',
+    id: organizationId,
+    name,
+    slug,
+    role,
+    deleted_at: deletedAt?.toISOString() ?? null,
+  };
 }
 
 export function presentUser(account: Account): Static<typeof UserRecord> {
   return {
+    object: 'user',
     id: account.id,
     email: account.email,
     email_verified: account.isEmailVerified,
@@ -181,8 +196,14 @@ export function presentSignIn(
   account: Account,
 ): Static<typeof SessionCreated> | Static<typeof MfaRequired> {
   if (result.kind === 'mfa_required')
-    return { mfa_required: true, mfa_token: result.mfaToken, methods: result.methods };
+    return {
+      object: 'mfa_challenge',
+      mfa_required: true,
+      mfa_token: result.mfaToken,
+      methods: result.methods,
+    };
   return {
+    object: 'session_token',
     token: result.session.token,
     expires_at: result.session.expiresAt.toISOString(),
     enrollment_only: result.isEnrollmentOnly,

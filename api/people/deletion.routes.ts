@@ -8,7 +8,16 @@ import type {
 import type { OrganizationDeletionService } from '../../domain/deletions/organization-deletion.service.ts';
 import type { AccountService } from '../../domain/people/account.service.ts';
 import { invalid } from '../../platform/errors.ts';
-import { changeProblems, id, postProblems, ref, strictObject, text, timestamp } from '../schemas.ts';
+import {
+  changeProblems,
+  id,
+  postProblems,
+  ref,
+  resource,
+  strictObject,
+  text,
+  timestamp,
+} from '../schemas.ts';
 import {
   email,
   MembershipRecord,
@@ -28,7 +37,8 @@ export const DeleteAccount = strictObject(
   },
   { $id: 'DeleteAccount', title: 'DeleteAccount' },
 );
-export const DeletionAccepted = strictObject(
+export const DeletionAccepted = resource(
+  'deletion',
   {
     deleted_at: timestamp(),
     recoverable_until: timestamp('Then all data is deleted for good.'),
@@ -149,7 +159,11 @@ export const deletionOfPeopleRoutes =
   };
 
 function presentDeletion({ deletedAt, recoverableUntil }: DeletionPeriod): Static<typeof DeletionAccepted> {
-  return { deleted_at: deletedAt.toISOString(), recoverable_until: recoverableUntil.toISOString() };
+  return {
+    object: 'deletion',
+    deleted_at: deletedAt.toISOString(),
+    recoverable_until: recoverableUntil.toISOString(),
+  };
 }
 
 /** @throws AppError `validation_error` unless the body is exactly one of the two proofs. */

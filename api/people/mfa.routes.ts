@@ -65,6 +65,7 @@ export const mfaRoutes =
       async ({ person }) => {
         const { enrollments, recoveryCodesLeft } = await mfa.status(person);
         return {
+          object: 'mfa_status' as const,
           enabled: enrollments.length > 0,
           enrollments: enrollments.map(presentEnrollment),
           recovery_codes_left: recoveryCodesLeft,
@@ -88,7 +89,13 @@ export const mfaRoutes =
       },
       async ({ person, body }) => {
         const { enrollmentId, secret, uri, qrSvg } = await mfa.setUpTotp(person, body.name);
-        return { enrollment_id: enrollmentId, secret, otpauth_uri: uri, qr_svg: qrSvg };
+        return {
+          object: 'totp_setup' as const,
+          enrollment_id: enrollmentId,
+          secret,
+          otpauth_uri: uri,
+          qr_svg: qrSvg,
+        };
       },
     );
 
@@ -108,6 +115,7 @@ export const mfaRoutes =
         const input = { enrollmentId: body.enrollment_id, code: body.code };
         const { enrollment, recoveryCodes } = await mfa.confirmTotp(person, input);
         return {
+          object: 'enrolled_factor' as const,
           enrollment: presentEnrollment(enrollment),
           ...(recoveryCodes === null ? {} : { recovery_codes: recoveryCodes }),
         };
@@ -146,7 +154,10 @@ export const mfaRoutes =
           response: { 200: ref(RecoveryCodes), ...postProblems() },
         },
       },
-      async ({ person }) => ({ recovery_codes: await mfa.regenerateRecoveryCodes(person) }),
+      async ({ person }) => ({
+        object: 'recovery_codes' as const,
+        recovery_codes: await mfa.regenerateRecoveryCodes(person),
+      }),
     );
     done();
   };

@@ -1,8 +1,9 @@
 import { type Static, Type } from 'typebox';
 import type { Enrollment } from '../../domain/people/mfa-enrollments.ts';
-import { enumOf, id, nullableTimestamp, ref, strictObject, text, timestamp } from '../schemas.ts';
+import { enumOf, id, nullableTimestamp, ref, resource, strictObject, text, timestamp } from '../schemas.ts';
 
-export const MfaEnrollmentRecord = strictObject(
+export const MfaEnrollmentRecord = resource(
+  'mfa_enrollment',
   {
     id: id('Id of the enrollment (mfa_…).'),
     type: enumOf(['totp', 'webauthn']),
@@ -12,7 +13,8 @@ export const MfaEnrollmentRecord = strictObject(
   },
   { $id: 'MfaEnrollment', title: 'MfaEnrollment' },
 );
-export const MfaStatus = strictObject(
+export const MfaStatus = resource(
+  'mfa_status',
   {
     enabled: Type.Boolean({ description: 'Signing in requires a second factor.' }),
     enrollments: Type.Array(ref(MfaEnrollmentRecord), { maxItems: 10 }),
@@ -24,7 +26,8 @@ export const SetUpTotp = strictObject(
   { name: Type.Optional(text(200, { minLength: 1, description: 'Default: Authenticator app.' })) },
   { $id: 'SetUpTotp', title: 'SetUpTotp' },
 );
-export const TotpSetup = strictObject(
+export const TotpSetup = resource(
+  'totp_setup',
   {
     enrollment_id: id('Id of the enrollment (mfa_…), for POST /auth/mfa/totp/verify.'),
     secret: text(128, { description: 'Base32, for typing into an app. Returned only once.' }),
@@ -48,7 +51,8 @@ export const recoveryCodes = Type.Array(text(32), {
   maxItems: 10,
   description: 'Each replaces the second factor once. Returned only once.',
 });
-export const TotpVerified = strictObject(
+export const TotpVerified = resource(
+  'enrolled_factor',
   {
     enrollment: ref(MfaEnrollmentRecord),
     recovery_codes: Type.Optional(recoveryCodes),
@@ -59,12 +63,14 @@ export const TotpVerified = strictObject(
     description: 'The enrollment; with recovery codes if it is the first one.',
   },
 );
-export const RecoveryCodes = strictObject(
+export const RecoveryCodes = resource(
+  'recovery_codes',
   { recovery_codes: recoveryCodes },
   { $id: 'RecoveryCodes', title: 'RecoveryCodes' },
 );
 export function presentEnrollment(enrollment: Enrollment): Static<typeof MfaEnrollmentRecord> {
   return {
+    object: 'mfa_enrollment',
     id: enrollment.id,
     type: enrollment.type,
     name: enrollment.name,

@@ -1,12 +1,12 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import { type AnnouncementService, MAX_SHOWN } from '../../domain/announcements/announcement.service.ts';
-import { id, nullableTimestamp, problems, ref, strictObject, text, timestamp } from '../schemas.ts';
+import { id, nullableTimestamp, problems, ref, resource, strictObject, text, timestamp } from '../schemas.ts';
 
 export const NoticeList = strictObject(
   {
     data: Type.Array(
-      strictObject({
+      resource('notice', {
         id: id('Id (ntc_…).'),
         title: text(200),
         text: text(5_000, { description: 'Plain text.' }),
@@ -35,6 +35,7 @@ export const noticeRoutes =
       },
       async ({ person }) => ({
         data: (await announcements.shownTo(person)).map((notice) => ({
+          object: 'notice' as const,
           id: notice.id,
           title: notice.title,
           text: notice.text,

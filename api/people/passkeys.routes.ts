@@ -64,6 +64,7 @@ export const passkeyRoutes =
       async ({ person, body }, reply) => {
         const { enrollment, recoveryCodes } = await passkeyEnrollments.register(person, body);
         return reply.code(201).send({
+          object: 'enrolled_factor',
           enrollment: presentEnrollment(enrollment),
           ...(recoveryCodes === null ? {} : { recovery_codes: recoveryCodes }),
         });

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { enumOf, ref, strictObject, text } from '../schemas.ts';
+import { enumOf, ref, resource, strictObject, text } from '../schemas.ts';
 import { MfaEnrollmentRecord, mfaToken, recoveryCodes } from './mfa.schemas.ts';
 
 /** Names and values of WebAuthn Level 3, because browsers take and return them as they are (section 5.1.8). */
@@ -139,7 +139,8 @@ export const RegisterPasskey = strictObject(
   },
   { $id: 'RegisterPasskey', title: 'RegisterPasskey' },
 );
-export const PasskeyRegistered = strictObject(
+export const PasskeyRegistered = resource(
+  'enrolled_factor',
   { enrollment: ref(MfaEnrollmentRecord), recovery_codes: Type.Optional(recoveryCodes) },
   {
     $id: 'PasskeyRegistered',

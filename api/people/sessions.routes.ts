@@ -1,7 +1,16 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { SessionService } from '../../domain/sessions/session.service.ts';
-import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
+import {
+  changeProblems,
+  id,
+  NoContent,
+  postProblems,
+  problems,
+  ref,
+  resource,
+  strictObject,
+} from '../schemas.ts';
 import { presentSession, RevokeAllSessions, SessionList } from './sessions.schemas.ts';
 
 export const sessionRoutes =
@@ -49,7 +58,8 @@ export const sessionRoutes =
           tags: ['User'],
           body: ref(RevokeAllSessions),
           response: {
-            200: strictObject(
+            200: resource(
+              'session_revocation',
               {
                 revoked: Type.Integer({
                   minimum: 0,
@@ -63,6 +73,7 @@ export const sessionRoutes =
         },
       },
       async ({ person, body }) => ({
+        object: 'session_revocation' as const,
         revoked: await sessions.revokeAll(person, { keepCurrent: body.keep_current ?? false }),
       }),
     );

@@ -1,8 +1,9 @@
 import { type Static, Type } from 'typebox';
 import type { SessionSummary } from '../../domain/sessions/session.service.ts';
-import { nullableText, ref, strictObject, text, timestamp } from '../schemas.ts';
+import { nullableText, ref, resource, strictObject, text, timestamp } from '../schemas.ts';
 
-export const SessionRecord = strictObject(
+export const SessionRecord = resource(
+  'session',
   {
     id: text(128),
     created_at: timestamp(),
@@ -28,6 +29,7 @@ export const RevokeAllSessions = strictObject(
 
 export function presentSession(session: SessionSummary): Static<typeof SessionRecord> {
   return {
+    object: 'session',
     id: session.id,
     created_at: session.createdAt.toISOString(),
     last_seen_at: session.lastSeenAt.toISOString(),

@@ -126,7 +126,7 @@ export const userRoutes =
           newEmail,
           ...(currentPassword === undefined ? {} : { currentPassword }),
         });
-        return reply.code(202).send({ status: 'accepted' as const });
+        return reply.code(202).send({ object: 'acknowledgement', status: 'accepted' });
       },
     );
     done();

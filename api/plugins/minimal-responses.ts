@@ -50,8 +50,11 @@ export function installMinimalResponses(app: FastifyInstance): void {
         string,
         unknown
       >;
-      const fields = Object.keys(shown.minimalResponse.properties);
-      return JSON.stringify(Object.fromEntries(fields.map((name) => [name, resource[name]])));
+      const fields = Object.keys(shown.minimalResponse.properties).filter((name) => name !== 'object');
+      return JSON.stringify({
+        object: 'receipt',
+        ...Object.fromEntries(fields.map((name) => [name, resource[name]])),
+      });
     } as RouteHandlerMethod;
   });
 }

@@ -1,5 +1,6 @@
 import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import { eventSchemaName } from '../events/events.schemas.ts';
+import { openAnswers } from './openapi-answers.ts';
 import { REQUEST_EXAMPLES } from './openapi-examples.ts';
 import {
   namedEnumerations,
@@ -47,6 +48,7 @@ interface BodySchema {
   items?: BodySchema;
   default?: unknown;
   anyOf?: { $ref?: string }[];
+  enum?: unknown[];
 }
 
 /** Second paths of an operation, which the specification names. Their ids have the operation's with this in place of the dot. */
@@ -122,12 +124,14 @@ export function completeDocument<Document extends object>(generated: Document): 
   components.headers = { ...components.headers, RetryAfter: RETRY_AFTER };
   const operations = listOperations(document);
   for (const operation of operations) nameBodies(operation, components);
+  discriminateUnions(components);
   makeDefaultsOptional(operations, components);
   components.schemas = { ...components.schemas, Event: unionOfEvents() };
   for (const [name, example] of Object.entries(REQUEST_EXAMPLES))
     components.schemas[name] = { ...components.schemas[name], examples: [example] };
+  openAnswers(document);
   shareEnumerations(document);
-  Object.assign(components.schemas, namedEnumerations());
+  Object.assign(components.schemas, namedEnumerations(document));
   const parameters: Record<string, object> = {};
   for (const operation of operations)
     if (operation.parameters) operation.parameters = shareParameters(operation.parameters, parameters);
@@ -204,6 +208,22 @@ function unionName({ anyOf = [] }: BodySchema): string | undefined {
   const names = anyOf.map(({ $ref = '' }) => nameOf($ref));
   return names.length === 0 || names.includes('') ? undefined : names.join('Or');
 }
+
+/** Each branch of a union names itself by its `object`, so that clients need not try one after the other. */
+function discriminateUnions({ schemas = {} }: Components): void {
+  for (const [name, union] of Object.entries(schemas as Record<string, BodySchema>)) {
+    if (unionName(union) === undefined) continue;
+    const { anyOf: branches = [], ...rest } = union;
+    const mapping = branches.map(({ $ref = '' }) => [kindOf(schemas[nameOf($ref)]), $ref]);
+    schemas[name] = {
+      ...rest,
+      oneOf: branches,
+      discriminator: { propertyName: 'object', mapping: Object.fromEntries(mapping) },
+    };
+  }
+}
+
+const kindOf = (schema: BodySchema | undefined) => schema?.properties?.object?.enum?.[0];
 
 /** `AdminUsersSuspend` of `adminUsers.suspend`. */
 const typeName = ({ operationId }: OpenApiOperation): string =>

@@ -1,6 +1,7 @@
 import { DRAFT_SEND_STATUSES } from '../../domain/drafts/draft.entity.ts';
 import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import { KEY_PERMISSIONS } from '../../domain/identity/permissions.ts';
+import { REQUESTER_PROBLEMS } from '../../domain/identity/requester.ts';
 import { MEMBER_ROLES } from '../../domain/identity/roles.ts';
 import { INVITATION_STATUSES } from '../../domain/invitations/invitation.entity.ts';
 import { MESSAGE_STATUSES, SIGNALS } from '../../domain/messages/message.entity.ts';
@@ -21,6 +22,14 @@ const NAMED_ENUMERATIONS: Readonly<Record<string, readonly string[]>> = {
   AmbiguousResolution: ['sent', 'resend'],
   AuthenticatorRequirement: ['required', 'preferred', 'discouraged'],
   CheckStatus: ['pending', 'verified', 'failed'],
+  DeliveryHold: [
+    'endpoint_disabled',
+    'endpoint_failing',
+    'usage_limit',
+    'suspension',
+    'organization_deleted',
+    'switched_off',
+  ],
   DeliveryStatus: DELIVERY_STATUSES,
   Disposition: ['attachment', 'inline'],
   DraftSendStatus: DRAFT_SEND_STATUSES,
@@ -48,6 +57,7 @@ const NAMED_ENUMERATIONS: Readonly<Record<string, readonly string[]>> = {
     'rejected',
   ],
   RejectionReason: ['blocked_recipient', 'rate_limited', 'account_paused'],
+  RequesterProblem: Object.keys(REQUESTER_PROBLEMS),
   RunAction: RUN_ACTIONS,
   RunStatus: RUN_STATUSES,
   ServiceStatus: ['ok', 'unavailable'],
@@ -62,31 +72,53 @@ const NAMED_ENUMERATIONS: Readonly<Record<string, readonly string[]>> = {
   UsageCounter: USAGE_COUNTERS,
   UsageEventType: LEDGER_KINDS,
 };
-const NAME_BY_VALUES = new Map(
+export const NAME_BY_VALUES: ReadonlyMap<string, string> = new Map(
   Object.entries(NAMED_ENUMERATIONS).map(([name, values]) => [values.join(), name]),
 );
 
-export const namedEnumerations = () =>
-  Object.fromEntries(
-    Object.entries(NAMED_ENUMERATIONS).map(([name, values]) => [
-      name,
-      { type: 'string', title: name, enum: values },
-    ]),
+/** What a request may hold; in an answer later versions add values, so that it has a type of its own: `AnyMessageStatus`. */
+export const openName = (name: string): string => `Any${name}`;
+
+/** Both types of each enumeration, as far as the document refers to them. */
+export function namedEnumerations(document: object): Record<string, object> {
+  const json = JSON.stringify(document);
+  const isUsed = (name: string) => json.includes(`"#/components/schemas/${name}"`);
+  return Object.fromEntries(
+    Object.entries(NAMED_ENUMERATIONS)
+      .flatMap(([name, values]): [string, object][] => [
+        [name, { type: 'string', title: name, enum: values }],
+        [openName(name), { type: 'string', title: openName(name), 'x-known-values': values }],
+      ])
+      .filter(([name]) => isUsed(name)),
   );
+}
+
+type Schema = Record<string, unknown>;
 
 /** Replaces the values of known enumerations by a reference to their type, in place. Descriptions and defaults stay. */
 export function shareEnumerations(value: unknown): void {
   if (typeof value !== 'object' || value === null) return;
-  if ('type' in value && value.type === 'string' && 'enum' in value && Array.isArray(value.enum)) {
-    const name = NAME_BY_VALUES.get(value.enum.join());
-    if (name !== undefined) {
-      const { type: _type, enum: _values, ...rest } = value;
-      for (const key of Object.keys(value)) delete (value as Record<string, unknown>)[key];
-      Object.assign(value, { $ref: `#/components/schemas/${name}` }, rest);
-    }
-  }
+  if ('enum' in value && Array.isArray(value.enum)) shareEnumeration(value as Schema, value.enum);
   for (const member of Object.values(value)) shareEnumerations(member);
 }
+
+function shareEnumeration(schema: Schema, given: unknown[]): void {
+  if (given.length === 1) {
+    delete schema.enum;
+    schema.const = given[0];
+    return;
+  }
+  const values = given.filter((value) => value !== null);
+  const name = NAME_BY_VALUES.get(values.join());
+  if (name === undefined) return;
+  const isNullable = [schema.type].flat().includes('null');
+  const reference = { $ref: `#/components/schemas/${name}` };
+  delete schema.type;
+  delete schema.enum;
+  Object.assign(schema, isNullable ? orNull(reference) : reference);
+}
+
+export const orNull = (schema: Schema): Schema => ({ anyOf: [schema, { type: 'null' }] });
 
 /** A parameter, or a reference to one. */
 export interface Parameter {
@@ -97,10 +129,10 @@ export interface Parameter {
   schema?: { default?: unknown };
 }
 
-/** Parameters of most operations, by the name of their definition. */
+/** Parameters of most operations, by the name of their definition; that of a schema would make generators call one `Organization2`. */
 const NAMED_PARAMETERS: Readonly<Record<string, string>> = {
-  'x-org-id': 'Organization',
-  'x-env-id': 'Environment',
+  'x-org-id': 'OrganizationId',
+  'x-env-id': 'EnvironmentId',
   'idempotency-key': 'IdempotencyKey',
   limit: 'Limit',
   cursor: 'Cursor',

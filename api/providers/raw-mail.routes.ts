@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import type { RawMailService } from '../../domain/providers/raw-mail.service.ts';
 import { AppError } from '../../platform/errors.ts';
 import { skipBodyValidation } from '../plugins/skip-body-validation.ts';
-import { postProblems, ref, strictObject, text } from '../schemas.ts';
+import { postProblems, ref, resource, strictObject, text } from '../schemas.ts';
 
 /** Without line breaks: each value is one line of the signed string. */
 const SINGLE_LINE = '^[^\\u0000-\\u001f\\u007f]*$';
@@ -46,7 +46,8 @@ const SignatureHeaders = Type.Object({
   }),
 });
 
-export const RawMailResult = strictObject(
+export const RawMailResult = resource(
+  'mail_handover',
   {
     accepted: Type.Array(text(1000), {
       maxItems: MAX_RECIPIENTS,
@@ -92,8 +93,9 @@ export const rawMailRoutes =
           response: { 200: ref(RawMailResult), ...postProblems() },
         },
       },
-      async ({ query, headers, body }) =>
-        rawMail.accept(
+      async ({ query, headers, body }) => ({
+        object: 'mail_handover' as const,
+        ...(await rawMail.accept(
           {
             mailFrom: query.mail_from,
             rcptTo: query.rcpt_to,
@@ -107,7 +109,8 @@ export const rawMailRoutes =
             signature: headers['x-provider-signature'],
           },
           toMailStream(body),
-        ),
+        )),
+      }),
     );
   };
 

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { SesNotificationService } from '../../domain/providers/ses-notification.service.ts';
-import { enumOf, postProblems, strictObject } from '../schemas.ts';
+import { enumOf, postProblems, resource } from '../schemas.ts';
 
 /** SNS messages have up to 256 KiB, which escaping in JSON enlarges. */
 const MAX_BODY_BYTES = 786_432;
@@ -31,7 +31,8 @@ export const sesNotificationRoutes =
           security: [],
           body: Type.Unsafe<unknown>({ description: 'An SNS message, as JSON.' }),
           response: {
-            200: strictObject(
+            200: resource(
+              'acknowledgement',
               { result: enumOf(['stored', 'folded', 'ignored', 'confirmed']) },
               { description: 'The result of the notification.' },
             ),
@@ -39,6 +40,9 @@ export const sesNotificationRoutes =
           },
         },
       },
-      async ({ body }) => ({ result: await sesNotifications.process(body) }),
+      async ({ body }) => ({
+        object: 'acknowledgement' as const,
+        result: await sesNotifications.process(body),
+      }),
     );
   };

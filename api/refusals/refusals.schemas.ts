@@ -5,9 +5,10 @@ import {
   REFUSAL_STAGES,
   type Refusal,
 } from '../../domain/refusals/refusal.entity.ts';
-import { enumOf, id, MAX_ID_LENGTH, nullableText, strictObject, text, timestamp } from '../schemas.ts';
+import { enumOf, id, MAX_ID_LENGTH, nullableText, resource, text, timestamp } from '../schemas.ts';
 
-export const RefusalRecord = strictObject(
+export const RefusalRecord = resource(
+  'refusal',
   {
     id: id('Refusal id (ref_…).'),
     direction: enumOf(REFUSAL_DIRECTIONS, {
@@ -45,6 +46,7 @@ export const refusalQueryFields = {
 
 export function presentRefusal(refusal: Refusal): Static<typeof RefusalRecord> {
   return {
+    object: 'refusal',
     id: refusal.id,
     direction: refusal.direction,
     stage: refusal.stage,

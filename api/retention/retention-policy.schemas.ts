@@ -2,12 +2,13 @@ import { type Static, Type } from 'typebox';
 import type { RetentionPolicyDetails } from '../../domain/retention/retention-policy.service.ts';
 import { MAX_POSTPONE_DAYS } from '../../workflows/retention/apply-retention.contract.ts';
 import { minimalOf } from '../minimal-response.ts';
-import { nullableTimestamp, strictObject } from '../schemas.ts';
+import { nullableTimestamp, resource, strictObject } from '../schemas.ts';
 
 const MAX_RETENTION_DAYS = 3_650;
 const days = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_RETENTION_DAYS, description });
 
-export const RetentionPolicyRecord = strictObject(
+export const RetentionPolicyRecord = resource(
+  'retention_policy',
   {
     retention_days: days('Messages older than this are deleted. 0: messages are kept forever.'),
     effective_days: days('The period in effect. Differs from retention_days only while pending.'),
@@ -49,6 +50,7 @@ export const PostponeRetention = strictObject(
 export function presentRetention(details: RetentionPolicyDetails): Static<typeof RetentionPolicyRecord> {
   const { retentionDays, effectiveDays, firstDeletionAt, postponedUntil, updatedAt } = details;
   return {
+    object: 'retention_policy',
     retention_days: retentionDays,
     effective_days: effectiveDays,
     pending: firstDeletionAt !== null,

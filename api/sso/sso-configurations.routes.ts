@@ -172,7 +172,7 @@ export const ssoConfigurationRoutes =
       },
       async ({ ssoStart }, reply) => {
         if (ssoStart) ssoCookies.setBrowser(reply, ssoStart.browserToken);
-        return { redirect_url: ssoStart?.redirectUrl ?? '' };
+        return { object: 'redirect' as const, redirect_url: ssoStart?.redirectUrl ?? '' };
       },
     );
 

@@ -128,7 +128,7 @@ export const ssoLoginRoutes =
           browserToken: ssoCookies.readBrowser(request),
         });
         ssoCookies.setBrowser(reply, start.browserToken);
-        return { redirect_url: start.redirectUrl };
+        return { object: 'redirect' as const, redirect_url: start.redirectUrl };
       },
     );
 
@@ -218,7 +218,7 @@ export const ssoLoginRoutes =
       async (request, reply) => {
         const start = await ssoLinks.startLink(linkOf(request), request.body.configuration_id);
         ssoCookies.setBrowser(reply, start.browserToken);
-        return { redirect_url: start.redirectUrl };
+        return { object: 'redirect' as const, redirect_url: start.redirectUrl };
       },
     );
 
@@ -271,6 +271,7 @@ export function createAnswers({ accounts, browserSession, ssoCookies }: AnswerDe
     if (outcome.kind === 'tested') {
       if (!isProgram) return renderTestedPage(reply, outcome);
       return {
+        object: 'sso_test' as const,
         status: 'tested' as const,
         configuration_id: outcome.configurationId,
         checks: outcome.checks,
@@ -280,6 +281,7 @@ export function createAnswers({ accounts, browserSession, ssoCookies }: AnswerDe
       ssoCookies.setBrowser(reply, outcome.browserToken);
       if (!isProgram) return renderConfirmPage(reply, outcome);
       return {
+        object: 'sso_confirmation' as const,
         status: 'confirmation_required' as const,
         confirm_token: outcome.confirmToken,
         organization_name: outcome.organizationName,

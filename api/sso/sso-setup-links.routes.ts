@@ -44,7 +44,7 @@ export const ssoSetupLinkRoutes =
           email: body?.email ?? undefined,
         });
         reply.code(201);
-        return { id: linkId, url, expires_at: expiresAt.toISOString() };
+        return { object: 'sso_setup_link' as const, id: linkId, url, expires_at: expiresAt.toISOString() };
       },
     );
 

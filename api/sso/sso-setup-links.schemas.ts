@@ -1,6 +1,15 @@
 import { type Static, Type } from 'typebox';
 import type { SsoSetupLink } from '../../domain/sso/sso-setup-link.entity.ts';
-import { id, nullableText, nullableTimestamp, orNull, strictObject, text, timestamp } from '../schemas.ts';
+import {
+  id,
+  nullableText,
+  nullableTimestamp,
+  orNull,
+  resource,
+  strictObject,
+  text,
+  timestamp,
+} from '../schemas.ts';
 
 export const CreateSsoSetupLink = strictObject(
   {
@@ -18,7 +27,8 @@ export const CreateSsoSetupLink = strictObject(
 
 const linkId = id('Id of the set-up link (ssl_…).');
 
-export const CreatedSsoSetupLink = strictObject(
+export const CreatedSsoSetupLink = resource(
+  'sso_setup_link',
   {
     id: linkId,
     url: text(2_048, { description: 'Shown only now. It is as good as a password.' }),
@@ -27,7 +37,8 @@ export const CreatedSsoSetupLink = strictObject(
   { $id: 'CreatedSsoSetupLink', title: 'CreatedSsoSetupLink' },
 );
 
-export const SsoSetupLinkRecord = strictObject(
+export const SsoSetupLinkRecord = resource(
+  'sso_setup_link',
   {
     id: linkId,
     email: nullableText(254, { description: 'Null if the link was not mailed.' }),
@@ -43,6 +54,7 @@ export const SsoSetupLinkRecord = strictObject(
 
 export function presentSsoSetupLink(link: SsoSetupLink): Static<typeof SsoSetupLinkRecord> {
   return {
+    object: 'sso_setup_link',
     id: link.id,
     email: link.email,
     configuration_id: link.configurationId,

@@ -10,6 +10,7 @@ import {
   nullableTimestamp,
   orNull,
   ref,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -92,7 +93,8 @@ export const SsoPendingChanges = strictObject(
   },
 );
 
-export const SsoConfigurationRecord = strictObject(
+export const SsoConfigurationRecord = resource(
+  'sso_configuration',
   {
     id: id('Id of the configuration (sso_…).'),
     type: enumOf(SSO_TYPES),
@@ -147,7 +149,8 @@ const checks = Type.Array(ref(SsoCheckRecord), {
   description: 'In order, up to the first that failed.',
 });
 
-export const SsoAttemptRecord = strictObject(
+export const SsoAttemptRecord = resource(
+  'sso_attempt',
   {
     id: id('Id of the attempt (sat_…).'),
     purpose: enumOf(SSO_PURPOSES),
@@ -158,7 +161,8 @@ export const SsoAttemptRecord = strictObject(
   { $id: 'SsoAttempt', title: 'SsoAttempt' },
 );
 
-export const SsoRedirect = strictObject(
+export const SsoRedirect = resource(
+  'redirect',
   {
     redirect_url: text(16_384, {
       description:
@@ -167,11 +171,13 @@ export const SsoRedirect = strictObject(
   },
   { $id: 'SsoRedirect', title: 'SsoRedirect' },
 );
-export const SsoTested = strictObject(
+export const SsoTested = resource(
+  'sso_test',
   { status: enumOf(['tested']), configuration_id: id('Id of the configuration (sso_…).'), checks },
   { $id: 'SsoTested', title: 'SsoTested' },
 );
-export const SsoConfirmation = strictObject(
+export const SsoConfirmation = resource(
+  'sso_confirmation',
   {
     status: enumOf(['confirmation_required']),
     confirm_token: text(64, {
@@ -221,6 +227,7 @@ export function presentSsoConfiguration(
   const isOidc = configuration.type === 'oidc';
   const serviceProviderId = configuration.serviceProviderId ?? configuration.id;
   return {
+    object: 'sso_configuration',
     id: configuration.id,
     type: configuration.type,
     status: configuration.status,
@@ -261,6 +268,7 @@ const latest = (one: Date | null, other: Date | null): string | null =>
 
 export function presentSsoAttempt(attempt: SsoAttempt): Static<typeof SsoAttemptRecord> {
   return {
+    object: 'sso_attempt',
     id: attempt.id,
     purpose: attempt.purpose,
     succeeded: attempt.succeeded,

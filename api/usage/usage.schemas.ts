@@ -11,7 +11,7 @@ import { LEDGER_KINDS, type LedgerEntry } from '../../domain/usage/usage-ledger.
 import type { UsageStatus } from '../../domain/usage/usage-status.ts';
 import { pageQuery } from '../lists.ts';
 import { minimalOf } from '../minimal-response.ts';
-import { enumOf, strictObject, text, timestamp } from '../schemas.ts';
+import { enumOf, resource, strictObject, text, timestamp } from '../schemas.ts';
 
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
@@ -50,7 +50,8 @@ function mapCounters<Member>(member: (counter: UsageCounter) => Member): Record<
   return Object.fromEntries(members) as Record<UsageCounter, Member>;
 }
 
-export const UsageRecord = strictObject(
+export const UsageRecord = resource(
+  'usage',
   {
     period: strictObject({
       start: timestamp('Start of the month, UTC.'),
@@ -61,7 +62,8 @@ export const UsageRecord = strictObject(
   { $id: 'Usage', title: 'Usage' },
 );
 
-export const LimitsRecord = strictObject(
+export const LimitsRecord = resource(
+  'limits',
   {
     tier: enumOf(TIERS),
     counters: strictObject(mapCounters(() => CounterLimit)),
@@ -101,7 +103,8 @@ export const HistoryQuery = strictObject({
   end: Type.Optional(day('Last day, inclusive. Default: today.')),
 });
 
-export const UsageHistory = strictObject(
+export const UsageHistory = resource(
+  'usage_history',
   {
     data: Type.Array(
       strictObject({
@@ -123,7 +126,8 @@ export const LedgerQuery = strictObject({
   type: Type.Optional(enumOf(LEDGER_KINDS, { description: 'Only entries of this type.' })),
 });
 
-export const UsageEventRecord = strictObject(
+export const UsageEventRecord = resource(
+  'usage_event',
   {
     id: text(255),
     type: enumOf(LEDGER_KINDS),
@@ -156,6 +160,7 @@ export function presentUsage({
 }): Static<typeof UsageRecord> {
   const byCounter = new Map(counters.map((status) => [status.counter, status]));
   return {
+    object: 'usage',
     period: { start: period.start.toISOString(), end: period.end.toISOString() },
     counters: mapCounters((counter) => {
       const { current, limit } = byCounter.get(counter) as UsageStatus;
@@ -176,6 +181,7 @@ export function presentLimits({
     return { current, ...presentLimit(limit) };
   };
   return {
+    object: 'limits',
     tier,
     counters: mapCounters((counter) => {
       const { limit, limitInputs, warningPercent } = byCounter.get(counter) as UsageStatus;
@@ -206,10 +212,10 @@ export function readCustomLimits({
 }
 
 export function presentHistory(days: DailyUsage[]): Static<typeof UsageHistory> {
-  return { data: days.map(({ date, amounts }) => ({ date, ...amounts })) };
+  return { object: 'usage_history', data: days.map(({ date, amounts }) => ({ date, ...amounts })) };
 }
 
 export function presentLedgerEntry(entry: LedgerEntry): Static<typeof UsageEventRecord> {
   const { id, kind: type, counter, data, actor, at } = entry;
-  return { id, type, counter, data, actor, created_at: at.toISOString() };
+  return { object: 'usage_event', id, type, counter, data, actor, created_at: at.toISOString() };
 }

@@ -5,7 +5,16 @@ import { DELIVERY_STATUSES, type DeliveryAttempt } from '../../domain/webhooks/d
 import type { DeliveryDetails } from '../../domain/webhooks/delivery-control.service.ts';
 import { pageQuery } from '../lists.ts';
 import { minimalOf } from '../minimal-response.ts';
-import { enumOf, id, nullableText, nullableTimestamp, orNull, strictObject, timestamp } from '../schemas.ts';
+import {
+  enumOf,
+  id,
+  nullableText,
+  nullableTimestamp,
+  orNull,
+  resource,
+  strictObject,
+  timestamp,
+} from '../schemas.ts';
 
 /** Longer errors are truncated. */
 const MAX_ERROR_LENGTH = 4_096;
@@ -59,12 +68,13 @@ const summaryFields = {
 };
 
 /** A delivery in a list, without its attempts. */
-export const DeliverySummary = strictObject(summaryFields, {
+export const DeliverySummary = resource('webhook_delivery', summaryFields, {
   $id: 'WebhookDeliverySummary',
   title: 'WebhookDeliverySummary',
 });
 
-export const DeliveryRecord = strictObject(
+export const DeliveryRecord = resource(
+  'webhook_delivery',
   {
     ...summaryFields,
     attempts: Type.Array(
@@ -140,7 +150,8 @@ export const ReplayEvents = strictObject(
   { $id: 'ReplayEvents', title: 'ReplayEvents' },
 );
 
-export const BulkJobRecord = strictObject(
+export const BulkJobRecord = resource(
+  'webhook_job',
   {
     id: id('Job id (whj_…).'),
     endpoint_id: id('Endpoint whose deliveries it changes.'),
@@ -190,6 +201,7 @@ export const JOB_RESPONSE = { readPermission: 'webhooks:read', minimalResponse: 
 
 export function presentDeliverySummary({ delivery, event }: DeliveryDetails): Static<typeof DeliverySummary> {
   return {
+    object: 'webhook_delivery',
     id: delivery.id,
     endpoint_id: delivery.endpointId,
     event_id: delivery.eventId,
@@ -225,6 +237,7 @@ export function presentDelivery(
 
 export function presentJob(job: BulkJob): Static<typeof BulkJobRecord> {
   return {
+    object: 'webhook_job',
     id: job.id,
     endpoint_id: job.endpointId,
     kind: job.kind,

@@ -10,6 +10,7 @@ import {
   nullableText,
   nullableTimestamp,
   orNull,
+  resource,
   strictObject,
   text,
   timestamp,
@@ -51,9 +52,13 @@ const fields = {
   updated_at: timestamp(),
 };
 
-export const EndpointRecord = strictObject(fields, { $id: 'WebhookEndpoint', title: 'WebhookEndpoint' });
+export const EndpointRecord = resource('webhook_endpoint', fields, {
+  $id: 'WebhookEndpoint',
+  title: 'WebhookEndpoint',
+});
 
-export const CreatedEndpoint = strictObject(
+export const CreatedEndpoint = resource(
+  'webhook_endpoint',
   { ...fields, secret: text(128, { description: 'Signing secret (whsec_…). Returned only once.' }) },
   { $id: 'CreatedWebhookEndpoint', title: 'CreatedWebhookEndpoint' },
 );
@@ -97,6 +102,7 @@ export function presentEndpoint({
 }: EndpointDetails): Static<typeof EndpointRecord> {
   const failing = !endpoint.disabled && isFailing(endpoint);
   return {
+    object: 'webhook_endpoint',
     id: endpoint.id,
     env_id: endpoint.environmentId,
     url: endpoint.url,

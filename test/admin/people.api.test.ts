@@ -150,7 +150,10 @@ describe('people', () => {
     const path = `/admin/users/${account.userId}`;
     expectProblem(await post(`${path}/revoke-sessions`, support.token), 'permission_denied');
     expect((await get('/user/me', account.token)).statusCode).toBe(200);
-    expect((await post(`${path}/revoke-sessions`, admin.token)).json()).toEqual({ revoked: 1 });
+    expect((await post(`${path}/revoke-sessions`, admin.token)).json()).toEqual({
+      object: 'session_revocation',
+      revoked: 1,
+    });
     expectProblem(await get('/user/me', account.token), 'unauthenticated');
     expectProblem(await post(`${path}/reset-mfa`, support.token), 'permission_denied');
     expectProblem(await post(`${path}/suspend`, support.token), 'permission_denied');

@@ -107,7 +107,11 @@ describe('the session of a staff member', () => {
     const userId = await createTestUser(app.worker);
     await addStaffMember(app.worker, userId, 'support');
     const { token } = await createTestSession(app.worker, userId, { method: 'passkey' });
-    expect((await app.call('/admin/me', { token })).json()).toEqual({ user_id: userId, role: 'support' });
+    expect((await app.call('/admin/me', { token })).json()).toEqual({
+      object: 'staff_identity',
+      user_id: userId,
+      role: 'support',
+    });
   });
 
   test('expires for the administration after 12 hours', async () => {

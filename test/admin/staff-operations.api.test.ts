@@ -74,7 +74,10 @@ describe('emails of the service that failed', () => {
     const email = await createFailedEmail(app.worker, world);
     const retry = async () =>
       (await world.post('/admin/system-emails/retry', { ids: [email, email], note })).json();
-    expect(await retry()).toEqual({ results: [{ id: email, status: 'done' }] });
+    expect(await retry()).toEqual({
+      object: 'system_email_retry',
+      results: [{ object: 'system_email_retry_result', id: email, status: 'done' }],
+    });
     expect(world.commands()).toMatchObject([
       { start: { workflowId: `notification/${email}/2`, input: { notificationId: email } } },
     ]);

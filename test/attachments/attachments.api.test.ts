@@ -95,6 +95,7 @@ describe('uploads', () => {
       expect(response.statusCode).toBe(201);
       const created = response.json();
       expect(created).toEqual({
+        object: 'attachment',
         id: expect.stringMatching(/^att_/),
         filename: 'über 日本.bin',
         content_type: 'application/x-test',
@@ -332,6 +333,7 @@ describe('attachments of a draft', () => {
     const message = (await call(`/messages/${sent.json().id}`)).json();
     expect(message.attachments).toEqual([
       {
+        object: 'attachment',
         id: ids[0],
         filename: '日本.txt',
         content_type: 'text/plain; charset=utf-8',
@@ -340,6 +342,7 @@ describe('attachments of a draft', () => {
         disposition: 'attachment',
       },
       {
+        object: 'attachment',
         id: ids[1],
         filename: 'renamed.txt',
         content_type: 'text/plain',

@@ -76,6 +76,7 @@ describe('a checkout', () => {
     const organization = await app.createFree();
     const response = await app.startCheckout(organization);
     expect(response.json()).toEqual({
+      object: 'checkout_session',
       id: expect.stringMatching(/^cs_/),
       url: expect.stringContaining('http'),
     });
@@ -584,6 +585,7 @@ describe('a cancellation', () => {
       tier: 'developer',
     });
     expect((await post('/subscription/cancel', paying.token, { when: 'never' })).json()).toEqual({
+      object: 'cancellation',
       status: 'continues',
       cancel_at: null,
     });

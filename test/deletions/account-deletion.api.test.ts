@@ -252,7 +252,7 @@ describe('a deleted account', () => {
       name: 'Ada',
       organization_name: 'Engines',
     });
-    expect(signedUp.json()).toEqual({ status: 'verification_sent' });
+    expect(signedUp.json()).toEqual({ object: 'acknowledgement', status: 'verification_sent' });
     expect((await templates(account)).slice(-2)).toEqual(['account-recoverable', 'account-recoverable']);
     for (let count = 0; count < 4; count += 1) await post('/auth/password/forgot', { email: account.email });
     expect((await templates(account)).filter((name) => name === 'account-recoverable')).toHaveLength(3);

@@ -208,6 +208,7 @@ describe('recovering an organization', () => {
     await close();
     const response = await recover();
     expect(response.json()).toEqual({
+      object: 'membership',
       id: organization.organizationId,
       name: before.name,
       slug: before.slug,

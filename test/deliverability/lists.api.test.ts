@@ -36,6 +36,7 @@ describe('list entries', () => {
     const first = await add('send/block', { entry: 'People.Example' });
     expect(first.statusCode).toBe(201);
     expect(first.json()).toEqual({
+      object: 'list_entry',
       entry: 'people.example',
       direction: 'send',
       effect: 'block',

@@ -41,6 +41,7 @@ describe('manual suppressions', () => {
     const first = await add(own, 'Ada@BÜCHER.example');
     expect(first.statusCode).toBe(201);
     expect(first.json()).toEqual({
+      object: 'suppression',
       email: 'ada@xn--bcher-kva.example',
       origin: 'manual',
       scope: 'organization',

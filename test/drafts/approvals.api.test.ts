@@ -172,6 +172,7 @@ describe('under require_send_approval', () => {
       'env_id',
       'id',
       'inbox_id',
+      'object',
       'send_status',
       'version',
     ]);

@@ -45,6 +45,7 @@ describe('drafts', () => {
     expect(response.statusCode).toBe(201);
     expect(response.headers.etag).toBe('"1"');
     expect(response.json()).toEqual({
+      object: 'draft',
       id: expect.stringMatching(/^drf_/),
       inbox_id: inboxId,
       env_id: organization.productionEnvironmentId,

@@ -96,6 +96,7 @@ describe('send_at', () => {
       'env_id',
       'id',
       'inbox_id',
+      'object',
       'send_status',
       'version',
     ]);

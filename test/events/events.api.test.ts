@@ -13,6 +13,7 @@ import { buildSampleData } from '../../domain/webhooks/sample-data.ts';
 import { createWebhookEvents } from '../../domain/webhooks/webhook-events.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import { newId } from '../../platform/ids.ts';
+import { closed } from '../support/contract.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   createInbox,
@@ -225,7 +226,7 @@ describe('webhook schemas', () => {
     >;
   }
   const validators = () => {
-    const description = app.contract.description as unknown as Described & object;
+    const description = closed(app.contract.description) as unknown as Described & object;
     const ajv = new Ajv2020({ strict: false, allErrors: true });
     ajvFormats.default(ajv, ['date-time']);
     ajv.addSchema(description, 'api');

@@ -155,7 +155,8 @@ describe('the history in an export', () => {
       await app.call('/org/usage/events?type=own_limit_changed&order=asc&limit=100', { token: one.token })
     ).json();
     expect(data).toHaveLength(10);
-    expect(await exportedRows(one.organizationId, 'usage_events')).toEqual(data);
+    const exported = await exportedRows(one.organizationId, 'usage_events');
+    expect(exported.map((row) => ({ object: 'usage_event', ...row }))).toEqual(data);
     const text = JSON.stringify(
       await Promise.all(EXPORTED_HISTORY.map(({ table }) => exportedRows(one.organizationId, table))),
     );

@@ -8,6 +8,7 @@ interface Schema {
   $ref?: string;
   type?: string | string[];
   anyOf?: Schema[];
+  oneOf?: Schema[];
   items?: Schema;
   properties?: Record<string, Schema>;
   required?: string[];
@@ -31,7 +32,7 @@ function* compareFields(
 ): Generator<{ path: string; accepts: boolean }> {
   const [asked, answered] = [resolve(request), resolve(response)];
   for (const branch of asked.anyOf ?? []) yield* compareFields(branch, answered, path);
-  for (const branch of answered.anyOf ?? []) yield* compareFields(asked, branch, path);
+  for (const branch of answered.anyOf ?? answered.oneOf ?? []) yield* compareFields(asked, branch, path);
   for (const [name, field] of Object.entries(asked.properties ?? {})) {
     const shown = answered.properties?.[name];
     if (!shown) continue;

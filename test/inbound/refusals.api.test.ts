@@ -71,6 +71,7 @@ describe('refused mail', () => {
     await refusals.close();
     expect(await listed(organization.token, `?inbox_id=${inbox.id}&reason=sender_blocked`)).toEqual([
       {
+        object: 'refusal',
         id: expect.stringMatching(/^ref_/),
         direction: 'inbound',
         stage: 'rcpt',

@@ -26,6 +26,7 @@ test('a password is created on demand, shown once and replaces the previous one'
   const inbox = await createInbox(app.worker, organization);
   const read = () => app.call(`/inboxes/${inbox.id}/credentials`, { token: organization.token });
   const before = {
+    object: 'inbox_credentials',
     host: 'mail.test',
     port: 2587,
     security: 'starttls',

@@ -26,6 +26,7 @@ test('an inbox created by username has the specified fields', async () => {
   const response = await create({ username, display_name: 'Agent One', client_id: 'first' });
   expect(response.statusCode).toBe(201);
   expect(response.json()).toEqual({
+    object: 'inbox',
     id: expect.stringMatching(/^inb_[0-9a-z]{26}$/),
     email: `${username.toLowerCase()}@mail.test`,
     username: username.toLowerCase(),

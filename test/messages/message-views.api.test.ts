@@ -53,6 +53,7 @@ describe('a list of messages', () => {
     expect(Object.keys(data[0] ?? {}).sort()).toEqual(
       [
         ...[
+          'object',
           'id',
           'thread_id',
           'from_address',

@@ -163,7 +163,10 @@ describe('waiting for the outcome of a message', () => {
   test('keeps waiting for a delivery report that is expected, but not for one that is not', async () => {
     const { id, token, ...sending } = await arrangeMessage('ada@people.example');
     await dispatchOnce(sending, id);
-    expect(await fetchJson(`/messages/${id}/wait?timeout_seconds=1`, token)).toEqual({ timed_out: true });
+    expect(await fetchJson(`/messages/${id}/wait?timeout_seconds=1`, token)).toEqual({
+      object: 'timeout',
+      timed_out: true,
+    });
     await app.worker.db.updateTable('messages').set({ tracked: false }).where('id', '=', id).execute();
     expect(await fetchJson(`/messages/${id}/wait`, token)).toMatchObject({ id, status: 'sent' });
   });
@@ -238,7 +241,7 @@ test('returns timed_out when no message arrives in time', async () => {
   const startedAt = performance.now();
   const response = await call('?timeout_seconds=1&from=nobody@example.test');
   expect(response.status).toBe(200);
-  expect(await response.json()).toEqual({ timed_out: true });
+  expect(await response.json()).toEqual({ object: 'timeout', timed_out: true });
   expect(performance.now() - startedAt).toBeGreaterThan(950);
 });
 
@@ -267,7 +270,7 @@ test('returns immediately when the process shuts down', async () => {
   const pendingResponse = fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } });
   await untilOpen(1, stoppingApp);
   await stoppingApp.close();
-  expect(await (await pendingResponse).json()).toEqual({ timed_out: true });
+  expect(await (await pendingResponse).json()).toEqual({ object: 'timeout', timed_out: true });
 });
 
 test.each([

@@ -285,6 +285,7 @@ describe('threads', () => {
     const thread = (await get(`/threads/${first.thread_id}`)).json<Json & { messages: Json[] }>();
     expect(Object.keys(thread).sort()).toEqual(
       [
+        'object',
         'id',
         'inbox_id',
         'subject',
@@ -321,6 +322,7 @@ describe('threads', () => {
 });
 
 const FIELDS = [
+  'object',
   'id',
   'inbox_id',
   'thread_id',

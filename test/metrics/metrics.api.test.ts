@@ -299,7 +299,15 @@ test('returns all three in one response', async () => {
   const response = await app.call('/metrics', { token: setup.token });
   const { activity: hours, summary, deliverability } = response.json();
   expect(hours.data).toHaveLength(24);
-  expect(summary).toEqual({ sent: 4, delivered: 3, bounced: 3, complained: 1, rejected: 1, received: 2 });
+  expect(summary).toEqual({
+    object: 'metrics_summary',
+    sent: 4,
+    delivered: 3,
+    bounced: 3,
+    complained: 1,
+    rejected: 1,
+    received: 2,
+  });
   // Five attempted: one of the bounces was never sent.
   expect(deliverability).toMatchObject({
     score: null,

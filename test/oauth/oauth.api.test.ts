@@ -548,7 +548,7 @@ describe('starting', () => {
         { provider: 'real', name: 'REAL' },
         { provider: 'forge', name: 'FORGE' },
         { provider: 'other', name: 'OTHER' },
-      ],
+      ].map((provider) => ({ object: 'oauth_provider', ...provider })),
     });
   });
 
@@ -576,7 +576,11 @@ describe('a sign-in with a linked provider', () => {
     const subject = newSubject();
     const started = await startLink('other', account.token);
     prepare(other, started, { sub: subject, email: newAddress() });
-    expect((await comeBack(started)).json()).toEqual({ linked: true, provider: 'other' });
+    expect((await comeBack(started)).json()).toEqual({
+      object: 'oauth_linked',
+      linked: true,
+      provider: 'other',
+    });
     return { ...account, subject };
   }
 

@@ -47,7 +47,7 @@ describe('a sign-up', () => {
   test('creates user, organization and key once the address and the person are proved', async () => {
     const { email, response } = await signUp();
     expect(response.statusCode).toBe(202);
-    expect(response.json()).toEqual({ status: 'verification_sent' });
+    expect(response.json()).toEqual({ object: 'acknowledgement', status: 'verification_sent' });
     const before = await query(app.worker, sql`select from users where email = ${email}`);
     expect(before).toEqual([]);
     const [mail] = await readAccountMail(app, email);
@@ -122,7 +122,7 @@ describe('a sign-up', () => {
     const { email } = await createAccount();
     const { response } = await signUp(email.toUpperCase());
     expect(response.statusCode).toBe(202);
-    expect(response.json()).toEqual({ status: 'verification_sent' });
+    expect(response.json()).toEqual({ object: 'acknowledgement', status: 'verification_sent' });
     const mail = (await readAccountMail(app, email)).at(-1);
     expect(mail).toMatchObject({ template: 'account-exists', token: '' });
   });

@@ -306,6 +306,7 @@ describe('removing a factor', () => {
     expect((await remove(enrollmentId)).statusCode).toBe(204);
     expect((await signIn(app, account.email)).json().token).toMatch(/^sst_/);
     expect((await app.call('/auth/mfa/status', { token: account.token })).json()).toEqual({
+      object: 'mfa_status',
       enabled: false,
       enrollments: [],
       recovery_codes_left: 0,

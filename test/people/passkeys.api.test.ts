@@ -140,7 +140,10 @@ describe('registering a passkey', () => {
       { id: authenticator.credentialId.toString('base64url'), type: 'public-key', transports: ['internal'] },
     ]);
     const second = await register(createSoftwareAuthenticator().register(options));
-    expect(second.json()).toEqual({ enrollment: expect.objectContaining({ name: 'Passkey' }) });
+    expect(second.json()).toEqual({
+      object: 'enrolled_factor',
+      enrollment: expect.objectContaining({ name: 'Passkey' }),
+    });
   });
 
   test('gives recovery codes once to two concurrent first factors', async () => {

@@ -94,7 +94,11 @@ describe('a signed raw message', () => {
     const inbox = await arrange();
     const response = await postRawMail([inbox.email, 'nobody@mail.test']);
     expect(response.statusCode).toBe(200);
-    expect(response.json()).toEqual({ accepted: [inbox.email], unknown: ['nobody@mail.test'] });
+    expect(response.json()).toEqual({
+      object: 'mail_handover',
+      accepted: [inbox.email],
+      unknown: ['nobody@mail.test'],
+    });
     const [receipt] = await receiptsOf(inbox.id);
     expect(receipt).toMatchObject({
       kind: 'mail',
@@ -116,7 +120,7 @@ describe('a signed raw message', () => {
       body: mail,
       headers: { ...headers, 'idempotency-key': 'again' },
     });
-    expect(await response.json()).toEqual({ accepted: [inbox.email], unknown: [] });
+    expect(await response.json()).toEqual({ object: 'mail_handover', accepted: [inbox.email], unknown: [] });
   });
 
   test('is accepted once, no matter how often it is sent', async () => {

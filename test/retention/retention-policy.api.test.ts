@@ -9,6 +9,7 @@ const DAY_MS = 86_400_000;
 const app = useTestApp();
 
 interface Policy {
+  object: 'retention_policy';
   retention_days: number;
   effective_days: number;
   pending: boolean;
@@ -18,6 +19,7 @@ interface Policy {
 }
 
 const KEPT_FOREVER: Policy = {
+  object: 'retention_policy',
   retention_days: 0,
   effective_days: 0,
   pending: false,

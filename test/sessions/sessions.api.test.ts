@@ -210,7 +210,7 @@ describe('the list of sessions', () => {
     const { userId, token } = await signIn();
     const other = await createTestSession(app.worker, userId);
     const response = await app.call('/user/me/sessions/revoke-all', { method: 'POST', token, body });
-    expect(response.json()).toEqual({ revoked: status === 200 ? 1 : 2 });
+    expect(response.json()).toEqual({ object: 'session_revocation', revoked: status === 200 ? 1 : 2 });
     expect((await app.call('/org', { token: other.token })).statusCode).toBe(401);
     expect((await app.call('/org', { token })).statusCode).toBe(status);
   });

@@ -43,6 +43,7 @@ describe('an SSO configuration', () => {
     const created = await create();
     expect(created.statusCode).toBe(201);
     expect(created.json()).toEqual({
+      object: 'sso_configuration',
       id: expect.stringMatching(/^sso_/),
       type: 'oidc',
       status: 'draft',

@@ -95,7 +95,7 @@ export function readContract(app: FastifyInstance, publicUrl: string): Contract 
   );
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   ajvFormats.default(ajv, ['date-time']);
-  ajv.addSchema(withAnyEventData(description), 'api');
+  ajv.addSchema(closed(withAnyEventData(description)), 'api');
   const validators = new Map<object, ValidateFunction>();
 
   function validatorOf(schema: object): ValidateFunction {
@@ -105,7 +105,7 @@ export function readContract(app: FastifyInstance, publicUrl: string): Contract 
       const rooted = JSON.parse(
         JSON.stringify(schema).replaceAll('"#/components', '"api#/components'),
       ) as object;
-      validate = ajv.compile(rooted);
+      validate = ajv.compile(closed(rooted));
       validators.set(schema, validate);
     }
     return validate;
@@ -146,6 +146,20 @@ export function readContract(app: FastifyInstance, publicUrl: string): Contract 
         throw new Error(`${name} ${ajv.errorsText(validate.errors)}: ${response.body}`);
     },
   };
+}
+
+/**
+ * The document leaves answers open for later versions. This version answers with no other fields and values than those it
+ * documents.
+ */
+export function closed<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(closed) as Value;
+  const members = Object.entries(value).map(([name, member]) => [name, closed(member)]);
+  const schema = Object.fromEntries(members);
+  if ('x-known-values' in value) schema.enum = value['x-known-values'];
+  const isClosable = 'properties' in value && 'type' in value && !('additionalProperties' in value);
+  return isClosable ? { ...schema, additionalProperties: false } : schema;
 }
 
 /** Tests store events with data of their own; `test/guards/events.api.test.ts` checks the data of real ones. */

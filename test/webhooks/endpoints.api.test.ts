@@ -34,6 +34,7 @@ describe.each(['/webhooks/endpoints', '/webhook-endpoints'])('%s', (path) => {
     const { secret, ...endpoint } = response.json<Record<string, unknown>>();
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     expect(endpoint).toEqual({
+      object: 'webhook_endpoint',
       id: expect.stringMatching(/^whe_/),
       env_id: organization.productionEnvironmentId,
       url: VALID.url,
