@@ -164,7 +164,7 @@ const eventSchema = (type: TSchema, data: TSchema, name: string, description: st
 
 /** Name of a type's schema: `MessageReceivedEvent`. */
 export const eventSchemaName = (type: EventType) =>
-  `${type.replace(/(^|\.)([a-z])/g, (_, _dot, letter: string) => letter.toUpperCase())}Event`;
+  `${type.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())}Event`;
 
 /** One schema for each type, with its `data`. */
 export const eventSchemas = EVENT_TYPES.map((type) =>

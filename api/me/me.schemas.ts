@@ -6,7 +6,15 @@ import type { Scope } from '../../domain/identity/scope.ts';
 import { LIMIT_KINDS } from '../../domain/usage/tiers.ts';
 import type { AppError } from '../../platform/errors.ts';
 import type { RateLimit } from '../../platform/rate-limit/rate-limiter.ts';
-import { enumOf, id, nullableText, nullableTimestamp, strictObject, timestamp } from '../schemas.ts';
+import {
+  enumOf,
+  id,
+  nullableText,
+  nullableTimestamp,
+  resource,
+  strictObject,
+  timestamp,
+} from '../schemas.ts';
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 const nullableCount = (description: string) =>
@@ -46,9 +54,9 @@ const Sends = strictObject({
   }),
 });
 
-export const CredentialRecord = strictObject(
+export const CredentialRecord = resource(
+  'credential',
   {
-    object: enumOf(['credential']),
     kind: enumOf(['api_key', 'session', 'impersonation']),
     id: id('Id of the key (key_…), the session (ses_…) or the impersonation (imp_…).'),
     user_id: nullableText(128, { description: 'The person of a session; null for keys.' }),

@@ -40,7 +40,7 @@ export function openAnswers(document: Described): void {
 
 /** The property by which clients tell the branches of a union apart keeps its only value. */
 const isDiscriminator = (name: string, properties: object): boolean =>
-  name === 'object' || (name === 'type' && 'org_id' in properties);
+  name === 'object' || (name === 'type' && 'env_id' in properties && 'data' in properties);
 
 /** An enumeration becomes a string with known values; with a name, if it has one. */
 function openEnumeration(schema: Schema): void {

@@ -48,6 +48,7 @@ describe('emails of the service that failed', () => {
     const { data } = (await world.get(path)).json();
     expect(data.map(({ id }: { id: string }) => id)).toEqual([newer, older]);
     expect(data[1]).toEqual({
+      object: 'system_email',
       id: older,
       template: 'api-key-expiring',
       status: 'failed',
@@ -115,11 +116,17 @@ describe('emails of the service that failed', () => {
     expect(await secretsOf()).toEqual([{ id: valid }]);
     const ids = [expired, valid, 'ntf_unknown'];
     const { results } = (await world.post('/admin/system-emails/retry', { ids, note })).json();
-    expect(results).toEqual([
-      { id: expired, status: 'failed', error: { code: 'conflict', detail: expect.stringContaining('link') } },
-      { id: valid, status: 'done' },
-      { id: 'ntf_unknown', status: 'failed', error: { code: 'not_found', detail: expect.any(String) } },
-    ]);
+    expect(results).toEqual(
+      [
+        {
+          id: expired,
+          status: 'failed',
+          error: { code: 'conflict', detail: expect.stringContaining('link') },
+        },
+        { id: valid, status: 'done' },
+        { id: 'ntf_unknown', status: 'failed', error: { code: 'not_found', detail: expect.any(String) } },
+      ].map((result) => ({ object: 'system_email_retry_result', ...result })),
+    );
   });
 
   test.each([{ ids: [] }, { ids: Array.from({ length: 101 }, () => 'ntf_1') }, {}, { ids: ['\u0000'] }])(
@@ -268,7 +275,10 @@ describe('a paused schedule', () => {
   test('is unpaused by an admin, with the reason', async () => {
     const { commands, post, get, staff } = await arrange();
     const unpaused = await post('/admin/schedules/reconcile/unpause');
-    expect([unpaused.statusCode, unpaused.json()]).toEqual([202, { id: 'reconcile', effect: 'unpaused' }]);
+    expect([unpaused.statusCode, unpaused.json()]).toEqual([
+      202,
+      { object: 'schedule', id: 'reconcile', effect: 'unpaused' },
+    ]);
     expect(commands()).toEqual([{ unpause: { scheduleId: 'reconcile', note } }]);
     expect((await get(`/admin/audit-log?staff_id=${staff.userId}`)).json().data).toMatchObject([
       { action: 'schedule.unpaused', reason: note, details: { paused_because: 'by ada' } },

@@ -70,6 +70,7 @@ describe('the list of runs', () => {
     const { data } = (await get(`/admin/workflows?org_id=${organizationId}`)).json();
     expect(data).toEqual([
       {
+        object: 'workflow_run',
         workflow_id: run.workflowId,
         run_id: run.runId,
         type: 'deliverWebhook',
@@ -316,7 +317,13 @@ describe('an action', () => {
     const response = await act('retry');
     expect([response.statusCode, response.json()]).toEqual([
       202,
-      { workflow_id: run.workflowId, type: 'sendMessage', action: 'retry', effect: 'signaled' },
+      {
+        object: 'run_action',
+        workflow_id: run.workflowId,
+        type: 'sendMessage',
+        action: 'retry',
+        effect: 'signaled',
+      },
     ]);
     expect(commands()).toEqual([
       { signal: { workflowId: run.workflowId, signalName: 'retryNow', args: [] } },
