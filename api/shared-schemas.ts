@@ -72,7 +72,7 @@ import {
   MinimalSuppression,
   SuppressionRecord,
 } from './deliverability/suppressions.schemas.ts';
-import { CreateDomain, DomainRecordSchema, MinimalDomain } from './domains/domains.schemas.ts';
+import { CreateDomain, DomainRecordSchema, MinimalDomain, UpdateDomain } from './domains/domains.schemas.ts';
 import {
   ApproveDraft,
   ApprovedRecipientRecord,
@@ -263,6 +263,7 @@ export const sharedSchemas = [
   DomainRecordSchema,
   MinimalDomain,
   CreateDomain,
+  UpdateDomain,
   InboxRecord,
   MinimalInbox,
   CreateInbox,

@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import {
   bounceDomain,
   type Config,
@@ -11,6 +12,7 @@ import { createDnsLookup } from '../platform/dns.ts';
 import { simulatorDomainOf } from '../platform/mail-transport/simulator-transport.ts';
 import { once } from '../platform/once.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
+import { createRateLimiter, leaseFromDatabase } from '../platform/rate-limit/rate-limiter.ts';
 import { createReturnPaths } from '../platform/return-path.ts';
 import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import type { Storage } from '../platform/storage.ts';
@@ -34,6 +36,7 @@ export interface SharedServicesOptions {
   workerDatabase: Database;
   outbox: Outbox;
   storage: Storage;
+  logger: Logger;
   metrics?: Pick<ServiceMetrics, 'events'> | undefined;
 }
 
@@ -49,6 +52,7 @@ export function createSharedServices({
   workerDatabase,
   outbox,
   storage,
+  logger,
   metrics,
 }: SharedServicesOptions) {
   const events = createWebhookEvents({ outbox, onRecorded: (type) => metrics?.events.inc({ type }) });
@@ -82,6 +86,8 @@ export function createSharedServices({
       returnPaths,
       storage,
       feedbackAddress: feedbackAddress(config),
+      rateLimiter: createRateLimiter({ lease: leaseFromDatabase(workerDatabase), logger }),
+      catchAllPerHour: config.CATCH_ALL_MESSAGES_PER_HOUR,
     }),
   );
   const outcomes = once(() =>

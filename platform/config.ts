@@ -219,6 +219,11 @@ export const ConfigSchema = Type.Object({
     50,
     1,
   ),
+  CATCH_ALL_MESSAGES_PER_HOUR: integer(
+    'Messages an hour that the catch-all inbox of a domain receives; more are deferred.',
+    600,
+    1,
+  ),
   INBOUND_MAX_SIZE_BYTES: integer(
     'Maximum size of a message (25 MiB of attachments grow to about 35 MB in base64).',
     37_748_736,

@@ -140,6 +140,7 @@ export async function compose(
     workerDatabase: database,
     outbox,
     storage,
+    logger,
     metrics,
   });
   const closers: (() => Promise<void>)[] = [];

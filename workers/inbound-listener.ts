@@ -251,7 +251,7 @@ function serverOptions(
 
 /**
  * @throws SmtpError 550 for an unknown address, an unsigned return path or a blocked sender, 452 if the organization has
- * reached its receive limit, 451 if the lookup fails or inbound mail is switched off.
+ * reached its receive limit or the domain that of its catch-all inbox, 451 if the lookup fails or inbound mail is switched off.
  */
 async function resolveRecipient(
   { receipts, logger }: InboundListenerOptions,
@@ -271,7 +271,8 @@ async function resolveRecipient(
       'service_paused',
     );
   if (route === 'unknown') throw new SmtpError(550, '5.1.1 No such mailbox here', 'unknown_mailbox');
-  if (route.kind === 'full') throw receiveLimitReached();
+  if (route.kind === 'full')
+    throw route.limit === 'receive_limit' ? receiveLimitReached() : catchAllLimitReached();
   return route;
 }
 
@@ -371,6 +372,14 @@ function receiveLimitReached(): SmtpError {
     452,
     '4.2.2 The recipient has reached its receive limit, try again later',
     'receive_limit',
+  );
+}
+
+function catchAllLimitReached(): SmtpError {
+  return new SmtpError(
+    452,
+    '4.7.0 Too many messages to unknown addresses of this domain, try again later',
+    'catch_all_limit',
   );
 }
 

@@ -6,7 +6,13 @@ import type { DomainService } from '../../domain/domains/domain.service.ts';
 import { formatZoneFile } from '../../domain/domains/zone-file.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { changeProblems, id, NoContent, postProblems, problems, ref, strictObject } from '../schemas.ts';
-import { CreateDomain, DOMAIN_RESPONSE, DomainRecordSchema, presentDomain } from './domains.schemas.ts';
+import {
+  CreateDomain,
+  DOMAIN_RESPONSE,
+  DomainRecordSchema,
+  presentDomain,
+  UpdateDomain,
+} from './domains.schemas.ts';
 
 const DomainParams = strictObject({ id: id('Domain id (dom_…).') });
 
@@ -91,6 +97,27 @@ export const domainRoutes =
         const { domain, records } = await domains.get(request.scope, request.params.id);
         reply.type('text/plain; charset=utf-8');
         return formatZoneFile(domain.domainName, records);
+      },
+    );
+
+    app.patch(
+      '/domains/:id',
+      {
+        config: { permission: 'domains:manage', ...DOMAIN_RESPONSE },
+        schema: {
+          operationId: 'domains.update',
+          summary: 'Choose the catch-all inbox of a domain',
+          description:
+            'Only for a verified domain. Mail to postmaster, abuse and the other reserved names is never caught. At most half of the organization’s receive limit is used for such mail.',
+          tags: ['Domains'],
+          params: DomainParams,
+          body: ref(UpdateDomain),
+          response: { 200: ref(DomainRecordSchema), ...changeProblems(422) },
+        },
+      },
+      async (request) => {
+        const inboxId = request.body.catch_all_inbox_id;
+        return presentDomain(await domains.setCatchAll(request.scope, request.params.id, inboxId));
       },
     );
 

@@ -17,6 +17,11 @@ import {
 
 const Status = (description: string) => enumOf(['pending', 'verified', 'failed'], { description });
 
+const CatchAllInboxId = nullableText(128, {
+  description:
+    'Inbox that receives mail to addresses of the domain that no inbox has. Null: such mail is refused.',
+});
+
 export const DomainRecordSchema = resource(
   'domain',
   {
@@ -51,6 +56,7 @@ export const DomainRecordSchema = resource(
       }),
       { maxItems: 10 },
     ),
+    catch_all_inbox_id: CatchAllInboxId,
     last_checked_at: nullableTimestamp('When DNS was last queried.'),
     verified_at: nullableTimestamp('When it last became verified.'),
     created_at: timestamp(),
@@ -81,6 +87,13 @@ export const CreateDomain = strictObject(
   { $id: 'CreateDomain', title: 'CreateDomain' },
 );
 
+export const UpdateDomain = strictObject(
+  {
+    catch_all_inbox_id: CatchAllInboxId,
+  },
+  { $id: 'UpdateDomain', title: 'UpdateDomain' },
+);
+
 export function presentDomain({ domain, records }: DomainDetails): Static<typeof DomainRecordSchema> {
   return {
     object: 'domain',
@@ -96,6 +109,7 @@ export function presentDomain({ domain, records }: DomainDetails): Static<typeof
       ...record,
       ...(domain.observed[key] ?? { status: 'missing', found: null }),
     })),
+    catch_all_inbox_id: domain.catchAllInboxId,
     last_checked_at: domain.lastCheckedAt?.toISOString() ?? null,
     verified_at: domain.verifiedAt?.toISOString() ?? null,
     created_at: domain.createdAt.toISOString(),

@@ -17,7 +17,7 @@ import { CreateInbox, INBOX_RESPONSE, InboxRecord, presentInbox, UpdateInbox } f
 const InboxQuery = strictObject({
   ...pageQuery,
   email: Type.Optional(
-    text(320, { minLength: 3, description: 'Only the inbox with this address, case-insensitive.' }),
+    text(320, { minLength: 3, description: 'Only the inbox with this address or alias, case-insensitive.' }),
   ),
 });
 const InboxParams = strictObject({ id: id('Inbox id (inb_…).') });
@@ -94,12 +94,12 @@ export const inboxRoutes =
           tags: ['Inboxes'],
           params: InboxParams,
           body: ref(UpdateInbox),
-          response: { 200: ref(InboxRecord), ...changeProblems() },
+          response: { 200: ref(InboxRecord), ...changeProblems(422) },
         },
       },
       async (request) => {
-        const patch = { displayName: request.body.display_name };
-        return presentInbox(await inboxes.update(request.scope, request.params.id, patch));
+        const { display_name: displayName, aliases } = request.body;
+        return presentInbox(await inboxes.update(request.scope, request.params.id, { displayName, aliases }));
       },
     );
 

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import type { Inbox } from '../../domain/inboxes/inbox.entity.ts';
+import { MAX_ALIASES } from '../../domain/inboxes/inbox-aliases.ts';
 import { NO_CONTROL_CHARACTERS, singleLineText } from '../messages/addresses.ts';
 import { minimalOf } from '../minimal-response.ts';
 import { enumOf, id, nullableText, orNull, resource, strictObject, text, timestamp } from '../schemas.ts';
@@ -10,6 +11,10 @@ export const InboxRecord = resource(
     id: id('Inbox id (inb_…).'),
     email: text(320, { description: 'Address of the inbox, in lower case.' }),
     username: text(64, { description: 'The part before the @.' }),
+    aliases: Type.Array(text(320), {
+      maxItems: MAX_ALIASES,
+      description: 'Further addresses. Replies to mail that was sent to one of them leave from it.',
+    }),
     display_name: nullableText(255, { description: 'Display name in From.' }),
     client_id: nullableText(255, { description: 'Idempotency key given at creation.' }),
     env_id: id('Environment.'),
@@ -55,7 +60,16 @@ export const CreateInbox = strictObject(
 );
 
 export const UpdateInbox = strictObject(
-  { display_name: Type.Optional(nullableText(255, { pattern: NO_CONTROL_CHARACTERS })) },
+  {
+    display_name: Type.Optional(nullableText(255, { pattern: NO_CONTROL_CHARACTERS })),
+    aliases: Type.Optional(
+      Type.Array(text(320, { minLength: 3 }), {
+        maxItems: MAX_ALIASES,
+        description:
+          'All further addresses that the inbox has afterwards. Each counts as an inbox of the plan.',
+      }),
+    ),
+  },
   { $id: 'UpdateInbox', title: 'UpdateInbox' },
 );
 
@@ -65,6 +79,7 @@ export function presentInbox(inbox: Inbox): Static<typeof InboxRecord> {
     id: inbox.id,
     email: inbox.email,
     username: inbox.username,
+    aliases: inbox.aliases,
     display_name: inbox.displayName,
     client_id: inbox.clientId,
     env_id: inbox.environmentId,

@@ -72,6 +72,10 @@ const summaryFields = {
   cc_addresses: emails,
   bcc_addresses: emails,
   reply_to: addresses,
+  delivered_to: nullableText(1000, {
+    description:
+      'The envelope recipient (RFC 5321) of a received message: the address, an alias or an address caught by the domain’s catch-all inbox, with its plus-tag. Null on outbound mail.',
+  }),
   subject: text(MAX_MESSAGE_CHARACTERS),
   preview: text(1024),
   extracted_text: nullableText(MAX_MESSAGE_CHARACTERS, {
@@ -259,6 +263,7 @@ export function presentSummary(details: MessageDetails): Static<typeof MessageSu
     cc_addresses: message.cc.map(({ email }) => email),
     bcc_addresses: message.bcc.map(({ email }) => email),
     reply_to: message.replyTo,
+    delivered_to: message.deliveredTo,
     subject: message.subject,
     preview: message.preview,
     extracted_text: message.extractedText ?? null,

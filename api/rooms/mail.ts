@@ -1,5 +1,5 @@
 import { createDeliverability } from '../../domain/deliverability/create-deliverability.ts';
-import { createDomainService } from '../../domain/domains/domain.service.ts';
+import { createDomainService, forgetCatchAllInbox } from '../../domain/domains/domain.service.ts';
 import { lockVerifiedDomain } from '../../domain/domains/verified-domain.ts';
 import { createDrafts } from '../../domain/drafts/create-drafts.ts';
 import { unscheduleDraftsOfInbox } from '../../domain/drafts/deleted-inbox-drafts.ts';
@@ -49,6 +49,7 @@ export function createMailRooms(
       async onDelete(transaction, inboxId) {
         await cancelUnsentOfInbox(transaction, outbox, inboxId);
         await unscheduleDraftsOfInbox(transaction, outbox, inboxId);
+        await forgetCatchAllInbox(transaction.db, inboxId);
       },
     }),
     ...messages,

@@ -35,6 +35,11 @@ export const DomainEntity = defineEntity({
   indexes: [
     { properties: ['organizationId', 'id'] },
     {
+      name: 'domains_catch_all_index',
+      expression:
+        'create index "domains_catch_all_index" on "domains" ("catch_all_inbox_id") where "catch_all_inbox_id" is not null',
+    },
+    {
       name: 'domains_next_check_index',
       expression:
         'create index "domains_next_check_index" on "domains" ("next_check_at") where "next_check_at" is not null',
@@ -67,6 +72,8 @@ export const DomainEntity = defineEntity({
     verifiedAt: timestamp().strictNullable(),
     /** When the reconciler last checked its run. */
     reconciledAt: timestamp().strictNullable(),
+    /** Receives mail to addresses of the domain that no inbox has; null: such mail is refused. */
+    catchAllInboxId: idColumn().strictNullable(),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },

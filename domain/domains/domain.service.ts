@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Transaction } from '../../platform/database/database.ts';
 import { findPage } from '../../platform/database/pages.ts';
@@ -9,6 +10,8 @@ import { recordAudit } from '../audit/record-audit.ts';
 import type { EventService } from '../events/event.service.ts';
 import type { Scope } from '../identity/scope.ts';
 import { releaseAddressesOfDomain } from '../inboxes/address-claims.ts';
+import { lockActiveInbox } from '../inboxes/find-inbox.ts';
+import { domainNotVerified } from '../inboxes/inbox-address.ts';
 import { applyDnsCheck } from './apply-dns-check.ts';
 import { type ClaimOptions, claimDomain, type NewDomain, requireWholeOrganization } from './claim-domain.ts';
 import { createDkimKeyPair } from './dkim-keys.ts';
@@ -102,6 +105,30 @@ export function createDomainService(options: DomainServiceOptions) {
       }),
 
     /**
+     * Chooses the inbox that receives mail to addresses of the domain that no inbox has; null: such mail is refused.
+     *
+     * @throws AppError `not_found` for the domain or the inbox, `inbox_suspended`, `permission_denied`; `domain_not_verified`
+     * unless the domain is verified or the inbox is null.
+     */
+    setCatchAll: (scope: Scope, domainId: string, inboxId: string | null): Promise<DomainDetails> =>
+      database.transaction(scope, async ({ db }) => {
+        // Before the domain, as the deletion of an inbox does.
+        if (inboxId !== null) await lockActiveInbox(db, scope, inboxId);
+        const locked = await loadKeys(db, await lockDomain(db, scope, domainId));
+        const { domain } = locked;
+        if (inboxId !== null && domain.verificationStatus !== 'verified')
+          throw domainNotVerified(domain.domainName);
+        const updated = await db
+          .updateTable('domains')
+          .set({ catch_all_inbox_id: inboxId, updated_at: sql`now()` })
+          .where('id', '=', domainId)
+          .returning(columnsOf(DomainEntity))
+          .executeTakeFirstOrThrow(() => notFound('domain', domainId));
+        await audit(db, scope, domain, 'updated', { catch_all_inbox_id: inboxId });
+        return toDetails({ ...locked, domain: updated });
+      }),
+
+    /**
      * Creates a new DKIM key under the other selector. It becomes active once its record is found; until then the current
      * key signs.
      *
@@ -138,12 +165,27 @@ export function createDomainService(options: DomainServiceOptions) {
   };
 }
 
-function audit(db: Db, scope: Scope, { id, domainName }: Domain, change: string): Promise<void> {
+/** Its domains then refuse mail to addresses that no inbox has. */
+export async function forgetCatchAllInbox(db: Db, inboxId: string): Promise<void> {
+  await db
+    .updateTable('domains')
+    .set({ catch_all_inbox_id: null, updated_at: sql`now()` })
+    .where('catch_all_inbox_id', '=', inboxId)
+    .execute();
+}
+
+function audit(
+  db: Db,
+  scope: Scope,
+  { id, domainName }: Domain,
+  change: string,
+  details: Record<string, string | null> = {},
+): Promise<void> {
   return recordAudit(db, scope, {
     action: `domain.${change}`,
     resourceType: 'domain',
     resourceId: id,
-    details: { domain_name: domainName },
+    details: { domain_name: domainName, ...details },
   });
 }
 
@@ -170,18 +212,24 @@ async function applyRequestedCheck(
   }
 }
 
-async function requireUnused(db: Db, { id }: Domain): Promise<void> {
+async function requireUnused(db: Db, { id, organizationId, domainName }: Domain): Promise<void> {
   const found = await db
     .selectFrom('inboxes')
     .select((eb) => eb.fn.countAll<number>().as('inboxes'))
-    .where('domain_id', '=', id)
+    .where('org_id', '=', organizationId)
+    .where((eb) =>
+      eb.or([
+        eb('domain_id', '=', id),
+        sql<boolean>`exists (select from unnest(aliases) alias where split_part(alias, '@', 2) = ${domainName})`,
+      ]),
+    )
     .where('deleted_at', 'is', null)
     .executeTakeFirst();
   const inboxes = found?.inboxes ?? 0;
   if (inboxes === 0) return;
   throw new AppError('conflict', {
-    detail: `The domain has ${inboxes} inbox(es).`,
-    fix: 'Delete its inboxes first (DELETE /api/v1/inboxes/{id}); their messages stay readable.',
+    detail: `The domain has ${inboxes} inbox(es), with their address or an alias.`,
+    fix: 'Delete its inboxes (DELETE /api/v1/inboxes/{id}), whose messages stay readable, or remove the aliases (PATCH /api/v1/inboxes/{id}) first.',
     extensions: { inboxes },
   });
 }

@@ -89,6 +89,7 @@ async function sendComposed(
     content,
     draftId: draft.id,
     threadId: thread?.id,
+    parent,
     isApproved,
     isWaiting,
     sharedDomainLimit,
@@ -169,7 +170,7 @@ export async function sendDueDraft(
       const draft = await lockScheduledDraft(db, draftId, scheduleVersion);
       if (!draft?.sendAt) return 'gone';
       if (draft.sendAt.getTime() > Date.now()) return { waitUntil: draft.sendAt.toISOString() };
-      if (isHeld(await readGateInput(db, draft.inboxId, [], null))) {
+      if (isHeld(await readGateInput(db, draft.inboxId, { recipients: [], threadId: null }))) {
         await saveDraft(db, { ...draft, sendError: HELD_DETAIL });
         return 'held';
       }

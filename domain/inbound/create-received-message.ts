@@ -156,6 +156,7 @@ async function insertMessage(
       cc: json(mail.cc),
       bcc: json([]),
       reply_to: json(mail.replyTo),
+      delivered_to: receipt.rcptTo.toLowerCase(),
       subject: message.subject,
       preview: mail.preview,
       text_body: mail.text,

@@ -1,5 +1,7 @@
 import type { Db } from '../../platform/database/tables.ts';
 import type { ReturnPathTarget } from '../../platform/return-path.ts';
+import { isReservedEverywhere } from '../inboxes/inbox-address.ts';
+import { domainOf } from '../mime/mail-address.ts';
 import type { ProviderVerdicts } from './receipt.entity.ts';
 
 /** The destination of a recipient address. For `feedback`, the content determines the organization. */
@@ -43,7 +45,12 @@ export type ResolvedRoute =
   | 'unknown'
   | 'blocked'
   | 'switched_off'
-  | { kind: 'full'; route: InboundRoute };
+  | {
+      kind: 'full';
+      route: InboundRoute;
+      /** The limit that was reached: the organization's on received messages, or the domain's on mail to its catch-all inbox. */
+      limit: 'receive_limit' | 'catch_all_limit';
+    };
 
 /** Finds the inbox of the message that a signed return path names. */
 export async function findReportRoute(
@@ -59,37 +66,68 @@ export async function findReportRoute(
 }
 
 /**
- * Finds the inbox with an address if it may receive. A closed organization receives nothing, because its mail might
+ * Finds the inbox with an address or alias if it may receive. A closed organization receives nothing, because its mail might
  * never be read, and the senders would not learn of that. A domain may have moved to another organization while inboxes
  * of the old one remain: they must not receive its mail.
  */
-export function findReceivingInbox(
-  db: Db,
-  email: string,
-): Promise<{ organizationId: string; environmentId: string; inboxId: string } | undefined> {
+export function findReceivingInbox(db: Db, email: string): Promise<ReceivingInbox | undefined> {
   return db
-    .selectFrom('inboxes as i')
+    .selectFrom('address_claims as c')
+    .innerJoin('inboxes as i', 'i.id', 'c.inbox_id')
     .innerJoin('organizations as o', 'o.id', 'i.org_id')
     .select(['i.org_id as organizationId', 'i.env_id as environmentId', 'i.id as inboxId'])
-    .where('i.email', '=', email)
+    .where('c.email', '=', email)
+    .where('c.released_at', 'is', null)
     .where('i.deleted_at', 'is', null)
     .where('o.deleted_at', 'is', null)
     .where((eb) =>
-      eb.or([
-        eb('i.domain_id', 'is', null),
-        eb.not(
-          eb.exists(
-            eb
-              .selectFrom('domains as d')
-              .select('d.id')
-              .whereRef('d.domain_name', '=', 'i.domain')
-              .whereRef('d.org_id', '<>', 'i.org_id')
-              .where('d.verification_status', '=', 'verified'),
-          ),
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('domains as d')
+            .select('d.id')
+            .where('d.domain_name', '=', domainOf(email))
+            .whereRef('d.org_id', '<>', 'i.org_id')
+            .where('d.verification_status', '=', 'verified'),
         ),
-      ]),
+      ),
     )
     .executeTakeFirst();
+}
+
+/**
+ * Finds the catch-all inbox of the verified domain of an address that no inbox has. Names that are reserved for the domain's
+ * operators and for reports have none: mail to them would reach an agent instead.
+ *
+ * @param email in lower case, without a plus-tag.
+ */
+export async function findCatchAllInbox(
+  db: Db,
+  email: string,
+): Promise<(ReceivingInbox & { domainId: string }) | undefined> {
+  if (isReservedEverywhere(email.slice(0, email.lastIndexOf('@')))) return undefined;
+  return db
+    .selectFrom('domains as d')
+    .innerJoin('inboxes as i', 'i.id', 'd.catch_all_inbox_id')
+    .innerJoin('organizations as o', 'o.id', 'i.org_id')
+    .select([
+      'i.org_id as organizationId',
+      'i.env_id as environmentId',
+      'i.id as inboxId',
+      'd.id as domainId',
+    ])
+    .where('d.domain_name', '=', domainOf(email))
+    .where('d.verification_status', '=', 'verified')
+    .whereRef('i.org_id', '=', 'd.org_id')
+    .where('i.deleted_at', 'is', null)
+    .where('o.deleted_at', 'is', null)
+    .executeTakeFirst();
+}
+
+interface ReceivingInbox {
+  organizationId: string;
+  environmentId: string;
+  inboxId: string;
 }
 
 /** Counts other inboxes of the organization among the previous recipients. */

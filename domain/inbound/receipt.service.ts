@@ -6,6 +6,7 @@ import { storableText } from '../../platform/database/storable.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import type { RateLimiter } from '../../platform/rate-limit/rate-limiter.ts';
 import type { ReturnPaths } from '../../platform/return-path.ts';
 import type { Storage } from '../../platform/storage.ts';
 import {
@@ -24,6 +25,7 @@ import { createQuotaCache } from '../usage/quota-cache.ts';
 import {
   type AcceptedMail,
   countOtherInboxes,
+  findCatchAllInbox,
   findReceivingInbox,
   findReportRoute,
   type InboundRoute,
@@ -42,23 +44,36 @@ export interface ReceiptServiceOptions {
   storage: Pick<Storage, 'getStream'>;
   /** Lower case. */
   feedbackAddress: string;
+  rateLimiter: RateLimiter;
+  /** Messages an hour that the catch-all inbox of a domain receives. */
+  catchAllPerHour: number;
   now?: () => Date;
 }
 
+/** The share of the receive limit that is left to addresses that exist. */
+const RESERVED_FROM_GUESSES = 0.5;
+
 export function createReceiptService(options: ReceiptServiceOptions) {
-  const { database, outbox, returnPaths, feedbackAddress, now = () => new Date() } = options;
+  const { database, outbox, returnPaths, feedbackAddress, rateLimiter, catchAllPerHour } = options;
+  const { now = () => new Date() } = options;
   const receiveQuota = createQuotaCache({ counter: 'messages_received', now });
   const isBlocked = async (inboxId: string, sender: string): Promise<boolean> =>
     (await findReceiveListMatch(database.db, inboxId, storableText(sender)))?.effect === 'block';
+  const mayGuess = async (domainId: string): Promise<boolean> => {
+    const limit = { perSecond: catchAllPerHour / 3_600, burst: catchAllPerHour };
+    return (await rateLimiter.take(`catch-all/${domainId}`, limit)).allowed;
+  };
   return {
     /**
-     * Resolves an envelope recipient: an inbox (plus tags reach the base address), a signed return path, or the feedback
-     * address.
+     * Resolves an envelope recipient: an inbox by its address or an alias (plus tags reach the base address), the catch-all
+     * inbox of the domain, a signed return path, or the feedback address. Mail to the catch-all inbox may use half of the
+     * organization's receive limit, so that guesses leave the rest to the addresses that exist.
      *
      * @param sender envelope sender; empty for `<>`.
      * @param others routes of the previous recipients, which also count toward the quota.
-     * @returns `blocked` if a receive list blocks the sender, `full` if the organization has reached its receive limit,
-     * `switched_off` for every address while staff have switched inbound mail off.
+     * @returns `blocked` if a receive list blocks the sender, `full` if the organization has reached its receive limit, or the
+     * domain the hourly limit of its catch-all inbox, `switched_off` for every address while staff have switched inbound mail
+     * off.
      */
     async resolve(
       address: string,
@@ -75,14 +90,20 @@ export function createReceiptService(options: ReceiptServiceOptions) {
         // Delivery reports have an empty sender. A message with a sender is ordinary mail, even to a return path.
         return sender !== '' && (await isBlocked(route.inboxId, sender)) ? 'blocked' : route;
       }
-      const inbox = await findReceivingInbox(db, storableText(baseAddress(address)));
-      if (!inbox) return 'unknown';
-      const { organizationId, inboxId } = inbox;
+      const email = storableText(baseAddress(address));
+      const named = await findReceivingInbox(db, email);
+      const guessed = named ? undefined : await findCatchAllInbox(db, email);
+      const found = named ?? guessed;
+      if (!found) return 'unknown';
+      const { organizationId, environmentId, inboxId } = found;
       if (await isBlocked(inboxId, sender)) return 'blocked';
-      const remaining = await receiveQuota.remaining(db, organizationId);
-      const route = { kind: 'mail', ...inbox } as const;
+      const route = { kind: 'mail', organizationId, environmentId, inboxId } as const;
+      if (guessed && !(await mayGuess(guessed.domainId)))
+        return { kind: 'full', route, limit: 'catch_all_limit' };
+      const remaining = await receiveQuota.remaining(db, organizationId, named ? 0 : RESERVED_FROM_GUESSES);
       const isFull = remaining !== null && remaining <= countOtherInboxes(organizationId, others, inboxId);
-      return isFull ? { kind: 'full', route } : route;
+      if (!isFull) return route;
+      return { kind: 'full', route, limit: named ? 'receive_limit' : 'catch_all_limit' };
     },
 
     /**

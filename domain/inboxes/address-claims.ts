@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
@@ -13,13 +14,13 @@ export async function claimAddress(
   return claim?.isClaimed === true;
 }
 
-/** Releases the address of an inbox. It stays reserved for the organization for 90 days. */
-export async function releaseAddress(db: Db, { id, email }: { id: string; email: string }): Promise<void> {
+/** Releases addresses of an inbox. They stay reserved for the organization for 90 days. */
+export async function releaseAddresses(db: Db, inboxId: string, emails: readonly string[]): Promise<void> {
   await db
     .updateTable('address_claims')
     .set({ released_at: new Date() })
-    .where('email', '=', email)
-    .where('inbox_id', '=', id)
+    .where('email', '=', anyOf(emails))
+    .where('inbox_id', '=', inboxId)
     .execute();
 }
 

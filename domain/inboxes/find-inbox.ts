@@ -24,6 +24,27 @@ export async function findActiveInbox(db: Db, scope: Scope, inboxId: string): Pr
 }
 
 /**
+ * Locks an inbox against its deletion until the transaction ends.
+ *
+ * @throws AppError `not_found`, `inbox_suspended`.
+ */
+export async function lockActiveInbox(db: Db, scope: Scope, inboxId: string): Promise<InboxRow> {
+  const inbox = canAccessInbox(scope, inboxId)
+    ? await db
+        .selectFrom('inboxes')
+        .select(columnsOf(InboxEntity))
+        .where('id', '=', inboxId)
+        .where('org_id', '=', scope.organizationId)
+        .where('deleted_at', 'is', null)
+        .$if(scope.environmentBound, (query) => query.where('env_id', '=', scope.environmentId))
+        .forUpdate()
+        .executeTakeFirst()
+    : undefined;
+  if (!inbox) throw notFound('inbox', inboxId);
+  return requireActive(inbox);
+}
+
+/**
  * For changes to a message, thread or draft that was found in the scope.
  *
  * @throws AppError `inbox_suspended`.

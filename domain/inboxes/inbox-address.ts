@@ -80,19 +80,18 @@ const NOUNS =
 /**
  * Parses and validates the address of a new inbox. Does not check whether a custom domain belongs to the organization.
  *
+ * @param path the place of `email` in the request, for errors.
  * @throws AppError `validation_error`.
  */
-export function parseInboxAddress(requested: AddressRequest, sharedDomain: string): InboxAddress {
+export function parseInboxAddress(
+  requested: AddressRequest,
+  sharedDomain: string,
+  path = '/body/email',
+): InboxAddress {
   if (requested.email !== undefined) {
     const at = requested.email.lastIndexOf('@');
-    if (at < 1)
-      throw invalid('/body/email', 'is not an email address', 'Use an address such as name@domain.');
-    return validateAddress(
-      '/body/email',
-      requested.email.slice(0, at),
-      requested.email.slice(at + 1),
-      sharedDomain,
-    );
+    if (at < 1) throw invalid(path, 'is not an email address', 'Use an address such as name@domain.');
+    return validateAddress(path, requested.email.slice(0, at), requested.email.slice(at + 1), sharedDomain);
   }
   const username = requested.username ?? randomUsername();
   return validateAddress('/body/username', username, requested.domain ?? sharedDomain, sharedDomain);
@@ -127,9 +126,16 @@ function validateAddress(
 }
 
 function isReserved(username: string, isShared: boolean): boolean {
-  const name = username.replace(/[._-]/g, '');
-  return RESERVED_USERNAMES.has(name) || (isShared && RESERVED_ON_SHARED_DOMAIN.has(name));
+  return (
+    isReservedEverywhere(username) || (isShared && RESERVED_ON_SHARED_DOMAIN.has(withoutSeparators(username)))
+  );
 }
+
+/** Whether no inbox of any domain may have the name, nor receive its mail. */
+export const isReservedEverywhere = (username: string): boolean =>
+  RESERVED_USERNAMES.has(withoutSeparators(username));
+
+const withoutSeparators = (username: string): string => username.replace(/[._-]/g, '');
 
 /** Returns the address as stored for inboxes: in lower case, without a plus-tag. */
 export function baseAddress(address: string): string {

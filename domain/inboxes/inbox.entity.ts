@@ -55,6 +55,8 @@ export const InboxEntity = defineEntity({
     /** Null on the shared domain, and if the organization's domain was deleted after the inbox. */
     domainId: () =>
       p.manyToOne(DomainEntity).mapToPk().fieldName('domain_id').nullable().deleteRule('set null'),
+    /** Further addresses, in lower case. Mail to them arrives here, and replies to it leave from them. */
+    aliases: p.array().$type<string[]>().default([]),
     displayName: p.text().strictNullable(),
     clientId: p.text().strictNullable(),
     status: p.text().$type<'active' | 'suspended'>().default('active'),
@@ -91,7 +93,7 @@ export const InboxCredentialEntity = defineEntity({
 });
 
 /**
- * The inbox that holds an address, across all tenants. Written only through the function `claim_address`, which sees every
+ * The inbox that holds an address or an alias, across all tenants. Written only through the function `claim_address`, which sees every
  * tenant's rows. A released address stays reserved for its organization for 90 days.
  */
 export const AddressClaimEntity = defineEntity({

@@ -1,4 +1,4 @@
-import { sql, type Updateable } from 'kysely';
+import { type Expression, type ExpressionBuilder, type SqlBool, sql, type Updateable } from 'kysely';
 import { lockKey } from '../../platform/database/advisory-lock.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
@@ -13,13 +13,14 @@ import { canAccessInbox, type Scope } from '../identity/scope.ts';
 import { toAddressKey } from '../mime/mail-address.ts';
 import { requireOn } from '../toggles/toggles.ts';
 import { requireQuota } from '../usage/resource-quotas.ts';
-import { claimAddress, releaseAddress } from './address-claims.ts';
+import { claimAddress, releaseAddresses } from './address-claims.ts';
 import {
   findActiveInbox,
   findInbox,
   findInboxIncludingDeleted,
   findPresentInbox,
   type InboxRow,
+  lockActiveInbox,
   requireActive,
 } from './find-inbox.ts';
 import { InboxEntity } from './inbox.entity.ts';
@@ -29,6 +30,7 @@ import {
   type InboxAddress,
   parseInboxAddress,
 } from './inbox-address.ts';
+import { type AliasOptions, ownAddresses, replaceAliases } from './inbox-aliases.ts';
 import { buildInboxPurgeStart } from './inbox-purge.ts';
 
 /** Either variant of the specification: `username` with `domain` and `display_name`, or `email` with `name`. */
@@ -40,18 +42,9 @@ export interface NewInbox extends AddressRequest {
 
 export type InboxService = ReturnType<typeof createInboxService>;
 
-export interface InboxServiceOptions {
+export interface InboxServiceOptions extends AliasOptions {
   database: Database;
   outbox: Outbox;
-  /** The shared domain, on which every organization may create inboxes. */
-  mailDomain: string;
-  /** Receives feedback reports (complaints); lower case. No inbox may use it. */
-  feedbackAddress: string;
-  /**
-   * Finds a domain that this organization has verified, and locks it against deletion until the transaction ends. Injected,
-   * because `inboxes` must not import `domains`.
-   */
-  lockVerifiedDomain(db: Db, organizationId: string, domainName: string): Promise<string | null>;
   /** Called in the transaction that deletes the inbox. Other rooms cancel their work for the inbox here. */
   onDelete(transaction: Transaction, inboxId: string): Promise<void>;
 }
@@ -84,7 +77,7 @@ export function createInboxService(options: InboxServiceOptions) {
         return { inbox, created: true };
       }),
 
-    /** @param filter.email the address of an inbox, case-insensitive. */
+    /** @param filter.email an address of an inbox, case-insensitive. */
     list: (
       scope: Scope,
       { email }: { email?: string | undefined },
@@ -96,17 +89,20 @@ export function createInboxService(options: InboxServiceOptions) {
     get: (scope: Scope, inboxId: string): Promise<InboxRow> =>
       database.read(scope, ({ db }) => findPresentInbox(db, scope, inboxId)),
 
-    /** @throws AppError `not_found`, `inbox_suspended`. */
+    /**
+     * @param changes.aliases all further addresses that the inbox has afterwards.
+     * @throws AppError `not_found`, `inbox_suspended`; the errors of `replaceAliases`; `permission_denied` for aliases by a
+     * credential that is bound to the inbox, which may not create addresses.
+     */
     update: (
       scope: Scope,
       inboxId: string,
-      { displayName }: { displayName?: string | null },
+      changes: { displayName?: string | null | undefined; aliases?: readonly string[] | undefined },
     ): Promise<InboxRow> =>
       database.transaction(scope, async ({ db }) => {
         const inbox = await findActiveInbox(db, scope, inboxId);
-        const isChanged = displayName !== undefined && displayName !== inbox.displayName;
-        const updated = isChanged ? await changeInbox(db, inboxId, { display_name: displayName }) : inbox;
-        await audit(db, scope, inbox, 'updated');
+        const updated = await updateInbox(db, scope, inbox, changes, options);
+        await audit(db, scope, updated, 'updated');
         return updated;
       }),
 
@@ -142,10 +138,10 @@ export function createInboxService(options: InboxServiceOptions) {
         if (inbox.purgedAt) throw notFound('inbox', inboxId);
         requireActive(inbox);
         const startsPurge = purge && !inbox.purgeRequestedAt;
-        if (!inbox.deletedAt) await releaseAddress(db, inbox);
+        if (!inbox.deletedAt) await releaseAddresses(db, inbox.id, ownAddresses(inbox));
         if (!inbox.deletedAt || startsPurge)
           await changeInbox(db, inboxId, {
-            ...(inbox.deletedAt ? {} : { deleted_at: new Date() }),
+            ...(inbox.deletedAt ? {} : { deleted_at: new Date(), aliases: [] }),
             ...(startsPurge ? { purge_requested_at: new Date() } : {}),
           });
         if (!inbox.deletedAt) await onDelete(transaction, inbox.id);
@@ -156,13 +152,34 @@ export function createInboxService(options: InboxServiceOptions) {
   };
 }
 
-function audit(db: Db, scope: Scope, { id, email }: InboxRow, change: string): Promise<void> {
+function audit(db: Db, scope: Scope, { id, email, aliases }: InboxRow, change: string): Promise<void> {
   return recordAudit(db, scope, {
     action: `inbox.${change}`,
     resourceType: 'inbox',
     resourceId: id,
-    details: { email },
+    details: { email, ...(aliases.length > 0 ? { aliases } : {}) },
   });
+}
+
+async function updateInbox(
+  db: Db,
+  scope: Scope,
+  inbox: InboxRow,
+  {
+    displayName,
+    aliases,
+  }: { displayName?: string | null | undefined; aliases?: readonly string[] | undefined },
+  options: AliasOptions,
+): Promise<InboxRow> {
+  const changes: Updateable<Tables['inboxes']> = {};
+  if (displayName !== undefined && displayName !== inbox.displayName) changes.display_name = displayName;
+  if (aliases) {
+    if (scope.inboxId !== undefined) throw credentialBoundToInbox();
+    // Two requests at once must not both start from the same aliases.
+    const locked = await lockActiveInbox(db, scope, inbox.id);
+    changes.aliases = await replaceAliases(db, locked, aliases, options);
+  }
+  return Object.keys(changes).length > 0 ? changeInbox(db, inbox.id, changes) : inbox;
 }
 
 function changeInbox(db: Db, inboxId: string, changes: Updateable<Tables['inboxes']>): Promise<InboxRow> {
@@ -186,8 +203,21 @@ function inboxesInScope(
     .where('env_id', '=', environmentId)
     .where('deleted_at', 'is', null)
     .$if(inboxId !== undefined, (query) => query.where('id', '=', inboxId as string))
-    .$if(email !== undefined, (query) => query.where('email', '=', (email as string).toLowerCase()));
+    .$if(email !== undefined, (query) => query.where(hasAddress((email as string).toLowerCase())));
 }
+
+const hasAddress =
+  (email: string) =>
+  (eb: ExpressionBuilder<Tables, 'inboxes'>): Expression<SqlBool> =>
+    eb(
+      'inboxes.id',
+      'in',
+      eb
+        .selectFrom('address_claims')
+        .select('address_claims.inbox_id')
+        .where('address_claims.email', '=', email)
+        .where('address_claims.released_at', 'is', null),
+    );
 
 /**
  * Includes inboxes of other environments than the request's, because a credential that is not bound to an environment
@@ -313,7 +343,7 @@ function rejectMixedVariants(input: NewInbox): void {
 
 function credentialBoundToInbox(): AppError {
   return new AppError('permission_denied', {
-    detail: 'This credential is bound to one inbox and cannot create another.',
+    detail: 'This credential is bound to one inbox and cannot create another address.',
     fix: 'Use a key that is bound to the environment or the organization.',
   });
 }

@@ -168,6 +168,8 @@ export const MessageEntity = defineEntity({
     cc: json(p.json().$type<MailAddress[]>()),
     bcc: json(p.json().$type<MailAddress[]>()),
     replyTo: json(p.json().$type<MailAddress[]>()),
+    /** The envelope recipient (RFC 5321) of a received message, in lower case; null for outbound messages. */
+    deliveredTo: p.text().strictNullable(),
     subject: p.text(),
     preview: p.text().default(''),
     textBody: lazy(p.text().strictNullable()),

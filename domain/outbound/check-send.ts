@@ -24,6 +24,7 @@ import { endOfDay } from '../usage/periods.ts';
 import type { OutboundContent } from './outbound-content.ts';
 import { type RefusedSend, recordRefusedSend } from './send-events.ts';
 import { findRefusal, type GateInput, type Refusal, toRefusalError } from './send-gate.ts';
+import { type RepliedTo, senderAddress } from './sender-address.ts';
 
 export interface SendToCheck {
   scope: Pick<Scope, 'sendRefusal' | 'actor'>;
@@ -33,6 +34,8 @@ export interface SendToCheck {
   draftId?: string | undefined;
   /** Null if the message starts a thread. */
   threadId?: string | null;
+  /** The message to reply to. */
+  parent?: RepliedTo | null;
   /** A person has approved this content, so no further approval is needed. */
   isApproved?: boolean | undefined;
   /** The content already waits for an approval, and needs one even if the policy has changed in the meantime. */
@@ -64,6 +67,7 @@ export async function checkSend(
     content,
     draftId,
     threadId = null,
+    parent = null,
     isApproved = false,
     isWaiting = false,
     sharedDomainLimit,
@@ -74,7 +78,8 @@ export async function checkSend(
   rejectReceivedLabels(content.labels);
   const recipients = toRecipientKeys(content);
   const { db } = transaction;
-  const gateInput = await readGateInput(db, inbox.id, recipients, threadId);
+  const sender = senderAddress(inbox, parent);
+  const gateInput = await readGateInput(db, inbox.id, { recipients, threadId, sender });
   const needsApproval = !isApproved && (isWaiting || isForApproval(scope, gateInput));
   const refusal =
     findRefusal(gateInput) ??
@@ -101,7 +106,10 @@ export async function requiresApproval(
   { scope, inbox, content }: Pick<SendToCheck, 'scope' | 'content'> & { inbox: Pick<Inbox, 'id'> },
 ): Promise<boolean> {
   if (scope.actor.kind === 'user') return false;
-  return isForApproval(scope, await readGateInput(db, inbox.id, toRecipientKeys(content), null));
+  return isForApproval(
+    scope,
+    await readGateInput(db, inbox.id, { recipients: toRecipientKeys(content), threadId: null }),
+  );
 }
 
 /** A person's own message is not automatic. */
@@ -180,20 +188,21 @@ const GATE_COLUMNS = [
   ),
   HAS_ABUSE_SUSPENSION.as('suspendedForAbuse'),
   sql<boolean>`i.deleted_at is not null`.as('deleted'),
-  sql<boolean>`i.domain_id is null or d.verification_status = 'verified'`.as('domainVerified'),
   sql<boolean>`coalesce(op.auto_submitted_header, ${DEFAULT_POLICIES.autoSubmittedHeader})`.as(
     'autoSubmittedHeader',
   ),
   sql<boolean | null>`t.send_paused_until > now()`.as('threadPaused'),
 ] as const;
 
-/** @param recipients a query for the distinct address keys of the recipients, as `email`. */
-const selectGateRow = (db: Db, recipients: RawBuilder<unknown>) =>
+/**
+ * @param recipients a query for the distinct address keys of the recipients, as `email`.
+ * @param sender the address that the message leaves from.
+ */
+const selectGateRow = (db: Db, recipients: RawBuilder<unknown>, sender: RawBuilder<unknown>) =>
   db
     .selectFrom('inboxes as i')
     .innerJoin('environments as e', 'e.id', 'i.env_id')
     .innerJoin('organizations as o', 'o.id', 'i.org_id')
-    .leftJoin('domains as d', 'd.id', 'i.domain_id')
     .leftJoin('organization_policies as op', 'op.org_id', 'i.org_id')
     .select(GATE_COLUMNS)
     .select([
@@ -203,25 +212,37 @@ const selectGateRow = (db: Db, recipients: RawBuilder<unknown>) =>
       'i.send_paused_reason as sendPausedReason',
       'op.max_recipients_per_message as maxRecipientsPerMessage',
       'op.daily_send_cap_per_inbox as dailySendCapPerInbox',
+      // No row: the shared domain.
+      sql<boolean>`not exists (select from domains d where d.org_id = i.org_id
+        and d.domain_name = split_part(${sender}, '@', 2) and d.verification_status <> 'verified')`.as(
+        'domainVerified',
+      ),
       selectRecipientRestrictions(recipients).as('recipients'),
       selectRecipientViolations(recipients).as('recipientViolations'),
     ]);
+
+interface MessageToCheck {
+  /** Distinct address keys. */
+  recipients: string[];
+  /** Null if the message starts a thread. */
+  threadId: string | null;
+  /** The address that it leaves from; null: the inbox's. */
+  sender?: string | null;
+}
 
 /**
  * Reads everything the send gate needs in one statement, because the gate runs twice for every message. The statement
  * is prepared, because planning it takes ten times as long as running it.
  *
- * @param recipients distinct address keys of the message's recipients.
- * @param threadId null if the message starts a thread.
+ * @throws Error if the inbox does not exist.
  */
 export async function readGateInput(
   db: Db,
   inboxId: string,
-  recipients: string[],
-  threadId: string | null,
+  { recipients, threadId, sender = null }: MessageToCheck,
 ): Promise<GateInput> {
   const emails = sql`select value as email from jsonb_array_elements_text(${JSON.stringify(recipients)}::jsonb)`;
-  const row = await selectGateRow(db, emails)
+  const row = await selectGateRow(db, emails, sql`coalesce(${sender}::text, i.email)`)
     .leftJoin('threads as t', (join) => join.on('t.id', '=', sql<string>`${threadId}`))
     .select([
       't.id as threadId',
@@ -242,7 +263,7 @@ const UNSENT_RECIPIENTS = sql`select distinct lower(p.email) as email from messa
 
 /** Reads the gate input for the unsent recipients of a message. Returns null if the message does not exist. */
 export async function readGateInputOfMessage(db: Db, messageId: string): Promise<GateInput | null> {
-  const row = await selectGateRow(db, UNSENT_RECIPIENTS)
+  const row = await selectGateRow(db, UNSENT_RECIPIENTS, sql`m.from_email`)
     .innerJoin('messages as m', 'm.inbox_id', 'i.id')
     .innerJoin('threads as t', 't.id', 'm.thread_id')
     .select([

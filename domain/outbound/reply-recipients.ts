@@ -12,18 +12,19 @@ export interface ReplyRecipients {
 
 /**
  * Finds the recipients of a reply (RFC 5322 section 3.6.3): Reply-To, otherwise From; with `replyAll` also To and Cc. A
- * reply to an outbound message is addressed to its recipients. Each address occurs once; the inbox's own address and
- * invalid addresses are omitted.
+ * reply to an outbound message is addressed to its recipients. Each address occurs once; the inbox's own addresses and
+ * invalid ones are omitted.
  *
- * @param inboxAddress the inbox's own address; it also matches with any plus tag.
+ * @param ownAddresses the addresses of the inbox; they also match with any plus tag.
  * @throws AppError `no_recipients` if no recipient remains.
  */
 export function findReplyRecipients(
   original: RepliedMessage,
-  { replyAll, inboxAddress }: { replyAll: boolean; inboxAddress: string },
+  { replyAll, ownAddresses }: { replyAll: boolean; ownAddresses: readonly string[] },
 ): ReplyRecipients {
   const seen = new Set<string>();
-  const isSelf = createSelfCheck(inboxAddress);
+  const own = new Set(ownAddresses.map(baseAddress));
+  const isSelf = (address: string) => own.has(baseAddress(address));
   const selectNew = (addresses: MailAddress[]) =>
     addresses.filter(({ email }) => {
       const key = email.toLowerCase();
@@ -55,7 +56,7 @@ export function addRequestedRecipients(
   return { to, cc: [...cc, ...selectNew(requested.cc)], bcc: selectNew(requested.bcc) };
 }
 
-/** A Reply-To with only the inbox's own address is ignored in favor of From. */
+/** A Reply-To with only the inbox's own addresses is ignored in favor of From. */
 function findAuthors(original: RepliedMessage, isSelf: (address: string) => boolean): MailAddress[] {
   const replyTo = original.replyTo.filter(
     ({ email }) => !isSelf(email.toLowerCase()) && findAddressProblem(email) === undefined,
@@ -69,9 +70,4 @@ function findAuthors(original: RepliedMessage, isSelf: (address: string) => bool
 function findOthers({ direction, to, cc }: RepliedMessage, replyAll: boolean): MailAddress[] {
   if (direction === 'outbound') return cc;
   return replyAll ? [...to, ...cc] : [];
-}
-
-function createSelfCheck(inboxAddress: string): (address: string) => boolean {
-  const self = baseAddress(inboxAddress);
-  return (address) => baseAddress(address) === self;
 }

@@ -12,6 +12,7 @@ import type { UnsubscribeLinks } from '../deliverability/unsubscribe-links.ts';
 import type { EventService } from '../events/event.service.ts';
 import { columnsWithin, requirePermission, type Scope } from '../identity/scope.ts';
 import { findInbox } from '../inboxes/find-inbox.ts';
+import { ownAddresses } from '../inboxes/inbox-aliases.ts';
 import { MessageEntity } from '../messages/message.entity.ts';
 import type { MessageDetails } from '../messages/message-details.ts';
 import { lockLivingThread } from '../messages/resolve-thread.ts';
@@ -138,7 +139,7 @@ async function sendReply<Draft>(
   const content: OutboundContent = {
     ...requested,
     ...addRequestedRecipients(
-      findReplyRecipients(original, { replyAll, inboxAddress: inbox.email }),
+      findReplyRecipients(original, { replyAll, ownAddresses: ownAddresses(inbox) }),
       requested,
     ),
     ...bodies,
@@ -205,6 +206,7 @@ async function sendOrSchedule<Draft>(
     inbox,
     content,
     threadId,
+    parent,
     sharedDomainLimit,
   });
   if (needsApproval) {

@@ -17,6 +17,7 @@ import type { Message, Recipient } from '../messages/message.entity.ts';
 import type { MessageDetails, WholeMessage } from '../messages/message-details.ts';
 import { insertOwnMessageId } from '../messages/thread-message-id-rows.ts';
 import { addToThread, type OpenThread, startThread } from '../messages/thread-summary.ts';
+import { domainOf } from '../mime/mail-address.ts';
 import { createPreview } from '../mime/preview.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
 import { cancelSend } from './cancel-send.ts';
@@ -28,6 +29,7 @@ import {
   type OutboundContent,
   type Submission,
 } from './outbound-content.ts';
+import { type RepliedTo, senderAddress } from './sender-address.ts';
 import { buildSendStart } from './workflow-commands.ts';
 
 /** A send that becomes a draft: it waits for its time, for the approval of a person, or for both. */
@@ -122,7 +124,7 @@ export interface OutboundMessageRequest {
   /** The thread to continue; null starts a new one. */
   place: OpenThread | null;
   /** The message to reply to; sets In-Reply-To and References. */
-  parent: Pick<Message, 'rfcMessageId' | 'references'> | null;
+  parent: (RepliedTo & Pick<Message, 'rfcMessageId' | 'references'>) | null;
   /** For a message that was submitted over SMTP; its Message-ID, if it has one, is recorded by `placeMessage`. */
   submission?: Submission;
   /** Rows of the same transaction, in order; they are assigned to the message. */
@@ -197,6 +199,7 @@ function buildMessage(
   { threadId, now }: { threadId: string; now: Date },
 ): WholeMessage {
   const id = newId('message');
+  const fromEmail = senderAddress(inbox, parent);
   return {
     id,
     organizationId: inbox.organizationId,
@@ -206,12 +209,13 @@ function buildMessage(
     direction: 'outbound',
     status: 'queued',
     statusDetail: null,
-    fromEmail: inbox.email,
+    fromEmail,
     fromName: submission ? submission.fromName : inbox.displayName,
     to: content.to,
     cc: content.cc,
     bcc: content.bcc,
     replyTo: content.replyTo,
+    deliveredTo: null,
     subject: content.subject ?? '',
     preview: createPreview(content.textBody, content.htmlBody),
     textBody: content.textBody,
@@ -225,7 +229,7 @@ function buildMessage(
     findingsVersion: 0,
     labels: content.labels,
     hasAttachments: attachments.length > 0,
-    rfcMessageId: submission?.messageId ?? `${id}@${inbox.domain}`,
+    rfcMessageId: submission?.messageId ?? `${id}@${domainOf(fromEmail)}`,
     inReplyTo: submission ? submission.inReplyTo : (parent?.rfcMessageId ?? null),
     references: submission ? submission.references : parent ? buildReferences(parent) : [],
     draftId,

@@ -16,6 +16,7 @@ export const REFUSAL_REASONS = [
   'unknown_mailbox',
   'sender_blocked',
   'receive_limit',
+  'catch_all_limit',
   'message_too_large',
   'too_many_hops',
   'too_slow',

@@ -69,7 +69,10 @@ async function findOwners({ db }: Database, addresses: string[]): Promise<Map<st
   const asked = sql<{ email: string; domain: string }>`unnest(${addresses}::text[], ${domains}::text[])`;
   const found = await db
     .selectFrom(asked.as<'a'>(sql`a(email, domain)`))
-    .leftJoin('inboxes as i', (join) => join.onRef('i.email', '=', 'a.email').on('i.deleted_at', 'is', null))
+    .leftJoin('address_claims as c', (join) =>
+      join.onRef('c.email', '=', 'a.email').on('c.released_at', 'is', null),
+    )
+    .leftJoin('inboxes as i', (join) => join.onRef('i.id', '=', 'c.inbox_id').on('i.deleted_at', 'is', null))
     .leftJoin('domains as d', (join) =>
       join.onRef('d.domain_name', '=', 'a.domain').on('d.verification_status', '=', 'verified'),
     )

@@ -26,10 +26,11 @@ export function createQuotaCache({
   const unlimited = new LRUCache<string, number>({ max: MAX_CACHED });
   return {
     /**
+     * @param reserved the share of the limit that this caller must leave to others, 0 to 1.
      * Returns null without a hard limit; this result is cached, so most organizations need no query. Under a hard limit the
      * result is always read from the database.
      */
-    async remaining(db: Db, organizationId: string): Promise<number | null> {
+    async remaining(db: Db, organizationId: string, reserved = 0): Promise<number | null> {
       const time = now();
       if ((unlimited.get(organizationId) ?? 0) > time.getTime()) return null;
       unlimited.delete(organizationId);
@@ -39,7 +40,8 @@ export function createQuotaCache({
         at: time,
       });
       const remaining = status ? remainingQuota(status.limit, status.current) : null;
-      if (remaining !== null) return remaining;
+      if (status && remaining !== null)
+        return Math.max(0, remaining - Math.ceil((status.limit.enforcedLimit ?? 0) * reserved));
       unlimited.set(organizationId, time.getTime() + ttlMs);
       return null;
     },

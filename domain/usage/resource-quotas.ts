@@ -7,12 +7,12 @@ import { planLimitReached, usageLimitExceeded } from './limit-errors.ts';
 import { selectLimitInputs, toLimitInputs } from './limit-inputs.ts';
 import { readUsageStatuses } from './usage-status.ts';
 
-/** Counts the resources whose number is limited. Deleted inboxes do not count. */
+/** Counts the resources whose number is limited. Each alias counts as an inbox; deleted inboxes do not count. */
 const SELECT_COUNT = {
   inboxes: (db: Db, organizationId: string) =>
     db
       .selectFrom('inboxes')
-      .select(sql<number>`count(*)`.as('current'))
+      .select(sql<number>`coalesce(sum(1 + cardinality(aliases)), 0)`.as('current'))
       .where('org_id', '=', organizationId)
       .where('deleted_at', 'is', null),
   domains: (db: Db, organizationId: string) =>
@@ -45,12 +45,17 @@ export async function readResourceQuotas(db: Db, organizationId: string): Promis
 }
 
 /**
- * Checks that the organization may create one more of the resource. Call it before the insert, in the same transaction:
+ * Checks that the organization may create `added` more of the resource. Call it before the insert, in the same transaction:
  * under a hard limit an advisory lock serializes concurrent creations.
  *
  * @throws AppError `plan_limit_reached`.
  */
-export async function requireQuota(db: Db, organizationId: string, resource: QuotaResource): Promise<void> {
+export async function requireQuota(
+  db: Db,
+  organizationId: string,
+  resource: QuotaResource,
+  added = 1,
+): Promise<void> {
   const row = await selectLimitInputs(db, [resource]).where('o.id', '=', organizationId).executeTakeFirst();
   if (!row) return;
   const limit = effectiveLimit(resource, toLimitInputs(row));
@@ -58,7 +63,8 @@ export async function requireQuota(db: Db, organizationId: string, resource: Quo
   await lockKey(db, 'cap', organizationId, resource);
   // A separate statement, so that it sees rows committed while this one waited for the lock.
   const counted = await SELECT_COUNT[resource](db, organizationId).executeTakeFirst();
-  if (remainingQuota(limit, counted?.current ?? 0) === 0) throw planLimitReached(resource, limit);
+  if ((remainingQuota(limit, counted?.current ?? 0) ?? added) < added)
+    throw planLimitReached(resource, limit);
 }
 
 /**

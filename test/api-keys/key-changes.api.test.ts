@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
+import { pino } from 'pino';
 import type { Permission } from '../../domain/identity/permissions.ts';
 import type { MemberRole } from '../../domain/identity/roles.ts';
 import { notifyExpiringKeys } from '../../domain/people/notify-expiring-keys.ts';
@@ -453,6 +454,7 @@ describe('the notice of expiry', () => {
       workerDatabase: app.worker,
       outbox: recordingOutbox().outbox,
       storage: app.storage,
+      logger: pino({ level: 'silent' }),
     });
     return notifyExpiringKeys({ ...services, database: app.worker });
   };

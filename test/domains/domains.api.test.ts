@@ -2,14 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { sql } from 'kysely';
 import { EventEntity } from '../../domain/events/event.entity.ts';
-import { createReceiptService } from '../../domain/inbound/receipt.service.ts';
 import { WebhookDeliveryEntity } from '../../domain/webhooks/delivery.entity.ts';
 import { columnsOf } from '../../platform/database/columns-of.ts';
-import { createReturnPaths } from '../../platform/return-path.ts';
 import { VERIFY_DOMAIN } from '../../workflows/domains/verify-domain.contract.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { type PublishedRecord, publishRecords } from '../support/domains.ts';
-import { createMemoryStorage } from '../support/mail-services.ts';
+import { createTestReceiptService } from '../support/mail-services.ts';
 import {
   createInbox,
   createKey,
@@ -489,13 +487,8 @@ describe('inboxes on a domain', () => {
     const { organization, domain } = await verified();
     const email = `ada@${domain.domain_name}`;
     await createInboxOn(organization, { email });
-    const receipts = createReceiptService({
-      database: app.worker,
-      outbox: recordingOutbox().outbox,
-      storage: createMemoryStorage(new Map()),
-      feedbackAddress: 'feedback@mail.test',
-      returnPaths: createReturnPaths({ signingKey: app.config.SIGNING_KEY, domain: 'bounces.mail.test' }),
-    });
+    const { outbox } = recordingOutbox();
+    const receipts = createTestReceiptService({ database: app.worker, outbox });
     const resolve = () => receipts.resolve(email, 'bob@people.example');
     expect(await resolve()).toMatchObject({ kind: 'mail' });
     await query(app.worker, sql`update domains set verification_status = 'failed' where id = ${domain.id}`);

@@ -53,7 +53,7 @@ test('reports each refusal once: a log line without addresses, a count, and whom
     receipts: {
       resolve: async (address) =>
         address.startsWith('full')
-          ? { kind: 'full', route: ROUTE }
+          ? { kind: 'full', route: ROUTE, limit: 'receive_limit' }
           : address.startsWith('nobody')
             ? 'unknown'
             : ROUTE,

@@ -483,7 +483,7 @@ describe('a looping thread', () => {
       });
     const gate = () =>
       database.systemTransaction(async ({ db }) =>
-        findRefusal(await readGateInput(db, inbox.id, ['ada@people.example'], threadId)),
+        findRefusal(await readGateInput(db, inbox.id, { recipients: ['ada@people.example'], threadId })),
       );
     return { receiveReply, gate, inbox };
   }
@@ -499,7 +499,7 @@ describe('a looping thread', () => {
       code: 'message_rejected',
     });
     const elsewhere = await database.systemTransaction(async ({ db }) =>
-      findRefusal(await readGateInput(db, inbox.id, ['ada@people.example'], null)),
+      findRefusal(await readGateInput(db, inbox.id, { recipients: ['ada@people.example'], threadId: null })),
     );
     expect(elsewhere).toBeNull();
   });

@@ -30,6 +30,7 @@ test('an inbox created by username has the specified fields', async () => {
     id: expect.stringMatching(/^inb_[0-9a-z]{26}$/),
     email: `${username.toLowerCase()}@mail.test`,
     username: username.toLowerCase(),
+    aliases: [],
     display_name: 'Agent One',
     client_id: 'first',
     env_id: organization.productionEnvironmentId,

@@ -72,7 +72,7 @@ describe('a reply is addressed', () => {
       { to: at('c@x.test'), cc: [] },
     ],
   ])('%s', (_name, original, replyAll, expected) => {
-    expect(findReplyRecipients(original, { replyAll, inboxAddress: OWN })).toEqual(expected);
+    expect(findReplyRecipients(original, { replyAll, ownAddresses: [OWN] })).toEqual(expected);
   });
 
   test.each<[string, RepliedMessage]>([
@@ -80,7 +80,7 @@ describe('a reply is addressed', () => {
     ['to a message from the inbox itself', inbound({ fromEmail: OWN })],
     ['to an outbound message with only Bcc', outbound({})],
   ])('is refused %s', (_name, original) => {
-    expect(() => findReplyRecipients(original, { replyAll: true, inboxAddress: OWN })).toThrow(
+    expect(() => findReplyRecipients(original, { replyAll: true, ownAddresses: [OWN] })).toThrow(
       expect.objectContaining({ code: 'no_recipients' }),
     );
   });
@@ -110,7 +110,7 @@ describe('a reply is addressed', () => {
         (original, replyAll, further) => {
           let found: ReturnType<typeof findReplyRecipients>;
           try {
-            found = findReplyRecipients(original, { replyAll, inboxAddress: OWN });
+            found = findReplyRecipients(original, { replyAll, ownAddresses: [OWN] });
           } catch (error) {
             expect(error).toMatchObject({ code: 'no_recipients' });
             return;

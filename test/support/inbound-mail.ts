@@ -17,6 +17,8 @@ import { recordingOutbox } from './test-app.ts';
 export interface ReceiptFacts {
   kind?: 'mail' | 'report';
   mailFrom?: string;
+  /** Default: the address of the inbox. */
+  rcptTo?: string;
   clientIp?: string;
   helo?: string;
   receivedAt?: Date;
@@ -87,7 +89,7 @@ async function commitReceipt(
         size_bytes: raw.length,
         sha256: Buffer.alloc(32),
         mail_from: mailFrom,
-        rcpt_to: inbox.email,
+        rcpt_to: facts.rcptTo ?? inbox.email,
         client_ip: clientIp,
         helo: facts.helo ?? null,
         received_at: facts.receivedAt ?? new Date(),

@@ -1,5 +1,6 @@
 import { validateHeaderValue } from 'node:http';
 import { Readable } from 'node:stream';
+import { pino } from 'pino';
 import { createUnsubscribeLinks } from '../../domain/deliverability/unsubscribe-links.ts';
 import type { DkimKeys } from '../../domain/domains/dkim-keys.ts';
 import type { EventService } from '../../domain/events/event.service.ts';
@@ -25,6 +26,7 @@ import type {
 } from '../../platform/mail-transport/mail-transport.ts';
 import { createSimulatorTransport } from '../../platform/mail-transport/simulator-transport.ts';
 import type { Outbox } from '../../platform/outbox/outbox.ts';
+import { createRateLimiter, leaseFromDatabase } from '../../platform/rate-limit/rate-limiter.ts';
 import { createReturnPaths } from '../../platform/return-path.ts';
 import type { Storage } from '../../platform/storage.ts';
 import type { AmbiguityDecision } from '../../workflows/outbound/send-message.contract.ts';
@@ -180,6 +182,11 @@ export function createTestReceiptService(
     returnPaths: testReturnPaths,
     storage: createMemoryStorage(new Map()),
     feedbackAddress: 'complaints@bounces.mail.test',
+    rateLimiter: createRateLimiter({
+      lease: leaseFromDatabase(options.database),
+      logger: pino({ level: 'silent' }),
+    }),
+    catchAllPerHour: 600,
     ...options,
   });
 }
