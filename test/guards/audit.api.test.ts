@@ -55,6 +55,7 @@ const EMAILS: Record<string, { email: TemplateName } | { none: string }> = {
       ['domain.created', 'does nothing before DNS proves it'],
       ['domain.deleted', 'takes nothing that inboxes need: a domain with inboxes stays'],
       ['domain.dkim_rotated', 'routine, and both keys are valid meanwhile'],
+      ['domain.updated', 'mail that was refused before arrives in an inbox of the organization'],
       ['draft.approved', 'everyday work of approvers'],
       ['draft.rejected', 'everyday work of approvers'],
       ['environment.created', 'gives access to nothing'],

@@ -54,9 +54,11 @@ test('reports each refusal once: a log line without addresses, a count, and whom
       resolve: async (address) =>
         address.startsWith('full')
           ? { kind: 'full', route: ROUTE, limit: 'receive_limit' }
-          : address.startsWith('nobody')
-            ? 'unknown'
-            : ROUTE,
+          : address.startsWith('guess')
+            ? { kind: 'full', route: ROUTE, limit: 'catch_all_limit' }
+            : address.startsWith('nobody')
+              ? 'unknown'
+              : ROUTE,
     },
     reportRefusal: createRefusalReports({
       direction: 'inbound',
@@ -70,6 +72,7 @@ test('reports each refusal once: a log line without addresses, a count, and whom
   await client.command('MAIL FROM:<ada@people.example>');
   await client.command('RCPT TO:<nobody@agents.test>');
   await client.command('RCPT TO:<full@agents.test>');
+  expect(await client.command('RCPT TO:<guess@agents.test>')).toMatch(/^452 4\.7\.0 /);
   await client.command('RCPT TO:<one@agents.test>');
   await client.command('RCPT TO:<two@agents.test>');
   await client.command('DATA');
@@ -81,6 +84,7 @@ test('reports each refusal once: a log line without addresses, a count, and whom
   ).toEqual([
     ['rcpt', 'unknown_mailbox', 550, 'nobody@agents.test'],
     ['rcpt', 'receive_limit', 452, 'full@agents.test'],
+    ['rcpt', 'catch_all_limit', 452, 'guess@agents.test'],
     ['data', 'too_many_hops', 554, 'one@agents.test'],
     ['data', 'too_many_hops', 554, 'two@agents.test'],
   ]);
@@ -96,6 +100,7 @@ test('reports each refusal once: a log line without addresses, a count, and whom
     ['mail refused', 'mail', 'message_too_large'],
     ['mail refused', 'rcpt', 'unknown_mailbox'],
     ['mail refused', 'rcpt', 'receive_limit'],
+    ['mail refused', 'rcpt', 'catch_all_limit'],
     ['mail refused', 'data', 'too_many_hops'],
   ]);
   expect(JSON.stringify(lines)).not.toContain('@');
@@ -104,6 +109,7 @@ test('reports each refusal once: a log line without addresses, a count, and whom
     ['message_too_large', 1],
     ['unknown_mailbox', 1],
     ['receive_limit', 1],
+    ['catch_all_limit', 1],
     ['too_many_hops', 1],
   ]);
 });
