@@ -74,7 +74,7 @@ test('is only for a verified domain, and catches nothing once the domain is not 
   const pending = await arrange({ status: 'pending' });
   expectProblem(await pending.setCatchAll(pending.inbox.id), 'domain_not_verified');
   expect((await pending.setCatchAll(null)).statusCode).toBe(200);
-  const { id, name, inbox, setCatchAll, resolve, catchAll } = await arrange();
+  const { id, name, resolve, catchAll } = await arrange();
   await catchAll();
   await query(app.worker, sql`update domains set verification_status = 'failed' where id = ${id}`);
   expect(await resolve(`guess@${name}`)).toBe('unknown');
