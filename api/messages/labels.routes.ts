@@ -21,7 +21,7 @@ export const Labels = strictObject(
       description: '`spam` and `blocked` hide a message: it is listed only by a request for that label.',
     }),
   },
-  { $id: 'Labels', title: 'Labels' },
+  { $id: 'ChangeLabels', title: 'ChangeLabels' },
 );
 
 export const labelRoutes =

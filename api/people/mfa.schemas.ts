@@ -66,7 +66,7 @@ export const TotpVerified = resource(
 export const RecoveryCodes = resource(
   'recovery_codes',
   { recovery_codes: recoveryCodes },
-  { $id: 'RecoveryCodes', title: 'RecoveryCodes' },
+  { $id: 'NewRecoveryCodes', title: 'NewRecoveryCodes' },
 );
 export function presentEnrollment(enrollment: Enrollment): Static<typeof MfaEnrollmentRecord> {
   return {

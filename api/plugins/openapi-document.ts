@@ -2,6 +2,7 @@ import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import { eventSchemaName } from '../events/events.schemas.ts';
 import { openAnswers } from './openapi-answers.ts';
 import { REQUEST_EXAMPLES } from './openapi-examples.ts';
+import { nameNullableObjects } from './openapi-parts.ts';
 import {
   namedEnumerations,
   type Parameter,
@@ -42,6 +43,7 @@ interface BodySchema {
   $ref?: string;
   title?: string;
   type?: string;
+  format?: string;
   description?: string;
   required?: string[];
   properties?: Record<string, BodySchema>;
@@ -88,6 +90,9 @@ export const TAGS: readonly { name: string; description: string }[] = [
   { name: 'Admin', description: 'For the staff who operate the service.' },
 ];
 
+/** Clients send it as bytes. */
+const MAIL_TYPE = 'message/rfc822';
+
 const PROBLEM_NAMES: Record<string, string> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -129,6 +134,7 @@ export function completeDocument<Document extends object>(generated: Document): 
   components.schemas = { ...components.schemas, Event: unionOfEvents() };
   for (const [name, example] of Object.entries(REQUEST_EXAMPLES))
     components.schemas[name] = { ...components.schemas[name], examples: [example] };
+  nameNullableObjects(components.schemas);
   openAnswers(document);
   shareEnumerations(document);
   Object.assign(components.schemas, namedEnumerations(document));
@@ -140,10 +146,12 @@ export function completeDocument<Document extends object>(generated: Document): 
 }
 
 function nameBodies(operation: OpenApiOperation, components: Components): void {
+  const mail = operation.requestBody?.content?.[MAIL_TYPE]?.schema;
+  if (mail) mail.format = 'binary';
   nameBody(operation.requestBody, `${typeName(operation)}Body`, components);
   for (const [status, response] of Object.entries(operation.responses))
     if (PROBLEM_NAMES[status]) operation.responses[status] = shareProblem(status, response, components);
-    else nameBody(response, `${typeName(operation)}Response`, components);
+    else nameBody(response, `${typeName(operation)}Result`, components);
 }
 
 /** Validation fills defaults in before it checks what is required, so clients need not send them. */
@@ -197,9 +205,9 @@ function nameBody(
   body.schema = referTo(name);
 }
 
-/** `DraftList` of a page of drafts. */
+/** `DraftList` of a page of drafts, or of all. */
 function listName({ properties }: BodySchema): string | undefined {
-  const item = properties?.next_cursor && properties.data?.items?.$ref;
+  const item = properties?.data?.items?.$ref;
   return item && `${nameOf(item).replace(/(Summary|ListItem)$/, '')}List`;
 }
 

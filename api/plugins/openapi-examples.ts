@@ -26,7 +26,7 @@ export const REQUEST_EXAMPLES: Readonly<Record<string, object>> = {
   },
   ReplyToMessage: { text_body: 'Yes, please send it.', html_body: '<p>Yes, please send it.</p>' },
   ForwardMessage: { to: [{ email: 'bob@people.example' }], text_body: 'Please take over.' },
-  Labels: { labels: ['invoice', 'to-do'] },
+  ChangeLabels: { labels: ['invoice', 'to-do'] },
   CreateWebhookEndpoint: {
     url: 'https://receiver.example.com/hook',
     events: ['message.received', 'message.bounced'],

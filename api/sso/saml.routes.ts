@@ -57,7 +57,6 @@ export const samlRoutes =
       return answer(request, reply, await ssoLogins.finishSaml(input, clientOf(request)));
     }
 
-    const consumes = ['application/x-www-form-urlencoded', 'application/json'];
     const response = callbackResponses(postProblems());
 
     app.post(
@@ -68,9 +67,8 @@ export const samlRoutes =
           operationId: 'sso.finishSaml',
           summary: 'Finish signing in through SAML',
           description:
-            'Identity providers post their responses here, or at the address of the configuration.',
+            'Identity providers post their responses here as a form, or at the address of the configuration. Programs may send JSON.',
           tags,
-          consumes,
           body: SamlCallback,
           response,
         },
@@ -86,7 +84,6 @@ export const samlRoutes =
           operationId: 'sso.finishSamlOfConfiguration',
           summary: 'Finish signing in through SAML, at the address of one configuration',
           tags,
-          consumes,
           params: strictObject({ configurationId: id('Id of the configuration (sso_…).') }),
           body: SamlCallback,
           response,
@@ -103,7 +100,6 @@ export const samlRoutes =
           operationId: 'sso.confirm',
           summary: 'Agree to a login that began at the identity provider',
           tags,
-          consumes,
           body: SsoConfirm,
           response,
         },

@@ -167,7 +167,6 @@ export const ssoLoginRoutes =
           operationId: 'sso.postOidc',
           summary: 'Finish signing in through OIDC, by form or JSON',
           tags,
-          consumes: ['application/json', 'application/x-www-form-urlencoded'],
           body: OidcCallback,
           response: callbackResponses(postProblems()),
         },
