@@ -26,6 +26,7 @@ import {
 import type { ServiceMetrics } from '../platform/service-metrics.ts';
 import { healthRoutes } from './health.routes.ts';
 import { createLists } from './lists.ts';
+import { createMessageViews } from './messages/message-views.ts';
 import { createBrowserSignIn } from './pages/sign-in-result.ts';
 import { createBrowserSession } from './people/browser-session.ts';
 import { installAccess } from './plugins/access.ts';
@@ -149,6 +150,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     ...services,
     config,
     lists,
+    messageViews: createMessageViews({ agentMessages: services.agentMessages, lists }),
     cursors,
     cookies,
     browserSession,

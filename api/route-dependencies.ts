@@ -3,6 +3,7 @@ import type { Cursors } from '../platform/cursor.ts';
 import type { Dependencies } from '../platform/dependencies.ts';
 import type { QueueAges } from '../platform/outbox/queue-ages.ts';
 import type { Lists } from './lists.ts';
+import type { MessageViews } from './messages/message-views.ts';
 import type { BrowserSignIn } from './pages/sign-in-result.ts';
 import type { BrowserSession } from './people/browser-session.ts';
 import type { Cookies } from './plugins/cookies.ts';
@@ -13,6 +14,7 @@ import type { Services } from './services.ts';
 export interface RouteDependencies extends Services {
   config: Config;
   lists: Lists;
+  messageViews: MessageViews;
   cursors: Cursors;
   cookies: Cookies;
   browserSession: BrowserSession;

@@ -92,6 +92,8 @@ import {
 } from './invitations/invitations.schemas.ts';
 import { CredentialRecord } from './me/me.schemas.ts';
 import { Address, AddressSeen } from './messages/addresses.ts';
+import { AgentMessage } from './messages/agent-message.schemas.ts';
+import { MessageCode, MessageInvite, MessageLink } from './messages/findings.schemas.ts';
 import { Labels } from './messages/labels.routes.ts';
 import {
   MessageListItem,
@@ -279,6 +281,10 @@ export const sharedSchemas = [
   MinimalDraft,
   SendDraft,
   DraftFields,
+  MessageCode,
+  MessageLink,
+  MessageInvite,
+  AgentMessage,
   MessageSummary,
   MessageRecord,
   MessageListItem,

@@ -14,7 +14,8 @@ import { MAX_DIFFERENCE_LINES } from '../../domain/drafts/text-difference.ts';
 import { REQUESTER_PROBLEMS, type RequesterProblem } from '../../domain/identity/requester.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
 import { MAX_BODY_BYTES, MAX_SUBJECT_LENGTH } from '../messages/content.schemas.ts';
-import { MESSAGE_RESPONSE, MessageRecord, presentMessage } from '../messages/messages.schemas.ts';
+import { type MessageViews, ViewQuery } from '../messages/message-views.ts';
+import { MESSAGE_RESPONSE, MessageRecord } from '../messages/messages.schemas.ts';
 import {
   changeProblems,
   enumOf,
@@ -135,11 +136,13 @@ export const approvalRoutes =
     draftPreviews,
     approvedRecipients,
     lists,
+    messageViews,
   }: {
     approvals: ApprovalService;
     draftPreviews: DraftPreviewService;
     approvedRecipients: ApprovedRecipientService;
     lists: Lists;
+    messageViews: MessageViews;
   }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.get(
@@ -186,15 +189,17 @@ export const approvalRoutes =
             'For people, not for keys. The draft becomes a message (201), or is scheduled if it has a `send_at` in the future (200). If the send is refused, the draft still waits.',
           tags: ['Drafts'],
           params: DraftParams,
+          querystring: ViewQuery,
           body: ref(ApproveDraft),
           response: { 200: ref(DraftRecord), 201: ref(MessageRecord), ...postProblems() },
         },
       },
-      async ({ scope, params, body }, reply) => {
+      async (request, reply) => {
+        const { scope, params, body } = request;
         const { version, note, remember_recipients: rememberRecipients } = body;
         const approved = await approvals.approve(scope, params.id, { version, note, rememberRecipients });
         reply.code('draft' in approved ? 200 : 201);
-        return 'draft' in approved ? presentDraft(approved) : presentMessage(approved);
+        return 'draft' in approved ? presentDraft(approved) : messageViews.present(request, reply, approved);
       },
     );
 

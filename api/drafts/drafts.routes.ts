@@ -8,6 +8,7 @@ import { storeBodyFiles } from '../attachments/body-files.ts';
 import { type Lists, listOf, PageQuery, pageQuery } from '../lists.ts';
 import { CONTENT_BODY_LIMIT_BYTES } from '../messages/content.schemas.ts';
 import { readDraftContent } from '../messages/content.ts';
+import { type MessageViews, ViewQuery } from '../messages/message-views.ts';
 import { MESSAGE_RESPONSE, MessageRecord } from '../messages/messages.schemas.ts';
 import { IfMatchHeaders, parseIfMatch } from '../plugins/preconditions.ts';
 import {
@@ -26,7 +27,6 @@ import {
   DraftFields,
   DraftRecord,
   presentDraft,
-  presentSent,
   SCHEDULED_RESPONSE,
   SendDraft,
 } from './drafts.schemas.ts';
@@ -39,10 +39,12 @@ export const draftRoutes =
     drafts,
     attachments,
     lists,
+    messageViews,
   }: {
     drafts: DraftService;
     attachments: AttachmentService;
     lists: Lists;
+    messageViews: MessageViews;
   }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.post(
@@ -193,6 +195,7 @@ export const draftRoutes =
           tags: ['Drafts'],
           params: DraftParams,
           headers: IfMatchHeaders,
+          querystring: ViewQuery,
           body: ref(SendDraft),
           response: { 201: ref(MessageRecord), 202: ref(DraftRecord), ...postProblems(412, 428) },
         },
@@ -201,7 +204,7 @@ export const draftRoutes =
         const { scope, params, headers, body } = request;
         const ifMatch = parseIfMatch(headers['if-match']);
         const sent = await drafts.send(scope, params.id, { ifMatch, version: body.version });
-        return presentSent(reply, sent);
+        return messageViews.presentSent(request, reply, sent);
       },
     );
     done();

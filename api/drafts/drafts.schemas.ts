@@ -1,12 +1,9 @@
-import type { FastifyReply } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { APPROVAL_SIGNALS, DRAFT_SEND_STATUSES } from '../../domain/drafts/draft.entity.ts';
 import type { DraftDetails } from '../../domain/drafts/draft.service.ts';
 import type { Actor } from '../../domain/identity/scope.ts';
-import type { MessageDetails } from '../../domain/messages/message-details.ts';
 import { AddressSeen } from '../messages/addresses.ts';
 import { contentFields, MAX_BODY_BYTES, MAX_SUBJECT_LENGTH } from '../messages/content.schemas.ts';
-import { presentMessage } from '../messages/messages.schemas.ts';
 import { minimalOf } from '../minimal-response.ts';
 import {
   enumOf,
@@ -232,10 +229,4 @@ export function presentDraft({ draft, attachments }: DraftDetails): Static<typeo
     created_at: draft.createdAt.toISOString(),
     updated_at: draft.updatedAt.toISOString(),
   };
-}
-
-/** A send answers 201 with the message, or 202 with the draft that waits for its time or for approval. */
-export function presentSent(reply: FastifyReply, sent: MessageDetails | DraftDetails) {
-  reply.code('draft' in sent ? 202 : 201);
-  return 'draft' in sent ? presentDraft(sent) : presentMessage(sent);
 }

@@ -4,7 +4,8 @@ import type { LabelService } from '../../domain/messages/label.service.ts';
 import { changeProblems, id, postProblems, ref, strictObject } from '../schemas.ts';
 import { singleLineText } from './addresses.ts';
 import { label } from './content.schemas.ts';
-import { MESSAGE_RESPONSE, MessageRecord, presentMessage } from './messages.schemas.ts';
+import { type MessageViews, ViewQuery } from './message-views.ts';
+import { MESSAGE_RESPONSE, MessageRecord } from './messages.schemas.ts';
 
 const MessageParams = strictObject({ id: id('Message id (msg_…).') });
 const LabelParams = strictObject({
@@ -25,7 +26,13 @@ export const Labels = strictObject(
 );
 
 export const labelRoutes =
-  ({ labels }: { labels: LabelService }): FastifyPluginCallbackTypebox =>
+  ({
+    labels,
+    messageViews,
+  }: {
+    labels: LabelService;
+    messageViews: MessageViews;
+  }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.post(
       '/messages/:id/labels',
@@ -36,11 +43,15 @@ export const labelRoutes =
           summary: 'Add labels to a message',
           tags: ['Messages'],
           params: MessageParams,
+          querystring: ViewQuery,
           body: ref(Labels),
           response: { 200: ref(MessageRecord), ...postProblems() },
         },
       },
-      async ({ scope, params, body }) => presentMessage(await labels.add(scope, params.id, body.labels)),
+      async (request, reply) => {
+        const { scope, params, body } = request;
+        return messageViews.present(request, reply, await labels.add(scope, params.id, body.labels));
+      },
     );
 
     app.post(
@@ -52,11 +63,15 @@ export const labelRoutes =
           summary: 'Remove labels from a message',
           tags: ['Messages'],
           params: MessageParams,
+          querystring: ViewQuery,
           body: ref(Labels),
           response: { 200: ref(MessageRecord), ...postProblems() },
         },
       },
-      async ({ scope, params, body }) => presentMessage(await labels.remove(scope, params.id, body.labels)),
+      async (request, reply) => {
+        const { scope, params, body } = request;
+        return messageViews.present(request, reply, await labels.remove(scope, params.id, body.labels));
+      },
     );
 
     app.delete(
@@ -68,10 +83,14 @@ export const labelRoutes =
           summary: 'Remove one label from a message',
           tags: ['Messages'],
           params: LabelParams,
+          querystring: ViewQuery,
           response: { 200: ref(MessageRecord), ...changeProblems() },
         },
       },
-      async ({ scope, params }) => presentMessage(await labels.remove(scope, params.id, [params.label])),
+      async (request, reply) => {
+        const { scope, params } = request;
+        return messageViews.present(request, reply, await labels.remove(scope, params.id, [params.label]));
+      },
     );
     done();
   };

@@ -6,7 +6,7 @@ import type { MessageService } from '../../domain/messages/message.service.ts';
 import type { MessageFilter } from '../../domain/messages/message-filter.ts';
 import type { SendService } from '../../domain/outbound/send.service.ts';
 import { storeBodyFiles } from '../attachments/body-files.ts';
-import { DraftRecord, presentDraft, presentSent, SCHEDULED_RESPONSE } from '../drafts/drafts.schemas.ts';
+import { DraftRecord, presentDraft, SCHEDULED_RESPONSE } from '../drafts/drafts.schemas.ts';
 import type { Lists } from '../lists.ts';
 import { listOf } from '../lists.ts';
 import { id, postProblems, problems, ref, strictObject } from '../schemas.ts';
@@ -14,13 +14,12 @@ import { parseTime } from '../time.ts';
 import { readAddressFilter } from './address-filter.schemas.ts';
 import { CONTENT_BODY_LIMIT_BYTES } from './content.schemas.ts';
 import { readContent, readSendAt } from './content.ts';
+import { MessageViewQuery, type MessageViews, ViewQuery } from './message-views.ts';
 import {
   MESSAGE_RESPONSE,
   MessageListItem,
   MessageQuery,
   MessageRecord,
-  presenterOf,
-  presentMessage,
   SendMessage,
 } from './messages.schemas.ts';
 
@@ -34,12 +33,14 @@ export const messageRoutes =
     drafts,
     attachments,
     lists,
+    messageViews,
   }: {
     messages: MessageService;
     sends: SendService<DraftDetails>;
     drafts: DraftService;
     attachments: AttachmentService;
     lists: Lists;
+    messageViews: MessageViews;
   }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.post(
@@ -58,6 +59,7 @@ export const messageRoutes =
           summary: 'Send a message',
           tags: ['Messages'],
           params: InboxParams,
+          querystring: ViewQuery,
           body: ref(SendMessage),
           response: { 201: ref(MessageRecord), 202: ref(DraftRecord), ...postProblems() },
         },
@@ -71,7 +73,11 @@ export const messageRoutes =
           reply.code(202);
           return presentDraft(await drafts.schedule(scope, params.inboxId, scheduled));
         }
-        return presentSent(reply, await sends.send(scope, params.inboxId, content, filesToAttach));
+        return messageViews.presentSent(
+          request,
+          reply,
+          await sends.send(scope, params.inboxId, content, filesToAttach),
+        );
       },
     );
 
@@ -88,11 +94,11 @@ export const messageRoutes =
           response: { 200: listOf(ref(MessageListItem)), ...problems() },
         },
       },
-      async (request) => {
+      async (request, reply) => {
         const filter = { ...readFilter(request.query), inboxId: request.params.inboxId };
         const { view } = request.query;
         const page = await messages.list(request.scope, filter, lists.read(request), view);
-        return lists.present(request, page, presenterOf(view));
+        return messageViews.presentList(request, reply, page);
       },
     );
 
@@ -108,10 +114,10 @@ export const messageRoutes =
           response: { 200: listOf(ref(MessageListItem)), ...problems() },
         },
       },
-      async (request) => {
+      async (request, reply) => {
         const { view } = request.query;
         const page = await messages.list(request.scope, readFilter(request.query), lists.read(request), view);
-        return lists.present(request, page, presenterOf(view));
+        return messageViews.presentList(request, reply, page);
       },
     );
 
@@ -124,10 +130,15 @@ export const messageRoutes =
           summary: 'Get a message',
           tags: ['Messages'],
           params: MessageParams,
+          querystring: MessageViewQuery,
           response: { 200: ref(MessageRecord), ...problems() },
         },
       },
-      async (request) => presentMessage(await messages.get(request.scope, request.params.id)),
+      async (request, reply) => {
+        const withAllLinks = request.query.links === 'all';
+        const details = await messages.get(request.scope, request.params.id, { withAllLinks });
+        return messageViews.presentRead(request, reply, details);
+      },
     );
 
     app.post(
@@ -139,10 +150,12 @@ export const messageRoutes =
           summary: 'Cancel a message, or its recipients that have not been transmitted to',
           tags: ['Messages'],
           params: MessageParams,
+          querystring: ViewQuery,
           response: { 200: ref(MessageRecord), ...postProblems() },
         },
       },
-      async (request) => presentMessage(await sends.cancel(request.scope, request.params.id)),
+      async (request, reply) =>
+        messageViews.present(request, reply, await sends.cancel(request.scope, request.params.id)),
     );
     done();
   };

@@ -24,6 +24,7 @@ import {
 import { addressFilter } from './address-filter.schemas.ts';
 import { AddressSeen, singleLineText } from './addresses.ts';
 import { contentFields, sendAt } from './content.schemas.ts';
+import { findingFields, presentFindings } from './findings.schemas.ts';
 
 /** Size of the largest message that the service accepts; no field is longer. */
 const MAX_MESSAGE_CHARACTERS = 37_748_736;
@@ -124,6 +125,7 @@ const summaryFields = {
     description:
       'Warnings to consider before acting on an inbound message: new_participant (the sender is new to the thread), authentication_failed, automated (sent by a program), reply_to_differs, hidden_text (contains text that people cannot see; extracted_text leaves it out), link_mismatch (the words of a link show another host than its target), spoofed_self (claims the inbox’s own domain or address without authentication), no_author (names no author that can be read; from is the envelope sender).',
   }),
+  ...findingFields,
   recipients: Type.Array(MessageRecipient, {
     maxItems: 1000,
     description: 'Envelope recipients of an outbound message, each with its outcome.',
@@ -171,6 +173,9 @@ const COMPACT_FIELDS = [
   'preview',
   'labels',
   'signals',
+  'codes',
+  'links',
+  'invites',
   'created_at',
   'queued_at',
   'sent_at',
@@ -240,7 +245,7 @@ export const MessageQuery = strictObject({
   view: enumOf(MESSAGE_VIEWS, {
     default: 'summary',
     description:
-      'compact: sender, subject, preview, labels, signals and times; full: with bodies and headers.',
+      'compact: sender, subject, preview, labels, signals, codes, links, invites and times; full: with bodies and headers; agent: AgentMessage, with the first 500 characters of the text.',
   }),
 });
 
@@ -290,6 +295,7 @@ export function presentSummary(details: MessageDetails): Static<typeof MessageSu
     parse_error: message.parseError?.slice(0, 1024) ?? null,
     automated: message.automated,
     signals: message.signals,
+    ...presentFindings(message),
     recipients: recipients.map(({ email, status, statusCode, diagnosticCode, updatedAt }) => ({
       email,
       status,
@@ -320,7 +326,7 @@ export function presentMessage(details: MessageDetails): Static<typeof MessageRe
 
 /** The presentation of a message in a list. */
 export function presenterOf(
-  view: MessageView,
+  view: Exclude<MessageView, 'agent'>,
 ): (details: MessageDetails) => Partial<Static<typeof MessageRecord>> {
   if (view === 'compact') return presentCompact;
   return view === 'full' ? presentMessage : presentSummary;

@@ -1,14 +1,29 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { ThreadService } from '../../domain/messages/thread.service.ts';
 import { type Lists, listOf, PageQuery } from '../lists.ts';
-import { id, problems, ref, strictObject } from '../schemas.ts';
+import { enumOf, id, problems, ref, strictObject } from '../schemas.ts';
+import { asResponse, isAgentView, type MessageViews } from './message-views.ts';
 import { presentThread, presentThreadDetails, ThreadRecord, ThreadSummary } from './threads.schemas.ts';
 
 const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });
+const ThreadQuery = strictObject({
+  view: enumOf(['summary', 'agent'], {
+    default: 'summary',
+    description: 'agent: each message is an AgentMessage, with the first 500 characters of its text.',
+  }),
+});
 const ThreadParams = strictObject({ id: id('Thread id (thr_…).') });
 
 export const threadRoutes =
-  ({ threads, lists }: { threads: ThreadService; lists: Lists }): FastifyPluginCallbackTypebox =>
+  ({
+    threads,
+    lists,
+    messageViews,
+  }: {
+    threads: ThreadService;
+    lists: Lists;
+    messageViews: MessageViews;
+  }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     app.get(
       '/inboxes/:inboxId/threads',
@@ -59,10 +74,17 @@ export const threadRoutes =
             'The id of a thread that was merged into another one is an alias: the response is the living thread, with its own id.',
           tags: ['Threads'],
           params: ThreadParams,
+          querystring: ThreadQuery,
           response: { 200: ref(ThreadRecord), ...problems() },
         },
       },
-      async (request) => presentThreadDetails(await threads.get(request.scope, request.params.id)),
+      async (request, reply) => {
+        const { scope, params, query } = request;
+        const details = await threads.get(scope, params.id, query.view);
+        if (!isAgentView(request)) return presentThreadDetails(details);
+        const messages = await messageViews.presentListed(request, details.messages);
+        return asResponse(reply, { ...presentThread(details.thread), messages });
+      },
     );
     done();
   };

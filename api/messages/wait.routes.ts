@@ -10,10 +10,11 @@ import type {
 import type { OutcomeWaitService } from '../../domain/outbound/outcome-wait.service.ts';
 import { isId } from '../../platform/ids.ts';
 import { type OpenResponses, readRefusal } from '../plugins/open-responses.ts';
-import { id, MAX_ID_LENGTH, problems, ref, resource, strictObject, text } from '../schemas.ts';
+import { enumOf, id, MAX_ID_LENGTH, problems, ref, resource, strictObject, text } from '../schemas.ts';
 import { parseTime } from '../time.ts';
 import { addressFilter, readAddressFilter } from './address-filter.schemas.ts';
-import { MessageRecord, presentMessage } from './messages.schemas.ts';
+import { type MessageViews, textParameters } from './message-views.ts';
+import { MessageRecord } from './messages.schemas.ts';
 
 const InboxParams = strictObject({ inboxId: id('Inbox id (inb_…).') });
 const ThreadParams = strictObject({ id: id('Thread id (thr_…).') });
@@ -27,9 +28,13 @@ const timeout = {
     description: 'How long to wait; proxies must allow responses that take this long.',
   }),
 };
-const TimeoutQuery = strictObject(timeout);
+const TimeoutQuery = strictObject({ ...timeout, ...textParameters });
 const WaitQuery = strictObject({
   ...timeout,
+  ...textParameters,
+  for: Type.Optional(
+    enumOf(['code'], { description: 'code: only a message with a one-time code (codes is not empty).' }),
+  ),
   from: Type.Optional(addressFilter('The sender')),
   subject: Type.Optional(text(998, { minLength: 1, description: 'Part of the subject, case-insensitive.' })),
   since: Type.Optional(
@@ -59,6 +64,7 @@ const Found = Type.Union([ref(MessageRecord), ref(TimedOut)], {
 export interface WaitRoutesOptions {
   messageWaits: MessageWaitService;
   outcomeWaits: OutcomeWaitService;
+  messageViews: MessageViews;
   openResponses: OpenResponses;
   /** How often the credential is rechecked. */
   heartbeatMs: number;
@@ -68,11 +74,12 @@ export const waitRoutes =
   ({
     messageWaits,
     outcomeWaits,
+    messageViews,
     openResponses,
     heartbeatMs,
   }: WaitRoutesOptions): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
-    const options = { openResponses, heartbeatMs };
+    const options = { messageViews, openResponses, heartbeatMs };
     const config = { permission: 'messages:read', heldOpen: true } as const;
 
     app.get(
@@ -147,20 +154,23 @@ interface HeldRequest {
   request: FastifyRequest;
   reply: FastifyReply;
   timeoutSeconds: number;
+  messageViews: MessageViews;
   openResponses: OpenResponses;
   heartbeatMs: number;
 }
 
 async function answerWhenFound(
   wait: MessageWait,
-  { request, reply, timeoutSeconds, openResponses, heartbeatMs }: HeldRequest,
+  { request, reply, timeoutSeconds, messageViews, openResponses, heartbeatMs }: HeldRequest,
 ): Promise<Static<typeof Found>> {
   try {
     const signal = openResponses.admit(request, reply);
     signal.addEventListener('abort', wait.close, { once: true });
     const deadline = performance.now() + timeoutSeconds * 1000;
     const found = await waitUntil(deadline, { wait, request, signal, heartbeatMs });
-    return found ? presentMessage(found) : { object: 'timeout', timed_out: true };
+    return found
+      ? await messageViews.presentRead(request, reply, found)
+      : { object: 'timeout', timed_out: true };
   } finally {
     wait.close();
   }
@@ -188,9 +198,10 @@ async function waitUntil(
   }
 }
 
-function readCriteria({ from: sender, subject, since }: WaitQuery): MessageCriteria {
+function readCriteria({ from: sender, subject, since, for: wanted }: WaitQuery): MessageCriteria {
   const from = readAddressFilter('from', sender);
-  if (since === undefined) return { from, subject };
-  if (isId('message', since)) return { from, subject, since: { messageId: since } };
-  return { from, subject, since: { time: parseTime('/query/since', since) } };
+  const criteria = { from, subject, hasCode: wanted === 'code' };
+  if (since === undefined) return criteria;
+  if (isId('message', since)) return { ...criteria, since: { messageId: since } };
+  return { ...criteria, since: { time: parseTime('/query/since', since) } };
 }

@@ -5,10 +5,11 @@ import type { DraftDetails } from '../../domain/drafts/draft.service.ts';
 import type { ReplyService } from '../../domain/outbound/reply.service.ts';
 import { invalid } from '../../platform/errors.ts';
 import { storeBodyFiles } from '../attachments/body-files.ts';
-import { DraftRecord, presentSent, SCHEDULED_RESPONSE } from '../drafts/drafts.schemas.ts';
+import { DraftRecord, SCHEDULED_RESPONSE } from '../drafts/drafts.schemas.ts';
 import { type AddressInput, addressList } from '../messages/addresses.ts';
 import { CONTENT_BODY_LIMIT_BYTES, contentFields, sendAt } from '../messages/content.schemas.ts';
 import { readContent, readSendAt } from '../messages/content.ts';
+import { type MessageViews, ViewQuery } from '../messages/message-views.ts';
 import { MESSAGE_RESPONSE, MessageRecord } from '../messages/messages.schemas.ts';
 import { id, postProblems, ref, strictObject } from '../schemas.ts';
 
@@ -47,9 +48,11 @@ export const replyRoutes =
   ({
     replies,
     attachments,
+    messageViews,
   }: {
     replies: ReplyService<DraftDetails>;
     attachments: AttachmentService;
+    messageViews: MessageViews;
   }): FastifyPluginCallbackTypebox =>
   (app, _options, done) => {
     const prepare = storeBodyFiles(attachments);
@@ -72,6 +75,7 @@ export const replyRoutes =
             'Sends in the same thread, to Reply-To or From of the original; a reply to an outbound message is addressed to its recipients. Also requires messages:read.',
           tags: ['Messages'],
           params: MessageParams,
+          querystring: ViewQuery,
           body: ref(ReplyToMessage),
           response: { 201: ref(MessageRecord), 202: ref(DraftRecord), ...postProblems() },
         },
@@ -86,7 +90,7 @@ export const replyRoutes =
           files,
           sendAt: readSendAt(body),
         });
-        return presentSent(reply, sent);
+        return messageViews.presentSent(request, reply, sent);
       },
     );
 
@@ -108,6 +112,7 @@ export const replyRoutes =
             'Sends in a new thread, with the header, body and files of the original. Also requires messages:read.',
           tags: ['Messages'],
           params: MessageParams,
+          querystring: ViewQuery,
           body: ref(ForwardMessage),
           response: { 201: ref(MessageRecord), 202: ref(DraftRecord), ...postProblems() },
         },
@@ -122,7 +127,7 @@ export const replyRoutes =
           files,
           sendAt: readSendAt(body),
         });
-        return presentSent(reply, sent);
+        return messageViews.presentSent(request, reply, sent);
       },
     );
     done();

@@ -1,5 +1,6 @@
 import { EVENT_TYPES } from '../../domain/events/event-types.ts';
 import { eventSchemaName } from '../events/events.schemas.ts';
+import { describeAgentView, describeListedAgentMessages } from './openapi-agent-view.ts';
 import { openAnswers } from './openapi-answers.ts';
 import { REQUEST_EXAMPLES } from './openapi-examples.ts';
 import { nameNullableObjects } from './openapi-parts.ts';
@@ -128,7 +129,9 @@ export function completeDocument<Document extends object>(generated: Document): 
   const { components } = document;
   components.headers = { ...components.headers, RetryAfter: RETRY_AFTER };
   const operations = listOperations(document);
+  describeAgentView(operations);
   for (const operation of operations) nameBodies(operation, components);
+  describeListedAgentMessages(components.schemas ?? {});
   discriminateUnions(components);
   makeDefaultsOptional(operations, components);
   components.schemas = { ...components.schemas, Event: unionOfEvents() };
@@ -222,7 +225,9 @@ function discriminateUnions({ schemas = {} }: Components): void {
   for (const [name, union] of Object.entries(schemas as Record<string, BodySchema>)) {
     if (unionName(union) === undefined) continue;
     const { anyOf: branches = [], ...rest } = union;
-    const mapping = branches.map(({ $ref = '' }) => [kindOf(schemas[nameOf($ref)]), $ref]);
+    const mapping = branches.map(({ $ref = '' }) => [kindOf(schemas[nameOf($ref)]), $ref] as const);
+    // Two views of one resource.
+    if (new Set(mapping.map(([kind]) => kind)).size < branches.length) continue;
     schemas[name] = {
       ...rest,
       oneOf: branches,

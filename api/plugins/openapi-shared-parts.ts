@@ -5,6 +5,7 @@ import { REQUESTER_PROBLEMS } from '../../domain/identity/requester.ts';
 import { MEMBER_ROLES } from '../../domain/identity/roles.ts';
 import { INVITATION_STATUSES } from '../../domain/invitations/invitation.entity.ts';
 import { MESSAGE_STATUSES, SIGNALS } from '../../domain/messages/message.entity.ts';
+import { TEXT_FORMATS } from '../../domain/mime/new-text.ts';
 import { TIERS } from '../../domain/organizations/tier.ts';
 import { STAFF_ROLES } from '../../domain/staff/staff-scope.ts';
 import { SUSPENSION_REASONS, SUSPENSION_TARGETS } from '../../domain/suspensions/suspension.entity.ts';
@@ -44,6 +45,7 @@ const NAMED_ENUMERATIONS: Readonly<Record<string, readonly string[]>> = {
   MemberRole: MEMBER_ROLES,
   MessageDirection: ['inbound', 'outbound'],
   MessageStatus: MESSAGE_STATUSES,
+  MessageView: ['full', 'agent'],
   OrganizationStatus: ['active', 'suspended', 'closed'],
   Permission: KEY_PERMISSIONS,
   RecipientStatus: [
@@ -64,6 +66,7 @@ const NAMED_ENUMERATIONS: Readonly<Record<string, readonly string[]>> = {
   Signal: SIGNALS,
   SortOrder: ['asc', 'desc'],
   StaffRole: STAFF_ROLES,
+  TextFormat: TEXT_FORMATS,
   SuspendableKind: SUSPENSION_TARGETS,
   SuspendableStatus: ['active', 'suspended'],
   SuspensionReason: SUSPENSION_REASONS,

@@ -32,7 +32,7 @@ export function createMailRooms(
     logger,
   });
   const eventStreams = createEventStreams({ database, signals: accessSignals, logger });
-  const messages = createMessages({ database, storage, outbox, events, eventStreams });
+  const messages = createMessages({ database, storage, outbox, events, eventStreams, converter });
   return {
     accessSignals,
     eventStreams,

@@ -1,4 +1,5 @@
 import type { OptionsOf } from '../../platform/options-of.ts';
+import { createAgentMessageService } from './agent-message.service.ts';
 import { createDeletionService } from './deletion.service.ts';
 import { createLabelService } from './label.service.ts';
 import { createMessageService } from './message.service.ts';
@@ -7,6 +8,7 @@ import { createRawMessageService } from './raw-message.service.ts';
 import { createThreadService } from './thread.service.ts';
 
 type Options = OptionsOf<typeof createDeletionService> &
+  OptionsOf<typeof createAgentMessageService> &
   OptionsOf<typeof createLabelService> &
   OptionsOf<typeof createRawMessageService> &
   Omit<OptionsOf<typeof createMessageWaitService>, 'messages'>;
@@ -16,6 +18,7 @@ export function createMessages(options: Options) {
   const messages = createMessageService(options);
   return {
     messages,
+    agentMessages: createAgentMessageService(options),
     messageWaits: createMessageWaitService({ ...options, messages }),
     deletions: createDeletionService(options),
     labels: createLabelService(options),

@@ -10,8 +10,10 @@ type Content = (typeof CONTENT)[number];
 
 export const WHOLE_MESSAGE = columnsOf(MessageEntity, { lazy: CONTENT });
 export type WholeMessage = RowOf<typeof MessageEntity, Content>;
-/** A message with the content that was read. */
-export type ListedMessage = RowOf<typeof MessageEntity> & Partial<Pick<WholeMessage, Content>>;
+/** A message with the content that was read, and with all its links if they were asked for. */
+export type ListedMessage = RowOf<typeof MessageEntity> &
+  Partial<Pick<WholeMessage, Content>> &
+  Partial<Pick<RowOf<typeof MessageEntity, 'allLinks'>, 'allLinks'>>;
 
 /** A message with its recipients and attachments. In a list, the message has the content of the requested view. */
 export interface MessageDetails {

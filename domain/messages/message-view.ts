@@ -1,9 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Db } from '../../platform/database/tables.ts';
+import { READ_CHARACTERS } from './agent-text.ts';
 import type { ListedMessage } from './message-details.ts';
 
-/** How much of each message a list shows: `summary` has the new text, `full` the bodies and headers too. */
-export const MESSAGE_VIEWS = ['compact', 'summary', 'full'] as const;
+/** How much of each message a list shows: `summary` has the new text, `full` the bodies and headers too, `agent` the start of the text. */
+export const MESSAGE_VIEWS = ['compact', 'summary', 'full', 'agent'] as const;
 export type MessageView = (typeof MESSAGE_VIEWS)[number];
 
 /** A page ends before the message that would exceed this size. This bounds the memory of the process and of the client. */
@@ -20,15 +21,28 @@ const COLUMNS = {
     'm.hidden_text as hiddenText',
     'm.headers',
   ],
+  agent: [
+    sql<string | null>`left(m.extracted_text, ${sql.lit(READ_CHARACTERS)})`.as('extractedText'),
+    sql<
+      string | null
+    >`case when m.direction = 'outbound' then left(m.text_body, ${sql.lit(READ_CHARACTERS)}) end`.as(
+      'textBody',
+    ),
+    sql<Record<string, string>>`case when m.direction = 'inbound' then jsonb_strip_nulls(
+      jsonb_build_object('date', m.headers->'date')) else '{}' end`.as('headers'),
+  ],
 } as const;
 
 /** PostgreSQL knows the length of a text that is stored out of line without reading it. */
 const SUBJECT_BYTES = sql<number>`coalesce(octet_length(subject), 0)`;
-const SUMMARY_BYTES = sql<number>`${SUBJECT_BYTES} + coalesce(octet_length(extracted_text), 0)
+const FINDINGS_BYTES = sql<number>`octet_length(codes::text) + octet_length(links::text) + octet_length(invites::text)`;
+const SUMMARY_BYTES = sql<number>`${SUBJECT_BYTES} + ${FINDINGS_BYTES} + coalesce(octet_length(extracted_text), 0)
   + 2 * (octet_length("to"::text) + octet_length(cc::text) + octet_length(bcc::text))
   + octet_length(array_to_string(reference_ids, ' '))`;
 const BYTES: Record<MessageView, RawBuilder<number>> = {
-  compact: SUBJECT_BYTES,
+  compact: sql`${SUBJECT_BYTES} + ${FINDINGS_BYTES}`,
+  agent: sql`${SUBJECT_BYTES} + ${FINDINGS_BYTES} + 4000
+    + 2 * (octet_length("to"::text) + octet_length(cc::text) + octet_length(bcc::text))`,
   summary: SUMMARY_BYTES,
   full: sql`${SUMMARY_BYTES} + coalesce(octet_length(text_body), 0) + coalesce(octet_length(html_body), 0)
     + coalesce(octet_length(hidden_text), 0) + octet_length(headers::text)`,

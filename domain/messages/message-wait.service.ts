@@ -1,3 +1,5 @@
+import { sql } from 'kysely';
+import { anyOf } from '../../platform/database/any-of.ts';
 import type { Database, Transaction } from '../../platform/database/database.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import type { Event } from '../events/event.entity.ts';
@@ -17,6 +19,8 @@ export interface MessageCriteria {
   from?: AddressFilter | undefined;
   /** Part of the subject, case-insensitive. */
   subject?: string | undefined;
+  /** Only a message with a one-time code. */
+  hasCode?: boolean | undefined;
   /** The last message seen, or a time: later messages match. Undefined: {@link DEFAULT_LOOKBACK_MS} ago. */
   since?: { messageId: string } | { time: Date } | undefined;
 }
@@ -47,9 +51,7 @@ export function createMessageWaitService(options: MessageWaitOptions) {
 
   async function follow(
     scope: Scope,
-    inboxId: string,
-    start: StartPosition,
-    isWanted: (event: Event) => boolean | Promise<boolean>,
+    { inboxId, start, criteria, isWanted = () => true }: Following,
   ): Promise<MessageWait> {
     const follower = await eventStreams.follow(scope, { ...RECEIVED_EVENTS, inboxIds: [inboxId], ...start });
     return {
@@ -59,13 +61,31 @@ export function createMessageWaitService(options: MessageWaitOptions) {
         for (;;) {
           const events = await follower.next(Math.max(0, deadline - performance.now()));
           if (events.length === 0) return undefined;
-          for (const event of events) {
+          const matching = events.filter((event) => meetsCriteria(event, criteria));
+          for (const event of criteria.hasCode ? await selectWithCode(scope, matching) : matching) {
             const found = (await isWanted(event)) ? await findIfVisible(messages, scope, event) : undefined;
             if (found) return found;
           }
         }
       },
     };
+  }
+
+  /** The events whose message has a one-time code, which events do not tell. */
+  async function selectWithCode(scope: Scope, events: readonly Event[]): Promise<Event[]> {
+    if (events.length === 0) return [];
+    const ids = events.map((event) => receivedDataOf(event).message_id);
+    const found = await database.read(scope, ({ db }) =>
+      db
+        .selectFrom('messages')
+        .select('id')
+        .where('id', '=', anyOf(ids))
+        .where((eb) => eb.and(columnsWithin(scope)))
+        .where(sql<boolean>`codes <> '[]'`)
+        .execute(),
+    );
+    const withCode = new Set(found.map(({ id }) => id));
+    return events.filter((event) => withCode.has(receivedDataOf(event).message_id));
   }
 
   return {
@@ -75,7 +95,7 @@ export function createMessageWaitService(options: MessageWaitOptions) {
         await findInbox(transaction.db, scope, inboxId);
         return findStartPosition(transaction, scope, inboxId, criteria.since);
       });
-      return follow(scope, inboxId, start, (event) => meetsCriteria(event, criteria));
+      return follow(scope, { inboxId, start, criteria });
     },
 
     /**
@@ -99,9 +119,16 @@ export function createMessageWaitService(options: MessageWaitOptions) {
           const livingId = await resolveThreadId(db, threadId);
           return livingId === (await resolveThreadId(db, receivedDataOf(event).thread_id));
         });
-      return follow(scope, inboxId, start, (event) => meetsCriteria(event, criteria) && isOfThread(event));
+      return follow(scope, { inboxId, start, criteria, isWanted: isOfThread });
     },
   };
+}
+
+interface Following {
+  inboxId: string;
+  start: StartPosition;
+  criteria: MessageCriteria;
+  isWanted?: (event: Event) => boolean | Promise<boolean>;
 }
 
 interface StartPosition {

@@ -53,12 +53,20 @@ export function createMessageService({ database }: { database: Database }) {
         };
       }),
 
-    /** @throws AppError `not_found`. */
-    get: (scope: Scope, messageId: string): Promise<MessageDetails> =>
+    /**
+     * @param withAllLinks reads all links of a received message, and not only those that an agent may need.
+     * @throws AppError `not_found`.
+     */
+    get: (
+      scope: Scope,
+      messageId: string,
+      { withAllLinks = false }: { withAllLinks?: boolean } = {},
+    ): Promise<MessageDetails> =>
       database.read(scope, async ({ db }) => {
         const message = await db
           .selectFrom('messages')
           .select(WHOLE_MESSAGE)
+          .$if(withAllLinks, (query) => query.select('all_links as allLinks'))
           .where('id', '=', messageId)
           .where((eb) => eb.and(columnsWithin(scope)))
           .executeTakeFirst();

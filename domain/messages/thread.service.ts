@@ -9,7 +9,7 @@ import { findInboxWithMail } from '../inboxes/find-inbox.ts';
 import { IS_VISIBLE } from './hidden-labels.ts';
 import { MessageEntity } from './message.entity.ts';
 import { loadDetailsForAll, type MessageDetails } from './message-details.ts';
-import { loadView } from './message-view.ts';
+import { loadView, type MessageView } from './message-view.ts';
 import { findLivingThread } from './resolve-thread.ts';
 import { ThreadEntity } from './thread.entity.ts';
 
@@ -56,7 +56,11 @@ export function createThreadService({ database }: { database: Database }) {
      *
      * @throws AppError `not_found`.
      */
-    get: (scope: Scope, threadId: string): Promise<ThreadDetails> =>
+    get: (
+      scope: Scope,
+      threadId: string,
+      view: Extract<MessageView, 'summary' | 'agent'> = 'summary',
+    ): Promise<ThreadDetails> =>
       database.read(scope, async ({ db }) => {
         const thread = await findLivingThread(db, scope, threadId);
         if (!thread) throw notFound('thread', threadId);
@@ -68,7 +72,7 @@ export function createThreadService({ database }: { database: Database }) {
           .orderBy('id', 'desc')
           .limit(MAX_THREAD_MESSAGES)
           .execute();
-        const shown = await loadView(db, newest, 'summary');
+        const shown = await loadView(db, newest, view);
         return { thread, messages: await loadDetailsForAll(db, shown.reverse()) };
       }),
   };

@@ -36,7 +36,7 @@ const MAX_LISTED_ADDRESSES = 100;
 const MAX_LINE_CHARACTERS = 998;
 
 /** Converts the HTML of originals, which may be large and hostile. */
-type Converter = HtmlConversions;
+type Converter = Pick<HtmlConversions, 'sanitize' | 'toText'>;
 
 /** Builds the bodies of a reply: each given body with the original quoted below. */
 export async function buildReplyBodies(

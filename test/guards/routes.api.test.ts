@@ -139,8 +139,9 @@ describe('clients generated from the OpenAPI document', () => {
   test('get one type for each name: a list and a union have the name of what they hold', () => {
     for (const name of [
       'MessageList',
-      'MessageOrMinimalMessage',
-      'MessageOrTimedOut',
+      'MessageOrAgentMessageOrMinimalMessage',
+      'MessageOrAgentMessageOrTimedOut',
+      'InboxOrMinimalInbox',
       'SessionCreatedOrMfaRequired',
     ])
       expect(Object.keys(schemas())).toContain(name);

@@ -58,6 +58,39 @@ async function arrange(overrides: Partial<IngestServiceOptions> = {}) {
   return { inbox, token, keyId, path, call, wait, receive, receiveMessage };
 }
 
+describe('for=code', () => {
+  test('returns when a message with a code arrives, and passes over others', async () => {
+    const { wait, receive, receiveMessage } = await arrange();
+    const { pendingResult } = await wait('?for=code&timeout_seconds=20');
+    await receiveMessage('No code');
+    const { message } = await receive(mail({ Subject: 'Sign in' }, 'Your verification code is 482913'));
+    expect(await pendingResult).toMatchObject({ id: message?.id, codes: [{ value: '482913' }] });
+  });
+
+  test('returns the message of a moment ago, and meets the other criteria too', async () => {
+    const { call, receive } = await arrange();
+    const { message } = await receive(mail({ Subject: 'Sign in' }, 'Your verification code is 482913'));
+    expect(await (await call('?for=code&subject=sign&view=agent')).json()).toMatchObject({
+      id: message?.id,
+      codes: [{ value: '482913' }],
+    });
+    expect(await (await call('?for=code&subject=other&timeout_seconds=1')).json()).toMatchObject({
+      timed_out: true,
+    });
+  });
+
+  test('does not return a message without a code', async () => {
+    const { call, receiveMessage } = await arrange();
+    await receiveMessage('No code');
+    expect(await (await call('?for=code&timeout_seconds=1')).json()).toMatchObject({ timed_out: true });
+  });
+
+  test('refuses anything else to wait for', async () => {
+    const { call } = await arrange();
+    expect((await call('?for=love')).status).toBe(400);
+  });
+});
+
 test('returns the next message exactly as GET by id does', async () => {
   const { wait, receiveMessage, token } = await arrange();
   const { pendingResult } = await wait();

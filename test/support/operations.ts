@@ -97,6 +97,7 @@ const PLAIN_QUERY = [
     'event_type',
   ],
   ...['direction', 'label', 'from', 'to', 'subject', 'has_attachments', 'q', 'timeout_seconds', 'domain'],
+  ...['format', 'max_chars', 'offset', 'links', 'for'],
   ...['email', 'origin', 'reason', 'fresh', 'purge', 'revoke_children', 'view', 'action', 'resource_type'],
 ];
 

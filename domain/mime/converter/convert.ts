@@ -1,6 +1,7 @@
 import type { Readable, Writable } from 'node:stream';
 import { readFrames, writeFrame } from '../../../platform/frames.ts';
 import { htmlToText } from '../html-to-text.ts';
+import { type NewTextOptions, readNewText } from '../new-text.ts';
 import { type SanitizeOptions, sanitizeHtml } from '../sanitize-html.ts';
 import { removeHidden } from '../visible/separate-hidden.ts';
 
@@ -10,13 +11,17 @@ import { removeHidden } from '../visible/separate-hidden.ts';
  * @param timeoutMs after this time, a simpler conversion applies.
  */
 export function convert(html: string, conversion: Conversion, timeoutMs?: number): string {
+  if (conversion.to === 'newText') return readNewText(html, conversion, timeoutMs);
   return conversion.to === 'text'
     ? htmlToText(removeHidden(html, timeoutMs), timeoutMs)
     : sanitizeHtml(html, conversion, timeoutMs);
 }
 
 /** A conversion: the format of the result and its options. */
-export type Conversion = ({ to: 'html' } & SanitizeOptions) | { to: 'text' };
+export type Conversion =
+  | ({ to: 'html' } & SanitizeOptions)
+  | { to: 'text' }
+  | ({ to: 'newText' } & NewTextOptions);
 
 /**
  * Protocol between the converter pool and its child processes (`platform/frames.ts`). The pool sends `conversion` as JSON,

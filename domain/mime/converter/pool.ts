@@ -1,6 +1,7 @@
 import { type Child, createChildPool } from '../../../platform/child-pool.ts';
 import { type Frame, readFrames, writeFrame } from '../../../platform/frames.ts';
 import { MAX_HTML_CHARACTERS } from '../html-to-text.ts';
+import type { NewTextOptions } from '../new-text.ts';
 import type { SanitizeOptions } from '../sanitize-html.ts';
 import { type Conversion, convert, FRAME } from './convert.ts';
 
@@ -16,6 +17,8 @@ export interface HtmlConversions {
   sanitize(html: string, options: SanitizeOptions): Promise<string>;
   /** See `htmlToText`. */
   toText(html: string): Promise<string>;
+  /** See `readNewText`. */
+  toNewText(body: string, options: NewTextOptions): Promise<string>;
 }
 
 export interface HtmlConverterOptions {
@@ -70,6 +73,7 @@ export function createHtmlConverter({ entry, processes }: HtmlConverterOptions):
     forOrganization: (id) => ({
       sanitize: (html, options) => run(id, html, { to: 'html', ...options }),
       toText: (html) => run(id, html, { to: 'text' }),
+      toNewText: (body, options) => run(id, body, { to: 'newText', ...options }),
     }),
     close: () => pool.close(),
   };

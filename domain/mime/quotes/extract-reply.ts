@@ -21,22 +21,26 @@ const MAX_PASSES = 4;
  * HTML ({@link isStub}).
  *
  * @param timeoutMs limits the time of each step. After that, a simpler rule applies.
+ * @param convert writes HTML as text, one line per paragraph.
  * @returns at most 524,288 characters (twice that if quoted lines of HTML are included).
  */
 export function extractReply(
   { text, html }: { text: string | null; html: string | null },
   timeoutMs: number = TIMEOUT_MS,
+  convert: ConvertHtml = htmlToText,
 ): string {
   const hasText = text !== null && text.trim() !== '';
   const fromText = hasText ? extractFromText(text.slice(0, MAX_TEXT_CHARACTERS), timeoutMs) : null;
   if (fromText !== null && (html === null || (fromText.hasQuotes && !mayBeStub(fromText.text))))
     return fromText.text;
-  const fromHtml = html === null ? null : extractFromHtml(html, timeoutMs);
+  const fromHtml = html === null ? null : extractFromHtml(html, timeoutMs, convert);
   if (fromText === null) return fromHtml?.text ?? '';
   if (fromHtml !== null && isStub(fromText.text, fromHtml.text)) return fromHtml.text;
   if (fromText.hasQuotes) return fromText.text;
   return fromHtml?.hasQuotes && fromHtml.text !== '' ? fromHtml.text : fromText.text;
 }
+
+type ConvertHtml = (html: string, timeoutMs: number) => string;
 
 interface Extraction {
   text: string;
@@ -48,16 +52,14 @@ function extractFromText(text: string, timeoutMs: number): Extraction {
   return first === null ? removeQuotedLines(text) : extractRepeatedly(first, timeoutMs);
 }
 
-function extractFromHtml(html: string, timeoutMs: number): Extraction {
+function extractFromHtml(html: string, timeoutMs: number, convert: ConvertHtml): Extraction {
   const marked = runWithTimeout(timeoutMs, () => markHtmlQuotes(html));
-  if (marked === null) return { text: htmlToText(html, timeoutMs), hasQuotes: false };
-  const first = runWithTimeout(timeoutMs, () =>
-    extractReplyLines(toMarkedLines(htmlToText(marked, timeoutMs))),
-  );
-  if (first === null) return removeQuotedLines(htmlToText(html, timeoutMs));
+  if (marked === null) return { text: convert(html, timeoutMs), hasQuotes: false };
+  const first = runWithTimeout(timeoutMs, () => extractReplyLines(toMarkedLines(convert(marked, timeoutMs))));
+  if (first === null) return removeQuotedLines(convert(html, timeoutMs));
   if (first.lines.length > 0) return extractRepeatedly(first, timeoutMs);
   // Everything is quoted. For a forward, the quoted message is the content; a reply without text is empty.
-  const allText = htmlToText(html, timeoutMs);
+  const allText = convert(html, timeoutMs);
   return startsWithAttribution(allText) ? { text: '', hasQuotes: true } : { text: allText, hasQuotes: false };
 }
 
