@@ -8,7 +8,7 @@ import {
 } from '../platform/config.ts';
 import { createSecretBox } from '../platform/crypto.ts';
 import type { Database } from '../platform/database/database.ts';
-import { createDnsLookup } from '../platform/dns.ts';
+import { createDnsLookup, createResolver } from '../platform/dns.ts';
 import { simulatorDomainOf } from '../platform/mail-transport/simulator-transport.ts';
 import { once } from '../platform/once.ts';
 import type { Outbox } from '../platform/outbox/outbox.ts';
@@ -20,6 +20,7 @@ import { createAttachmentService } from './attachments/attachment.service.ts';
 import { createUnsubscribeLinks } from './deliverability/unsubscribe-links.ts';
 import { createDraftCreation } from './drafts/create-draft.ts';
 import { createDraftService } from './drafts/draft.service.ts';
+import { type Authenticate, createAuthenticator, skipAuthentication } from './inbound/mail-authentication.ts';
 import { createReceiptService } from './inbound/receipt.service.ts';
 import { createCredentialService } from './inboxes/credential.service.ts';
 import { createNotificationService } from './notifications/notification.service.ts';
@@ -79,6 +80,7 @@ export function createSharedServices({
   const drafts = once(() => createDraftService(sending));
   const attachments = once(() => createAttachmentService({ database, storage }));
   const credentials = once(() => createCredentialService({ database }));
+  const authenticateMail = once(() => createConfiguredAuthenticator(config));
   const receipts = once(() =>
     createReceiptService({
       database: workerDatabase,
@@ -86,6 +88,7 @@ export function createSharedServices({
       returnPaths,
       storage,
       feedbackAddress: feedbackAddress(config),
+      authenticate: authenticateMail(),
       rateLimiter: createRateLimiter({ lease: leaseFromDatabase(workerDatabase), logger }),
       catchAllPerHour: config.CATCH_ALL_MESSAGES_PER_HOUR,
     }),
@@ -114,6 +117,10 @@ export function createSharedServices({
     dns: createDnsLookup(config),
     /** Values of the DNS records that a custom domain must publish. */
     dnsSettings: { spfMechanism: spfMechanism(config), mxHost: inboundMxHost(config) },
+    /** Checks received mail as the settings say. */
+    get authenticateMail() {
+      return authenticateMail();
+    },
     get drafts() {
       return drafts();
     },
@@ -130,4 +137,16 @@ export function createSharedServices({
       return outcomes();
     },
   };
+}
+
+/** Parsing, authenticating and storing a small message must fit into the local activity's timeout of 5 s. */
+const AUTHENTICATION_TIMEOUT_MS = 4_000;
+
+function createConfiguredAuthenticator(config: Config): Authenticate {
+  if (!config.AUTHENTICATE_INBOUND) return skipAuthentication;
+  const resolver = createResolver(config);
+  return createAuthenticator({
+    resolve: (name, type) => resolver.resolve(name, type),
+    timeoutMs: AUTHENTICATION_TIMEOUT_MS,
+  });
 }

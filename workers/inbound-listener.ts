@@ -49,7 +49,9 @@ export type InboundListenerConfig = Pick<
 export interface InboundListenerOptions {
   config: InboundListenerConfig;
   storage: Pick<Storage, 'putStream' | 'delete'>;
-  receipts: Pick<ReceiptService, 'resolve'> & { commit(mail: AcceptedMail): Promise<unknown> };
+  receipts: Pick<ReceiptService, 'resolve' | 'checkSender'> & {
+    commit(mail: AcceptedMail): Promise<unknown>;
+  };
   logger: Logger;
   /** Called for each message with the outcome and the time since the first byte of its data. */
   onReply?: (outcome: InboundOutcome, seconds: number) => void;
@@ -270,6 +272,12 @@ async function resolveRecipient(
       '4.3.2 The service does not accept mail for now, try again later',
       'service_paused',
     );
+  if (route === 'separately')
+    throw new SmtpError(
+      452,
+      '4.5.3 Send to this recipient in a transaction of its own',
+      'too_many_recipients',
+    );
   if (route === 'unknown') throw new SmtpError(550, '5.1.1 No such mailbox here', 'unknown_mailbox');
   if (route.kind === 'full')
     throw route.limit === 'receive_limit' ? receiveLimitReached() : catchAllLimitReached();
@@ -301,7 +309,7 @@ async function receiveMail(
       rawKey,
       holders: largeMessageHolders(session.remoteAddress, [...routes.values()]),
     });
-    const rowCount = await receipts.commit({
+    const mail: AcceptedMail = {
       ...stored,
       rawKey,
       mailFrom: envelope.mailFrom ? envelope.mailFrom.address : '',
@@ -310,7 +318,9 @@ async function receiveMail(
       tls: session.secure,
       receivedAt,
       recipients,
-    });
+    };
+    await requireAuthenticated(receipts, mail);
+    const rowCount = await receipts.commit(mail);
     // An unattributed report beyond the limit (`storeUnattributedReport`). No message is lost.
     if (rowCount === 0) await storage.delete(rawKey).catch(() => undefined);
     logger.info(
@@ -335,6 +345,19 @@ async function receiveMail(
     }
     logger.error({ err: error, transaction: id }, 'could not accept a message');
     throw temporaryFailure();
+  }
+}
+
+/** @throws SmtpError 550 if a recipient accepts only authenticated mail of this sender, 451 if DNS does not answer. */
+async function requireAuthenticated(
+  receipts: Pick<ReceiptService, 'checkSender'>,
+  mail: AcceptedMail,
+): Promise<void> {
+  for (const { route } of mail.recipients) {
+    if (route.kind === 'feedback') continue;
+    const checked = await receipts.checkSender(mail, route);
+    if (checked === 'undetermined') throw authenticationUnavailable();
+    if (checked === 'unauthenticated') throw senderUnauthenticated();
   }
 }
 
@@ -372,6 +395,22 @@ function receiveLimitReached(): SmtpError {
     452,
     '4.2.2 The recipient has reached its receive limit, try again later',
     'receive_limit',
+  );
+}
+
+function senderUnauthenticated(): SmtpError {
+  return new SmtpError(
+    550,
+    '5.7.1 The recipient accepts mail from this sender only if DMARC passes or its domain has signed it',
+    'sender_unauthenticated',
+  );
+}
+
+function authenticationUnavailable(): SmtpError {
+  return new SmtpError(
+    451,
+    '4.4.3 The sender cannot be authenticated now, try again later',
+    'temporary_failure',
   );
 }
 

@@ -6,7 +6,7 @@ import { createFairShare, type Holder } from '../platform/concurrency/fair-share
  * hundreds of SMTP connections must not make sends in the same process wait for one. Recipients take turns.
  */
 export function limitReceipts(
-  { resolve, commit, hasReceived }: ReceiptService,
+  { resolve, checkSender, commit, hasReceived }: ReceiptService,
   maxConcurrent: number,
 ): ReceiptService {
   const connections = createFairShare({ name: 'connections of receipts', capacity: maxConcurrent });
@@ -17,6 +17,8 @@ export function limitReceipts(
   }
   return {
     resolve: (...input) => inTurn(input[0], () => resolve(...input)),
+    // It needs no connection.
+    checkSender,
     commit: (...input) => inTurn(input[0].recipients[0]?.address, () => commit(...input)),
     hasReceived: (...input) => inTurn(input[1][0]?.address, () => hasReceived(...input)),
   };

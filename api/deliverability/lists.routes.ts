@@ -73,9 +73,10 @@ export const listRoutes =
         },
       },
       async (request, reply) => {
-        const { entry, env_id: environmentId, inbox_id: inboxId } = request.body;
+        const { entry, authenticated, env_id: environmentId, inbox_id: inboxId } = request.body;
         const added = await allowBlockLists.add(request.scope, request.params, {
           entry,
+          authenticated,
           environmentId,
           inboxId,
         });

@@ -20,6 +20,10 @@ export const ListEntryRecord = resource(
     entry: text(320, { description: 'An address, or a domain with its subdomains, in lower case.' }),
     direction: enumOf(LIST_DIRECTIONS),
     effect: enumOf(LIST_EFFECTS),
+    authenticated: Type.Boolean({
+      description:
+        'Of the receive allow list: mail of the sender is accepted only if DMARC passes for the entry’s domain, or one of its DKIM signatures is valid.',
+    }),
     scope: enumOf(LIST_SCOPES, { description: 'Where the entry applies.' }),
     env_id: nullableText(MAX_ID_LENGTH, { description: 'Null for an entry of the organization.' }),
     inbox_id: nullableText(MAX_ID_LENGTH, {
@@ -56,6 +60,12 @@ export const entryScopeFields = {
 export const CreateListEntry = strictObject(
   {
     entry: text(320, { minLength: 1, description: 'name@domain, or a domain.' }),
+    authenticated: Type.Optional(
+      Type.Boolean({
+        description:
+          'Only for the receive allow list: accept mail of the sender only if DMARC passes for the entry’s domain, or one of its DKIM signatures is valid. An existing entry is changed.',
+      }),
+    ),
     env_id: Type.Optional(orNull(entryScopeFields.env_id)),
     inbox_id: Type.Optional(orNull(entryScopeFields.inbox_id)),
   },
@@ -69,6 +79,7 @@ export function presentListEntry(entry: ListEntry): Static<typeof ListEntryRecor
     entry: entry.entry,
     direction: entry.direction,
     effect: entry.effect,
+    authenticated: entry.authenticated,
     scope: entry.environmentId === null ? 'organization' : narrow,
     env_id: entry.environmentId,
     inbox_id: entry.inboxId,

@@ -65,6 +65,7 @@ export function createMailRooms(
       database,
       unsubscribeLinks: shared.unsubscribeLinks,
       sharedDomainLimit: sending.sharedDomainLimit,
+      authenticatesMail: config.AUTHENTICATE_INBOUND,
     }),
     ...createWebhooks({
       database,

@@ -11,15 +11,17 @@ export function createDeliverability({
   database,
   unsubscribeLinks,
   sharedDomainLimit,
+  authenticatesMail,
 }: {
   database: Database;
   unsubscribeLinks: UnsubscribeLinks;
+  authenticatesMail: boolean;
   sharedDomainLimit?: SharedDomainLimit | undefined;
 }) {
   return {
     unsubscriptions: createUnsubscribeService({ database, links: unsubscribeLinks }),
     suppressions: createSuppressionService({ database }),
     sendAllowances: createSendAllowanceService({ database, sharedDomainLimit }),
-    allowBlockLists: createListService({ database }),
+    allowBlockLists: createListService({ database, authenticatesMail }),
   };
 }

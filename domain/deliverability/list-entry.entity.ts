@@ -27,6 +27,8 @@ export const ListEntryEntity = defineEntity({
     effect: p.text().$type<ListEffect>(),
     /** An address or a domain, normalized by `toListEntryKey`. */
     entry: p.text(),
+    /** Of the receive allow list: only mail that is authenticated as the entry's domain is accepted. False in other lists. */
+    authenticated: p.boolean().default(false),
     /** Null for an entry of the organization. */
     environmentId: () =>
       p.manyToOne(EnvironmentEntity).mapToPk().fieldName('env_id').deleteRule('cascade').strictNullable(),

@@ -15,6 +15,8 @@ export interface ListMatch {
   entry: string;
   effect: ListEffect;
   scope: ListScope;
+  /** Only mail that is authenticated as the entry's domain is accepted. */
+  authenticated: boolean;
 }
 
 /**
@@ -48,7 +50,7 @@ export function selectListMatches(
   email: RawBuilder<unknown>,
   inbox = INBOX,
 ): RawBuilder<ListMatch[] | null> {
-  return sql`(select jsonb_agg(jsonb_build_object('entry', l.entry, 'effect', l.effect, 'scope',
+  return sql`(select jsonb_agg(jsonb_build_object('entry', l.entry, 'effect', l.effect, 'authenticated', l.authenticated, 'scope',
         case when l.inbox_id is not null then 'inbox' when l.env_id is not null then 'environment' else 'organization' end))
       from unnest(array(
           select array_to_string(d.labels[n:], '.')

@@ -27,7 +27,13 @@ export interface EntryScope {
 
 export type ListService = ReturnType<typeof createListService>;
 
-export function createListService({ database }: { database: Database }) {
+export interface ListServiceOptions {
+  database: Database;
+  /** Whether this installation checks SPF, DKIM and DMARC of received mail. */
+  authenticatesMail: boolean;
+}
+
+export function createListService({ database, authenticatesMail }: ListServiceOptions) {
   return {
     /**
      * Lists the entries that apply to what the credential can access: an organization-wide credential sees all, one bound
@@ -57,14 +63,14 @@ export function createListService({ database }: { database: Database }) {
       }),
 
     /**
-     * Adds an entry, or returns the existing one.
+     * Adds an entry, or returns the existing one, with the `authenticated` of the input if it has one.
      *
      * @throws AppError `validation_error`, `not_found`, `inbox_suspended`.
      */
     add: (
       scope: Scope,
       name: ListName,
-      input: EntryScope & { entry: string },
+      input: EntryScope & { entry: string; authenticated?: boolean | undefined },
     ): Promise<{ entry: ListEntry; created: boolean }> =>
       database.transaction(scope, async ({ db }) => {
         const list = parseListName(name);
@@ -76,11 +82,20 @@ export function createListService({ database }: { database: Database }) {
             'Use name@domain, or a domain such as example.com, which includes its subdomains.',
           );
         const entryScope = await resolveActiveEntryScope(db, scope, input);
-        const changed = { ...list, entry, ...entryScope };
+        const { authenticated } = input;
+        if (authenticated) requireAuthentication(list, authenticatesMail);
+        const changed = { ...list, entry, ...entryScope, authenticated };
         const created = await insertEntry(db, scope.organizationId, changed);
-        if (!created) return { entry: await findEntry(db, scope.organizationId, changed), created: false };
-        await audit(db, scope, changed, 'created');
-        return { entry: created, created: true };
+        if (created) {
+          await audit(db, scope, changed, 'created');
+          return { entry: created, created: true };
+        }
+        const existing = await findEntry(db, scope.organizationId, changed);
+        if (authenticated === undefined || authenticated === existing.authenticated)
+          return { entry: existing, created: false };
+        const updated = await setAuthenticated(db, existing, authenticated);
+        await audit(db, scope, changed, 'updated');
+        return { entry: updated, created: false };
       }),
 
     /** @throws AppError `not_found`, `inbox_suspended`. */
@@ -113,13 +128,42 @@ interface ChangedEntry extends EntryScopeKey {
   direction: ListDirection;
   effect: ListEffect;
   entry: string;
+  authenticated?: boolean | undefined;
+}
+
+/** @throws AppError `validation_error`. */
+function requireAuthentication(
+  { direction, effect }: { direction: ListDirection; effect: ListEffect },
+  authenticatesMail: boolean,
+): void {
+  if (direction !== 'receive' || effect !== 'allow')
+    throw invalid(
+      '/body/authenticated',
+      'is only for the receive allow list',
+      'Omit it, or add the entry with POST /api/v1/lists/receive/allow.',
+    );
+  if (!authenticatesMail)
+    throw invalid(
+      '/body/authenticated',
+      'is not available: this installation does not authenticate received mail (AUTHENTICATE_INBOUND)',
+      'Omit it.',
+    );
+}
+
+function setAuthenticated(db: Db, { id }: ListEntry, authenticated: boolean): Promise<ListEntry> {
+  return db
+    .updateTable('list_entries')
+    .set({ authenticated })
+    .where('id', '=', id)
+    .returning(columnsOf(ListEntryEntity))
+    .executeTakeFirstOrThrow(() => notFound('list entry', id));
 }
 
 /** @returns undefined if the entry already exists. */
 function insertEntry(
   db: Db,
   organizationId: string,
-  { direction, effect, entry, environmentId, inboxId }: ChangedEntry,
+  { direction, effect, entry, environmentId, inboxId, authenticated = false }: ChangedEntry,
 ): Promise<ListEntry | undefined> {
   return db
     .insertInto('list_entries')
@@ -129,6 +173,7 @@ function insertEntry(
       direction,
       effect,
       entry,
+      authenticated,
       env_id: environmentId,
       inbox_id: inboxId,
     })
@@ -143,7 +188,7 @@ function insertEntry(
 function findEntry(
   db: Db,
   organizationId: string,
-  { direction, effect, entry, ...entryScope }: ChangedEntry,
+  { direction, effect, entry, environmentId, inboxId }: ChangedEntry,
 ): Promise<ListEntry> {
   return db
     .selectFrom('list_entries')
@@ -152,7 +197,7 @@ function findEntry(
     .where('direction', '=', direction)
     .where('effect', '=', effect)
     .where('entry', '=', entry)
-    .where(isOfScope(entryScope))
+    .where(isOfScope({ environmentId, inboxId }))
     .executeTakeFirstOrThrow(
       () =>
         new AppError('conflict', {
@@ -165,14 +210,20 @@ function findEntry(
 function audit(
   db: Db,
   scope: Scope,
-  { direction, effect, entry, environmentId, inboxId }: ChangedEntry,
+  { direction, effect, entry, environmentId, inboxId, authenticated }: ChangedEntry,
   change: string,
 ): Promise<void> {
   return recordAudit(db, scope, {
     action: `list_entry.${change}`,
     resourceType: 'list_entry',
     resourceId: entry,
-    details: { direction, effect, env_id: environmentId, inbox_id: inboxId },
+    details: {
+      direction,
+      effect,
+      env_id: environmentId,
+      inbox_id: inboxId,
+      ...(authenticated === undefined ? {} : { authenticated }),
+    },
   });
 }
 

@@ -480,7 +480,7 @@ export const EXPORTED_TABLES: ExportedTable[] = [
   },
   {
     table: 'list_entries',
-    columns: ['id', 'direction', 'effect', 'entry', 'env_id', 'inbox_id', 'created_at'],
+    columns: ['id', 'direction', 'effect', 'entry', 'authenticated', 'env_id', 'inbox_id', 'created_at'],
     sources: [ownRows(fullTable('list_entries', 'listEntry'))],
   },
   {

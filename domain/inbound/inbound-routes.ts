@@ -7,7 +7,8 @@ import type { ProviderVerdicts } from './receipt.entity.ts';
 /** The destination of a recipient address. For `feedback`, the content determines the organization. */
 export type InboundRoute = TenantRoute | { kind: 'feedback' };
 
-export type TenantRoute =
+/** `authenticatedAs`: the message is accepted only if it is authenticated as this domain; see {@link checkSender}. */
+export type TenantRoute = { authenticatedAs?: string } & (
   | { kind: 'mail'; organizationId: string; environmentId: string; inboxId: string }
   | {
       kind: 'report';
@@ -16,7 +17,8 @@ export type TenantRoute =
       inboxId: string;
       messageId: string;
       recipientPosition: number;
-    };
+    }
+);
 
 /** An SMTP transaction whose bytes are already in storage. */
 export interface AcceptedMail {
@@ -39,12 +41,16 @@ export interface AcceptedMail {
   recipients: { address: string; route: InboundRoute }[];
 }
 
-/** Where mail to an address goes, or why it is refused. */
+/**
+ * Where mail to an address goes, or why it is refused. `separately`: the message cannot have other recipients, because whether
+ * this one accepts it depends on its content.
+ */
 export type ResolvedRoute =
   | InboundRoute
   | 'unknown'
   | 'blocked'
   | 'switched_off'
+  | 'separately'
   | {
       kind: 'full';
       route: InboundRoute;

@@ -17,6 +17,8 @@ export interface Authentication {
   policy: 'none' | 'quarantine' | 'reject' | null;
   /** The domain that `dmarc` is about; absent if it is unknown. */
   authorDomain?: string;
+  /** The domains of valid DKIM signatures, in lower case; absent if there are none. */
+  signers?: string[];
   /** Only if the header could not be read; see `MessageAuthentication`. */
   unread?: { dmarc: string; authorDomain?: string };
 }
@@ -107,7 +109,7 @@ interface CheckResult {
 /** The result of `mailauth`; `false` if there was nothing to check. */
 interface MailauthReport {
   spf: CheckResult | false;
-  dkim: { results?: (CheckResult & { status: { aligned?: string | false } })[] };
+  dkim: { results?: (CheckResult & { status: { aligned?: string | false }; signingDomain?: string })[] };
   dmarc: { status: { result: string; header?: { from?: string } }; policy?: string } | false;
   arc: CheckResult | false;
 }
@@ -116,6 +118,9 @@ function toAuthentication(checked: unknown, isPublic: boolean): Authentication {
   const { spf, dkim, dmarc, arc } = checked as MailauthReport;
   const policy = dmarc ? dmarc.policy : null;
   const authorDomain = dmarc ? dmarc.status.header?.from : undefined;
+  const signers = (dkim.results ?? []).flatMap(({ status, signingDomain }) =>
+    status.result === 'pass' && signingDomain ? signingDomain.toLowerCase() : [],
+  );
   const found = {
     spf: isPublic ? toResult(spf) : 'none',
     dkim: selectDkimResult(dkim.results ?? []),
@@ -127,6 +132,7 @@ function toAuthentication(checked: unknown, isPublic: boolean): Authentication {
     arc: toResult(arc),
     policy: policy === 'none' || policy === 'quarantine' || policy === 'reject' ? policy : null,
     ...(authorDomain ? { authorDomain } : {}),
+    ...(signers.length > 0 ? { signers } : {}),
   };
 }
 

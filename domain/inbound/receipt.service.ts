@@ -19,6 +19,7 @@ import { readReportBytes } from '../delivery-reports/dsn.ts';
 import { parseFeedbackReport } from '../delivery-reports/feedback-report.ts';
 import { findReportTarget } from '../delivery-reports/report-token.ts';
 import { baseAddress } from '../inboxes/inbox-address.ts';
+import { domainOf } from '../mime/mail-address.ts';
 import { isOff } from '../toggles/toggles.ts';
 import { countWithinLimit } from '../usage/count-usage.ts';
 import { createQuotaCache } from '../usage/quota-cache.ts';
@@ -32,7 +33,9 @@ import {
   type ResolvedRoute,
   type TenantRoute,
 } from './inbound-routes.ts';
+import type { Authenticate } from './mail-authentication.ts';
 import { type Receipt, toMessageId } from './receipt.entity.ts';
+import { checkSender, type SenderCheck } from './sender-authentication.ts';
 import { storeUnattributedReport } from './unattributed-reports.ts';
 
 export type ReceiptService = ReturnType<typeof createReceiptService>;
@@ -44,6 +47,7 @@ export interface ReceiptServiceOptions {
   storage: Pick<Storage, 'getStream'>;
   /** Lower case. */
   feedbackAddress: string;
+  authenticate: Authenticate;
   rateLimiter: RateLimiter;
   /** Messages an hour that the catch-all inbox of a domain receives. */
   catchAllPerHour: number;
@@ -54,11 +58,18 @@ export interface ReceiptServiceOptions {
 const RESERVED_FROM_GUESSES = 0.5;
 
 export function createReceiptService(options: ReceiptServiceOptions) {
-  const { database, outbox, returnPaths, feedbackAddress, rateLimiter, catchAllPerHour } = options;
-  const { now = () => new Date() } = options;
+  const { database, outbox, returnPaths, storage, authenticate, feedbackAddress, rateLimiter } = options;
+  const { catchAllPerHour, now = () => new Date() } = options;
   const receiveQuota = createQuotaCache({ counter: 'messages_received', now });
-  const isBlocked = async (inboxId: string, sender: string): Promise<boolean> =>
-    (await findReceiveListMatch(database.db, inboxId, storableText(sender)))?.effect === 'block';
+  /** What the receive lists require of a sender; null if they block it. */
+  const findRequirement = async (
+    inboxId: string,
+    sender: string,
+  ): Promise<Pick<TenantRoute, 'authenticatedAs'> | null> => {
+    const match = await findReceiveListMatch(database.db, inboxId, storableText(sender));
+    if (match?.effect === 'block') return null;
+    return match?.authenticated ? { authenticatedAs: domainOf(match.entry) } : {};
+  };
   const mayGuess = async (domainId: string): Promise<boolean> => {
     const limit = { perSecond: catchAllPerHour / 3_600, burst: catchAllPerHour };
     return (await rateLimiter.take(`catch-all/${domainId}`, limit)).allowed;
@@ -71,16 +82,19 @@ export function createReceiptService(options: ReceiptServiceOptions) {
      *
      * @param sender envelope sender; empty for `<>`.
      * @param others routes of the previous recipients, which also count toward the quota.
+     * @param options.isDivisible the message may be accepted for some of its recipients only.
      * @returns `blocked` if a receive list blocks the sender, `full` if the organization has reached its receive limit, or the
      * domain the hourly limit of its catch-all inbox, `switched_off` for every address while staff have switched inbound mail
-     * off.
+     * off, `separately` if the message needs a transaction of its own for this recipient.
      */
     async resolve(
       address: string,
       sender: string,
       others: readonly InboundRoute[] = [],
+      { isDivisible = false } = {},
     ): Promise<ResolvedRoute> {
       const { db } = database;
+      const accept = (route: TenantRoute) => (isDivisible ? route : aloneIfRequired(route, others));
       if (await isOff(db, 'inbound_mail')) return 'switched_off';
       if (address.toLowerCase() === feedbackAddress) return { kind: 'feedback' };
       const target = returnPaths.parse(address);
@@ -88,7 +102,9 @@ export function createReceiptService(options: ReceiptServiceOptions) {
         const route = await findReportRoute(db, target);
         if (!route) return 'unknown';
         // Delivery reports have an empty sender. A message with a sender is ordinary mail, even to a return path.
-        return sender !== '' && (await isBlocked(route.inboxId, sender)) ? 'blocked' : route;
+        if (sender === '') return route;
+        const required = await findRequirement(route.inboxId, sender);
+        return required ? accept({ ...route, ...required }) : 'blocked';
       }
       const email = storableText(baseAddress(address));
       const named = await findReceivingInbox(db, email);
@@ -96,14 +112,27 @@ export function createReceiptService(options: ReceiptServiceOptions) {
       const found = named ?? guessed;
       if (!found) return 'unknown';
       const { organizationId, environmentId, inboxId } = found;
-      if (await isBlocked(inboxId, sender)) return 'blocked';
-      const route = { kind: 'mail', organizationId, environmentId, inboxId } as const;
+      const required = await findRequirement(inboxId, sender);
+      if (!required) return 'blocked';
+      const route = { kind: 'mail', organizationId, environmentId, inboxId, ...required } as const;
       if (guessed && !(await mayGuess(guessed.domainId)))
         return { kind: 'full', route, limit: 'catch_all_limit' };
       const remaining = await receiveQuota.remaining(db, organizationId, named ? 0 : RESERVED_FROM_GUESSES);
       const isFull = remaining !== null && remaining <= countOtherInboxes(organizationId, others, inboxId);
-      if (!isFull) return route;
+      if (!isFull) return accept(route);
       return { kind: 'full', route, limit: named ? 'receive_limit' : 'catch_all_limit' };
+    },
+
+    /**
+     * Whether a stored message satisfies what the receive list of a recipient requires: that it is authenticated as the domain
+     * of its sender.
+     */
+    async checkSender(mail: AcceptedMail, { authenticatedAs }: TenantRoute): Promise<SenderCheck> {
+      if (authenticatedAs === undefined) return 'authenticated';
+      const { rawKey, sizeBytes, clientIp, helo, mailFrom } = mail;
+      const raw = { sizeBytes, open: () => storage.getStream(rawKey) };
+      const checked = await authenticate({ raw, isSigned: true, clientIp, helo, mailFrom });
+      return checkSender(checked, authenticatedAs);
     },
 
     /**
@@ -154,6 +183,14 @@ export function createReceiptService(options: ReceiptServiceOptions) {
       });
     },
   };
+}
+
+/** A reply after the data is for all recipients, so one whose acceptance depends on the content must be the only one. */
+function aloneIfRequired(route: TenantRoute, others: readonly InboundRoute[]): TenantRoute | 'separately' {
+  const isDependent = (other: InboundRoute) =>
+    'authenticatedAs' in other && other.authenticatedAs !== undefined;
+  const isAlone = others.every((other) => 'inboxId' in other && other.inboxId === route.inboxId);
+  return !isAlone && [route, ...others].some(isDependent) ? 'separately' : route;
 }
 
 function toReceipt(mail: AcceptedMail, { address, route }: TenantRecipient) {

@@ -2,7 +2,7 @@ import { type Readable, Transform } from 'node:stream';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Storage, StoredObject } from '../../platform/storage.ts';
-import type { InboundRoute } from '../inbound/inbound-routes.ts';
+import type { AcceptedMail, InboundRoute } from '../inbound/inbound-routes.ts';
 import type { ProviderVerdicts } from '../inbound/receipt.entity.ts';
 import type { ReceiptService } from '../inbound/receipt.service.ts';
 import { isUsageLimitExceeded } from '../usage/limit-errors.ts';
@@ -30,7 +30,7 @@ export type MailIntake = ReturnType<typeof createMailIntake>;
 
 export interface MailIntakeOptions {
   storage: Pick<Storage, 'putStream' | 'delete'>;
-  receipts: Pick<ReceiptService, 'resolve' | 'hasReceived' | 'commit'>;
+  receipts: Pick<ReceiptService, 'resolve' | 'checkSender' | 'hasReceived' | 'commit'>;
   maxSizeBytes: number;
 }
 
@@ -55,9 +55,12 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
       const unknown: string[] = [];
       for (const address of distinct) {
         const others = recipients.map((recipient) => recipient.route);
-        const route = await receipts.resolve(address, mailFrom, others);
+        // The message is checked for each recipient, so it needs no transactions of its own.
+        const route = await receipts.resolve(address, mailFrom, others, { isDivisible: true });
         if (route === 'switched_off') throw inboundSwitchedOff();
         if (route === 'unknown' || route === 'blocked') unknown.push(address);
+        else if (route === 'separately')
+          throw new Error('A divisible message was refused for its other recipients');
         else if (route.kind === 'full') overLimit.push({ address, route: route.route });
         else recipients.push({ address, route });
       }
@@ -71,9 +74,11 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
     /**
      * Stores the bytes and commits receipts, like the SMTP listener. Once it resolves, this service is responsible.
      *
-     * @throws AppError `payload_too_large`, `unprocessable` (a mail loop), `usage_limit_exceeded`; errors of `inspect`.
+     * @returns the recipients that accept the message.
+     * @throws AppError `payload_too_large`, `unprocessable` (a mail loop, or a sender that must be authenticated and is not),
+     * `unavailable`, `usage_limit_exceeded`; errors of `inspect`.
      */
-    async accept({ source, inspect, ...mail }: ProviderMail): Promise<void> {
+    async accept({ source, inspect, ...mail }: ProviderMail): Promise<{ address: string }[]> {
       const now = new Date();
       const rawKey = `raw/${now.toISOString().slice(0, 10).replaceAll('-', '/')}/${newId('receipt')}.eml`;
       const limiter = createMailLimiter(maxSizeBytes);
@@ -94,14 +99,18 @@ export function createMailIntake({ storage, receipts, maxSizeBytes }: MailIntake
         await storage.delete(rawKey).catch(() => undefined);
         throw error;
       }
+      const mailStored = { receivedAt: now, ...mail, ...stored, rawKey, tls: true };
+      const recipients = await keepAuthenticated(receipts, mailStored).catch(async (error: unknown) => {
+        await storage.delete(rawKey).catch(() => undefined);
+        throw error;
+      });
       // Keeps the object after a failed commit: the commit may have succeeded, and a receipt would then refer to it.
-      const committed = await receipts
-        .commit({ receivedAt: now, ...mail, ...stored, rawKey, tls: true })
-        .catch(async (error: unknown) => {
-          if (isUsageLimitExceeded(error)) await storage.delete(rawKey).catch(() => undefined);
-          throw error;
-        });
+      const committed = await receipts.commit({ ...mailStored, recipients }).catch(async (error: unknown) => {
+        if (isUsageLimitExceeded(error)) await storage.delete(rawKey).catch(() => undefined);
+        throw error;
+      });
       if (committed === 0) await storage.delete(rawKey).catch(() => undefined);
+      return recipients;
     },
   };
 }
@@ -149,6 +158,41 @@ function createMailLimiter(maxSizeBytes: number): {
       return refusal;
     },
   };
+}
+
+/**
+ * Leaves out the recipients that accept mail of the sender only if it is authenticated.
+ *
+ * @throws AppError `unavailable` if DNS does not answer; `unprocessable` if no recipient is left.
+ */
+async function keepAuthenticated(
+  receipts: Pick<ReceiptService, 'checkSender'>,
+  mail: AcceptedMail,
+): Promise<AcceptedMail['recipients']> {
+  const kept: AcceptedMail['recipients'] = [];
+  for (const recipient of mail.recipients) {
+    const { route } = recipient;
+    const checked = route.kind === 'feedback' ? 'authenticated' : await receipts.checkSender(mail, route);
+    if (checked === 'undetermined') throw authenticationUnavailable();
+    if (checked === 'authenticated') kept.push(recipient);
+  }
+  if (kept.length === 0) throw senderUnauthenticated();
+  return kept;
+}
+
+/** The provider retries, as after an outage. */
+function authenticationUnavailable(): AppError {
+  return new AppError('unavailable', {
+    detail: 'The sender cannot be authenticated now, because DNS does not answer.',
+    fix: 'Repeat the request later.',
+  });
+}
+
+function senderUnauthenticated(): AppError {
+  return new AppError('unprocessable', {
+    detail: 'The recipient accepts mail from this sender only if DMARC passes or its domain has signed it.',
+    fix: 'Reject it. A retry would also fail.',
+  });
 }
 
 function mailTooLarge(maxSizeBytes: number): AppError {

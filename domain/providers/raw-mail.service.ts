@@ -38,7 +38,7 @@ export function createRawMailService({
       const transportId = envelope.id === '' ? `raw:${signature.signature}` : `raw-id:${envelope.id}`;
       if (overLimit.length > 0 && !(await intake.hasReceived(transportId, overLimit)))
         throw receiveLimitReached();
-      await intake.accept({
+      const accepting = await intake.accept({
         transportId,
         source,
         mailFrom: envelope.mailFrom,
@@ -50,7 +50,9 @@ export function createRawMailService({
             throw invalidSignature('does not match the received bytes');
         },
       });
-      return { accepted: [...recipients, ...overLimit].map(({ address }) => address), unknown };
+      const accepted = accepting.map(({ address }) => address);
+      const refused = [...recipients, ...overLimit].filter(({ address }) => !accepted.includes(address));
+      return { accepted, unknown: [...unknown, ...refused.map(({ address }) => address)] };
     },
   };
 }

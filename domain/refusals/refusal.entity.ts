@@ -15,6 +15,7 @@ export type RefusalStage = (typeof REFUSAL_STAGES)[number];
 export const REFUSAL_REASONS = [
   'unknown_mailbox',
   'sender_blocked',
+  'sender_unauthenticated',
   'receive_limit',
   'catch_all_limit',
   'message_too_large',

@@ -27,7 +27,7 @@ test.each(TABLE)(
     const matches = LIST_SCOPES.toReversed().flatMap((scope: ListScope) => {
       const given = effectsOf[scope];
       const effects: ListEffect[] = given === 'both' ? ['allow', 'block'] : given === null ? [] : [given];
-      return effects.map((effect) => ({ entry: 'people.example', effect, scope }));
+      return effects.map((effect) => ({ entry: 'people.example', effect, scope, authenticated: false }));
     });
     expect(findDecidingMatch(matches)?.effect ?? null).toBe(expected);
   },
@@ -36,8 +36,8 @@ test.each(TABLE)(
 test('an allowed address does not override a blocked domain of the same scope', () => {
   expect(
     findDecidingMatch([
-      { entry: 'ada@people.example', effect: 'allow', scope: 'inbox' },
-      { entry: 'people.example', effect: 'block', scope: 'inbox' },
+      { entry: 'ada@people.example', effect: 'allow', scope: 'inbox', authenticated: false },
+      { entry: 'people.example', effect: 'block', scope: 'inbox', authenticated: false },
     ]),
   ).toMatchObject({ entry: 'people.example', effect: 'block' });
 });

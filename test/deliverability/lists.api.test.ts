@@ -38,6 +38,7 @@ describe('list entries', () => {
     expect(first.json()).toEqual({
       object: 'list_entry',
       entry: 'people.example',
+      authenticated: false,
       direction: 'send',
       effect: 'block',
       scope: 'organization',

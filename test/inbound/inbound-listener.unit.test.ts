@@ -521,3 +521,41 @@ describe('closing', () => {
     expect(error).toMatchObject({ code: 'ECONNREFUSED' });
   });
 });
+
+describe('a recipient that accepts only authenticated mail of the sender', () => {
+  test.each([
+    ['authenticated', /^250 /, []],
+    ['unauthenticated', /^550 5\.7\.1 /, ['sender_unauthenticated']],
+    ['undetermined', /^451 4\.4\.3 /, ['temporary_failure']],
+  ] as const)('decides after the data: %s', async (checked, reply, refusals) => {
+    const recorded: NewRefusal[] = [];
+    const { listener, objects, committed } = await listen({
+      receipts: { checkSender: async () => checked },
+      reportRefusal: createRefusalReports({
+        direction: 'inbound',
+        logger: pino({ level: 'silent' }),
+        metrics: createServiceMetrics(),
+        recorder: { record: (refusal) => recorded.push(refusal) },
+      }),
+    });
+    const client = await greeted(listener.port);
+    await client.command('MAIL FROM:<ada@people.example>');
+    expect(await client.command('RCPT TO:<agent@agents.test>')).toMatch(/^250/);
+    await client.command('DATA');
+    client.write('Subject: Hi\r\n\r\nHello\r\n.\r\n');
+    expect(await client.reply()).toMatch(reply);
+    const isAccepted = checked === 'authenticated';
+    expect([committed.length, objects.size]).toEqual(isAccepted ? [1, 1] : [0, 0]);
+    expect(recorded.map(({ reason }) => reason)).toEqual(refusals);
+  });
+
+  test('gets a transaction of its own', async () => {
+    const { listener } = await listen({
+      receipts: { resolve: async (address) => (address.startsWith('strict') ? 'separately' : ROUTE) },
+    });
+    const client = await greeted(listener.port);
+    await client.command('MAIL FROM:<ada@people.example>');
+    await client.command('RCPT TO:<one@agents.test>');
+    expect(await client.command('RCPT TO:<strict@agents.test>')).toMatch(/^452 4\.5\.3 /);
+  });
+});

@@ -14,6 +14,7 @@ test('limits concurrent calls', async () => {
   };
   const receipts: ReceiptService = {
     resolve: work,
+    checkSender: async () => 'authenticated',
     commit: () => work().then(() => 1),
     hasReceived: () => work().then(() => false),
   };
@@ -29,7 +30,10 @@ test('frees the connection of a call that fails', async () => {
   const failing = async () => {
     throw new Error('the database is down');
   };
-  const limited = limitReceipts({ resolve: failing, commit: failing, hasReceived: failing }, 1);
+  const limited = limitReceipts(
+    { resolve: failing, checkSender: failing, commit: failing, hasReceived: failing },
+    1,
+  );
   for (let attempt = 0; attempt < 3; attempt += 1)
     await expect(limited.resolve('a@agents.example', '')).rejects.toThrow('the database is down');
 });

@@ -66,6 +66,7 @@ describe('a received message', () => {
     const mail = await build({ from: 'ada@sender.test', signed: true });
     expect(await check(mail)).toEqual({
       authorDomain: 'sender.test',
+      signers: ['sender.test'],
       spf: 'pass',
       dkim: 'pass',
       dmarc: 'pass',
@@ -174,7 +175,7 @@ describe('a received message', () => {
   ])('with $what gets a result', async ({ raw }) => {
     const startedAt = performance.now();
     const result = await check(Buffer.from(raw));
-    const { authorDomain, unread: _none, ...results } = result;
+    const { authorDomain, unread: _none, signers: _signers, ...results } = result;
     expect(authorDomain === undefined || !authorDomain.includes('@')).toBe(true);
     expect(Object.values(results).every((value) => value === null || /^[a-z]+$/.test(value))).toBe(true);
     expect(performance.now() - startedAt).toBeLessThan(5_000);

@@ -59,6 +59,7 @@ export async function listen(
   };
   const receipts: Doubles['receipts'] = {
     resolve: async (address) => (/^(?!nobody).*@agents\.test$/.test(address) ? ROUTE : 'unknown'),
+    checkSender: async () => 'authenticated',
     commit: async (mail) => {
       committed.push(mail);
     },

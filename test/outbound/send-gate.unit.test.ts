@@ -21,6 +21,7 @@ const match = (effect: ListMatch['effect'], scope: ListMatch['scope']): ListMatc
   entry: 'example.com',
   effect,
   scope,
+  authenticated: false,
 });
 
 /** A message that may be sent. */

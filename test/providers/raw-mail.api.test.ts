@@ -90,6 +90,28 @@ function requestOf(
 }
 
 describe('a signed raw message', () => {
+  test('is not for recipients that accept only authenticated mail of its sender', async () => {
+    const organization = await createOrganization(app.worker);
+    const [strict, other] = [
+      await createInbox(app.worker, organization),
+      await createInbox(app.worker, organization),
+    ];
+    const added = await app.call('/lists/receive/allow', {
+      method: 'POST',
+      token: organization.token,
+      body: { entry: 'people.example', inbox_id: strict.id, authenticated: true },
+    });
+    expect(added.statusCode).toBe(201);
+    const both = await postRawMail([strict.email, other.email], { envelope: { clientIp: '127.0.0.1' } });
+    expect(both.json()).toMatchObject({ accepted: [other.email], unknown: [strict.email] });
+    expectProblem(
+      await postRawMail([strict.email], { envelope: { clientIp: '127.0.0.1' } }),
+      'unprocessable',
+    );
+    expect(await receiptsOf(strict.id)).toEqual([]);
+    expect(await receiptsOf(other.id)).toHaveLength(1);
+  });
+
   test('is accepted with its envelope; the response lists unknown addresses', async () => {
     const inbox = await arrange();
     const response = await postRawMail([inbox.email, 'nobody@mail.test']);

@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import { createUnsubscribeLinks } from '../../domain/deliverability/unsubscribe-links.ts';
 import type { DkimKeys } from '../../domain/domains/dkim-keys.ts';
 import type { EventService } from '../../domain/events/event.service.ts';
+import { skipAuthentication } from '../../domain/inbound/mail-authentication.ts';
 import { createReceiptService, type ReceiptServiceOptions } from '../../domain/inbound/receipt.service.ts';
 import { cancelOpenRecipients } from '../../domain/outbound/cancel-send.ts';
 import {
@@ -182,6 +183,7 @@ export function createTestReceiptService(
     returnPaths: testReturnPaths,
     storage: createMemoryStorage(new Map()),
     feedbackAddress: 'complaints@bounces.mail.test',
+    authenticate: skipAuthentication,
     rateLimiter: createRateLimiter({
       lease: leaseFromDatabase(options.database),
       logger: pino({ level: 'silent' }),

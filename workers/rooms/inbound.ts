@@ -2,18 +2,12 @@ import type { Logger } from 'pino';
 import { createInboundActivities } from '../../activities/inbound.activities.ts';
 import { deleteExpiredReceipts } from '../../domain/inbound/delete-receipts.ts';
 import { createIngestService } from '../../domain/inbound/ingest.service.ts';
-import {
-  type Authenticate,
-  createAuthenticator,
-  skipAuthentication,
-} from '../../domain/inbound/mail-authentication.ts';
 import { overdueReceipts } from '../../domain/inbound/overdue-receipts.ts';
 import { createParseAgainService } from '../../domain/inbound/parse-again.service.ts';
 import { createScanForSpam, type ScanForSpam, skipSpamScan } from '../../domain/inbound/spam-verdict.ts';
 import { deleteExpiredReports } from '../../domain/inbound/unattributed-reports.ts';
 import { deleteExpiredRefusals } from '../../domain/refusals/delete-refusals.ts';
 import type { Config } from '../../platform/config.ts';
-import { createResolver } from '../../platform/dns.ts';
 import { createRspamdScanner } from '../../platform/spam-scanner.ts';
 import { INBOUND_QUEUE } from '../../workflows/task-queues.contract.ts';
 import type { Room } from '../room.ts';
@@ -27,7 +21,7 @@ export const inboundRoom: Room = {
       storage,
       outbox,
       metrics,
-      services: { outcomes, events },
+      services: { outcomes, events, authenticateMail },
       parserPool,
       maxConcurrentReceiving,
     }) =>
@@ -48,7 +42,7 @@ export const inboundRoom: Room = {
           events,
           relayedIsDelivered: config.SMTP_RELAYED_IS_DELIVERED,
           parserPool: parserPool(),
-          authenticate: config.AUTHENTICATE_INBOUND ? createMailAuthenticator(config) : skipAuthentication,
+          authenticate: authenticateMail,
           scanForSpam: createSpamScan(config, logger),
           onParseFailure: () => metrics.parseFailures.inc(),
           maxConcurrentStores: maxConcurrentReceiving,
@@ -65,17 +59,6 @@ export const inboundRoom: Room = {
     },
   }),
 };
-
-/** Parsing, authenticating and storing a small message must fit into the local activity's timeout of 5 s. */
-const AUTHENTICATION_TIMEOUT_MS = 4_000;
-
-function createMailAuthenticator(config: Config): Authenticate {
-  const resolver = createResolver(config);
-  return createAuthenticator({
-    resolve: (name, type) => resolver.resolve(name, type),
-    timeoutMs: AUTHENTICATION_TIMEOUT_MS,
-  });
-}
 
 function createSpamScan(
   { RSPAMD_URL: url, RSPAMD_TIMEOUT_MS: timeoutMs }: Config,
